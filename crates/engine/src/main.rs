@@ -1,0 +1,2 @@
+//! pgdyno-engine (skeleton)
+fn main() {}

@@ -1,0 +1,3 @@
+//! The volume model. (skeleton)
+pub mod params;
+pub use params::*;

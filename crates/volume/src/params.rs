@@ -1,0 +1,84 @@
+//! What a volume is: limits, accounting and service times, as integers.
+//!
+//! These are the numbers the model runs on. Where they come from (a catalogue file, a published rule, a fitted twin)
+//! is not the model's concern; see `crates/catalog`.
+
+use serde::{Deserialize, Serialize};
+
+/// The parameters of one volume. Everything that can change a completion time is in here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeParams {
+    /// Size in bytes; an I/O past it is a bug of the caller.
+    pub size_bytes: u64,
+    /// I/O units per second, as the provider accounts them. `None` is unlimited.
+    pub iops_limit: Option<BucketParams>,
+    /// Bytes per second. `None` is unlimited.
+    pub throughput_limit: Option<BucketParams>,
+    /// How an I/O is turned into accounting units.
+    pub accounting: Accounting,
+    /// How long the device itself takes, apart from any limit.
+    pub service_time: ServiceTimeParams,
+    /// In which order requests that wait for a limit are granted.
+    pub order: Order,
+}
+
+/// A token bucket: `rate_per_s` tokens arrive each second, at most `depth_ns` worth of them are kept. Starts full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BucketParams {
+    /// Tokens per second.
+    pub rate_per_s: u64,
+    /// Depth of the bucket, in nanoseconds of the rate.
+    pub depth_ns: u64,
+}
+
+/// How many I/O units a request costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accounting {
+    /// The largest I/O that counts as one (256 KiB for SSD volumes).
+    pub unit_bytes: u64,
+    /// Whether physically sequential requests that are outstanding together share a unit.
+    pub merge_sequential: bool,
+}
+
+/// Service time by operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceTimeParams {
+    /// Reads.
+    pub read: QuantileTable,
+    /// Writes, including what durability costs: a flush is free in this model (DESIGN.md, "Flush").
+    pub write: QuantileTable,
+}
+
+/// Quantiles of a service time for several request sizes. Between two probabilities and between two sizes the value
+/// is interpolated linearly; below the first size and above the last the nearest row is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuantileTable {
+    /// Ascending, the first 0 and the last 1,000,000.
+    pub probability_ppm: Vec<u32>,
+    /// Ascending by size, at least one.
+    pub rows: Vec<QuantileRow>,
+}
+
+/// The quantiles of one request size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuantileRow {
+    /// Request size in bytes.
+    pub size_bytes: u64,
+    /// Nanoseconds, ascending, one for each probability.
+    pub service_ns: Vec<u64>,
+}
+
+/// The order in which waiting requests are granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// First come, first granted.
+    #[default]
+    Fifo,
+}
