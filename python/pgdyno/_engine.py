@@ -1,0 +1,218 @@
+"""The one way from Python to Rust: find ``pgdyno-engine``, hand it a JSON document, read JSON lines.
+
+The engine reports an error that is the user's as ``{"error": {"message", "remedy"}}`` on standard error and exit
+code 2; that becomes an :class:`InputError`. Any other failure is an :class:`EngineError` with the end of what it said.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import select
+import subprocess
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pgdyno import _build
+from pgdyno.errors import EngineError, EngineMissing, InputError, PgdynoError
+
+BINARY = "pgdyno-engine"
+TIMEOUT_S = 60.0
+_TAIL_BYTES = 2000
+
+
+def find() -> Path:
+    """The engine's binary: ``$PGDYNO_ENGINE``, else beside the interpreter. :class:`EngineMissing` when absent."""
+    named = os.environ.get("PGDYNO_ENGINE")
+    path = Path(named) if named else Path(sysconfig.get_path("scripts")) / BINARY
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        where = f"$PGDYNO_ENGINE names {path}" if named else f"it should be {path}"
+        remedy = "unset PGDYNO_ENGINE, or let it name an executable file" if named else "run `make setup`"
+        raise EngineMissing(f"the engine is missing: {where}, and there is no such program", remedy=remedy)
+    return path
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """Which engine is used. ``expected_build_hash`` is ``None`` when the package does not know it."""
+
+    path: Path
+    version: str
+    build_hash: str
+    expected_build_hash: str | None
+
+    @property
+    def matches(self) -> bool:
+        """Whether the engine was built from the sources this package belongs to."""
+        return self.expected_build_hash is None or self.build_hash == self.expected_build_hash
+
+
+@functools.cache
+def _facts_of(path: Path) -> EngineFacts:
+    answer = _call(path, ["version"], None, TIMEOUT_S)
+    return EngineFacts(path, str(answer["version"]), str(answer["build_hash"]), _build.expected_build_hash())
+
+
+def facts() -> EngineFacts:
+    """Version and build hash of the engine in use; asked once in a process."""
+    return _facts_of(find())
+
+
+def checked() -> Path:
+    """The engine's path, after comparing build hashes.
+
+    An engine that was named by ``$PGDYNO_ENGINE`` is the caller's choice and is used as it is (``pgdyno doctor``
+    tells when it does not match).
+    """
+    path = find()
+    if not os.environ.get("PGDYNO_ENGINE"):
+        known = _facts_of(path)
+        if not known.matches:
+            raise EngineMissing(
+                f"{path} was built from other sources ({known.build_hash}) than this package"
+                f" ({known.expected_build_hash})",
+                remedy="run `make setup`",
+            )
+    return path
+
+
+def run_json(
+    args: Sequence[str], stdin: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
+) -> dict[str, Any]:
+    """Run the engine to its end and return the one JSON document it printed."""
+    return _call(checked(), args, stdin, timeout_s)
+
+
+@dataclass
+class Spawned:
+    """An engine that goes on running. ``ready`` holds the facts of its first line."""
+
+    process: subprocess.Popen[bytes]
+    ready: dict[str, Any]
+
+    def close_stdin(self) -> None:
+        """End its standard input: a probe takes this as the order to stop."""
+        if self.process.stdin is not None and not self.process.stdin.closed:
+            self.process.stdin.close()
+
+
+def spawn(
+    args: Sequence[str],
+    stdin: Mapping[str, Any],
+    *,
+    log: Path,
+    new_session: bool = False,
+    keep_stdin: bool = False,
+    timeout_s: float = TIMEOUT_S,
+) -> Spawned:
+    """Start an engine that goes on after its first line, and wait for that line.
+
+    ``stdin`` is sent as one line; the pipe stays open when ``keep_stdin``. Standard error goes to ``log``
+    (appended). ``new_session`` lets it outlive this process. The first line is ``{"ready": {...}}``, or
+    ``{"error": {...}}``, which is raised; no line within ``timeout_s`` ends the process and raises.
+    """
+    with log.open("ab") as log_file:
+        process = subprocess.Popen(
+            [checked(), *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log_file,
+            start_new_session=new_session,
+        )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        _send(process.stdin, stdin, keep_open=keep_stdin)
+        line = _first_line(process.stdout, time.monotonic() + timeout_s)
+        answer = _parse(line) if line else {}
+        if "ready" in answer:
+            return Spawned(process, dict(answer["ready"]))
+        raise _error_of(answer) or EngineError(
+            f"the engine `{' '.join(args)}` gave no sign of being ready: {_tail(log.read_bytes()) or 'it said nothing'}",
+            remedy=f"read {log}",
+        )
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
+def _call(path: Path, args: Sequence[str], stdin: Mapping[str, Any] | None, timeout_s: float) -> dict[str, Any]:
+    text = b"" if stdin is None else json.dumps(stdin).encode() + b"\n"
+    try:
+        done = subprocess.run([path, *args], input=text, capture_output=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise EngineError(
+            f"the engine `{' '.join(args)}` gave no answer within {timeout_s:g} s", remedy="run `pgdyno doctor`"
+        ) from None
+    if done.returncode == 0:
+        return _parse(done.stdout)
+    raise _error_from_text(done.stderr) or EngineError(
+        f"the engine `{' '.join(args)}` ended with {_ending(done.returncode)}: {_tail(done.stderr) or 'it said nothing'}",
+        remedy="this is a bug in pgdyno if `pgdyno doctor` finds nothing",
+    )
+
+
+def _send(pipe: IO[bytes], document: Mapping[str, Any], *, keep_open: bool) -> None:
+    try:
+        pipe.write(json.dumps(document).encode() + b"\n")
+        pipe.flush()
+        if not keep_open:
+            pipe.close()
+    except BrokenPipeError:
+        pass  # it ended before it read; what it said on the way out explains why
+
+
+def _first_line(pipe: IO[bytes], deadline: float) -> bytes:
+    """One line, byte by byte beneath Python's buffer so that later lines stay in the pipe; empty at the end."""
+    line = b""
+    while not line.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+            return b""
+        byte = os.read(pipe.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise EngineError(f"the engine's answer is not a JSON document: {_tail(text)!r}", remedy="run `make setup`")
+    return document
+
+
+def _error_of(answer: Mapping[str, Any]) -> PgdynoError | None:
+    error = answer.get("error")
+    if not isinstance(error, dict) or "message" not in error:
+        return None
+    return InputError(str(error["message"]), remedy=str(error.get("remedy") or ""))
+
+
+def _error_from_text(text: bytes) -> PgdynoError | None:
+    """The error document among the last lines of standard error (a library may have printed before it)."""
+    for line in reversed(text.splitlines()):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(document, dict) and (error := _error_of(document)) is not None:
+            return error
+    return None
+
+
+def _tail(text: bytes) -> str:
+    return text[-_TAIL_BYTES:].decode(errors="replace").strip()
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,1 @@
+"""The command line: one file per command; ``main`` finds and runs them."""

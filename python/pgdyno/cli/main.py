@@ -1,0 +1,135 @@
+"""The command ``pgdyno``: finds a command by name, runs it, prints errors, sets the exit code.
+
+A command NAME lives in ``pgdyno/cli/NAME.py`` as ``command`` and is imported only when it is used, so that
+``pgdyno --help`` and completion start at once. Results go to standard output, progress and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from pgdyno import __version__
+from pgdyno.errors import EXIT_CODES, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, PgdynoError
+
+COMMANDS: dict[str, str] = {
+    "doctor": "Say what this machine can do, and clean up after killed runs.",
+    "compare": "Compare PostgreSQL on two or more volumes.",
+    "volume": "Attach, list, measure and detach emulated volumes.",
+    "runs": "List the recorded experiments and runs.",
+    "query": "Query the recorded runs with SQL.",
+    "report": "Make the report of recorded experiments again.",
+    "completion": "Print the completion script of a shell.",
+}
+"""Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules of ``pgdyno.cli``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of :data:`COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command; ``None`` when there is no such command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"pgdyno.cli.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one is refused with the nearest name."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean `pgdyno {near[0]}`?" if near else " `pgdyno --help` lists the commands."
+            raise click.UsageError(f"There is no command `{args[0]}`.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands without importing them; click completes the options."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, and what the exit codes mean."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", message="pgdyno %(version)s")
+def cli() -> None:
+    """Measure what a cloud volume does to PostgreSQL, before paying for it.
+
+    \b
+    Example:
+      pgdyno doctor
+      pgdyno compare gp3 io2bx:iops=16000
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; errors are printed here and nowhere else."""
+    try:
+        result = cli.main(None if arguments is None else list(arguments), prog_name="pgdyno", standalone_mode=False)
+    except PgdynoError as error:
+        return _print_error(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        asked = f"read `{context.command_path} --help`" if context is not None else ""
+        return _print_error(PgdynoError(error.format_message(), remedy=asked, exit_code=error.exit_code))
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (`pgdyno runs | head`): not an error, and nothing more can be said there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except Exception as error:
+        import traceback
+
+        traceback.print_exception(error)
+        return _print_error(
+            PgdynoError(
+                f"this is a bug in pgdyno {__version__}: {type(error).__name__}: {error}",
+                remedy="report it with the lines above; `pgdyno doctor --clean` removes what it may have left",
+                exit_code=EXIT_FAILURE,
+            )
+        )
+    # Outside its standalone mode click returns the code of `ctx.exit(code)`, or what the command returned.
+    return result if isinstance(result, int) and not isinstance(result, bool) else EXIT_OK
+
+
+def main() -> NoReturn:
+    """The entry point of the installed command."""
+    sys.exit(run())
+
+
+def _print_error(error: PgdynoError) -> int:
+    red, bold, plain = ("\033[31m", "\033[1m", "\033[0m") if _colour(sys.stderr.isatty()) else ("", "", "")
+    print(f"{red}{bold}error:{plain} {error.message}", file=sys.stderr)
+    if error.remedy:
+        print(f"  {bold}remedy:{plain} {error.remedy}", file=sys.stderr)
+    return error.exit_code
+
+
+def _colour(terminal: bool) -> bool:
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
