@@ -7,11 +7,11 @@ that ran it; the single ``anchor`` ties that clock to the calendar.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 """Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
 
 Count = Annotated[int, Field(ge=0)]

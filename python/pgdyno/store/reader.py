@@ -1,0 +1,114 @@
+"""Reads run directories. Tables are read when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from pgdyno.errors import InputError
+from pgdyno.store import tables
+from pgdyno.store.names import PARTIAL
+from pgdyno.store.record import SCHEMA_VERSION, ExperimentRecord, RunRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+_Record = TypeVar("_Record", RunRecord, ExperimentRecord)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    path: Path
+    record: RunRecord
+
+    def has(self, name: str) -> bool:
+        """Whether the run has that table (``workload/latency``)."""
+        return (self.path / f"{name}.parquet").is_file()
+
+    def table(self, name: str) -> pa.Table:
+        """A table of the run, whole; without rows when the run never had it."""
+        import pyarrow.parquet as pq
+
+        if name not in tables.TABLES:
+            raise InputError(f"there is no table {name}", remedy=f"one of {', '.join(tables.TABLES)}")
+        if not self.has(name):
+            return tables.empty(name)
+        return pq.read_table(self.path / f"{name}.parquet", partitioning=None)
+
+    def document(self, relative: str) -> dict[str, Any]:
+        """A JSON file of the run (``workload/latency.hdr.json``)."""
+        return _read_json(self.path / relative)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment with the runs that were finished, in the order in which they were made."""
+
+    path: Path
+    record: ExperimentRecord
+    runs: tuple[Run, ...]
+    unreadable: dict[Path, str] = field(default_factory=dict)
+    """Run directories that could not be read, and why."""
+
+
+def open_run(path: Path) -> Run:
+    """The run in a directory; :class:`InputError` says why it is none."""
+    if path.name.endswith(PARTIAL):
+        raise InputError(f"{path} is a run that was not finished", remedy="repeat the experiment")
+    record = _read_record(path / "run.json", RunRecord)
+    return Run(path, record)
+
+
+def open_experiment(path: Path) -> Experiment:
+    """The experiment in a directory. Runs that cannot be read are listed in ``unreadable``, unfinished ones are not."""
+    record = _read_record(path / "experiment.json", ExperimentRecord)
+    runs: list[Run] = []
+    unreadable: dict[Path, str] = {}
+    for directory in sorted((path / "runs").glob("*")):
+        if directory.name.endswith(PARTIAL) or not directory.is_dir():
+            continue
+        try:
+            runs.append(open_run(directory))
+        except InputError as error:
+            unreadable[directory] = error.message
+    return Experiment(path, record, tuple(sorted(runs, key=lambda run: run.record.position)), unreadable)
+
+
+def list_experiments(root: Path) -> list[Experiment]:
+    """Every experiment below the results folder, the oldest first; empty when the folder does not exist."""
+    return [open_experiment(path.parent) for path in sorted(root.glob("*/experiment.json"))]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist", remedy="`pgdyno runs` lists what there is") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}", remedy="repeat the experiment") from error
+    if not isinstance(document, dict):
+        raise InputError(f"{path} is not a JSON object", remedy="repeat the experiment")
+    return document
+
+
+def _read_record(path: Path, model: type[_Record]) -> _Record:
+    document = _read_json(path)
+    version = document.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise InputError(
+            f"{path} was written by a newer pgdyno (schema {version}, this one reads {SCHEMA_VERSION})",
+            remedy="use the newer pgdyno",
+        )
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise InputError(f"{path}: {where}: {first['msg']}", remedy="repeat the experiment") from error

@@ -1,0 +1,90 @@
+"""The tables of a run: their columns, units and meaning. Long form; the unit is the last word of a column's name.
+
+Every ``t_ns``, ``t_begin_ns`` and ``t_end_ns`` is CLOCK_MONOTONIC. Counters are cumulative since some instant before
+the run, so that a lost sample costs resolution and not truth; analysis takes differences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import PgdynoError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES: dict[str, str] = {
+    "workload/latency": "latency of transactions per second of the run, as counts of HDR buckets; in an open loop from"
+    " the scheduled start",
+    "workload/service": "open loop only: the same, from the actual start",
+    "workload/throughput": "transactions that ended in each second of the run",
+    "probe/disk": "the block device's /proc/diskstats, cumulative",
+    "probe/volume": "the emulated volume's counters, cumulative",
+    "probe/volume_latency": "the emulated volume's histograms, cumulative, when measuring began and when it ended",
+    "probe/cpu": "CPU time by role, cumulative",
+    "probe/memory": "memory of the server's cgroup and of the host",
+    "probe/gap": "what could not be sampled, from when to when",
+    "probe/database": "pg_stat_database of the workload's database, cumulative",
+    "probe/io": "pg_stat_io, cumulative, rows that ever counted anything; NULL is unknown, not 0",
+    "probe/wal": "pg_stat_wal, cumulative",
+    "probe/checkpointer": "pg_stat_checkpointer (pg_stat_bgwriter before 17), cumulative",
+    "postgres/settings": "every setting of the server, as it ran",
+}
+"""Name (path in the run's directory without ``.parquet``) and meaning of each table."""
+
+VIEWS: dict[str, str] = {name.rpartition("/")[2]: name for name in TABLES}
+"""Name of the DuckDB view -> name of the table."""
+
+_COLUMNS: dict[str, str] = {
+    "workload/latency": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
+    "workload/service": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
+    "workload/throughput": "t_begin_ns:i t_end_ns:i script:s transactions:i failed:i skipped:i",
+    "probe/disk": "t_ns:i reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
+    " io_time_ms:i weighted_time_ms:i",
+    "probe/volume": "t_ns:i read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"
+    " write_time_ns:i queue_length:i queue_time_ns:i exceeded_iops_ns:i exceeded_throughput_ns:i late_ops:i"
+    " overrun_ops:i daemon_cpu_ns:i",
+    "probe/volume_latency": "t_ns:i op:s latency_ns:i count:i",
+    "probe/cpu": "t_ns:i role:s cpu_ns:i",
+    "probe/memory": "t_ns:i role:s name:s bytes:i",
+    "probe/gap": "t_begin_ns:i t_end_ns:i what:s why:s",
+    "probe/database": "t_begin_ns:i t_end_ns:i",
+    "probe/io": "t_begin_ns:i t_end_ns:i backend_type:s object:s context:s",
+    "probe/wal": "t_begin_ns:i t_end_ns:i",
+    "probe/checkpointer": "t_begin_ns:i t_end_ns:i",
+    "postgres/settings": "name:s setting:s unit:s source:s boot_val:s",
+}
+
+_FURTHER_COLUMNS = {"probe/volume", "probe/database", "probe/io", "probe/wal", "probe/checkpointer"}
+"""Tables whose source names the rest of the columns (the engine, the server's version)."""
+
+
+def columns(name: str) -> pa.Schema:
+    """The columns that the table always has, in order."""
+    import pyarrow as pa
+
+    types = {"i": pa.int64(), "s": pa.string()}
+    return pa.schema([(column, types[kind]) for column, _, kind in (c.partition(":") for c in _COLUMNS[name].split())])
+
+
+def conform(name: str, table: pa.Table) -> pa.Table:
+    """The table in the columns and types of its name; :class:`PgdynoError` when it cannot be (a bug of the writer)."""
+    import pyarrow as pa
+
+    if name not in _COLUMNS:
+        raise PgdynoError(f"there is no table {name}", remedy=f"one of {', '.join(TABLES)}")
+    wanted = columns(name)
+    missing = [field.name for field in wanted if field.name not in table.column_names]
+    further = [column for column in table.column_names if column not in wanted.names]
+    if missing or (further and name not in _FURTHER_COLUMNS):
+        raise PgdynoError(
+            f"table {name}: columns missing {missing or 'none'}, unknown {further or 'none'}",
+            remedy="this is a bug in pgdyno; the columns are listed in pgdyno/store/tables.py",
+        )
+    schema = pa.schema([*wanted, *(table.schema.field(column) for column in further)])
+    return table.select(schema.names).cast(schema)
+
+
+def empty(name: str) -> pa.Table:
+    """The table without rows."""
+    return columns(name).empty_table()

@@ -1,0 +1,123 @@
+"""Writes one run's directory: under another name until it is whole, then never again.
+
+A run that was killed leaves ``<name>.partial``, which readers ignore and a new attempt replaces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import HostError, PgdynoError
+from pgdyno.store import tables
+from pgdyno.store.names import PARTIAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from pgdyno.store.record import ExperimentRecord, RunRecord
+
+
+class RunWriter:
+    """Collects the files of one run.
+
+    ``table`` and ``file`` put things into the partial directory; ``finish`` writes ``run.json`` last, makes
+    everything durable and renames. Nothing here runs while something is being measured.
+    """
+
+    def __init__(self, root: Path, experiment_id: str, run_name: str) -> None:
+        self.final_path = root / experiment_id / "runs" / run_name
+        self.path = self.final_path.with_name(run_name + PARTIAL)
+        """The directory to write to; it no longer exists after ``finish``."""
+        if self.final_path.exists():
+            raise PgdynoError(
+                f"{self.final_path} is a finished run and is never rewritten", remedy="start a new experiment"
+            )
+        with _explained(self.path):
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.mkdir(parents=True)
+
+    def table(self, name: str, table: pa.Table) -> Path:
+        """Write a table of :data:`pgdyno.store.tables.TABLES` as Parquet; its columns are checked."""
+        import pyarrow.parquet as pq
+
+        conforming = tables.conform(name, table)
+        path = self.file(name + ".parquet")
+        with _explained(path):
+            pq.write_table(conforming, path, compression="zstd")
+        return path
+
+    def file(self, relative: str) -> Path:
+        """Path of another file of the run (``logs/pgbench.log``); its directory exists, the file is the caller's."""
+        path = self.path / relative
+        if ".." in Path(relative).parts or path == self.path or Path(relative).is_absolute():
+            raise PgdynoError(f"{relative} is not inside the run's directory", remedy="this is a bug in pgdyno")
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def finish(self, record: RunRecord) -> Path:
+        """Write the record, make all of it durable, give it its name. Returns the finished directory."""
+        if (record.experiment_id, record.run_id) != (self.final_path.parents[1].name, self.final_path.name):
+            raise PgdynoError(
+                f"the record of {record.experiment_id}/{record.run_id} was given to {self.final_path}",
+                remedy="this is a bug in pgdyno",
+            )
+        with _explained(self.path):
+            (self.path / "run.json").write_text(record.model_dump_json(indent=1) + "\n")
+            _make_durable(self.path)
+            self.path.rename(self.final_path)
+            _fsync(self.final_path.parent)
+        return self.final_path
+
+    def abandon(self) -> None:
+        """Remove the partial directory: the run failed and nothing of it is worth keeping."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def write_experiment(root: Path, record: ExperimentRecord) -> Path:
+    """Write ``experiment.json`` and return the experiment's directory; an experiment that exists is refused."""
+    directory = root / record.experiment_id
+    with _explained(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / "experiment.json"
+        if path.exists():
+            raise PgdynoError(f"{path} exists and is never rewritten", remedy="start the experiment again in a second")
+        partial = path.with_name(path.name + PARTIAL)
+        partial.write_text(record.model_dump_json(indent=1) + "\n")
+        _fsync(partial)
+        partial.rename(path)
+        _fsync(directory)
+    return directory
+
+
+def _make_durable(directory: Path) -> None:
+    """Make durable every file below, then every directory, the deepest first."""
+    for parent, _, files in os.walk(directory, topdown=False):
+        for name in files:
+            _fsync(Path(parent, name))
+        _fsync(Path(parent))
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HostError(
+            f"results cannot be written: {error.strerror or error} ({error.filename or path})",
+            remedy="free some space, or name another folder with --results",
+        ) from error
