@@ -1,3 +1,36 @@
-//! The volume model. (skeleton)
-pub mod params;
+//! The volume model: what a cloud volume does to a request, as a function of time.
+//!
+//! Time is an argument. Nothing in this crate reads a clock, starts a thread, opens a file, draws from an unseeded
+//! generator or iterates in hash order, so the emulator (real clock) and a simulator (virtual clock) run the same code
+//! and a log of submits gives the same completions to the nanosecond.
+//!
+//! ```
+//! use pgdyno_volume::*;
+//! let mut instance = Instance::new(7);
+//! let volume = instance.add_volume(VolumeParams::unlimited(1 << 30));
+//! instance.submit(0, volume, Io { id: IoId(1), op: Op::Read, offset: 0, len: 8192 });
+//! let mut events = Vec::new();
+//! instance.advance(0, &mut events);
+//! assert_eq!(events[0], Event::Granted { id: IoId(1), done_at: 0 });
+//! ```
+//!
+//! A request passes the stages of [`stage`] in this order: its cost in I/O units ([`stage::split_merge`]), the two limits
+//! ([`stage::iops_limit`], [`stage::throughput_limit`]) in arrival order ([`stage::queueing`]), and the device's own
+//! work ([`stage::service_time`]).
+
+mod bucket;
+mod counters;
+mod instance;
+mod io;
+pub mod log;
+mod params;
+pub mod replay;
+mod seed;
+pub mod stage;
+mod volume;
+
+pub use bucket::TokenBucket;
+pub use counters::Counters;
+pub use instance::Instance;
+pub use io::{Change, Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
 pub use params::*;

@@ -82,3 +82,67 @@ pub enum Order {
     #[default]
     Fifo,
 }
+
+impl VolumeParams {
+    /// A volume without limits and without service time: what remains is the instrument itself.
+    pub fn unlimited(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            iops_limit: None,
+            throughput_limit: None,
+            accounting: Accounting {
+                unit_bytes: 256 << 10,
+                merge_sequential: true,
+            },
+            service_time: ServiceTimeParams {
+                read: QuantileTable::constant(0),
+                write: QuantileTable::constant(0),
+            },
+            order: Order::Fifo,
+        }
+    }
+}
+
+impl QuantileTable {
+    /// Every request takes `service_ns`, whatever its size.
+    pub fn constant(service_ns: u64) -> Self {
+        let row = QuantileRow {
+            size_bytes: 4096,
+            service_ns: vec![service_ns; 2],
+        };
+        Self {
+            probability_ppm: vec![0, 1_000_000],
+            rows: vec![row],
+        }
+    }
+
+    /// The first rule that the table breaks, if any: shape, order of probabilities, sizes and quantiles.
+    pub fn broken_rule(&self) -> Option<&'static str> {
+        let p = &self.probability_ppm;
+        if p.len() < 2 || p[0] != 0 || p[p.len() - 1] != 1_000_000 {
+            return Some("probabilities run from 0 to 1,000,000");
+        }
+        if p.windows(2).any(|w| w[0] >= w[1]) {
+            return Some("probabilities ascend");
+        }
+        if self.rows.is_empty()
+            || self
+                .rows
+                .windows(2)
+                .any(|w| w[0].size_bytes >= w[1].size_bytes)
+        {
+            return Some("there is a row, and rows ascend by size");
+        }
+        if self.rows.iter().any(|row| row.service_ns.len() != p.len()) {
+            return Some("a row has one value for each probability");
+        }
+        if self
+            .rows
+            .iter()
+            .any(|row| row.service_ns.windows(2).any(|w| w[0] > w[1]))
+        {
+            return Some("quantiles never descend");
+        }
+        None
+    }
+}

@@ -1,0 +1,77 @@
+//! A token bucket in integers.
+//!
+//! The level is kept in billionths of a token, so one nanosecond adds exactly `rate_per_s` of them: no remainder is lost
+//! and the long-run rate is exact. A cost above the depth is granted from a full bucket and leaves a debt, which keeps
+//! the rate right where refusing would block for ever.
+
+use crate::io::Nanos;
+use crate::params::BucketParams;
+
+const NANO: i128 = 1_000_000_000;
+
+/// Tokens that arrive at a fixed rate and are kept up to a depth. Starts full at time 0.
+#[derive(Clone, Debug)]
+pub struct TokenBucket {
+    rate_per_s: i128,
+    capacity: i128,
+    level: i128,
+    at: Nanos,
+}
+
+impl TokenBucket {
+    /// A full bucket. Panics when the rate is zero: a limit of nothing is no limit that can be waited for.
+    pub fn new(params: BucketParams) -> Self {
+        assert!(params.rate_per_s > 0, "a limit is at least one per second");
+        let rate_per_s = i128::from(params.rate_per_s);
+        let capacity = rate_per_s * i128::from(params.depth_ns);
+        Self {
+            rate_per_s,
+            capacity,
+            level: capacity,
+            at: 0,
+        }
+    }
+
+    /// The earliest instant, not before `now`, at which `cost` tokens can be taken.
+    pub fn ready_at(&self, cost: u64, now: Nanos) -> Nanos {
+        let wanted = (i128::from(cost) * NANO).min(self.capacity);
+        let missing = wanted - self.level_at(now);
+        if missing <= 0 {
+            return now;
+        }
+        let wait = (missing + self.rate_per_s - 1) / self.rate_per_s;
+        now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))
+    }
+
+    /// Takes `cost` tokens at `now`, which the caller has from [`Self::ready_at`].
+    pub fn take(&mut self, cost: u64, now: Nanos) {
+        self.level = self.level_at(now) - i128::from(cost) * NANO;
+        self.at = self.at.max(now);
+    }
+
+    /// Changes rate and depth at `now`, keeping what is in the bucket up to the new depth.
+    pub fn change(&mut self, params: BucketParams, now: Nanos) {
+        let level = self.level_at(now);
+        *self = Self {
+            at: self.at.max(now),
+            ..Self::new(params)
+        };
+        self.level = level.min(self.capacity);
+    }
+
+    /// Fills the bucket to `level_ppm` millionths of its depth at `now`.
+    pub fn fill(&mut self, level_ppm: u32, now: Nanos) {
+        self.level = self.capacity * i128::from(level_ppm.min(1_000_000)) / 1_000_000;
+        self.at = self.at.max(now);
+    }
+
+    /// Whole tokens in the bucket at `now`; negative while a debt is paid off.
+    pub fn tokens(&self, now: Nanos) -> i64 {
+        i64::try_from(self.level_at(now).div_euclid(NANO)).unwrap_or(i64::MAX)
+    }
+
+    fn level_at(&self, now: Nanos) -> i128 {
+        let elapsed = i128::from(now.saturating_sub(self.at));
+        (self.level + elapsed * self.rate_per_s).min(self.capacity)
+    }
+}

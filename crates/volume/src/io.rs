@@ -1,0 +1,85 @@
+//! What goes into the model and what comes out.
+
+use crate::params::BucketParams;
+
+/// Nanoseconds since the instance was attached; never decreasing from call to call.
+pub type Nanos = u64;
+
+/// A volume of an instance: its index in the order of [`crate::Instance::add_volume`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VolumeId(pub u16);
+
+/// The host's name for a request; the model only hands it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IoId(pub u64);
+
+/// What a request does. A flush costs nothing here: its price is in the write (`docs/decision/0004`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Read.
+    Read,
+    /// Write, durable when done.
+    Write,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// The host's name for it, unique among outstanding requests.
+    pub id: IoId,
+    /// Read or write.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoResult {
+    /// As asked.
+    Ok,
+    /// It reached past the end of the volume.
+    OutOfRange,
+}
+
+/// What the model tells its host, in order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The limits let the request pass; it completes at `done_at`, which is final.
+    Granted {
+        /// Which request.
+        id: IoId,
+        /// When it completes.
+        done_at: Nanos,
+    },
+    /// The request is complete.
+    Done {
+        /// Which request.
+        id: IoId,
+        /// How it ended.
+        result: IoResult,
+    },
+}
+
+/// An intervention from outside. It touches requests that are not granted yet, never those that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// New limits, as a volume modification sets them. What is in a bucket stays, up to the new depth.
+    Limits {
+        /// Which volume.
+        volume: VolumeId,
+        /// The new IOPS limit.
+        iops_limit: Option<BucketParams>,
+        /// The new throughput limit.
+        throughput_limit: Option<BucketParams>,
+    },
+    /// Sets how full both buckets are.
+    Credit {
+        /// Which volume.
+        volume: VolumeId,
+        /// Parts per million of the depth.
+        level_ppm: u32,
+    },
+}

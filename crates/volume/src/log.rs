@@ -1,0 +1,156 @@
+//! The submit log: what the model was told and what it answered, as bytes.
+//!
+//! A header names the format, the model and the whole specification; fixed-size records follow in the order in which
+//! the lock was held. A grant carries the `done_at` that a replay must meet. No file is opened here: a host writes the
+//! bytes and reads them back.
+
+use crate::io::{Change, Event, Io, IoId, Nanos, Op, VolumeId};
+use crate::params::BucketParams;
+
+/// First bytes of every log; the last one is the version of the format.
+pub const MAGIC: [u8; 8] = *b"pgdyno\x00\x01";
+
+/// Size of one record in bytes.
+pub const RECORD_BYTES: usize = 48;
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A request was submitted.
+    Submit {
+        /// When.
+        now: Nanos,
+        /// To which volume.
+        volume: VolumeId,
+        /// Which request.
+        io: Io,
+    },
+    /// A change was applied.
+    Change {
+        /// When.
+        now: Nanos,
+        /// Which.
+        change: Change,
+    },
+    /// The model granted a request.
+    Grant {
+        /// Which request.
+        id: IoId,
+        /// When it completes.
+        done_at: Nanos,
+    },
+    /// The log stops here because its writer could not keep up.
+    Overflow,
+}
+
+impl Record {
+    /// The record of a grant; other events are not logged, they follow from it.
+    pub fn of_event(event: &Event) -> Option<Self> {
+        match *event {
+            Event::Granted { id, done_at } => Some(Self::Grant { id, done_at }),
+            Event::Done { .. } => None,
+        }
+    }
+
+    /// As bytes, little endian: kind, op, volume, length, then five words.
+    pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        match *self {
+            Self::Submit { now, volume, io } => {
+                let op = if io.op == Op::Write { 1 } else { 0 };
+                pack(1, op, volume.0, io.len, [now, io.id.0, io.offset, 0, 0])
+            }
+            Self::Change {
+                now,
+                change:
+                    Change::Limits {
+                        volume,
+                        iops_limit,
+                        throughput_limit,
+                    },
+            } => {
+                let [iops, throughput] = [iops_limit, throughput_limit]
+                    .map(|limit| limit.map_or([0, 0], |limit| [limit.rate_per_s, limit.depth_ns]));
+                pack(
+                    2,
+                    0,
+                    volume.0,
+                    0,
+                    [now, iops[0], iops[1], throughput[0], throughput[1]],
+                )
+            }
+            Self::Change {
+                now,
+                change: Change::Credit { volume, level_ppm },
+            } => pack(3, 0, volume.0, level_ppm, [now, 0, 0, 0, 0]),
+            Self::Grant { id, done_at } => pack(4, 0, 0, 0, [done_at, id.0, 0, 0, 0]),
+            Self::Overflow => pack(5, 0, 0, 0, [0; 5]),
+        }
+    }
+
+    /// From bytes; `None` when the kind is unknown.
+    pub fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
+        let word = |i: usize| {
+            u64::from_le_bytes(
+                bytes[8 + 8 * i..16 + 8 * i]
+                    .try_into()
+                    .expect("eight bytes"),
+            )
+        };
+        let volume = VolumeId(u16::from_le_bytes([bytes[2], bytes[3]]));
+        let small = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+        let limit = |rate: u64, depth_ns: u64| {
+            (rate > 0).then_some(BucketParams {
+                rate_per_s: rate,
+                depth_ns,
+            })
+        };
+        Some(match bytes[0] {
+            1 => {
+                let op = if bytes[1] == 1 { Op::Write } else { Op::Read };
+                Self::Submit {
+                    now: word(0),
+                    volume,
+                    io: Io {
+                        id: IoId(word(1)),
+                        op,
+                        offset: word(2),
+                        len: small,
+                    },
+                }
+            }
+            2 => Self::Change {
+                now: word(0),
+                change: Change::Limits {
+                    volume,
+                    iops_limit: limit(word(1), word(2)),
+                    throughput_limit: limit(word(3), word(4)),
+                },
+            },
+            3 => Self::Change {
+                now: word(0),
+                change: Change::Credit {
+                    volume,
+                    level_ppm: small,
+                },
+            },
+            4 => Self::Grant {
+                id: IoId(word(1)),
+                done_at: word(0),
+            },
+            5 => Self::Overflow,
+            _ => return None,
+        })
+    }
+}
+
+fn pack(kind: u8, op: u8, volume: u16, small: u32, words: [u64; 5]) -> [u8; RECORD_BYTES] {
+    let mut bytes = [0; RECORD_BYTES];
+    bytes[0] = kind;
+    bytes[1] = op;
+    bytes[2..4].copy_from_slice(&volume.to_le_bytes());
+    bytes[4..8].copy_from_slice(&small.to_le_bytes());
+    for (i, word) in words.iter().enumerate() {
+        bytes[8 + 8 * i..16 + 8 * i].copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,91 @@
+//! How many I/O units a request costs.
+//!
+//! A request above the unit (256 KiB for SSD volumes) counts as several. Physically sequential requests that are
+//! outstanding together are merged and share a unit: eight sequential requests of 32 KiB cost one, eight random ones
+//! cost eight (Amazon EBS user guide, "EBS I/O characteristics"). A request that comes after its predecessor completed
+//! starts a new unit, since nothing was left to merge it with; the guide does not say this, it follows from merging.
+
+use crate::io::{Io, IoId, Nanos, Op};
+use crate::params::Accounting;
+
+/// Sequential runs followed at once: more than PostgreSQL keeps open on one volume (WAL, checkpoint, scans).
+const RUNS: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    op: Op,
+    end: u64,
+    /// Bytes already in the run's last unit, 0 < filled <= unit.
+    filled: u64,
+    last: IoId,
+    /// When the run's last request completes; `None` until it is granted.
+    done_at: Option<Nanos>,
+}
+
+/// The stage: remembers the last few sequential runs.
+#[derive(Clone, Debug)]
+pub struct SplitMerge {
+    accounting: Accounting,
+    runs: [Option<Run>; RUNS],
+    next_slot: usize,
+}
+
+impl SplitMerge {
+    /// No run yet.
+    pub fn new(accounting: Accounting) -> Self {
+        assert!(accounting.unit_bytes > 0, "an I/O unit has a size");
+        Self {
+            accounting,
+            runs: [None; RUNS],
+            next_slot: 0,
+        }
+    }
+
+    /// The cost of `io`, submitted at `now`, in I/O units; 0 when it fits into its predecessor's unit.
+    pub fn units(&mut self, now: Nanos, io: &Io) -> u32 {
+        let unit = self.accounting.unit_bytes;
+        let len = u64::from(io.len);
+        let end = io.offset.saturating_add(len);
+        let found = self.runs.iter_mut().flatten().find(|run| {
+            run.op == io.op
+                && run.end == io.offset
+                && run.done_at.is_none_or(|done_at| done_at > now)
+        });
+        if let Some(run) = found.filter(|_| self.accounting.merge_sequential) {
+            let total = run.filled + len;
+            let units = total.div_ceil(unit) - 1;
+            *run = Run {
+                op: io.op,
+                end,
+                filled: last_unit_fill(total, unit),
+                last: io.id,
+                done_at: None,
+            };
+            return u32::try_from(units).unwrap_or(u32::MAX);
+        }
+        self.runs[self.next_slot] = Some(Run {
+            op: io.op,
+            end,
+            filled: last_unit_fill(len, unit),
+            last: io.id,
+            done_at: None,
+        });
+        self.next_slot = (self.next_slot + 1) % RUNS;
+        u32::try_from(len.div_ceil(unit)).unwrap_or(u32::MAX)
+    }
+
+    /// Tells the stage when a request completes, so that it knows how long a run can still be joined.
+    pub fn granted(&mut self, id: IoId, done_at: Nanos) {
+        if let Some(run) = self.runs.iter_mut().flatten().find(|run| run.last == id) {
+            run.done_at = Some(done_at);
+        }
+    }
+}
+
+fn last_unit_fill(bytes: u64, unit: u64) -> u64 {
+    if bytes == 0 {
+        0
+    } else {
+        (bytes - 1) % unit + 1
+    }
+}

@@ -1,0 +1,43 @@
+//! The limit on bytes per second, with a bucket of its own beside the one for IOPS (same source, same depth).
+
+use crate::bucket::TokenBucket;
+use crate::io::Nanos;
+use crate::params::BucketParams;
+use crate::stage::iops_limit::change_bucket;
+
+/// Grants bytes at the provisioned rate.
+#[derive(Clone, Debug)]
+pub struct ThroughputLimit(Option<TokenBucket>);
+
+impl ThroughputLimit {
+    /// A full bucket, or no limit.
+    pub fn new(params: Option<BucketParams>) -> Self {
+        Self(params.map(TokenBucket::new))
+    }
+
+    /// When `bytes` can be granted, not before `now`.
+    pub fn ready_at(&self, bytes: u32, now: Nanos) -> Nanos {
+        self.0
+            .as_ref()
+            .map_or(now, |bucket| bucket.ready_at(u64::from(bytes), now))
+    }
+
+    /// Charges `bytes` at `now`.
+    pub fn charge(&mut self, bytes: u32, now: Nanos) {
+        if let Some(bucket) = &mut self.0 {
+            bucket.take(u64::from(bytes), now);
+        }
+    }
+
+    /// Replaces the limit. A volume that had none starts the new one full.
+    pub fn change(&mut self, params: Option<BucketParams>, now: Nanos) {
+        change_bucket(&mut self.0, params, now);
+    }
+
+    /// Sets how full the bucket is.
+    pub fn fill(&mut self, level_ppm: u32, now: Nanos) {
+        if let Some(bucket) = &mut self.0 {
+            bucket.fill(level_ppm, now);
+        }
+    }
+}
