@@ -1,0 +1,1 @@
+"""What PostgreSQL is made to do, and what came of it."""

@@ -1,0 +1,114 @@
+"""What pgbench is asked to do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pgdyno.errors import InputError
+
+ScriptName = Literal["tpcb-like", "simple-update", "select-only"]
+
+SCRIPTS: tuple[ScriptName, ...] = ("tpcb-like", "simple-update", "select-only")
+ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
+"""Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
+
+
+class Binaries(Protocol):
+    """Where PostgreSQL's programs are."""
+
+    @property
+    def bin_dir(self) -> Any:
+        """Directory (``pathlib.Path``) that holds ``pgbench``."""
+
+
+class Server(Protocol):
+    """What a workload needs of a server; :class:`pgdyno.postgres.cluster.Cluster` is one."""
+
+    @property
+    def dsn(self) -> str:
+        """Connection string in libpq's notation."""
+
+    @property
+    def binaries(self) -> Binaries:
+        """The programs that belong to it."""
+
+
+class PgbenchSpec(BaseModel):
+    """One pgbench workload.
+
+    Without ``rate_per_s`` the loop is closed: a client sends when its last transaction has ended, so a stall of the
+    server lowers the load, and latency is service time under that load. With it the loop is open: transactions are
+    scheduled at random (Poisson) and latency counts from the schedule.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    script: str = "tpcb-like"
+    """``tpcb-like``, ``simple-update``, ``select-only``, or a mix: ``select-only@3,simple-update@1``."""
+    scale: Annotated[int, Field(ge=1)] = 100
+    """100,000 accounts each, about 15 MB with the primary key."""
+    fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
+    clients: Annotated[int, Field(ge=1)] = 8
+    threads: Annotated[int, Field(ge=1)] = 1
+    """One thread of pgbench drives tens of thousands of transactions a second; more only compete with the server."""
+    protocol: Literal["simple", "extended", "prepared"] = "prepared"
+    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    latency_limit_ms: Annotated[float, Field(gt=0)] | None = None
+    """Transactions that an open loop would start later than this are skipped, and counted as skipped."""
+    tries_max: Annotated[int, Field(ge=1)] = 1
+    """How often a transaction is tried that ends in a serialisation failure or a deadlock."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The specification, or an :class:`InputError` that names the field."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise InputError(
+                f"pgbench: {where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
+                remedy="see `pgdyno compare --help`",
+            ) from error
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        parse_script(self.script)
+        if self.threads > self.clients:
+            raise ValueError(f"{self.threads} threads for {self.clients} clients: a thread needs a client")
+        if self.latency_limit_ms is not None and self.rate_per_s is None:
+            raise ValueError("latency_limit_ms needs rate_per_s: without a schedule nothing is late")
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether clients wait for completions."""
+        return self.rate_per_s is None
+
+    @property
+    def scripts(self) -> tuple[tuple[ScriptName, int], ...]:
+        """(name, weight) in the order in which pgbench numbers them in its log."""
+        return parse_script(self.script)
+
+    def record(self) -> dict[str, Any]:
+        """The specification as it stands in ``run.json``."""
+        return {"kind": "pgbench", "closed": self.closed, **self.model_dump()}
+
+
+def parse_script(text: str) -> tuple[tuple[ScriptName, int], ...]:
+    """Read ``select-only@3,simple-update@1``; ValueError says what is wrong. A missing weight is 1."""
+    parsed: list[tuple[ScriptName, int]] = []
+    for part in text.split(","):
+        name, at, weight = part.strip().partition("@")
+        known = next((script for script in SCRIPTS if script == name), None)
+        if known is None:
+            raise ValueError(f"there is no script {name!r}; there are {', '.join(SCRIPTS)}, and mixes such as a@3,b@1")
+        if at and not (weight.isascii() and weight.isdigit() and int(weight) > 0):
+            raise ValueError(f"the weight of {name} is {weight!r}; it must be a whole number above 0")
+        if any(script == known for script, _ in parsed):
+            raise ValueError(f"{name} occurs twice in {text!r}; give it one weight")
+        parsed.append((known, int(weight) if at else 1))
+    return tuple(parsed)
