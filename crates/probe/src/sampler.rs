@@ -1,0 +1,266 @@
+//! The loop: wait for a deadline, read everything, write one line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::disk::DiskReader;
+use crate::error::ProbeError;
+use crate::host::HostReader;
+use crate::role::RoleReader;
+use crate::sample::{Cpu, Gap, Memory, Sample, Stamped};
+use crate::spec::{ProbeSpec, RoleSpec};
+use crate::stop::{Turn, Waiter};
+use crate::volume::VolumeReader;
+
+/// Role that this process is counted in.
+const SELF: &str = "probe";
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// See [`crate::run`].
+pub(crate) fn run(spec: &ProbeSpec) -> Result<(), ProbeError> {
+    spec.check()?;
+    let written = |error| ProbeError::Out {
+        path: spec.out.clone(),
+        error,
+    };
+    let mut out = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&spec.out)
+        .map_err(written)?;
+    let mut readers = Readers::new(spec);
+    let interval_ns = spec.interval_ms * 1_000_000;
+    let first_ns = monotonic_ns();
+    let mut waiter = Waiter::new(first_ns, interval_ns, true)?;
+    println!("{{\"ready\":{{}}}}");
+    let mut line = Vec::with_capacity(16 * 1024);
+    let mut deadlines: u64 = 0;
+    loop {
+        let turn = waiter.wait();
+        let (due_ns, missed) = match turn {
+            Turn::Due(passed) => {
+                deadlines += passed;
+                (first_ns + (deadlines - 1) * interval_ns, passed - 1)
+            }
+            Turn::Stop => (monotonic_ns(), 0),
+        };
+        let sample = readers.sample(due_ns, missed);
+        write_line(&mut out, &mut line, &sample).map_err(written)?;
+        if turn == Turn::Stop {
+            return Ok(());
+        }
+    }
+}
+
+/// One `write` a sample: whoever reads the file after this process was killed finds whole lines.
+fn write_line(out: &mut File, line: &mut Vec<u8>, sample: &Sample) -> io::Result<()> {
+    line.clear();
+    serde_json::to_writer(&mut *line, sample)?;
+    line.push(b'\n');
+    out.write_all(line)
+}
+
+struct Readers {
+    disk: Option<DiskReader>,
+    volume: Option<VolumeReader>,
+    roles: Vec<RoleReader>,
+    host: HostReader,
+    tick_ns: u64,
+}
+
+impl Readers {
+    fn new(spec: &ProbeSpec) -> Self {
+        let mut roles: Vec<_> = spec
+            .roles
+            .iter()
+            .map(|(name, role)| RoleReader::new(name, role))
+            .collect();
+        if !spec.roles.contains_key(SELF) {
+            roles.push(RoleReader::new(SELF, &RoleSpec::default()));
+        }
+        Self {
+            disk: spec.block_device.as_deref().map(DiskReader::new),
+            volume: spec.volume.as_ref().map(VolumeReader::new),
+            roles,
+            host: HostReader::new(),
+            tick_ns: SECOND_NS / rustix::param::clock_ticks_per_second(),
+        }
+    }
+
+    fn sample(&mut self, due_ns: u64, missed: u64) -> Sample {
+        let t_begin_ns = monotonic_ns();
+        let mut gaps = Vec::new();
+        let disk = self
+            .disk
+            .as_mut()
+            .and_then(|reader| stamped("disk", &mut gaps, || reader.read()));
+        let volume = self
+            .volume
+            .as_mut()
+            .and_then(|reader| stamped("volume", &mut gaps, || reader.read()));
+        let cpu = self.cpu(&mut gaps);
+        let memory = self.memory(&mut gaps);
+        Sample {
+            due_ns,
+            t_begin_ns,
+            t_end_ns: monotonic_ns(),
+            missed,
+            disk,
+            volume,
+            cpu,
+            memory,
+            gaps,
+        }
+    }
+
+    fn cpu(&mut self, gaps: &mut Vec<Gap>) -> Stamped<Cpu> {
+        let begin_ns = monotonic_ns();
+        let mut cpu = Cpu::default();
+        for role in &mut self.roles {
+            let mut used_ns = role.cpu_ns(self.tick_ns, gaps);
+            if role.name() == SELF {
+                used_ns += own_cpu_ns();
+            }
+            cpu.cpu_ns.insert(role.name().to_owned(), used_ns);
+        }
+        match self.host.read_ticks() {
+            Ok(ticks) => {
+                for (name, count) in [
+                    ("busy", ticks.busy),
+                    ("steal", ticks.steal),
+                    ("idle", ticks.idle),
+                ] {
+                    cpu.cpu_ns
+                        .insert(format!("host_{name}"), count * self.tick_ns);
+                }
+            }
+            Err(error) => gaps.push(Gap::new("host.cpu", &error)),
+        }
+        Stamped {
+            t_ns: middle_ns(begin_ns),
+            value: cpu,
+        }
+    }
+
+    fn memory(&mut self, gaps: &mut Vec<Gap>) -> Stamped<Memory> {
+        let begin_ns = monotonic_ns();
+        let mut memory = Memory::default();
+        for role in &mut self.roles {
+            let bytes = role.memory(gaps);
+            if !bytes.is_empty() {
+                memory.bytes.insert(role.name().to_owned(), bytes);
+            }
+        }
+        let host = memory.bytes.entry("host".to_owned()).or_default();
+        if let Err(error) = self.host.read_memory(host) {
+            gaps.push(Gap::new("host.memory", &error));
+        }
+        Stamped {
+            t_ns: middle_ns(begin_ns),
+            value: memory,
+        }
+    }
+}
+
+fn stamped<T>(
+    what: &str,
+    gaps: &mut Vec<Gap>,
+    read: impl FnOnce() -> io::Result<T>,
+) -> Option<Stamped<T>> {
+    let begin_ns = monotonic_ns();
+    match read() {
+        Ok(value) => Some(Stamped {
+            t_ns: middle_ns(begin_ns),
+            value,
+        }),
+        Err(error) => {
+            gaps.push(Gap::new(what, &error));
+            None
+        }
+    }
+}
+
+/// The instant halfway between `begin_ns` and now.
+fn middle_ns(begin_ns: u64) -> u64 {
+    begin_ns + (monotonic_ns() - begin_ns) / 2
+}
+
+fn monotonic_ns() -> u64 {
+    clock_ns(ClockId::Monotonic)
+}
+
+fn own_cpu_ns() -> u64 {
+    clock_ns(ClockId::ProcessCPUTime)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn spec(block_device: Option<&str>) -> ProbeSpec {
+        let own = RoleSpec {
+            pids: vec![std::process::id()],
+            ..RoleSpec::default()
+        };
+        ProbeSpec {
+            interval_ms: 1000,
+            out: "/dev/null".into(),
+            block_device: block_device.map(str::to_owned),
+            volume: None,
+            roles: BTreeMap::from([("driver".to_owned(), own)]),
+        }
+    }
+
+    #[test]
+    fn a_sample_is_one_line_with_every_role_and_no_gap() {
+        let sample = Readers::new(&spec(None)).sample(1, 0);
+        assert!(sample.t_begin_ns <= sample.cpu.t_ns && sample.cpu.t_ns <= sample.memory.t_ns);
+        assert!(sample.memory.t_ns <= sample.t_end_ns);
+        let text = serde_json::to_string(&sample).unwrap();
+        assert!(!text.contains('\n') && !text.contains("gaps"), "{text}");
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for role in ["driver", "probe", "host_busy", "host_steal", "host_idle"] {
+            assert!(document["cpu"]["cpu_ns"][role].is_u64(), "{role} in {text}");
+        }
+        assert!(
+            document["memory"]["bytes"]["host"]["available"]
+                .as_u64()
+                .unwrap()
+                > 0
+        );
+    }
+
+    #[test]
+    fn a_device_that_does_not_exist_is_a_gap() {
+        let sample = Readers::new(&spec(Some("no-such-device"))).sample(1, 0);
+        assert!(sample.disk.is_none());
+        assert_eq!(sample.gaps[0].what, "disk");
+    }
+
+    #[test]
+    fn deadlines_that_pass_are_counted() {
+        let first_ns = monotonic_ns() - 35_000_000;
+        let mut waiter = Waiter::new(first_ns, 10_000_000, false).unwrap();
+        let Turn::Due(passed) = waiter.wait() else {
+            panic!("nobody asked it to stop")
+        };
+        assert!(passed >= 4, "{passed}");
+    }
+
+    #[test]
+    fn an_interval_that_would_never_rest_is_refused() {
+        let spec = ProbeSpec {
+            interval_ms: 0,
+            ..spec(None)
+        };
+        assert!(matches!(run(&spec), Err(ProbeError::Spec(_))));
+    }
+}
