@@ -1,0 +1,1 @@
+"""From run directories to figures, intervals, validity and a verdict; nothing here measures or draws."""

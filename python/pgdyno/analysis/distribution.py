@@ -1,0 +1,126 @@
+"""Whole distributions: merged first, a percentile taken last (percentiles cannot be averaged)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pgdyno.store import Run
+
+HDR_FILE = "workload/latency.hdr.json"
+"""Latency of the measured transactions as HDR histograms, whole and per script."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Counts of values, in order of value; the unit is the caller's."""
+
+    values: np.ndarray[Any, Any]
+    counts: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, buckets: Iterable[tuple[float, int]]) -> Distribution:
+        """From (value, count) in any order; equal values are added up and empty buckets dropped."""
+        import numpy as np
+
+        pairs = np.array([(value, count) for value, count in buckets if count > 0], dtype=np.float64).reshape(-1, 2)
+        values, where = np.unique(pairs[:, 0], return_inverse=True)
+        return cls(values, np.bincount(where, weights=pairs[:, 1], minlength=len(values)))
+
+    @property
+    def total(self) -> int:
+        """How many values were counted."""
+        return int(self.counts.sum())
+
+    def percentile(self, percent: float) -> float | None:
+        """The smallest value that at least ``percent`` of the values do not exceed; None when there are none."""
+        import numpy as np
+
+        if self.total == 0:
+            return None
+        below = np.cumsum(self.counts)
+        # The tolerance keeps 95 % of 20 values at the 19th, though 0.95 * 20 is a little more than 19 in binary.
+        rank = max(1.0, np.ceil(below[-1] * percent / 100 - 1e-9))
+        return float(self.values[int(np.searchsorted(below, rank))])
+
+    def merged(self, other: Distribution) -> Distribution:
+        """Both together."""
+        import numpy as np
+
+        return Distribution.of(
+            zip(
+                np.concatenate([self.values, other.values]).tolist(),
+                np.concatenate([self.counts, other.counts]).astype(int).tolist(),
+                strict=True,
+            )
+        )
+
+    def scaled(self, factor: float) -> Distribution:
+        """The same counts in another unit."""
+        return Distribution(self.values * factor, self.counts)
+
+
+def merge(parts: Iterable[Distribution]) -> Distribution:
+    """All of them as one; empty when there are none."""
+    whole = Distribution.of(())
+    for part in parts:
+        whole = whole.merged(part)
+    return whole
+
+
+def latency_ms(run: Run, script: str = "all") -> Distribution:
+    """Latency of the transactions that were measured, in milliseconds, from the run's HDR histogram.
+
+    A run without the histogram is read from its per-second table, which has the same buckets.
+    """
+    if (run.path / HDR_FILE).is_file():
+        histograms = run.document(HDR_FILE)["histograms"]
+        if script in histograms:
+            return _decoded(histograms[script]).scaled(1e-3)
+    return _from_seconds(run, script).scaled(1e-3)
+
+
+def volume_latency_ms(run: Run) -> Mapping[str, Distribution]:
+    """Latency of the volume's operations during the measure phase, in milliseconds, by ``read``, ``write``, ``lateness``.
+
+    The table holds the cumulative histograms at the begin and at the end of the phase; the difference is the phase.
+    """
+    rows = run.table("probe/volume_latency").to_pydict()
+    if not rows["t_ns"]:
+        return {}
+    first, last = min(rows["t_ns"]), max(rows["t_ns"])
+    if first == last:
+        return {}
+    counts: dict[str, dict[int, int]] = {}
+    for t_ns, operation, value, count in zip(
+        rows["t_ns"], rows["op"], rows["latency_ns"], rows["count"], strict=True
+    ):
+        sign = (t_ns == last) - (t_ns == first)
+        of_operation = counts.setdefault(operation, {})
+        of_operation[value] = of_operation.get(value, 0) + sign * count
+    return {name: Distribution.of(buckets.items()).scaled(1e-6) for name, buckets in counts.items()}
+
+
+def _decoded(text: str) -> Distribution:
+    from hdrh.histogram import HdrHistogram
+
+    histogram = HdrHistogram.decode(text)
+    return Distribution.of(
+        (item.value_iterated_to, item.count_added_in_this_iter_step) for item in histogram.get_recorded_iterator()
+    )
+
+
+def _from_seconds(run: Run, script: str) -> Distribution:
+    measure = run.record.measure
+    rows = run.table("workload/latency").to_pydict()
+    return Distribution.of(
+        (value, count)
+        for begin, end, name, value, count in zip(
+            rows["t_begin_ns"], rows["t_end_ns"], rows["script"], rows["latency_us"], rows["count"], strict=True
+        )
+        if begin >= measure.begin_ns and end <= measure.end_ns and script in ("all", name) and name != "all"
+    )

@@ -1,0 +1,151 @@
+"""What happened over time in one run, in bins of equal width from the begin of its measure phase.
+
+For lines on a page only: no verdict comes from the seconds of a run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.run_figures import volume_counters
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pgdyno.store import Run
+
+BINS_MAX = 240
+"""Points of a line at most: more than a page has room for, and few enough to keep the page small."""
+_SECOND_NS = 1_000_000_000
+_STARTED = ("num_timed", "num_requested", "checkpoints_timed", "checkpoints_req")
+"""Counters that grow when a checkpoint starts: of pg_stat_checkpointer, and of pg_stat_bgwriter before 17."""
+_DONE = "num_done"
+"""Counter that grows when a checkpoint is complete (pg_stat_checkpointer from 18)."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Columns over time; a value is None where nothing was recorded."""
+
+    bin_seconds: float
+    t_s: tuple[float, ...]
+    """Middle of each bin, seconds since the measure phase began."""
+    columns: dict[str, tuple[float | None, ...]]
+    """``tps``, ``iops``, ``mib_per_s``, ``queue_length``, ``latency_ms_p50``, ``latency_ms_p99``."""
+    checkpoints: tuple[tuple[float, float | None], ...]
+    """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen."""
+
+
+def series_of(run: Run) -> Series:
+    """The lines of one run."""
+    import numpy as np
+
+    measure = run.record.measure
+    seconds = max(1, round(measure.seconds))
+    width = math.ceil(seconds / BINS_MAX)
+    count = max(1, seconds // width)
+    edges = measure.begin_ns + np.arange(count + 1, dtype=np.int64) * width * _SECOND_NS
+    p50, p99 = _latency(run, edges)
+    columns = {"tps": _tps(run, edges), **_volume(volume_counters(run), edges)}
+    return Series(
+        bin_seconds=float(width),
+        t_s=tuple(width * (place + 0.5) for place in range(count)),
+        columns={**columns, "latency_ms_p50": p50, "latency_ms_p99": p99},
+        checkpoints=_checkpoints(run),
+    )
+
+
+def _bins(t_begin_ns: np.ndarray[Any, Any], t_end_ns: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> Any:
+    """The bin in which the middle of each row lies; -1 and len(edges) - 1 are before and after."""
+    import numpy as np
+
+    middle = t_begin_ns + (t_end_ns - t_begin_ns) // 2
+    return np.searchsorted(edges, middle, side="right") - 1
+
+
+def _tps(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+    import numpy as np
+
+    table = run.table("workload/throughput")
+    bins = len(edges) - 1
+    if table.num_rows == 0:
+        return (None,) * bins
+    place = _bins(table["t_begin_ns"].to_numpy(), table["t_end_ns"].to_numpy(), edges)
+    inside = (place >= 0) & (place < bins)
+    transactions = np.bincount(place[inside], weights=table["transactions"].to_numpy()[inside], minlength=bins)
+    return tuple((transactions / (np.diff(edges) / _SECOND_NS)).tolist())
+
+
+def _latency(run: Run, edges: np.ndarray[Any, Any]) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
+    """p50 and p99 of each bin, ms."""
+    import numpy as np
+
+    table = run.table("workload/latency")
+    bins = len(edges) - 1
+    place = _bins(table["t_begin_ns"].to_numpy(), table["t_end_ns"].to_numpy(), edges)
+    value, count = table["latency_us"].to_numpy(), table["count"].to_numpy()
+    order = np.lexsort((value, place))
+    place, value, count = place[order], value[order], count[order]
+    found: tuple[list[float | None], list[float | None]] = ([], [])
+    for bin_ in range(bins):
+        begin, end = np.searchsorted(place, [bin_, bin_ + 1])
+        below = np.cumsum(count[begin:end])
+        for share, into in zip((0.50, 0.99), found, strict=True):
+            if len(below) == 0:
+                into.append(None)
+            else:
+                rank = max(1, math.ceil(float(below[-1]) * share - 1e-9))
+                into.append(float(value[begin + int(np.searchsorted(below, rank))]) / 1e3)
+    return tuple(found[0]), tuple(found[1])
+
+
+def _volume(counters: Counters, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+    """Rates of the volume's counters between the edges; None in a bin that no two samples reach."""
+    wanted = {"iops": ("ops", 1.0), "mib_per_s": ("bytes", 2.0**20), "queue_length": ("queue_time_ns", 1e9)}
+    bins = len(edges) - 1
+    t_ns = counters.t_ns
+    if len(t_ns) < 2:
+        return {name: (None,) * bins for name in wanted}
+    columns: dict[str, tuple[float | None, ...]] = {}
+    for name, (counter, per) in wanted.items():
+        at = [counters.at(counter, int(edge)) for edge in edges]
+        columns[name] = tuple(
+            (at[place + 1] - at[place]) / per / ((edges[place + 1] - edges[place]) / _SECOND_NS)
+            if t_ns[0] <= edges[place] + _SECOND_NS // 2 and t_ns[-1] >= edges[place + 1] - _SECOND_NS // 2
+            else None
+            for place in range(bins)
+        )
+    return columns
+
+
+def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...]:
+    """Starts and ends, as the cumulative counters showed them from one sample to the next."""
+    table = run.table("probe/checkpointer")
+    if table.num_rows < 2:
+        return ()
+    counters = Counters.of(table, time="t_end_ns")
+    measure = run.record.measure
+    starts = [t for name in _STARTED if name in counters.columns for t in _growth(counters, name)]
+    ends = sorted(_growth(counters, _DONE)) if _DONE in counters.columns else []
+    spans: list[tuple[float, float | None]] = []
+    for start in sorted(starts):
+        end = next((t for t in ends if t >= start), None)
+        begins_before_the_end = start < measure.end_ns
+        ends_after_the_begin = start >= measure.begin_ns if end is None else end > measure.begin_ns
+        if begins_before_the_end and ends_after_the_begin:
+            spans.append(
+                (
+                    max(0.0, (start - measure.begin_ns) / 1e9),
+                    None if end is None else min(measure.seconds, (end - measure.begin_ns) / 1e9),
+                )
+            )
+    return tuple(spans)
+
+
+def _growth(counters: Counters, name: str) -> list[int]:
+    """Instants of the samples in which a counter was larger than in the one before."""
+    values = counters.columns[name]
+    return [int(counters.t_ns[place]) for place in range(1, len(values)) if values[place] > values[place - 1]]

@@ -1,0 +1,237 @@
+"""How far a run can be trusted: the instrument judged by its own record.
+
+Each check gives a finding with its figure: ``ok``, ``warn`` (read the numbers with it in mind), ``invalid`` (the
+numbers say something about the laboratory, not about the volume) or ``unknown`` (the run did not record it). The
+thresholds are the constants below, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, volume_counters
+
+if TYPE_CHECKING:
+    from pgdyno.store import Run
+
+LATE_SHARE_WARN = 0.01
+"""A p99 of the volume's latency is already shaped by the host when one request in a hundred is late."""
+LATE_SHARE_INVALID = 0.05
+"""Above this the p95 of the volume is the host's and not the model's. A request is late when it was released more than
+5 % of its modelled latency after its time."""
+OVERRUN_SHARE_INVALID = 0.05
+"""The same share for requests whose data were not ready when their modelled time was over."""
+DRIVER_BUSY_INVALID = 0.90
+"""A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""
+LABORATORY_SHARE_WARN = 0.25
+"""A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""
+LABORATORY_SHARE_INVALID = 0.60
+"""Above this the server had the smaller part of the machine. It is allowed while a tenth of the machine stayed idle
+(:data:`IDLE_SHARE_SPARE`): then nothing waited long for CPU."""
+IDLE_SHARE_SPARE = 0.10
+"""Idle CPU below this share means that work queued for CPU."""
+STEAL_SHARE_WARN = 0.05
+"""The hypervisor gave this share to others; latencies above the median carry it."""
+STEAL_SHARE_INVALID = 0.15
+"""At one stolen moment in seven, lateness and throughput depend on the neighbours."""
+FAILED_SHARE_INVALID = 0.01
+"""Failed transactions are cheaper than successful ones: one in a hundred changes the mix that was measured."""
+LOST_SAMPLES_WARN = 0.05
+"""Share of the expected samples that are missing: figures from cumulative counters stand, the lines over time have gaps."""
+LOST_SAMPLES_INVALID = 0.25
+"""The host could not even run the probe once a second for a quarter of the time."""
+DEVICE_QUEUE_FULL = 128
+"""Requests that the kernel's loop device has in flight at most."""
+DEVICE_QUEUE_FULL_WARN = 0.05
+"""Above this share of samples at the device's limit, the queue length is 'at least'."""
+
+Level = Literal["ok", "warn", "invalid", "unknown"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of one run."""
+
+    check: str
+    """What was looked at, the same words for every run."""
+    level: Level
+    figure: str
+    """What was found, with its number and unit; a sentence's end without its full stop."""
+
+
+def findings(run: RunFigures) -> list[Finding]:
+    """Every check of a run, in the order in which a reader should see them."""
+    return [
+        *_recorded(run),
+        *_invariants(run),
+        _failed(run),
+        _skipped(run),
+        *_volume(run),
+        _driver(run),
+        _laboratory(run),
+        _steal(run),
+        _samples(run),
+        *_device_queue(run),
+    ]
+
+
+def worst(levels: Iterator[Level] | list[Level]) -> Level:
+    """The most serious of several levels; ``ok`` for none."""
+    order: tuple[Level, ...] = ("ok", "unknown", "warn", "invalid")
+    return max(levels, key=order.index, default="ok")
+
+
+def _graded(check: str, value: float, warn: float, invalid: float, figure: str) -> Finding:
+    level: Level = "invalid" if value > invalid else "warn" if value > warn else "ok"
+    return Finding(check, level, figure)
+
+
+def _recorded(run: RunFigures) -> Iterator[Finding]:
+    """What the run itself already knew to be wrong when it ended."""
+    validity = run.record.validity
+    for reason in validity.reasons:
+        yield Finding("while running", "warn" if validity.valid else "invalid", reason)
+
+
+def _invariants(run: RunFigures) -> Iterator[Finding]:
+    checks = run.record.checks
+    for check in checks:
+        if not check.ok:
+            yield Finding("workload's invariants", "invalid", f"{check.name}: {check.detail}")
+    if checks and all(check.ok for check in checks):
+        yield Finding("workload's invariants", "ok", f"{len(checks)} hold ({', '.join(c.name for c in checks)})")
+    if not checks:
+        yield Finding("workload's invariants", "unknown", "none was checked")
+
+
+def _failed(run: RunFigures) -> Finding:
+    account = run.record.account
+    tried = account.succeeded + account.failed
+    if account.succeeded == 0:
+        return Finding("transactions", "invalid", "no transaction succeeded")
+    share = account.failed / tried
+    return _graded(
+        "transactions", share, 0.0, FAILED_SHARE_INVALID, f"{account.failed:,} of {tried:,} failed ({_percent(share)})"
+    )
+
+
+def _skipped(run: RunFigures) -> Finding:
+    account = run.record.account
+    share = account.skipped / account.scheduled if account.scheduled else 0.0
+    # Skipped transactions are what the subject could not take: a result, not a fault of the laboratory.
+    level: Level = "warn" if account.skipped else "ok"
+    return Finding("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({_percent(share)})")
+
+
+def _volume(run: RunFigures) -> Iterator[Finding]:
+    """Whether requests came back when the model said; a real volume and one without a model have nothing to be late to."""
+    if run.record.world.kind != "emulated" or run.record.world.volume.get("type") == "null":
+        return
+    measure = run.record.measure
+    counters = volume_counters(run.run)
+    operations = counters.delta("ops", measure.begin_ns, measure.end_ns)
+    for check, name, warn, invalid, words in (
+        ("lateness", "late_ops", LATE_SHARE_WARN, LATE_SHARE_INVALID, "late by more than 5 % of its modelled latency"),
+        ("store behind the volume", "overrun_ops", LATE_SHARE_WARN, OVERRUN_SHARE_INVALID, "not ready in time"),
+    ):
+        counted = counters.delta(name, measure.begin_ns, measure.end_ns)
+        if operations is None or counted is None:
+            yield Finding(check, "invalid", "the volume's counters do not cover the measure phase")
+        elif operations > 0:
+            share = counted / operations
+            yield _graded(check, share, warn, invalid, f"{_percent(share)} of {operations:,.0f} requests {words}")
+
+
+def _driver(run: RunFigures) -> Finding:
+    cores = run.record.world.host.cores
+    share = run.cpu_share.get("driver")
+    if share is None:
+        return Finding("driver", "unknown", "its CPU was not recorded")
+    threads = max(1, min(int(run.record.workload.get("threads", 1)), cores))
+    busy = share * cores / threads
+    level: Level = "invalid" if busy >= DRIVER_BUSY_INVALID else "ok"
+    noun = "thread" if threads == 1 else f"{threads} threads"
+    return Finding("driver", level, f"its {noun} computed {_percent(busy)} of the time")
+
+
+def _laboratory(run: RunFigures) -> Finding:
+    share = run.laboratory_share
+    if share is None:
+        return Finding("laboratory", "unknown", "its CPU was not recorded")
+    parts = ", ".join(f"{role} {_percent(run.cpu_share[role])}" for role in LABORATORY_ROLES if role in run.cpu_share)
+    figure = f"{_percent(share)} of the machine's CPU ({parts})"
+    idle = run.cpu_share.get("host_idle", 0.0)
+    if share > LABORATORY_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
+        return Finding("laboratory", "invalid", f"{figure}, with {_percent(idle)} idle")
+    return Finding("laboratory", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
+
+
+def _steal(run: RunFigures) -> Finding:
+    share = run.cpu_share.get("host_steal")
+    if share is None:
+        return Finding("steal", "unknown", "not recorded")
+    return _graded(
+        "steal", share, STEAL_SHARE_WARN, STEAL_SHARE_INVALID, f"the hypervisor kept {_percent(share)} of the CPU time"
+    )
+
+
+def _samples(run: RunFigures) -> Finding:
+    """Missing samples of the volume (or of the block device when there is no emulated volume)."""
+    lost = lost_samples(run.run)
+    if lost is None:
+        return Finding("samples", "invalid", "no counters of the volume in the measure phase")
+    share, expected = lost
+    return _graded(
+        "samples",
+        share,
+        LOST_SAMPLES_WARN,
+        LOST_SAMPLES_INVALID,
+        f"{_percent(share)} of {expected:,} samples of the volume are missing",
+    )
+
+
+def lost_samples(run: Run) -> tuple[float, int] | None:
+    """Share of the volume's samples that are missing from the measure phase, and how many were expected.
+
+    The interval is the median gap, so that the figure does not depend on what interval was asked for. None when there
+    are too few samples to tell.
+    """
+    import numpy as np
+
+    measure = run.record.measure
+    t_ns = volume_counters(run).t_ns
+    inside = t_ns[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]
+    if len(t_ns) < 2 or len(inside) == 0:
+        return None
+    expected = int((measure.end_ns - measure.begin_ns) / float(np.median(np.diff(t_ns))))
+    if expected == 0:
+        return 0.0, 0
+    return max(0.0, 1 - len(inside) / expected), expected
+
+
+def _device_queue(run: RunFigures) -> Iterator[Finding]:
+    measure = run.record.measure
+    table = run.run.table("probe/disk")
+    if table.num_rows == 0:
+        return
+    t_ns = table["t_ns"].to_numpy()
+    in_flight = table["in_flight"].to_numpy()[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]
+    if len(in_flight) == 0:
+        return
+    share = float((in_flight >= DEVICE_QUEUE_FULL).mean())
+    if share > DEVICE_QUEUE_FULL_WARN:
+        yield Finding(
+            "device's queue",
+            "warn",
+            f"full ({DEVICE_QUEUE_FULL} in flight) in {_percent(share)} of samples: queue length is 'at least'",
+        )
+
+
+def _percent(share: float) -> str:
+    if share == 0:
+        return "0 %"
+    if share < 0.0005:
+        return "< 0.1 %"
+    return f"{share * 100:.1f} %"
