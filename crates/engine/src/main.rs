@@ -1,2 +1,218 @@
-//! pgdyno-engine (skeleton)
-fn main() {}
+//! `pgdyno-engine`: everything that stands on the I/O path, as one binary.
+//!
+//! A JSON document comes in on standard input where a command needs one, one JSON document goes out on standard output.
+//! An error that the user can mend is `{"error": {"message", "remedy"}}` on standard error, with exit code 2.
+
+mod replay;
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use pgdyno_catalog::Resolved;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+#[derive(Parser)]
+#[command(
+    name = "pgdyno-engine",
+    version,
+    about = "The part of pgdyno that stands on the I/O path. JSON in, JSON out."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Version and build hash.
+    Version,
+    /// Emulated volumes.
+    #[command(subcommand)]
+    Volume(VolumeCommand),
+    /// Samples the host; reads its specification from standard input.
+    Probe,
+    /// Replays a submit log in virtual time and compares every completion.
+    Replay {
+        /// The log that `volume attach --submit-log` wrote.
+        log: PathBuf,
+    },
+}
+
+#[derive(Subcommand)]
+enum VolumeCommand {
+    /// Resolves a specification: limits, size, price.
+    Spec {
+        /// For example `gp3:size=100GiB,iops=6000`.
+        spec: String,
+    },
+    /// Every volume type with its limits and sources.
+    Types,
+    /// Attaches a volume and serves it until it is detached; reads its specification from standard input.
+    Serve,
+    /// The attached volumes.
+    List(StateDir),
+    /// Counters and distributions of a volume.
+    Stats {
+        /// Name of the volume.
+        name: String,
+        #[command(flatten)]
+        at: StateDir,
+    },
+    /// Sets how full a volume's buckets are.
+    Credit {
+        /// Name of the volume.
+        name: String,
+        /// Per cent of the depth.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
+        percent: u32,
+        #[command(flatten)]
+        at: StateDir,
+    },
+    /// Unmounts and detaches a volume.
+    Detach {
+        /// Name of the volume.
+        name: String,
+        /// Keep the content as an image in this folder.
+        #[arg(long)]
+        save_image: Option<PathBuf>,
+        #[command(flatten)]
+        at: StateDir,
+    },
+}
+
+#[derive(clap::Args)]
+struct StateDir {
+    /// Where the daemons keep their sockets.
+    #[arg(long, env = "PGDYNO_STATE_DIR", default_value = "/run/pgdyno")]
+    state_dir: PathBuf,
+}
+
+/// What went wrong and what to do, for whoever reads standard error.
+struct Failure {
+    message: String,
+    remedy: String,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(Some(answer)) => {
+            print(&answer);
+            ExitCode::SUCCESS
+        }
+        Ok(None) => ExitCode::SUCCESS,
+        Err(Failure { message, remedy }) => {
+            eprintln!(
+                "{}",
+                json!({"error": {"message": message, "remedy": remedy}})
+            );
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Option<Value>, Failure> {
+    match command {
+        Command::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            Ok(Some(
+                json!({"version": version, "build_hash": env!("PGDYNO_BUILD_HASH")}),
+            ))
+        }
+        Command::Volume(command) => volume(command),
+        Command::Probe => {
+            pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
+                message: error.to_string(),
+                remedy: "check the probe's specification and the folder that it writes to"
+                    .to_owned(),
+            })?;
+            Ok(None)
+        }
+        Command::Replay { log } => replay::replay(&log).map(Some),
+    }
+}
+
+fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
+    Ok(match command {
+        VolumeCommand::Spec { spec } => Some(json!(Resolved::parse(&spec)?)),
+        VolumeCommand::Types => {
+            let bug = "this is a bug in pgdyno's catalogue; please report it";
+            let types = pgdyno_catalog::types().map_err(|error| Failure {
+                message: error.to_string(),
+                remedy: bug.to_owned(),
+            })?;
+            Some(json!({"types": types}))
+        }
+        VolumeCommand::Serve => {
+            pgdyno_emulate::serve(&from_stdin("volume serve")?, |facts| {
+                print(&json!({"ready": facts}));
+                close_stdout();
+            })?;
+            None
+        }
+        VolumeCommand::List(at) => Some(json!({"volumes": pgdyno_emulate::list(&at.state_dir)})),
+        VolumeCommand::Stats { name, at } => Some(pgdyno_emulate::request(
+            &at.state_dir,
+            &name,
+            &json!({"command": "stats"}),
+        )?),
+        VolumeCommand::Credit { name, percent, at } => {
+            let request = json!({"command": "credit", "level_ppm": percent * 10_000});
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
+        }
+        VolumeCommand::Detach {
+            name,
+            save_image,
+            at,
+        } => Some(pgdyno_emulate::detach(
+            &at.state_dir,
+            &name,
+            save_image.as_deref(),
+        )?),
+    })
+}
+
+/// The specification of a command is one line, so that the pipe may stay open as a sign of life.
+fn from_stdin<T: DeserializeOwned>(command: &str) -> Result<T, Failure> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| error.to_string())
+        .and_then(|_| serde_json::from_str(&line).map_err(|e| e.to_string()))
+        .map_err(|error| Failure {
+            message: format!("{command} got a specification that it cannot read: {error}"),
+            remedy: "give one JSON document on one line of standard input".to_owned(),
+        })
+}
+
+fn print(document: &Value) {
+    let mut out = std::io::stdout().lock();
+    // Whoever asked may be gone; there is nobody left to tell.
+    let _ = writeln!(out, "{document}").and_then(|()| out.flush());
+}
+
+/// Whoever waits for the end of a daemon's output must not wait for the end of the daemon.
+fn close_stdout() {
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
+
+impl From<pgdyno_catalog::SpecError> for Failure {
+    fn from(error: pgdyno_catalog::SpecError) -> Self {
+        Self {
+            message: error.message,
+            remedy: error.remedy,
+        }
+    }
+}
+
+impl From<pgdyno_emulate::EmulateError> for Failure {
+    fn from(error: pgdyno_emulate::EmulateError) -> Self {
+        Self {
+            message: error.message,
+            remedy: error.remedy,
+        }
+    }
+}

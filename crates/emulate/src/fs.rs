@@ -1,0 +1,231 @@
+//! The FUSE file system: one folder with one file, `volume`.
+
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+};
+
+use crate::control::Order;
+use crate::pipeline::{Payload, Pipeline};
+use crate::store::BLOCK_BYTES;
+
+/// Name of the exported file.
+pub(crate) const FILE_NAME: &str = "volume";
+/// `statfs` of a FUSE mount (`linux/magic.h`).
+pub(crate) const FUSE_MAGIC: u64 = 0x6573_5546;
+/// Nothing but the daemon changes the file, so the kernel may remember its attributes.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+/// Above the loop device's 128; the default of 12 would cap the queue depth.
+const MAX_BACKGROUND: u16 = 256;
+const FILE: INodeNo = INodeNo(2);
+
+pub(crate) struct VolumeFs {
+    pipeline: Arc<Pipeline>,
+    request_bytes: u32,
+    orders: Sender<Order>,
+}
+
+impl VolumeFs {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, orders: Sender<Order>) -> Self {
+        Self {
+            pipeline,
+            request_bytes,
+            orders,
+        }
+    }
+
+    fn attr(&self, ino: INodeNo) -> FileAttr {
+        let file = ino == FILE;
+        FileAttr {
+            ino,
+            size: if file { self.pipeline.size_bytes() } else { 0 },
+            blocks: 0,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if file {
+                FileType::RegularFile
+            } else {
+                FileType::Directory
+            },
+            perm: if file { 0o600 } else { 0o500 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: BLOCK_BYTES as u32,
+            flags: 0,
+        }
+    }
+
+    /// Whole blocks inside the volume, and no more than a slot's buffer holds.
+    fn fits(&self, offset: u64, len: u64) -> bool {
+        let whole = offset.is_multiple_of(BLOCK_BYTES) && len.is_multiple_of(BLOCK_BYTES);
+        whole
+            && offset
+                .checked_add(len)
+                .is_some_and(|end| end <= self.pipeline.size_bytes())
+    }
+}
+
+impl Filesystem for VolumeFs {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let missing =
+            |flags: InitFlags| io::Error::other(format!("this kernel's FUSE lacks {flags:?}"));
+        // Without these, direct I/O is served one request at a time.
+        config
+            .add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES)
+            .map_err(missing)?;
+        config
+            .set_max_write(self.request_bytes)
+            .map_err(|_| io::Error::other("max_write"))?;
+        config
+            .set_max_background(MAX_BACKGROUND)
+            .map_err(|_| io::Error::other("max_background"))?;
+        config
+            .set_congestion_threshold(MAX_BACKGROUND)
+            .map_err(|_| io::Error::other("congestion_threshold"))?;
+        Ok(())
+    }
+
+    /// Somebody unmounted the file system, or we did: whoever waits for orders finds out which.
+    fn destroy(&mut self) {
+        let _ = self.orders.send(Order::SessionEnded);
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == INodeNo::ROOT && name == FILE_NAME {
+            reply.entry(&FOREVER, &self.attr(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&FOREVER, &self.attr(ino));
+    }
+
+    fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        if ino == FILE {
+            reply.opened(
+                FileHandle(0),
+                FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES,
+            );
+        } else {
+            reply.error(Errno::EISDIR);
+        }
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        if offset >= self.pipeline.size_bytes() {
+            reply.data(&[]);
+        } else if size > self.request_bytes || !self.fits(offset, u64::from(size)) {
+            reply.error(Errno::EINVAL);
+        } else {
+            self.pipeline.submit(offset, Payload::Read(reply, size));
+        }
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if data.len() > self.request_bytes as usize || !self.fits(offset, data.len() as u64) {
+            reply.error(Errno::EINVAL);
+        } else {
+            self.pipeline.submit(offset, Payload::Write(reply, data));
+        }
+    }
+
+    fn flush(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        reply.ok();
+    }
+
+    /// Durability is paid for in the write (docs/decision/0004); a delayed answer here would block other writes.
+    fn fsync(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.pipeline.flushed();
+        reply.ok();
+    }
+
+    /// Discards and zero-outs of the loop device: both leave zeros.
+    fn fallocate(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let zeroing = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
+        if !zeroing || !self.fits(offset, length) {
+            reply.error(Errno::EOPNOTSUPP);
+        } else if self.pipeline.zero(offset, length).is_err() {
+            reply.error(Errno::EIO);
+        } else {
+            reply.ok();
+        }
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let entries = [
+            (ino, FileType::Directory, "."),
+            (ino, FileType::Directory, ".."),
+            (FILE, FileType::RegularFile, FILE_NAME),
+        ];
+        for (i, (ino, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
+            if reply.add(ino, i as u64 + 1, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}

@@ -1,0 +1,244 @@
+//! The loop device on the exported file, and the proofs that it is what was asked for.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error::{Context, EmulateError, Result};
+use crate::serve::wait_until;
+use crate::store::BLOCK_BYTES;
+
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+const LOOP_MAJOR: u32 = 7;
+/// Another process may take the free device between the question and the answer.
+const TRIES: usize = 16;
+
+/// `struct loop_info64` of `linux/loop.h`.
+#[repr(C)]
+struct LoopInfo64 {
+    numbers: [u64; 5],
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config` of `linux/loop.h`.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+/// An attached loop device. It detaches itself when nobody holds it open: neither we nor a mount.
+#[derive(Debug)]
+pub(crate) struct LoopDevice {
+    pub(crate) path: PathBuf,
+    name: String,
+    _open: File,
+}
+
+/// What was read back from the kernel after the set-up; a run starts from these.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Proofs {
+    /// `statfs` of the folder that must be our FUSE mount.
+    pub(crate) fuse_magic: String,
+    pub(crate) backing_file: String,
+    pub(crate) dio: String,
+    pub(crate) scheduler: String,
+    pub(crate) wbt_lat_usec: String,
+    pub(crate) max_sectors_kb: String,
+    pub(crate) write_cache: String,
+    pub(crate) logical_block_size: String,
+}
+
+impl LoopDevice {
+    pub(crate) fn attach(file: &Path) -> Result<Self> {
+        let remedy = "check that the loop module is loaded (`modprobe loop`) and that /dev/loop-control exists";
+        let backing = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(file)
+            .context(
+                || format!("cannot open {}", file.display()),
+                "see the daemon's log",
+            )?;
+        let control = File::open("/dev/loop-control")
+            .context(|| "cannot open /dev/loop-control".to_owned(), remedy)?;
+        for _ in 0..TRIES {
+            // SAFETY: this request takes no argument.
+            let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
+            let number = u32::try_from(number)
+                .map_err(|_| io::Error::last_os_error())
+                .context(|| "there is no free loop device".to_owned(), remedy)?;
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            make_node(&path, number)
+                .context(|| format!("cannot create {}", path.display()), remedy)?;
+            let device = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .context(|| format!("cannot open {}", path.display()), remedy)?;
+            match configure(&device, &backing) {
+                Ok(()) => {
+                    return Ok(Self {
+                        path,
+                        name: format!("loop{number}"),
+                        _open: device,
+                    });
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+                Err(error) => {
+                    return Err(error).context(
+                        || format!("cannot attach {} with direct I/O", path.display()),
+                        "use Linux 5.8 or later; older kernels have no LOOP_CONFIGURE",
+                    );
+                }
+            }
+        }
+        Err(EmulateError::new(
+            "every free loop device was taken by somebody else",
+            "try again",
+        ))
+    }
+
+    /// Lets go of the device and waits until the kernel has detached it.
+    pub(crate) fn detach(self, timeout: Duration) -> Result<()> {
+        let Self { path, name, _open } = self;
+        drop(_open);
+        let backing = PathBuf::from(format!("/sys/block/{name}/loop/backing_file"));
+        if wait_until(timeout, || !backing.exists()) {
+            return Ok(());
+        }
+        Err(EmulateError::new(
+            format!("{} is still in use", path.display()),
+            "close what holds it open (`fuser -v` on the device names it), then run `pgdyno doctor --clean`",
+        ))
+    }
+
+    /// Sets the queue up as a cloud volume's and reads everything back.
+    pub(crate) fn prove(&self, file: &Path, fuse_magic: u64, unit_kib: u64) -> Result<Proofs> {
+        let queue = |name: &str| PathBuf::from(format!("/sys/block/{}/queue/{name}", self.name));
+        for (name, value) in [
+            ("scheduler", "none".to_owned()),
+            ("wbt_lat_usec", "0".to_owned()),
+            ("max_sectors_kb", unit_kib.to_string()),
+            ("write_cache", "write through".to_owned()),
+            ("rotational", "0".to_owned()),
+            ("add_random", "0".to_owned()),
+        ] {
+            // What a kernel does not offer it cannot do wrong; what matters is read back below.
+            if queue(name).exists() {
+                fs::write(queue(name), &value).context(
+                    || format!("cannot set {} to {value}", queue(name).display()),
+                    "run on a writable /sys",
+                )?;
+            }
+        }
+        let read = |path: PathBuf| {
+            fs::read_to_string(path).map_or_else(|_| "absent".to_owned(), |s| s.trim().to_owned())
+        };
+        let device = |name: &str| PathBuf::from(format!("/sys/block/{}/loop/{name}", self.name));
+        let proofs = Proofs {
+            fuse_magic: format!("{fuse_magic:#x}"),
+            backing_file: read(device("backing_file")),
+            dio: read(device("dio")),
+            scheduler: read(queue("scheduler")),
+            wbt_lat_usec: read(queue("wbt_lat_usec")),
+            max_sectors_kb: read(queue("max_sectors_kb")),
+            write_cache: read(queue("write_cache")),
+            logical_block_size: read(queue("logical_block_size")),
+        };
+        proofs.check(file, unit_kib)?;
+        Ok(proofs)
+    }
+}
+
+impl Proofs {
+    fn check(&self, file: &Path, unit_kib: u64) -> Result<()> {
+        let expected = [
+            (
+                "backing_file",
+                &self.backing_file,
+                file.display().to_string(),
+            ),
+            ("dio", &self.dio, "1".to_owned()),
+            ("max_sectors_kb", &self.max_sectors_kb, unit_kib.to_string()),
+            ("write_cache", &self.write_cache, "write through".to_owned()),
+            (
+                "logical_block_size",
+                &self.logical_block_size,
+                BLOCK_BYTES.to_string(),
+            ),
+        ];
+        for (name, found, wanted) in expected {
+            if *found != wanted {
+                return Err(wrong(name, found, &wanted));
+            }
+        }
+        if self.scheduler != "absent"
+            && !self.scheduler.contains("[none]")
+            && self.scheduler != "none"
+        {
+            return Err(wrong("scheduler", &self.scheduler, "none"));
+        }
+        if self.wbt_lat_usec != "absent" && self.wbt_lat_usec != "0" {
+            return Err(wrong("wbt_lat_usec", &self.wbt_lat_usec, "0"));
+        }
+        Ok(())
+    }
+}
+
+fn wrong(name: &str, found: &str, wanted: &str) -> EmulateError {
+    EmulateError::new(
+        format!("the device is not what was asked for: {name} is {found:?}, not {wanted:?}"),
+        "run `pgdyno doctor --clean` and attach again; if it stays, this kernel cannot carry an emulated volume",
+    )
+}
+
+fn configure(device: &File, backing: &File) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid value of these plain structures.
+    let mut config: LoopConfig = unsafe { std::mem::zeroed() };
+    config.fd = u32::try_from(backing.as_raw_fd()).map_err(io::Error::other)?;
+    config.block_size = BLOCK_BYTES as u32;
+    config.info.flags = LO_FLAGS_DIRECT_IO | LO_FLAGS_AUTOCLEAR;
+    // SAFETY: `config` is the structure that this request reads, and outlives the call.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// In a container without devtmpfs the node of a new device does not appear by itself.
+fn make_node(path: &Path, number: u32) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let device = rustix::fs::makedev(LOOP_MAJOR, number);
+    let made = rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::FileType::BlockDevice,
+        rustix::fs::Mode::from_raw_mode(0o660),
+        device,
+    );
+    match made {
+        Err(error) if error != rustix::io::Errno::EXIST => Err(error.into()),
+        _ => Ok(()),
+    }
+}

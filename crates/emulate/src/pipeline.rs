@@ -1,0 +1,488 @@
+//! The way of a request through the daemon: submit to the model, move the data, answer when it is time.
+//!
+//! One lock orders submits; under it the clock is read, the model is told and the release is scheduled. Data is moved
+//! outside that lock, under the lock of the request's own slot, so that a release that comes early waits for the data
+//! and not the other way round. Slots, buffers and heaps are allocated before the first request.
+//!
+//! Lock order: state, then slot. Nobody takes the state while holding a slot.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use fuser::{Errno, ReplyData, ReplyWrite};
+use pgdyno_volume::log::Record;
+use pgdyno_volume::{Change, Event, Instance, Io, IoId, Op, VolumeId};
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::overhead::BaseOverhead;
+use crate::stats::{CounterRecord, Histograms, HostStats, Released};
+use crate::store::{AlignedBuffer, Store};
+use crate::submit_log::LogBuffer;
+use crate::work_queue::WorkQueue;
+
+/// Twice what a loop device keeps in flight.
+pub(crate) const SLOTS: usize = 256;
+
+/// How completion times come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// At once: formatting, mounting, detaching.
+    Bypass,
+    /// After this many nanoseconds: calibration.
+    Fixed(u64),
+    /// As the model says.
+    Model,
+}
+
+/// The answer that a request waits for.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Read(ReplyData),
+    Write(ReplyWrite),
+}
+
+/// One outstanding request: its answer and its data.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    buffer: AlignedBuffer,
+    len: usize,
+    reply: Option<Reply>,
+    failed: bool,
+    /// What a worker still moves, when the store is on a disk.
+    moving: Option<Moving>,
+}
+
+/// A transfer that a worker has not finished.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    op: Op,
+    offset: u64,
+    /// The answer is due and goes out as soon as the data is there.
+    wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    op: Op,
+    len: u32,
+    submitted_at: u64,
+    done_at: u64,
+    target: u64,
+}
+
+/// Everything under the one lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    mode: Mode,
+    model: Instance,
+    volume: VolumeId,
+    overhead: BaseOverhead,
+    free: Vec<u16>,
+    schedule: Vec<Schedule>,
+    releases: BinaryHeap<Reverse<(u64, u16)>>,
+    events: Vec<Event>,
+    stats: HostStats,
+    log: Option<LogBuffer>,
+    pub(crate) stopping: bool,
+}
+
+/// The shared heart of the daemon.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) clock: Clock,
+    store: Store,
+    slots: Vec<Mutex<Slot>>,
+    state: Mutex<State>,
+    /// Wakes the release thread when an earlier release was scheduled.
+    pub(crate) earlier: Condvar,
+    /// Requests whose data a worker must move; `None` when the store is in memory and the event loop moves it.
+    disk: Option<WorkQueue>,
+}
+
+/// A request as it came in.
+pub(crate) enum Payload<'a> {
+    Read(ReplyData, u32),
+    Write(ReplyWrite, &'a [u8]),
+}
+
+impl Pipeline {
+    pub(crate) fn new(
+        store: Store,
+        on_disk: bool,
+        model: Instance,
+        volume: VolumeId,
+        request_bytes: usize,
+    ) -> Self {
+        let slot = || Slot {
+            buffer: AlignedBuffer::new(request_bytes),
+            len: 0,
+            reply: None,
+            failed: false,
+            moving: None,
+        };
+        let idle = Schedule {
+            op: Op::Read,
+            len: 0,
+            submitted_at: 0,
+            done_at: 0,
+            target: 0,
+        };
+        let state = State {
+            mode: Mode::Bypass,
+            model,
+            volume,
+            overhead: BaseOverhead::default(),
+            free: (0..SLOTS as u16).rev().collect(),
+            schedule: vec![idle; SLOTS],
+            releases: BinaryHeap::with_capacity(SLOTS),
+            events: Vec::with_capacity(4 * SLOTS),
+            stats: HostStats::new(),
+            log: None,
+            stopping: false,
+        };
+        Self {
+            clock: Clock::start(),
+            store,
+            slots: (0..SLOTS).map(|_| Mutex::new(slot())).collect(),
+            state: Mutex::new(state),
+            earlier: Condvar::new(),
+            disk: on_disk.then(|| WorkQueue::new(SLOTS)),
+        }
+    }
+
+    /// Takes a request in. It is answered here when it is due at once, else by the release thread.
+    pub(crate) fn submit(&self, offset: u64, payload: Payload<'_>) {
+        let (op, len) = match &payload {
+            Payload::Read(_, len) => (Op::Read, *len),
+            Payload::Write(_, data) => (Op::Write, data.len() as u32),
+        };
+        let mut state = self.lock();
+        let Some(index) = state.free.pop() else {
+            state.stats.refused_ops += 1;
+            drop(state);
+            return refuse(payload);
+        };
+        let mut slot = self.slot(index);
+        let now = self.clock.now();
+        let due = state.submit(
+            now,
+            index,
+            Io {
+                id: IoId(u64::from(index)),
+                op,
+                offset,
+                len,
+            },
+        );
+        drop(state);
+        if due == Due::Sooner {
+            self.earlier.notify_one();
+        }
+        slot.len = len as usize;
+        match payload {
+            Payload::Read(reply, _) => slot.reply = Some(Reply::Read(reply)),
+            Payload::Write(reply, data) => {
+                slot.reply = Some(Reply::Write(reply));
+                slot.buffer[..data.len()].copy_from_slice(data);
+            }
+        }
+        slot.moving = Some(Moving {
+            op,
+            offset,
+            wanted: due == Due::Now,
+        });
+        if let Some(disk) = &self.disk {
+            disk.push(index);
+        } else {
+            self.move_data(&mut slot);
+            if due == Due::Now {
+                slot.answer();
+                drop(slot);
+                self.finish(index, false);
+            }
+        }
+    }
+
+    /// Moves a request's data between its buffer and the store.
+    fn move_data(&self, slot: &mut Slot) {
+        let Some(Moving { op, offset, .. }) = slot.moving.take() else {
+            return;
+        };
+        let len = slot.len;
+        let moved = match op {
+            Op::Read => self.store.read(&mut slot.buffer[..len], offset),
+            Op::Write => self.store.write(&slot.buffer[..len], offset),
+        };
+        slot.failed = moved.is_err();
+    }
+
+    /// A worker of a store on a disk: moves data until the daemon stops, and answers what was due meanwhile.
+    pub(crate) fn work(&self) {
+        let Some(disk) = &self.disk else { return };
+        while let Some(index) = disk.pop() {
+            let mut slot = self.slot(index);
+            let wanted_before = slot.moving.is_some_and(|moving| moving.wanted);
+            // The lock is held while the data moves: a release that comes meanwhile waits for it.
+            self.move_data(&mut slot);
+            if wanted_before {
+                slot.answer();
+                drop(slot);
+                self.finish(index, true);
+            }
+        }
+    }
+
+    /// Answers a request whose time has come, unless its data is not there yet: then a worker will.
+    pub(crate) fn answer(&self, index: u16) -> bool {
+        let mut slot = self.slot(index);
+        if let Some(moving) = &mut slot.moving {
+            moving.wanted = true;
+            return false;
+        }
+        slot.answer();
+        true
+    }
+
+    fn slot(&self, index: u16) -> MutexGuard<'_, Slot> {
+        self.slots[usize::from(index)]
+            .lock()
+            .expect("a slot's holder does not panic")
+    }
+
+    /// Lets release thread and workers end once nothing is outstanding.
+    pub(crate) fn stop(&self) {
+        self.lock().stopping = true;
+        self.earlier.notify_all();
+        if let Some(disk) = &self.disk {
+            disk.close();
+        }
+    }
+
+    fn finish(&self, index: u16, overrun: bool) {
+        let released_at = self.clock.now();
+        self.lock().finish(index, released_at, overrun);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .expect("the state's holder does not panic")
+    }
+
+    pub(crate) fn zero(&self, offset: u64, len: u64) -> std::io::Result<()> {
+        self.store.zero(offset, len)
+    }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.store.size_bytes()
+    }
+
+    pub(crate) fn flushed(&self) {
+        self.lock().stats.flush_ops += 1;
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.lock().mode = mode;
+    }
+
+    /// Begins the model's time: from here on requests take as long as the model says. Returns CLOCK_MONOTONIC.
+    pub(crate) fn arm(&self, overhead: BaseOverhead, log: Option<LogBuffer>) -> u64 {
+        let mut state = self.lock();
+        state.overhead = overhead;
+        state.log = log;
+        state.stats = HostStats::new();
+        state.mode = Mode::Model;
+        self.clock.restart()
+    }
+
+    /// Applies a change to the model, now.
+    pub(crate) fn change(&self, change: impl FnOnce(VolumeId) -> Change) {
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let change = change(state.volume);
+        state.model.change(now, change);
+        if let Some(log) = &mut state.log {
+            log.push(&Record::Change { now, change });
+        }
+        drop(state);
+        self.earlier.notify_one();
+    }
+
+    pub(crate) fn swap_log(&self, empty: &mut Vec<u8>) {
+        if let Some(log) = &mut self.lock().log {
+            log.swap(empty);
+        }
+    }
+
+    pub(crate) fn stats(
+        &self,
+        histograms: bool,
+        daemon_cpu_ns: u64,
+    ) -> (CounterRecord, Option<Histograms>) {
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let model = state.model.counters(state.volume);
+        let counters = state.stats.record(&model, now, daemon_cpu_ns);
+        let copy = histograms.then(|| state.stats.clone());
+        drop(state);
+        (counters, copy.map(|stats| stats.histograms()))
+    }
+
+    /// Keeps the volume's content as an image; nothing may be written after this.
+    pub(crate) fn save(&self, target: &Path) -> Result<()> {
+        self.store.save(target)
+    }
+
+    /// Removes the volume's content.
+    pub(crate) fn remove(&self) -> std::io::Result<()> {
+        self.store.remove()
+    }
+
+    /// Where the volume's writable layer is.
+    pub(crate) fn layer(&self) -> &Path {
+        self.store.folder()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// The answer goes out as soon as the data is moved.
+    Now,
+    /// Before everything that the release thread waits for.
+    Sooner,
+    Later,
+}
+
+impl State {
+    fn submit(&mut self, now: u64, index: u16, io: Io) -> Due {
+        let first = self.next_wake();
+        self.stats.submitted(now);
+        let entry = Schedule {
+            op: io.op,
+            len: io.len,
+            submitted_at: now,
+            done_at: now,
+            target: now,
+        };
+        self.schedule[usize::from(index)] = entry;
+        match self.mode {
+            Mode::Bypass => return Due::Now,
+            Mode::Fixed(ns) => {
+                let at = now + ns;
+                let entry = &mut self.schedule[usize::from(index)];
+                (entry.done_at, entry.target) = (at, at);
+                self.releases.push(Reverse((at, index)));
+            }
+            Mode::Model => {
+                let volume = self.volume;
+                self.model.submit(now, volume, io);
+                if let Some(log) = &mut self.log {
+                    log.push(&Record::Submit { now, volume, io });
+                }
+                if self.advance(now, Some(index)) {
+                    return Due::Now;
+                }
+            }
+        }
+        match (self.next_wake(), first) {
+            (Some(next), Some(first)) if next >= first => Due::Later,
+            _ => Due::Sooner,
+        }
+    }
+
+    /// Schedules what the model has granted. `true`: `submitting` is due already and was left to its submitter.
+    pub(crate) fn advance(&mut self, now: u64, submitting: Option<u16>) -> bool {
+        let mut due_now = false;
+        self.model.advance(now, &mut self.events);
+        for event in self.events.drain(..) {
+            if let (Some(log), Some(record)) = (&mut self.log, Record::of_event(&event)) {
+                log.push(&record);
+            }
+            let Event::Granted {
+                id: IoId(id),
+                done_at,
+            } = event
+            else {
+                continue;
+            };
+            let entry = &mut self.schedule[id as usize];
+            let path = match entry.op {
+                Op::Read => self.overhead.read,
+                Op::Write => self.overhead.write,
+            };
+            entry.done_at = done_at;
+            // Never before it came in: a volume faster than the path is as fast as the path.
+            entry.target = done_at
+                .saturating_sub(path.ns(u64::from(entry.len)))
+                .max(entry.submitted_at);
+            if submitting == Some(id as u16) && entry.target <= now {
+                due_now = true;
+            } else {
+                self.releases.push(Reverse((entry.target, id as u16)));
+            }
+        }
+        due_now
+    }
+
+    /// The next request whose release is due at `now`, with the instant it was due.
+    pub(crate) fn pop_due(&mut self, now: u64) -> Option<(u16, u64)> {
+        let Reverse((target, index)) = *self
+            .releases
+            .peek()
+            .filter(|Reverse((target, _))| *target <= now)?;
+        self.releases.pop();
+        Some((index, target))
+    }
+
+    /// When the release thread has to look again: the next release, or the model's next grant.
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        let release = self.releases.peek().map(|Reverse((target, _))| *target);
+        release.into_iter().chain(self.model.next_event()).min()
+    }
+
+    /// Counts a request that was answered and frees its slot.
+    pub(crate) fn finish(&mut self, index: u16, released_at: u64, overrun: bool) {
+        let Schedule {
+            op,
+            submitted_at,
+            done_at,
+            target,
+            ..
+        } = self.schedule[usize::from(index)];
+        self.stats.released(
+            &Released {
+                op,
+                submitted_at,
+                done_at,
+                target,
+                released_at,
+                overrun,
+            },
+            released_at,
+        );
+        self.free.push(index);
+    }
+}
+
+impl Slot {
+    fn answer(&mut self) {
+        let failed = std::mem::take(&mut self.failed);
+        match self.reply.take() {
+            Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
+            Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),
+            Some(Reply::Read(reply)) => reply.data(&self.buffer[..self.len]),
+            Some(Reply::Write(reply)) => reply.written(self.len as u32),
+            None => {}
+        }
+    }
+}
+
+fn refuse(payload: Payload<'_>) {
+    match payload {
+        Payload::Read(reply, _) => reply.error(Errno::EAGAIN),
+        Payload::Write(reply, _) => reply.error(Errno::EAGAIN),
+    }
+}

@@ -1,0 +1,97 @@
+//! What a process must do before it may serve a block device to the machine that it runs on.
+//!
+//! The kernel may need this process to write a page before it can give anyone memory. So the process must not wait for
+//! memory itself: its threads are marked as I/O flushers, its pages are locked, it is the last to be killed, and it is
+//! scheduled ahead of the load that it serves (Mayastor and libfuse users report the hangs that follow otherwise).
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::error::{Context, Result};
+
+/// Priority among real-time threads: any is ahead of ordinary ones; the lowest leaves room for the host's own.
+const REALTIME_PRIORITY: i32 = 1;
+
+/// `linux/prctl.h`; not in the libc crate yet.
+const PR_SET_IO_FLUSHER: libc::c_int = 57;
+
+/// Precautions of the process; call it before any thread is started, so that threads inherit them.
+///
+/// Returns a sentence for each precaution that the host refused; the emulator works without them, less reliably.
+pub(crate) fn protect_process() -> Result<Vec<String>> {
+    let mut refused = Vec::new();
+    // SAFETY: prctl with these arguments touches no memory of ours.
+    let flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
+    check(flusher).context(
+        || "this host does not let the process mark itself as an I/O flusher".to_owned(),
+        "run as root with CAP_SYS_RESOURCE, on Linux 5.6 or later",
+    )?;
+    // SAFETY: no memory is passed. ONFAULT: what is touched stays, what is only reserved is not populated.
+    let locked =
+        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
+    note(&mut refused, "memory is not locked", check(locked));
+    note(
+        &mut refused,
+        "the process may be killed for memory",
+        fs::write("/proc/self/oom_score_adj", "-1000"),
+    );
+    // SAFETY: as above.
+    note(
+        &mut refused,
+        "timers have the default slack",
+        check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }),
+    );
+    let parameters = libc::sched_param {
+        sched_priority: REALTIME_PRIORITY,
+    };
+    // SAFETY: `parameters` outlives the call; 0 is the calling thread, and threads started later inherit it.
+    let realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    note(
+        &mut refused,
+        "threads have no real-time priority",
+        check(realtime),
+    );
+    Ok(refused)
+}
+
+/// Gives the calling thread ordinary priority back: for threads off the data path.
+pub(crate) fn ordinary_priority() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` outlives the call. Failing leaves the thread where it was, which is safe.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) };
+}
+
+/// A tool started from here (mkfs, mount) is an ordinary process and not part of the I/O path.
+pub(crate) fn tool(program: &str) -> Command {
+    let mut command = Command::new(program);
+    // SAFETY: between fork and exec only system calls that touch no memory of ours are made.
+    unsafe {
+        command.pre_exec(|| {
+            ordinary_priority();
+            libc::prctl(PR_SET_IO_FLUSHER, 0, 0, 0, 0);
+            Ok(())
+        })
+    };
+    command
+}
+
+/// CPU time of the whole process in nanoseconds.
+pub(crate) fn process_cpu_ns() -> u64 {
+    let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(cpu.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(cpu.tv_nsec).unwrap_or(0)
+}
+
+fn check(result: libc::c_int) -> std::io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
+
+fn note(refused: &mut Vec<String>, what: &str, result: std::io::Result<()>) {
+    if let Err(error) = result {
+        refused.push(format!("{what}: {error}"));
+    }
+}

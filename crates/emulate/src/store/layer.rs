@@ -1,0 +1,89 @@
+//! One layer: a sparse file as large as the volume, and the map of the blocks in it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::FallocateFlags;
+
+use super::block_map::BlockMap;
+
+const DATA: &str = "data";
+const MAP: &str = "map";
+
+#[derive(Debug)]
+pub(crate) struct Layer {
+    data: File,
+    map: BlockMap,
+    size_bytes: u64,
+}
+
+impl Layer {
+    pub(crate) fn create(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
+        let data = open_options(direct)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(folder.join(DATA))?;
+        data.set_len(size_bytes)?;
+        Ok(Self {
+            data,
+            map: BlockMap::new(size_bytes),
+            size_bytes,
+        })
+    }
+
+    /// An immutable layer: opened for reading only, so that nothing can change it.
+    pub(crate) fn open(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
+        let data = open_options(direct).open(folder.join(DATA))?;
+        let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
+        Ok(Self {
+            data,
+            map,
+            size_bytes,
+        })
+    }
+
+    pub(crate) fn holds(&self, offset: u64) -> bool {
+        offset < self.size_bytes && self.map.holds(offset)
+    }
+
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.data.read_exact_at(buffer, offset)
+    }
+
+    pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        self.data.write_all_at(buffer, offset)?;
+        self.map.set(offset, buffer.len() as u64, true);
+        Ok(())
+    }
+
+    /// `covers`: there is a layer below, so the blocks must be held as zeros and not merely be absent.
+    pub(crate) fn zero(&self, offset: u64, len: u64, covers: bool) -> io::Result<()> {
+        rustix::fs::fallocate(
+            &self.data,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            offset,
+            len,
+        )?;
+        self.map.set(offset, len, covers);
+        Ok(())
+    }
+
+    pub(crate) fn save_map(&self, folder: &Path) -> io::Result<()> {
+        self.data.sync_data()?;
+        let file = File::create(folder.join(MAP))?;
+        self.map.save(&file)?;
+        file.sync_data()
+    }
+}
+
+fn open_options(direct: bool) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    if direct {
+        options.custom_flags(libc::O_DIRECT);
+    }
+    options
+}

@@ -1,0 +1,190 @@
+//! Where a volume's bytes are: immutable layers and one writable layer on top.
+//!
+//! Cloning an image is putting a new, empty layer on it, so a snapshot and a clone are the same operation and take no
+//! time. A layer is a sparse file and a map of which blocks it holds; a block that no layer holds reads as zeros.
+
+mod block_map;
+mod buffer;
+mod layer;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use buffer::AlignedBuffer;
+use layer::Layer;
+
+use crate::error::{Context, EmulateError, Result};
+
+/// The unit of the map, and of every request: the loop device's logical block.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
+
+const META: &str = "image.json";
+
+/// What an image's folder says about it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Meta {
+    version: u32,
+    size_bytes: u64,
+    parent: Option<PathBuf>,
+}
+
+/// A stack of layers, the writable one first.
+#[derive(Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    layers: Vec<Layer>,
+    size_bytes: u64,
+    parent: Option<PathBuf>,
+}
+
+impl Store {
+    /// A new writable layer in `folder`, on top of the image `parent` if given. `direct`: the folder is on a disk, so
+    /// the layer is opened with O_DIRECT and never cached twice.
+    pub(crate) fn create(
+        folder: &Path,
+        size_bytes: u64,
+        parent: Option<&Path>,
+        direct: bool,
+    ) -> Result<Self> {
+        let remedy = "check that the folder is writable and has space";
+        fs::create_dir_all(folder)
+            .context(|| format!("cannot create {}", folder.display()), remedy)?;
+        let top = Layer::create(folder, size_bytes, direct).context(
+            || {
+                format!(
+                    "cannot create a volume of {size_bytes} bytes in {}",
+                    folder.display()
+                )
+            },
+            remedy,
+        )?;
+        let mut layers = vec![top];
+        let mut next = parent.map(Path::to_path_buf);
+        while let Some(folder) = next {
+            let meta = read_meta(&folder)?;
+            if meta.size_bytes > size_bytes {
+                return Err(EmulateError::new(
+                    format!(
+                        "the image {} holds {} bytes, the volume {size_bytes}",
+                        folder.display(),
+                        meta.size_bytes
+                    ),
+                    "ask for a volume at least as large as the image",
+                ));
+            }
+            layers.push(Layer::open(&folder, meta.size_bytes, direct).context(
+                || format!("cannot open the image {}", folder.display()),
+                "make the image again",
+            )?);
+            next = meta.parent;
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            layers,
+            size_bytes,
+            parent: parent.map(Path::to_path_buf),
+        })
+    }
+
+    /// Bytes of the volume.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Fills `buffer` from `offset`, both in whole blocks.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut done = 0usize;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let owner = self.owner(at);
+            let mut run = BLOCK_BYTES as usize;
+            while done + run < buffer.len() && self.owner(at + run as u64) == owner {
+                run += BLOCK_BYTES as usize;
+            }
+            let part = &mut buffer[done..done + run];
+            match owner {
+                Some(layer) => self.layers[layer].read(part, at)?,
+                None => part.fill(0),
+            }
+            done += run;
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks at `offset` into the top layer.
+    pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        self.layers[0].write(buffer, offset)
+    }
+
+    /// Makes whole blocks read as zeros, giving their space back. A discard does the same.
+    pub(crate) fn zero(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.layers[0].zero(offset, len, self.layers.len() > 1)
+    }
+
+    /// The folder of the top layer.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Turns the top layer into an image at `target`. Nothing may be written after this.
+    pub(crate) fn save(&self, target: &Path) -> Result<()> {
+        let Self {
+            folder,
+            layers,
+            size_bytes,
+            parent,
+        } = self;
+        let saved = (|| {
+            layers[0].save_map(folder)?;
+            let meta = Meta {
+                version: 1,
+                size_bytes: *size_bytes,
+                parent: parent.clone(),
+            };
+            fs::write(folder.join(META), serde_json::to_vec_pretty(&meta)?)?;
+            if let Some(above) = target.parent() {
+                fs::create_dir_all(above)?;
+            }
+            fs::rename(folder, target)
+        })();
+        saved.context(
+            || format!("cannot save the image to {}", target.display()),
+            "name a folder that does not exist yet, on the same file system as the image folder",
+        )
+    }
+
+    /// Removes the top layer's files.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.folder)
+    }
+
+    /// The layer that holds the block at `offset`.
+    fn owner(&self, offset: u64) -> Option<usize> {
+        self.layers.iter().position(|layer| layer.holds(offset))
+    }
+}
+
+fn read_meta(folder: &Path) -> Result<Meta> {
+    let remedy = "name an image that `pgdyno volume detach --save-image` made";
+    let text = fs::read(folder.join(META))
+        .context(|| format!("{} is not an image", folder.display()), remedy)?;
+    let meta: Meta = serde_json::from_slice(&text)
+        .map_err(io::Error::from)
+        .context(
+            || format!("{} is damaged", folder.join(META).display()),
+            "make the image again",
+        )?;
+    if meta.version != 1 {
+        return Err(EmulateError::new(
+            format!("image version {} is not known", meta.version),
+            "make the image again",
+        ));
+    }
+    Ok(meta)
+}
+
+#[cfg(test)]
+mod tests;

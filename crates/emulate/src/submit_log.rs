@@ -1,0 +1,158 @@
+//! The submit log on disk: a preallocated buffer that the data path fills and another thread writes.
+//!
+//! The data path never waits for the file: when the buffer is full the log is marked incomplete and stops.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pgdyno_volume::log::{MAGIC, RECORD_BYTES, Record};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, EmulateError, Result};
+use crate::pipeline::Pipeline;
+use crate::precautions;
+
+/// Room for 100 ms of 500,000 requests a second, with their grants.
+const BUFFER_RECORDS: usize = 100_000;
+const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What a log says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogHeader {
+    /// Hash of the model and its parameters; another hash cannot be replayed by this build.
+    pub model_hash: String,
+    /// The specification as it was resolved.
+    pub spec: serde_json::Value,
+    /// Seed of the instance.
+    pub seed: u64,
+}
+
+/// The part that stands on the data path: bytes appended under the pipeline's lock.
+#[derive(Debug)]
+pub(crate) struct LogBuffer {
+    bytes: Vec<u8>,
+    full: bool,
+}
+
+impl LogBuffer {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES),
+            full: false,
+        }
+    }
+
+    pub(crate) fn push(&mut self, record: &Record) {
+        // One place is kept for the mark that the log ends here.
+        if self.full {
+            return;
+        }
+        let last = self.bytes.len() + 2 * RECORD_BYTES > self.bytes.capacity();
+        self.full = last;
+        self.bytes
+            .extend_from_slice(&if last { Record::Overflow } else { *record }.encode());
+    }
+
+    /// Exchanges the filled buffer for `empty`; both keep their memory.
+    pub(crate) fn swap(&mut self, empty: &mut Vec<u8>) {
+        std::mem::swap(&mut self.bytes, empty);
+    }
+}
+
+/// The thread that writes the log.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    stop: Sender<()>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl LogWriter {
+    pub(crate) fn start(path: &Path, header: &LogHeader, pipeline: Arc<Pipeline>) -> Result<Self> {
+        let remedy = "name a file in a folder that exists and has space";
+        let mut file =
+            File::create(path).context(|| format!("cannot create {}", path.display()), remedy)?;
+        write_header(&mut file, header)
+            .context(|| format!("cannot write {}", path.display()), remedy)?;
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new()
+            .name("submit-log".to_owned())
+            .spawn(move || drain(&pipeline, &mut file, &stopped))
+            .context(
+                || "cannot start the log's thread".to_owned(),
+                "raise the limit on processes",
+            )?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Writes what is left and syncs.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        drop(self.stop);
+        self.thread
+            .join()
+            .map_err(|_| io::Error::other("the log's thread panicked"))?
+    }
+}
+
+fn drain(pipeline: &Pipeline, file: &mut File, stopped: &Receiver<()>) -> io::Result<()> {
+    precautions::ordinary_priority();
+    let mut bytes = Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES);
+    loop {
+        let stop = !matches!(
+            stopped.recv_timeout(DRAIN_INTERVAL),
+            Err(RecvTimeoutError::Timeout)
+        );
+        pipeline.swap_log(&mut bytes);
+        file.write_all(&bytes)?;
+        bytes.clear();
+        if stop {
+            return file.sync_all();
+        }
+    }
+}
+
+fn write_header(file: &mut File, header: &LogHeader) -> io::Result<()> {
+    let text = serde_json::to_vec(header)?;
+    file.write_all(&MAGIC)?;
+    file.write_all(&(text.len() as u64).to_le_bytes())?;
+    file.write_all(&text)
+}
+
+/// Reads a log's header and gives its records one by one; a record that is cut off or unknown ends the log.
+pub fn read_log(path: &Path) -> Result<(LogHeader, impl Iterator<Item = Record>)> {
+    let remedy = "name a file that `--submit-log` wrote with this version of pgdyno";
+    let file = File::open(path).context(|| format!("cannot open {}", path.display()), remedy)?;
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let header = read_header(&mut reader)
+        .context(|| format!("{} is not a submit log", path.display()), remedy)?
+        .ok_or_else(|| {
+            EmulateError::new(
+                format!("{} has another format or version", path.display()),
+                remedy,
+            )
+        })?;
+    let records = std::iter::from_fn(move || {
+        let mut bytes = [0; RECORD_BYTES];
+        reader.read_exact(&mut bytes).ok()?;
+        Record::decode(&bytes)
+    });
+    Ok((header, records))
+}
+
+fn read_header(reader: &mut impl Read) -> io::Result<Option<LogHeader>> {
+    let mut word = [0; 8];
+    reader.read_exact(&mut word)?;
+    if word != MAGIC {
+        return Ok(None);
+    }
+    reader.read_exact(&mut word)?;
+    let mut text = Vec::new();
+    reader
+        .take(u64::from_le_bytes(word))
+        .read_to_end(&mut text)?;
+    Ok(Some(serde_json::from_slice(&text)?))
+}
