@@ -6,11 +6,13 @@ the run, so that a lost sample costs resolution and not truth; analysis takes di
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import pyarrow as pa
 
 TABLES: dict[str, str] = {
@@ -88,3 +90,16 @@ def conform(name: str, table: pa.Table) -> pa.Table:
 def empty(name: str) -> pa.Table:
     """The table without rows."""
     return columns(name).empty_table()
+
+
+def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The table of rows given as dictionaries. A column that a row lacks is NULL; whole numbers and text only."""
+    import pyarrow as pa
+
+    found = list(rows)
+    wanted = columns(name)
+    further = {key: None for row in found for key in row if key not in wanted.names}
+    arrays = {field.name: pa.array([row.get(field.name) for row in found], field.type) for field in wanted}
+    for key in further if name in _FURTHER_COLUMNS else ():
+        arrays[key] = pa.array([row.get(key) for row in found], pa.int64())
+    return pa.table(arrays)

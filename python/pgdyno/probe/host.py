@@ -1,0 +1,158 @@
+"""The engine's probe of the host: started before a run, stopped after it, its lines turned into tables then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno import _engine
+from pgdyno.errors import EngineError
+from pgdyno.probe.samples import Gap, GapLedger, Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_STOP_S = 10.0
+_COUNTERS_BY_PART = {"disk": "probe/disk", "volume": "probe/volume"}
+
+
+@dataclass(frozen=True)
+class Role:
+    """Where one role's use of the host is counted: cgroup directories, process ids, or both (they are added)."""
+
+    cgroup_cpu: Path | None = None
+    cgroup_memory: Path | None = None
+    pids: tuple[int, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """The role as the engine reads it."""
+        return {
+            "cgroup_cpu": None if self.cgroup_cpu is None else str(self.cgroup_cpu),
+            "cgroup_memory": None if self.cgroup_memory is None else str(self.cgroup_memory),
+            "pids": list(self.pids),
+        }
+
+
+@dataclass
+class HostProbe:
+    """Samples one block device, one volume, CPU and memory by role.
+
+    ``directory`` takes ``probe.jsonl`` and ``probe.log``; it should be in memory
+    (:func:`pgdyno.store.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
+    """
+
+    directory: Path
+    roles: Mapping[str, Role]
+    """``server``, ``driver``, ``daemon``, and ``probe`` for more than the probe itself."""
+    block_device: str | None = None
+    volume: tuple[str, Path] | None = None
+    """Name and state directory of an emulated volume."""
+    interval_ms: int = 1000
+    _spawned: _engine.Spawned | None = field(default=None, init=False, repr=False)
+
+    @property
+    def lines(self) -> Path:
+        """The file of samples."""
+        return self.directory / "probe.jsonl"
+
+    def start(self) -> Self:
+        """Start sampling and return when the first sample is due."""
+        volume = None
+        if self.volume is not None:
+            volume = {"name": self.volume[0], "state_dir": str(self.volume[1])}
+        document = {
+            "interval_ms": self.interval_ms,
+            "out": str(self.lines),
+            "block_device": self.block_device,
+            "volume": volume,
+            "roles": {name: role.document() for name, role in self.roles.items()},
+        }
+        self._spawned = _engine.spawn(["probe"], document, log=self.directory / "probe.log", keep_stdin=True)
+        return self
+
+    def stop(self) -> Samples:
+        """Take a last sample, end the probe, and read what it wrote."""
+        if self._spawned is None:
+            return Samples()
+        spawned, self._spawned = self._spawned, None
+        spawned.close_stdin()
+        try:
+            code = spawned.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            spawned.process.kill()
+            code = spawned.process.wait()
+        finally:
+            if spawned.process.stdout is not None:
+                spawned.process.stdout.close()
+        ended = None if code == 0 else f"the probe ended with code {code}: {self._last_words()}"
+        return read_samples(self.lines, ended)
+
+    def __enter__(self) -> Self:
+        """Start."""
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """End the probe if nobody stopped it; its samples are lost."""
+        if self._spawned is not None:
+            self._spawned.process.kill()
+            self._spawned.process.wait()
+            self._spawned = None
+
+    def _last_words(self) -> str:
+        log = self.directory / "probe.log"
+        return log.read_text(errors="replace")[-500:].strip() if log.exists() else ""
+
+
+def read_samples(lines: Path, ended: str | None = None) -> Samples:
+    """Turn the engine's lines into tables and gaps. ``ended`` says why the probe ended when it was not told to."""
+    from pgdyno.store.tables import from_rows
+
+    rows: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in ("probe/disk", "probe/volume", "probe/cpu", "probe/memory")
+    }
+    ledger = GapLedger()
+    last_ns = 0
+    for line in lines.read_bytes().splitlines() if lines.exists() else ():
+        try:
+            sample = json.loads(line)
+        except ValueError:
+            raise EngineError(f"{lines}: not a sample: {line[:200]!r}", remedy="this is a bug in pgdyno") from None
+        _note_gaps(ledger, sample, last_ns)
+        _add_rows(rows, sample)
+        last_ns = sample["t_end_ns"]
+    if ended is not None:
+        ledger.add(Gap(last_ns, max(last_ns, _now_ns()), "host.samples", ended))
+    return Samples({name: from_rows(name, found) for name, found in rows.items() if found}, ledger.gaps())
+
+
+def _note_gaps(ledger: GapLedger, sample: dict[str, Any], last_ns: int) -> None:
+    if sample["missed"]:
+        ledger.add(Gap(last_ns, sample["t_begin_ns"], "host.samples", f"{sample['missed']} deadlines were missed"))
+    missing = ((gap["what"], gap["why"]) for gap in sample.get("gaps", ()))
+    ledger.sample(sample["t_begin_ns"], sample["t_end_ns"], missing)
+
+
+def _add_rows(rows: dict[str, list[dict[str, Any]]], sample: dict[str, Any]) -> None:
+    for part, name in _COUNTERS_BY_PART.items():
+        if part in sample:
+            counters = dict(sample[part])
+            counters |= counters.pop("counters", {})
+            rows[name].append(counters)
+    cpu, memory = sample["cpu"], sample["memory"]
+    rows["probe/cpu"] += [
+        {"t_ns": cpu["t_ns"], "role": role, "cpu_ns": cpu_ns} for role, cpu_ns in cpu["cpu_ns"].items()
+    ]
+    rows["probe/memory"] += [
+        {"t_ns": memory["t_ns"], "role": role, "name": name, "bytes": count}
+        for role, names in memory["bytes"].items()
+        for name, count in names.items()
+    ]
+
+
+def _now_ns() -> int:
+    import time
+
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -1,0 +1,94 @@
+"""What probes bring back: tables for the run's directory, and the gaps in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from pgdyno.store.writer import RunWriter
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that could not be sampled. A gap that lasts is one gap."""
+
+    begin_ns: int
+    """The first instant that lacks it."""
+    end_ns: int
+    """The last instant known to lack it."""
+    what: str
+    """``disk``, ``volume``, ``driver.pid.42``, ``sql.io``, ``host.samples``, ..."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Tables by their name in :data:`pgdyno.store.tables.TABLES`, and the gaps."""
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+
+    def __or__(self, other: Samples) -> Samples:
+        """Both together."""
+        return Samples(self.tables | other.tables, self.gaps + other.gaps)
+
+    def write(self, writer: RunWriter) -> None:
+        """Put every table, and ``probe/gap``, into a run's directory."""
+        from pgdyno.store.tables import from_rows
+
+        for name, table in self.tables.items():
+            writer.table(name, table)
+        rows = [
+            {"t_begin_ns": gap.begin_ns, "t_end_ns": gap.end_ns, "what": gap.what, "why": gap.why} for gap in self.gaps
+        ]
+        writer.table("probe/gap", from_rows("probe/gap", rows))
+
+
+@dataclass
+class GapLedger:
+    """Collects gaps sample by sample and joins those of the same thing that follow each other."""
+
+    _open: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    _closed: list[Gap] = field(default_factory=list)
+
+    def sample(self, begin_ns: int, end_ns: int, missing: Iterable[tuple[str, str]]) -> None:
+        """Note what one sample lacked, as (what, why); whatever it does not name is back."""
+        now = set(missing)
+        for key in [key for key in self._open if key not in now]:
+            self._close(key)
+        for key in now:
+            first_ns = self._open[key][0] if key in self._open else begin_ns
+            self._open[key] = (first_ns, end_ns)
+
+    def add(self, gap: Gap) -> None:
+        """Note a gap whose extent is known."""
+        self._closed.append(gap)
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """Every gap, the earliest first."""
+        for key in list(self._open):
+            self._close(key)
+        return tuple(sorted(self._closed, key=lambda gap: (gap.begin_ns, gap.what)))
+
+    def _close(self, key: tuple[str, str]) -> None:
+        first_ns, last_ns = self._open.pop(key)
+        self._closed.append(Gap(first_ns, last_ns, *key))
+
+
+def volume_latency(*stats: dict[str, Any]) -> Samples:
+    """``probe/volume_latency`` from what the volume's daemon said, as a rule when measuring began and when it ended."""
+    from pgdyno.store.tables import from_rows
+
+    names = {"read": "read_latency_ns", "write": "write_latency_ns", "lateness": "lateness_ns"}
+    rows = [
+        {"t_ns": said["t_ns"], "op": op, "latency_ns": latency_ns, "count": count}
+        for said in stats
+        for op, histogram in names.items()
+        for latency_ns, count in said["histograms"][histogram]
+    ]
+    return Samples({"probe/volume_latency": from_rows("probe/volume_latency", rows)})
