@@ -1,0 +1,60 @@
+//! A fact: a value that says where it comes from, when that was true, and how sure we are.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A value with its origin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fact<T> {
+    /// The value; its unit is in the name of the field that holds the fact.
+    pub value: T,
+    /// Key into the file's `[sources]`.
+    pub source: String,
+    /// Day on which the source was read or for which it says it holds, `YYYY-MM-DD`.
+    #[serde(deserialize_with = "day")]
+    pub date: String,
+    /// How the value follows from the source.
+    #[serde(default)]
+    pub status: Status,
+}
+
+/// How a value follows from its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The provider states it.
+    #[default]
+    Published,
+    /// Somebody measured it and published the measurement.
+    Measured,
+    /// Arithmetic on published or measured figures.
+    Derived,
+    /// Plausible, and not contradicted by what is known.
+    Hypothesis,
+    /// Remembered, without a source at hand.
+    FromMemory,
+    /// Not a fact about the world but a decision of this project, such as a default.
+    Choice,
+}
+
+/// Where facts come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Title, with the version or commit where there is one.
+    pub title: String,
+    /// Public address, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// Reads a TOML local date. A time of day would be pretended precision.
+fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let moment = toml::value::Datetime::deserialize(deserializer)?;
+    match (moment.date, moment.time) {
+        (Some(date), None) => Ok(date.to_string()),
+        _ => Err(serde::de::Error::custom(
+            "a fact's date is a day, such as 2026-11-21",
+        )),
+    }
+}

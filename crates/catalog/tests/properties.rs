@@ -1,0 +1,103 @@
+//! What holds for every text anyone may write.
+
+use pgdyno_catalog::Resolved;
+use proptest::prelude::*;
+
+/// Text that looks enough like a specification to get past the first check.
+fn specification_like() -> impl Strategy<Value = String> {
+    let name = prop_oneof!["gp3", "io2bx", "io2", "null", "GP3", "gp2", "[a-z0-9]{0,6}"];
+    let key = prop_oneof![
+        "size",
+        "iops",
+        "throughput",
+        "order",
+        "SIZE",
+        "iosp",
+        "[a-z]{0,5}"
+    ];
+    let number = prop_oneof![
+        any::<u64>().prop_map(|n| n.to_string()),
+        (0..200_000_u64).prop_map(|n| n.to_string()),
+        "[0-9]{0,30}"
+    ];
+    let unit = prop_oneof![
+        "",
+        "KiB",
+        "MiB",
+        "GiB",
+        "TiB",
+        "GB",
+        "MiB/s",
+        "[a-zA-Z/%.]{0,4}"
+    ];
+    let value = prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "NaN|-inf|fifo|-1|1e9|\\PC{0,6}"];
+    let item =
+        prop_oneof![9 => (key, value).prop_map(|(k, v)| format!("{k}={v}")), 1 => "\\PC{0,6}"];
+    (name, prop::collection::vec(item, 0..5)).prop_map(|(name, items)| match items.is_empty() {
+        true => name,
+        false => format!("{name}:{}", items.join(",")),
+    })
+}
+
+/// Figures that can be bought, from gp3's and io2's rules written down a second time.
+fn legal() -> impl Strategy<Value = String> {
+    let gp3 = (1_u64..=65_536, 0.0..=1.0, 0.0..=1.0).prop_map(|(gib, share, fill)| {
+        let iops = 3000 + (((gib * 500).clamp(3000, 80_000) - 3000) as f64 * share) as u64;
+        let throughput = 125 + (((iops / 4).min(2000) - 125) as f64 * fill) as u64;
+        format!("gp3:size={gib}GiB,iops={iops},throughput={throughput}")
+    });
+    let io2 = (4_u64..=65_536, 0.0..=1.0).prop_map(|(gib, share)| {
+        let iops = 100 + (((gib * 1000).min(256_000) - 100) as f64 * share) as u64;
+        format!("io2bx:size={gib}GiB,iops={iops}")
+    });
+    prop_oneof![gp3, io2]
+}
+
+/// Whatever the text, the answer is a volume whose canonical form is itself, or a refusal that leads to one.
+fn answer_is_sound(text: &str) -> Result<(), TestCaseError> {
+    match Resolved::parse(text) {
+        Ok(volume) => {
+            prop_assert_eq!(&Resolved::parse(&volume.spec).unwrap(), &volume);
+            prop_assert_eq!(volume.size_bytes % (1 << 20), 0);
+        }
+        Err(error) => {
+            prop_assert!(
+                !error.message.is_empty() && error.message.len() < 400,
+                "{}",
+                error.message
+            );
+            prop_assert!(
+                !error.message.chars().any(char::is_control),
+                "{:?}",
+                error.message
+            );
+            for remedy in error.remedy.split(" or ") {
+                prop_assert!(
+                    Resolved::parse(remedy).is_ok(),
+                    "{text:?}: remedy {remedy:?}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_answered(text in any::<String>()) {
+        answer_is_sound(&text)?;
+    }
+
+    #[test]
+    fn any_near_miss_is_answered(text in specification_like()) {
+        answer_is_sound(&text)?;
+    }
+
+    #[test]
+    fn what_can_be_bought_is_accepted_as_written(text in legal()) {
+        let volume = Resolved::parse(&text).unwrap();
+        prop_assert_eq!(Resolved::parse(&volume.spec).unwrap(), volume);
+    }
+}
