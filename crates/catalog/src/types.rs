@@ -31,7 +31,7 @@ pub struct TypeSummary {
     pub iops: Option<Allowed>,
     /// IOPS that each GiB allows.
     pub iops_per_gib_max: Option<u64>,
-    /// MiB per second; `None` is unlimited.
+    /// MiB per second, a derived minimum rounded down; `None` is unlimited.
     pub throughput_mib_per_s: Option<Allowed>,
     /// MiB per second that each IOPS allows.
     pub throughput_mib_per_s_per_iops: Option<f64>,
