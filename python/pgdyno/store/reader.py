@@ -81,9 +81,21 @@ def open_experiment(path: Path) -> Experiment:
     return Experiment(path, record, tuple(sorted(runs, key=lambda run: run.record.position)), unreadable)
 
 
-def list_experiments(root: Path) -> list[Experiment]:
-    """Every experiment below the results folder, the oldest first; empty when the folder does not exist."""
-    return [open_experiment(path.parent) for path in sorted(root.glob("*/experiment.json"))]
+def list_experiments(root: Path, unreadable: dict[Path, str] | None = None) -> list[Experiment]:
+    """Every experiment below the results folder, the oldest first; empty when the folder does not exist.
+
+    One that cannot be read is put into ``unreadable`` with the reason, so that it does not hide the others; without
+    ``unreadable`` it is raised.
+    """
+    found = []
+    for path in sorted(root.glob("*/experiment.json")):
+        try:
+            found.append(open_experiment(path.parent))
+        except InputError as error:
+            if unreadable is None:
+                raise
+            unreadable[path.parent] = error.message
+    return found
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""``pgdyno query``: SQL over the recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pgdyno.store.query import QueryResult
+
+
+class _CommandWithViews(click.Command):
+    """Lists the views at the end of the help, from where they are defined."""
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from pgdyno.store.query import describe_views
+
+        with formatter.section("Views (every one begins with experiment_id, run_id, arm, block)"):
+            formatter.write_dl(list(describe_views().items()))
+
+
+@click.command(cls=_CommandWithViews, short_help="Query the recorded runs with SQL.")
+@click.argument("sql")
+@click.option("--results", type=click.Path(path_type=Path), help="Results folder [./results, $PGDYNO_RESULTS].")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a header.")
+def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None:
+    """Query the recorded runs with SQL.
+
+    SQL is one SELECT in DuckDB's dialect; DESCRIBE VIEW lists a view's columns. Instants (`t_ns`) are CLOCK_MONOTONIC
+    nanoseconds, counters are cumulative.
+
+    \b
+    Example:
+      pgdyno query "SELECT arm, avg(tps) FROM runs WHERE valid GROUP BY arm"
+    """
+    from pgdyno.errors import InputError
+    from pgdyno.store.names import results_root
+    from pgdyno.store.query import query
+
+    if as_json and as_csv:
+        raise InputError("--json and --csv exclude each other", remedy="give one of them")
+    found = query(results_root(results), sql)
+    if as_json:
+        _print_json(found)
+    elif as_csv:
+        _print_csv(found)
+    else:
+        _print_table(found)
+
+
+def _print_json(found: QueryResult) -> None:
+    import json
+
+    click.echo(json.dumps(found.dictionaries(), default=str, indent=1))
+
+
+def _print_csv(found: QueryResult) -> None:
+    import csv
+    import sys
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(found.columns)
+    writer.writerows(found.rows)
+
+
+def _print_table(found: QueryResult) -> None:
+    """Columns side by side, numbers to the right; the number of rows on standard error."""
+    texts = [[_text(value) for value in row] for row in found.rows]
+    widths = [max(map(len, column)) for column in zip(found.columns, *texts, strict=True)]
+    numeric = [
+        all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in column)
+        for column in zip(*found.rows, strict=True)
+    ] or [False] * len(widths)
+    for cells in ([*found.columns], ["-" * width for width in widths], *texts):
+        aligned = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        )
+        click.echo("  ".join(aligned).rstrip())
+    click.echo(f"({len(found.rows)} row{'s' * (len(found.rows) != 1)})", err=True)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return str(value)

@@ -1,0 +1,114 @@
+"""``pgdyno runs``: what has been recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pgdyno.store.reader import Experiment, Run
+
+
+@click.command(short_help="List the recorded experiments and runs.")
+@click.option("--results", type=click.Path(path_type=Path), help="Results folder [./results, $PGDYNO_RESULTS].")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(results: Path | None, as_json: bool) -> None:
+    """List the recorded experiments and runs.
+
+    For each experiment: its id, when it began, its arms and replicates, and how many of its runs are finished and
+    valid; then its runs. Runs that were interrupted are not listed. `valid` is what the run itself knew; `pgdyno
+    report` judges more strictly.
+
+    \b
+    Example:
+      pgdyno runs
+      pgdyno runs --json | jq -r '.experiments[].path'
+    """
+    from pgdyno.store.names import results_root
+    from pgdyno.store.reader import list_experiments
+
+    root = results_root(results)
+    unreadable: dict[Path, str] = {}
+    experiments = list_experiments(root, unreadable)
+    for experiment in experiments:
+        unreadable |= experiment.unreadable
+    if as_json:
+        _print_json(root, experiments, unreadable)
+        return
+    for experiment in experiments:
+        _print_experiment(experiment)
+    for path, why in unreadable.items():
+        click.echo(f"cannot be read: {path}: {why}", err=True)
+    if not experiments:
+        click.echo(f"no experiments in {root}; `pgdyno compare` makes one", err=True)
+
+
+def _print_json(root: Path, experiments: list[Experiment], unreadable: dict[Path, str]) -> None:
+    import json
+
+    document = {
+        "results": str(root),
+        "experiments": [_document(experiment) for experiment in experiments],
+        "unreadable": [{"path": str(path), "why": why} for path, why in unreadable.items()],
+    }
+    click.echo(json.dumps(document, indent=1))
+
+
+def _document(experiment: Experiment) -> dict[str, Any]:
+    record = experiment.record
+    return {
+        "experiment_id": record.experiment_id,
+        "kind": record.kind,
+        "created_at": _when(record.created_unix_ns),
+        "arms": list(record.arms),
+        "replicates": record.replicates,
+        "runs_wanted": len(record.arms) * record.replicates,
+        "runs_finished": len(experiment.runs),
+        "valid": _all_valid(experiment),
+        "path": str(experiment.path),
+        "runs": [
+            {
+                "run_id": run.record.run_id,
+                "arm": run.record.arm,
+                "block": run.record.block,
+                "tps": _tps(run),
+                "valid": run.record.validity.valid,
+                "why_invalid": list(run.record.validity.reasons),
+                "path": str(run.path),
+            }
+            for run in experiment.runs
+        ],
+    }
+
+
+def _print_experiment(experiment: Experiment) -> None:
+    record = experiment.record
+    wanted = len(record.arms) * record.replicates
+    valid = sum(run.record.validity.valid for run in experiment.runs)
+    click.echo(
+        f"{record.experiment_id}  {_when(record.created_unix_ns)}  {', '.join(record.arms)}"
+        f"  {record.replicates} replicates  {len(experiment.runs)} of {wanted} runs finished, {valid} valid"
+    )
+    for run in experiment.runs:
+        reasons = "; ".join(run.record.validity.reasons)
+        state = "valid" if run.record.validity.valid else f"invalid: {reasons}"
+        click.echo(f"  {run.record.run_id:<34} {_tps(run):>10,.1f} tps  {state}")
+
+
+def _all_valid(experiment: Experiment) -> bool:
+    """Whether every run that was wanted is there and valid."""
+    wanted = len(experiment.record.arms) * experiment.record.replicates
+    return len(experiment.runs) == wanted and all(run.record.validity.valid for run in experiment.runs)
+
+
+def _tps(run: Run) -> float:
+    seconds = run.record.measure.seconds
+    return run.record.account.succeeded / seconds if seconds else 0.0
+
+
+def _when(unix_ns: int) -> str:
+    import datetime
+
+    return datetime.datetime.fromtimestamp(unix_ns // 1_000_000_000, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,165 @@
+"""SQL over every finished run: DuckDB reads the Parquet files where they are, nothing is imported or migrated."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import InputError
+from pgdyno.store import tables
+from pgdyno.store.reader import Run, list_experiments
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+RUNS_VIEW = "runs"
+RUNS_COLUMNS: dict[str, str] = {
+    "experiment_id": "VARCHAR",
+    "run_id": "VARCHAR",
+    "arm": "VARCHAR",
+    "block": "BIGINT",
+    "arm_index": "BIGINT",
+    "position": "BIGINT",
+    "seed": "UBIGINT",
+    "begun_at": "TIMESTAMP",
+    "measure_begin_ns": "BIGINT",
+    "measure_end_ns": "BIGINT",
+    "measure_s": "DOUBLE",
+    "scheduled": "BIGINT",
+    "skipped": "BIGINT",
+    "succeeded": "BIGINT",
+    "failed": "BIGINT",
+    "tps": "DOUBLE",
+    "valid": "BOOLEAN",
+    "why_invalid": "VARCHAR",
+    "postgres_version": "VARCHAR",
+    "workload": "JSON",
+    "world": "JSON",
+    "path": "VARCHAR",
+}
+"""Columns of ``runs`` with their types. ``begun_at`` is UTC, ``tps`` is succeeded / measure_s; ``valid`` is what the run itself knew."""
+
+_KEYS = ("experiment_id", "run_id", "arm", "block")
+"""Columns that every other view has before its own."""
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """What a query brought."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def dictionaries(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries by column."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def describe_views() -> dict[str, str]:
+    """Name and meaning of every view."""
+    return {RUNS_VIEW: "one row for each finished run"} | {
+        view: tables.TABLES[table] for view, table in tables.VIEWS.items()
+    }
+
+
+def query(root: Path, sql: str) -> QueryResult:
+    """Run one SELECT over the finished runs below ``root``.
+
+    Raises :class:`InputError` for bad SQL, for anything but one SELECT, and when there are no runs.
+    """
+    import duckdb
+
+    runs = [run for experiment in list_experiments(root, {}) for run in experiment.runs]
+    if not runs:
+        raise InputError(
+            f"there are no finished runs in {root}",
+            remedy="make some with `pgdyno compare`, or name another folder with --results",
+        )
+    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+        try:
+            _refuse_all_but_one_select(connection, sql)
+            _create_runs(connection, runs)
+            for view in _views_used(sql):
+                _create_view(connection, view, runs)
+            cursor = connection.execute(sql)
+            columns = tuple(column[0] for column in cursor.description or ())
+            return QueryResult(columns, tuple(cursor.fetchall()))
+        except duckdb.Error as error:
+            raise InputError(
+                f"the query failed: {str(error).strip()}",
+                remedy="`pgdyno query --help` lists the views, `pgdyno query 'DESCRIBE latency'` a view's columns",
+            ) from error
+
+
+def _refuse_all_but_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    import duckdb
+
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise InputError(
+            "the results are read-only: a query is one SELECT (or DESCRIBE, SUMMARIZE, SHOW TABLES)",
+            remedy="write the output to a file with `pgdyno query ... --csv > FILE`",
+        )
+
+
+def _views_used(sql: str) -> list[str]:
+    """Views that the text names, or all when it names none (``SHOW TABLES``): opening thousands of files takes time."""
+    words = set(re.findall(r"\w+", sql.lower()))
+    return [view for view in tables.VIEWS if view in words] or list(tables.VIEWS)
+
+
+def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[Run]) -> None:
+    columns = ", ".join(f"{name} {kind}" for name, kind in RUNS_COLUMNS.items())
+    connection.execute(f"CREATE TABLE {RUNS_VIEW} ({columns})")
+    marks = ", ".join("?" * len(RUNS_COLUMNS))
+    connection.executemany(f"INSERT INTO {RUNS_VIEW} VALUES ({marks})", [_run_row(run) for run in runs])  # noqa: S608
+
+
+def _run_row(run: Run) -> list[Any]:
+    import datetime
+
+    record = run.record
+    measure, account = record.measure, record.account
+    begun_at = datetime.datetime.fromtimestamp(record.anchor.unix_ns / 1e9, datetime.UTC).replace(tzinfo=None)
+    row = {
+        **record.model_dump(include={"experiment_id", "run_id", "arm", "block", "arm_index", "position", "seed"}),
+        **account.model_dump(),
+        "begun_at": begun_at,
+        "measure_begin_ns": measure.begin_ns,
+        "measure_end_ns": measure.end_ns,
+        "measure_s": measure.seconds,
+        "tps": account.succeeded / measure.seconds if measure.seconds else None,
+        "valid": record.validity.valid,
+        "why_invalid": "; ".join(record.validity.reasons) or None,
+        "postgres_version": record.postgres.version,
+        "workload": json.dumps(record.workload),
+        "world": record.world.model_dump_json(),
+        "path": str(run.path),
+    }
+    return [row[name] for name in RUNS_COLUMNS]
+
+
+def _create_view(connection: duckdb.DuckDBPyConnection, view: str, runs: list[Run]) -> None:
+    table = tables.VIEWS[view]
+    having = [run for run in runs if run.has(table)]
+    keys = ", ".join(f"r.{key}" for key in _KEYS)
+    if not having:
+        connection.register("nothing", tables.empty(table))
+        connection.execute(f"CREATE TABLE {view} AS SELECT {keys}, t.* FROM {RUNS_VIEW} r, nothing t")  # noqa: S608
+        connection.unregister("nothing")
+        return
+    files = [str(run.path / f"{table}.parquet") for run in having]
+    listed = ", ".join(_quoted(file) for file in files)
+    connection.execute(
+        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename)"  # noqa: S608
+        f" FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false) t"
+        f" JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
+    )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
