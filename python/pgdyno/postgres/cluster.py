@@ -1,0 +1,338 @@
+"""One PostgreSQL cluster: make it, start it, connect to it, stop it.
+
+The server listens on a local socket in a directory that only its user (and root) can enter, so no password exists;
+a TCP port is opened only when asked for, with a password that is written nowhere but in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.postgres import settings as settings_module
+from pgdyno.postgres.binaries import PgBinaries
+from pgdyno.postgres.user import require_reachable, server_user
+from pgdyno.world import preflight, shared_memory
+from pgdyno.world.instance import Instance
+from pgdyno.world.journal import Journal
+from pgdyno.world.launch import Launched, SystemUser, launch
+from pgdyno.world.process import end_all, working_below
+from pgdyno.world.waiting import wait_until
+
+if TYPE_CHECKING:
+    import psycopg
+
+StopMode = Literal["smart", "fast", "immediate"]
+SUPERUSER = "postgres"
+DATABASE = "postgres"
+CONF_FILE = "pgdyno.conf"
+"""Included by postgresql.conf and written anew at every start."""
+INITDB_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 120.0
+_STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_SOCKET_PATH_BYTES_MAX = 107
+_LOG_TAIL_LINES = 12
+
+
+class Cluster:
+    """A data directory and the server on it.
+
+    ``data_dir`` should be a subdirectory of a mount: the root of an ext4 holds ``lost+found``. ``run_dir`` (default:
+    a new directory in the state directory) gets the socket and the log, so that neither costs I/O on the volume.
+    ``port`` names the socket; ``tcp`` opens it on 127.0.0.1 too.
+    """
+
+    def __init__(
+        self,
+        binaries: PgBinaries,
+        data_dir: Path,
+        *,
+        run_dir: Path | None = None,
+        user: SystemUser | None = None,
+        port: int = 5432,
+        tcp: bool = False,
+        journal: Journal | None = None,
+    ) -> None:
+        self.binaries = binaries
+        self.data_dir = data_dir.resolve()
+        self.user = user or server_user()
+        self.port = port
+        self.tcp = tcp
+        self.password: str | None = None
+        self._journal = journal or Journal()
+        self._owns_run_dir = run_dir is None
+        self.run_dir = (run_dir or self._journal.state_dir / "postgres" / secrets.token_hex(4)).resolve()
+        self._server: Launched | None = None
+        self._entries: list[str] = []
+        self._segments: set[str] = set()
+        self._run_dir_entry: str | None = None
+
+    @property
+    def socket_dir(self) -> Path:
+        """The directory of the server's socket: what libpq takes as ``host``."""
+        return self.run_dir / "socket"
+
+    @property
+    def log_path(self) -> Path:
+        """What the server and initdb wrote."""
+        return self.run_dir / "postgres.log"
+
+    @property
+    def dsn(self) -> str:
+        """Connection string over the local socket."""
+        return f"host={self.socket_dir} port={self.port} user={SUPERUSER} dbname={DATABASE}"
+
+    @property
+    def version(self) -> str:
+        """The server's version, as ``18.6``."""
+        return self.binaries.version
+
+    @property
+    def pid(self) -> int:
+        """The process id of the postmaster. Only while it is started."""
+        if self._server is None:
+            raise PgdynoError("this PostgreSQL is not started", remedy="start it first")
+        return self._server.process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the postmaster runs."""
+        return self._server is not None and self._server.process.poll() is None
+
+    def initdb(self, *, timeout_s: float = INITDB_TIMEOUT_S) -> None:
+        """Make a new cluster in an empty or absent ``data_dir``, with UTF-8, the C locale and checksums."""
+        if self.data_dir.is_dir() and any(self.data_dir.iterdir()):
+            raise InputError(f"{self.data_dir} is not empty", remedy="name an empty or a new directory")
+        self._prepare_run_dir()
+        self.data_dir.mkdir(exist_ok=True)
+        self._give(self.data_dir)
+        require_reachable(self.data_dir, self.user)
+        command: list[str | Path] = [
+            self.binaries.program("initdb"),
+            *("-D", self.data_dir, "-U", SUPERUSER, "--auth=trust"),
+            *("--encoding=UTF8", "--locale=C", "--data-checksums"),
+        ]
+        job = launch(command, journal=self._journal, name="initdb", **self._launch_options())
+        try:
+            code = job.process.wait(timeout_s)
+        except BaseException as error:
+            self._kill_everything(job)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise self._failure(f"initdb did not end within {timeout_s:g} s") from None
+            raise
+        finally:
+            if job.process.poll() is not None:
+                self._journal.done(job.entry_id)
+        if code != 0:
+            raise self._failure(f"initdb ended with exit code {code}")
+        with (self.data_dir / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(f"\ninclude_if_exists = '{CONF_FILE}'\n")
+
+    def start(
+        self,
+        settings: Mapping[str, str] | None = None,
+        instance: Instance | None = None,
+        *,
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> None:
+        """Start the server, inside ``instance`` from its first instruction on, and wait until it takes connections.
+
+        On failure nothing is left running, and the error shows the end of the server's log.
+        """
+        if self.alive:
+            raise PgdynoError(f"a server runs on {self.data_dir} already", remedy="stop it first")
+        if self.tcp:
+            preflight.require_free_port(self.port)
+        self._prepare_run_dir()
+        require_reachable(self.data_dir, self.user)
+        self._write_configuration(settings or {})
+        self._server = launch(
+            [self.binaries.program("postgres"), "-D", self.data_dir],
+            journal=self._journal,
+            name="PostgreSQL",
+            join_files=instance.join_files if instance is not None else (),
+            **self._launch_options(),
+        )
+        self._entries = [self._server.entry_id]
+        try:
+            if not wait_until(lambda: self._ready() or not self.alive, timeout_s):
+                raise self._failure(f"PostgreSQL took no connections within {timeout_s:g} s")
+            if not self.alive:
+                raise self._failure("PostgreSQL did not start")
+            self._segments = shared_memory.posix_names([self._server.identity])
+            self._entries.append(self._journal.record("shared_memory", pid=self.pid, posix=sorted(self._segments)))
+            if self.tcp:
+                self._set_password()
+        except BaseException:
+            self._kill()
+            raise
+
+    def stop(self, mode: StopMode = "fast", *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop the server and wait. One that does not end in time is killed, and that is an error.
+
+        Stopping a stopped server does nothing; a server that died by itself is tidied up after.
+        """
+        if self._server is None:
+            return
+        if self.alive:
+            self._server.process.send_signal(_STOP_SIGNALS[mode])
+        try:
+            self._server.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            failure = self._failure(f"PostgreSQL did not stop ({mode}) within {timeout_s:g} s and was killed")
+            self._kill()
+            raise failure from None
+        except BaseException:
+            self._kill()
+            raise
+        self._forget()
+
+    def kill(self) -> None:
+        """End the server and all its processes at once, as a crash would (and remove its shared memory)."""
+        self._kill()
+
+    @contextlib.contextmanager
+    def running(self, settings: Mapping[str, str] | None = None, instance: Instance | None = None) -> Iterator[Cluster]:
+        """The started server for the length of a ``with`` block; stopped fast at its end, at once after an error."""
+        self.start(settings, instance)
+        try:
+            yield self
+        except BaseException:
+            with contextlib.suppress(PgdynoError):  # the first error is the one to tell
+                self.stop("immediate", timeout_s=10.0)
+            raise
+        else:
+            self.stop("fast")
+
+    def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
+        """A psycopg connection as the superuser (autocommit unless said otherwise)."""
+        import psycopg
+
+        return psycopg.connect(self.dsn, **({"autocommit": True} | options))
+
+    def settings(self) -> list[dict[str, str | None]]:
+        """Every setting as the server reports it: name, setting, unit, source, boot_val."""
+        columns = ("name", "setting", "unit", "source", "boot_val")
+        with self.connect() as connection:
+            rows = connection.execute(
+                "SELECT name, setting, unit, source, boot_val FROM pg_catalog.pg_settings ORDER BY name"
+            ).fetchall()
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
+        """The last lines of the log; empty when there is none."""
+        try:
+            text = self.log_path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def close(self) -> None:
+        """Stop a server that still runs and remove the run directory if it was made here."""
+        self.stop("immediate", timeout_s=10.0)
+        if self._run_dir_entry is not None:
+            shutil.rmtree(self.run_dir, ignore_errors=True)
+            self._journal.done(self._run_dir_entry)
+            self._run_dir_entry = None
+
+    # ---- below: how it is done ----
+
+    def _launch_options(self) -> dict[str, Any]:
+        environment = {"PATH": f"{self.binaries.bin_dir}:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+        return {"log": self.log_path, "env": environment, "user": self.user, "folder": self.data_dir}
+
+    def _prepare_run_dir(self) -> None:
+        socket = f"{self.socket_dir}/.s.PGSQL.{self.port}"
+        if len(os.fsencode(socket)) > _SOCKET_PATH_BYTES_MAX:
+            raise InputError(
+                f"the path of PostgreSQL's socket would be longer than {_SOCKET_PATH_BYTES_MAX} bytes: {socket}",
+                remedy="choose a shorter state directory (PGDYNO_STATE_DIR)",
+            )
+        if self._owns_run_dir and self._run_dir_entry is None:
+            # It holds the log of a server that did not start, so it lasts as long as this command.
+            self._run_dir_entry = self._journal.record("directory", path=str(self.run_dir))
+        self.run_dir.mkdir(parents=True, exist_ok=True, mode=0o755)
+        self.socket_dir.mkdir(exist_ok=True)
+        self._give(self.socket_dir)
+        require_reachable(self.socket_dir, self.user)
+
+    def _give(self, folder: Path) -> None:
+        """Make a directory the server's own, which nobody else may enter."""
+        folder.chmod(0o700)
+        if self.user is not None:
+            os.chown(folder, self.user.uid, self.user.gid)
+
+    def _write_configuration(self, settings: Mapping[str, str]) -> None:
+        ours = {
+            "listen_addresses": "127.0.0.1" if self.tcp else "",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.socket_dir),
+            "log_line_prefix": "%m [%p] ",
+            "log_checkpoints": "on",
+        }
+        lines = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in ours.items())
+        self._write(self.data_dir / CONF_FILE, lines + settings_module.render(settings))
+        rules = "local all all trust\n" + ("host all all 127.0.0.1/32 scram-sha-256\n" if self.tcp else "")
+        self._write(self.data_dir / "pg_hba.conf", rules)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
+        if self.user is not None:
+            os.chown(path, self.user.uid, self.user.gid)
+
+    def _ready(self) -> bool:
+        """What pg_ctl looks at: the eighth line of the server's own lock file."""
+        try:
+            lines = (self.data_dir / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
+
+    def _set_password(self) -> None:
+        from psycopg import sql
+
+        self.password = secrets.token_urlsafe(18)
+        with self.connect() as connection:
+            connection.execute("SET log_statement = 'none'")
+            statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
+            connection.execute(statement.format(sql.Identifier(SUPERUSER), sql.Literal(self.password)))
+
+    def _failure(self, message: str) -> HostError:
+        tail = self.log_tail()
+        return HostError(f"{message}; its log ends:\n{tail}" if tail else message, remedy=f"read {self.log_path}")
+
+    def _kill(self) -> None:
+        if self._server is not None:
+            self._kill_everything(self._server)
+            self._forget()
+
+    def _kill_everything(self, job: Launched) -> None:
+        children = working_below(self.data_dir)
+        self._segments |= shared_memory.posix_names([job.identity, *children])
+        job.process.kill()
+        end_all([*children, *working_below(self.data_dir)])
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a disk; the clean-up cuts that
+            job.process.wait(10.0)
+
+    def _forget(self) -> None:
+        """The server is dead: see to what a crash leaves behind, then to the journal."""
+        assert self._server is not None
+        if self._server.process.poll() is None:
+            return
+        # After a crash the children notice by themselves and go; they hold the shared memory until then.
+        if not wait_until(lambda: not working_below(self.data_dir), 5.0):
+            end_all(working_below(self.data_dir))
+        shared_memory.remove(self._server.process.pid, self._segments)
+        for entry in self._entries:
+            self._journal.done(entry)
+        self._entries, self._segments, self._server = [], set(), None

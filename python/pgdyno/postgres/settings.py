@@ -1,0 +1,99 @@
+"""PostgreSQL's settings for a run: its own defaults, or a plain set for the instance's memory.
+
+What would give up durability or the work that a real server does (fsync, full_page_writes, synchronous_commit,
+autovacuum) is never touched: the numbers would be those of another database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgdyno.errors import InputError
+
+_MIB = 1 << 20
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting, with the reason why it differs from the server's default."""
+
+    name: str
+    value: str
+    reason: str
+
+
+def tuned_settings(memory_bytes: int) -> list[Setting]:
+    """The plain tuned set for an instance of ``memory_bytes``, with reasons."""
+    wal_mib = _clamp(2 * memory_bytes, 2 * _GIB, 64 * _GIB) // _MIB
+    return [
+        Setting("shared_buffers", _mib(memory_bytes // 4), "25 % of memory, the manual's starting point"),
+        Setting("effective_cache_size", _mib(memory_bytes * 3 // 4), "what buffers and page cache can hold together"),
+        Setting(
+            "maintenance_work_mem",
+            _mib(_clamp(memory_bytes // 16, 64 * _MIB, 2 * _GIB)),
+            "index builds and vacuum in few passes",
+        ),
+        Setting("max_wal_size", f"{wal_mib}MB", "checkpoints come by time, not by volume of WAL"),
+        Setting("min_wal_size", f"{wal_mib // 4}MB", "WAL files are recycled rather than made anew"),
+        Setting("checkpoint_timeout", "15min", "fewer full-page images; recovery stays short enough"),
+        Setting("checkpoint_completion_target", "0.9", "checkpoint writes are spread out (the default since 14)"),
+        Setting("wal_buffers", "16MB", "one segment; what the server chooses itself from 512 MB of buffers on"),
+        Setting("wal_compression", "off", "the WAL's volume is part of what is measured; said, not left to a default"),
+        Setting("random_page_cost", "1.1", "a network SSD reads at random nearly as fast as in sequence"),
+        Setting("huge_pages", "off", "the same on every host; the default depends on what the host has reserved"),
+        Setting("max_connections", "200", "room for many clients and the probe"),
+    ]
+
+
+def tuned(memory_bytes: int) -> dict[str, str]:
+    """Names and values of :func:`tuned_settings`."""
+    return {setting.name: setting.value for setting in tuned_settings(memory_bytes)}
+
+
+def defaults() -> dict[str, str]:
+    """The server's own defaults: nothing is set."""
+    return {}
+
+
+FORBIDDEN: Mapping[str, str] = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+"""Values that :func:`render` refuses, by name."""
+
+_OURS = frozenset(
+    {"listen_addresses", "port", "unix_socket_directories", "data_directory", "hba_file", "logging_collector"}
+)
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """The lines of a configuration file. :class:`InputError` for what must not be set."""
+    for name, value in settings.items():
+        if not name.replace("_", "").replace(".", "").isalnum():
+            raise InputError(f"`{name}` is no setting of PostgreSQL", remedy="write the name as in pg_settings")
+        if name in _OURS:
+            raise InputError(f"pgdyno sets {name} itself", remedy="leave it away")
+        if name in FORBIDDEN and value.strip().lower() in ("off", "false", "no", "0", "f", "n"):
+            raise InputError(
+                f"{name} = {value} makes PostgreSQL another database, and its numbers those of another database",
+                remedy=f"leave {name} on",
+            )
+    return "".join(f"{name} = {quote(value)}\n" for name, value in settings.items())
+
+
+def quote(value: str) -> str:
+    """A value between the quotes of a configuration file."""
+    if "\n" in value or "\0" in value:
+        raise InputError("a setting of PostgreSQL is one line", remedy="remove the line break")
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes // _MIB}MB"
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))

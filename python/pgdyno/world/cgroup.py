@@ -1,0 +1,139 @@
+"""Control groups, version 1 and 2, behind one small seam: where a group lies and what its files are called."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pgdyno.errors import HostError
+from pgdyno.world.process import ProcessIdentity, identity
+from pgdyno.world.waiting import wait_until
+
+PARENT = "pgdyno"
+"""The group beneath which every instance has its own."""
+
+Controller = Literal["memory", "cpuacct", "cpuset"]
+
+
+class Hierarchy(Protocol):
+    """One version of control groups."""
+
+    @property
+    def version(self) -> int:
+        """1 or 2."""
+
+    def group(self, controller: Controller, name: str) -> Path:
+        """The directory of the group ``name`` for a controller."""
+
+    def prepare(self, group: Path, controller: Controller) -> None:
+        """Make the parent group so that a new group beneath it is usable at once."""
+
+    def limit_memory(self, group: Path, memory_bytes: int) -> None:
+        """Bound memory and page cache of a group, without swap."""
+
+
+@dataclass(frozen=True)
+class V1:
+    """Version 1: one tree per controller (some mounted together)."""
+
+    mounts: dict[str, Path]
+    version: int = 1
+
+    def group(self, controller: Controller, name: str) -> Path:
+        """``/sys/fs/cgroup/CONTROLLER/pgdyno/NAME``."""
+        return self.mounts[controller] / PARENT / name
+
+    def prepare(self, group: Path, controller: Controller) -> None:
+        """A cpuset group takes no process before it has CPUs and memory nodes, and the parent comes first."""
+        group.parent.mkdir(exist_ok=True)
+        if controller == "cpuset":
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                if not (group.parent / name).read_text().strip():
+                    (group.parent / name).write_text((group.parent.parent / name).read_text())
+
+    def limit_memory(self, group: Path, memory_bytes: int) -> None:
+        """Sets ``memory.limit_in_bytes``, no swap for the group."""
+        (group / "memory.limit_in_bytes").write_text(str(memory_bytes))
+        with contextlib.suppress(OSError):  # absent where the kernel was built without it
+            (group / "memory.swappiness").write_text("0")
+        with contextlib.suppress(OSError):
+            (group / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
+
+
+@dataclass(frozen=True)
+class V2:
+    """Version 2: one tree, in which a parent hands controllers down."""
+
+    root: Path
+    version: int = 2
+
+    def group(self, controller: Controller, name: str) -> Path:
+        """The same directory for every controller."""
+        return self.root / PARENT / name
+
+    def prepare(self, group: Path, controller: Controller) -> None:
+        """Hand memory, cpu and cpuset down from the root to the groups beneath the parent."""
+        group.parent.mkdir(exist_ok=True)
+        for folder in (group.parent.parent, group.parent):
+            (folder / "cgroup.subtree_control").write_text("+memory +cpu +cpuset")
+
+    def limit_memory(self, group: Path, memory_bytes: int) -> None:
+        """Sets ``memory.max``, no swap for the group."""
+        (group / "memory.max").write_text(str(memory_bytes))
+        with contextlib.suppress(OSError):
+            (group / "memory.swap.max").write_text("0")
+
+
+def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
+    """The version whose memory controller is usable here. :class:`HostError` when there is none."""
+    v1: dict[str, Path] = {}
+    v2: Path | None = None
+    for line in mountinfo.read_text(encoding="utf-8").splitlines():
+        left, right = line.split(" - ", 1)
+        target, (fstype, _, options) = Path(left.split()[4]), right.split(" ", 2)
+        if fstype == "cgroup":
+            v1.update({name: target for name in options.split(",") if name in ("memory", "cpuacct", "cpuset")})
+        elif fstype == "cgroup2" and (target / "cgroup.controllers").is_file():
+            v2 = target if "memory" in (target / "cgroup.controllers").read_text().split() else v2
+    if "memory" in v1:
+        return V1(v1)
+    if v2 is not None:
+        return V2(v2)
+    raise HostError(
+        "this kernel offers no memory control group, so an instance's memory cannot be bounded",
+        remedy="mount cgroup2 at /sys/fs/cgroup (systemd does), or run outside of the container that hides it",
+    )
+
+
+def members(group: Path) -> list[ProcessIdentity]:
+    """The processes in a group and in the groups beneath it."""
+    found = []
+    for file in group.rglob("cgroup.procs") if group.is_dir() else []:
+        with contextlib.suppress(OSError):
+            found += [process for pid in file.read_text().split() if (process := identity(int(pid))) is not None]
+    return found
+
+
+def remove(group: Path, timeout_s: float = 10.0) -> bool:
+    """Remove a group and those beneath it once they are empty; ``False`` when processes stay past ``timeout_s``."""
+    if not wait_until(lambda: _remove_tree(group), timeout_s):
+        return False
+    with contextlib.suppress(OSError):  # another instance still needs the parent
+        group.parent.rmdir()
+    return True
+
+
+def _remove_tree(group: Path) -> bool:
+    children: Sequence[Path] = [child for child in group.iterdir() if child.is_dir()] if group.is_dir() else []
+    for child in children:
+        _remove_tree(child)
+    try:
+        group.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:  # EBUSY: a process is still on its way out
+        return False
+    return True

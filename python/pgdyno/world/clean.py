@@ -1,0 +1,190 @@
+"""Undo what killed commands left: the machine is as it was, and nothing that lives is touched.
+
+Safe to run at any time and any number of times. Every step has a deadline; a step that fails leaves its journal
+entry, so that the next clean-up tries again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pgdyno.errors import HostError
+from pgdyno.world import cgroup, dirty_limits, mounts, paths, preflight, shared_memory
+from pgdyno.world.journal import Entry, Journal
+from pgdyno.world.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
+from pgdyno.world.remove import remove_volume
+from pgdyno.world.volume import FACTS_FILE, list_volumes
+
+_SERVER_ENDING = ((signal.SIGQUIT, 6.0), (signal.SIGKILL, 10.0))
+"""PostgreSQL's immediate shutdown: its data is thrown away anyway, and it removes its shared memory itself."""
+
+
+def clean(state_dir: Path | None = None) -> list[str]:
+    """Remove whatever dead commands left behind and say, a line each, what was removed.
+
+    :class:`HostError` when this is not root, when another clean-up runs, or when something could not be removed.
+    """
+    state = (state_dir or paths.state_dir()).resolve()
+    if not leftovers(state):
+        return []
+    preflight.require_root("cleaning up")
+    with _alone(state):
+        done = _clean(state)
+    stuck = leftovers(state)
+    if stuck:
+        raise HostError(
+            "some leftovers could not be removed: " + "; ".join(stuck),
+            remedy="end the programs that use them (a shell in a mounted directory?), then run it again",
+        )
+    return done
+
+
+def leftovers(state_dir: Path | None = None) -> list[str]:
+    """What a clean-up would remove, a line each; nothing is changed."""
+    state = (state_dir or paths.state_dir()).resolve()
+    found = [_describe(entry) for entry in Journal(state).abandoned()]
+    claimed = {entry.data["name"] for entry in Journal(state).abandoned() if entry.kind == "volume"}
+    found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
+    if dirty_limits.abandoned():
+        found.append("the kernel's dirty limits of a killed run")
+    return found
+
+
+def _clean(state: Path) -> list[str]:
+    journal = Journal(state)
+    entries = journal.abandoned()
+    by_kind = {kind: [entry for entry in entries if entry.kind == kind] for kind in ("process", "shared_memory")}
+    done: list[str] = []
+    names = _used_shared_memory(by_kind["process"])
+    for entry in by_kind["process"]:
+        done += _end_process(entry, lambda: _abort_volumes_of(state, entries))
+    for entry in entries:
+        if entry.kind == "cgroup":
+            done += _end_members(Path(entry.data["path"]))
+    volumes = {str(entry.data["name"]) for entry in entries if entry.kind == "volume"} | set(_dead_volumes(state))
+    for name in sorted(volumes):
+        done += remove_volume(state, name)
+    for entry in entries:
+        if entry.kind == "cgroup":
+            done += _remove_group(Path(entry.data["path"]))
+        elif entry.kind == "directory":
+            done += _remove_directory(Path(entry.data["path"]))
+    for entry in by_kind["shared_memory"] + by_kind["process"]:
+        if entry.owner.boot_id == boot_id():
+            done += shared_memory.remove(int(entry.data["pid"]), names | set(entry.data.get("posix", ())))
+    done += dirty_limits.recover()
+    for entry in entries:
+        if not _still_there(state, entry):
+            journal.done(entry.entry_id)
+    _forget_torn_entries(journal)
+    return done
+
+
+def _dead_volumes(state: Path) -> list[str]:
+    """Volumes that nobody serves: the daemon is dead, or the attach never came so far and its command is dead."""
+    served = {volume.name for volume in list_volumes(state) if volume.alive}
+    owned = {str(e.data["name"]) for e in Journal(state).entries() if e.kind == "volume" and e.owner.alive()}
+    folder = paths.volumes_dir(state)
+    names = [entry.name for entry in sorted(folder.iterdir())] if folder.is_dir() else []
+    return [name for name in names if name not in served and name not in owned and not _just_ready(folder / name)]
+
+
+def _just_ready(folder: Path) -> bool:
+    """Whether the daemon came to life between our two looks."""
+    if not (folder / FACTS_FILE).exists():
+        return False
+    return any(volume.alive for volume in list_volumes(folder.parent.parent) if volume.name == folder.name)
+
+
+def _used_shared_memory(servers: list[Entry]) -> set[str]:
+    """Segments that servers which still run (or their children) have mapped, noted before they are ended."""
+    processes = [ProcessIdentity.from_json(entry.data) for entry in servers]
+    for entry in servers:
+        if entry.data.get("folder"):
+            processes += working_below(Path(entry.data["folder"]))
+    return shared_memory.posix_names(process for process in processes if process.alive())
+
+
+def _end_process(entry: Entry, unblock: Callable[[], None]) -> list[str]:
+    process = ProcessIdentity.from_json(entry.data)
+    done = []
+    if process.alive():
+        if end(process, _SERVER_ENDING, between=unblock):
+            done.append(f"ended {entry.data['name']} (process {process.pid})")
+    if entry.data.get("folder") and entry.owner.boot_id == boot_id():
+        orphans = working_below(Path(entry.data["folder"]))
+        end_all(orphans)
+        done += [f"ended process {orphan.pid} of {entry.data['name']}" for orphan in orphans if not orphan.alive()]
+    return done
+
+
+def _abort_volumes_of(state: Path, entries: list[Entry]) -> None:
+    """A process that waits for a disk cannot be killed; a disk whose FUSE connection is cut answers with errors."""
+    for entry in entries:
+        if entry.kind == "volume":
+            for mount in mounts.mounts_below(paths.volumes_dir(state) / str(entry.data["name"])):
+                mounts.abort_fuse(mount)
+
+
+def _end_members(group: Path) -> list[str]:
+    """End what is in a control group of a dead run. A group is only ours while its members are of this boot."""
+    found = [process for process in cgroup.members(group) if process.pid != os.getpid()]
+    end_all(found)
+    return [f"ended process {process.pid} in {group}" for process in found if not process.alive()]
+
+
+def _remove_group(group: Path) -> list[str]:
+    if not group.is_dir():
+        return []
+    return [f"removed {group}"] if cgroup.remove(group) else []
+
+
+def _remove_directory(path: Path) -> list[str]:
+    if not path.exists() or mounts.mounts_below(path):
+        return []
+    shutil.rmtree(path, ignore_errors=True)
+    return [f"removed {path}"] if not path.exists() else []
+
+
+def _still_there(state: Path, entry: Entry) -> bool:
+    if entry.kind == "process":
+        return ProcessIdentity.from_json(entry.data).alive()
+    if entry.kind == "volume":
+        return (paths.volumes_dir(state) / str(entry.data["name"])).exists()
+    if entry.kind in ("cgroup", "directory"):
+        return Path(entry.data["path"]).exists()
+    return False
+
+
+def _describe(entry: Entry) -> str:
+    what = entry.data.get("name") or entry.data.get("path") or entry.data.get("pid")
+    return f"{entry.kind.replace('_', ' ')} {what} of the dead process {entry.owner.pid}"
+
+
+def _forget_torn_entries(journal: Journal) -> None:
+    """Files of entries whose process was killed while it wrote them: the change they announce was never made."""
+    for file in journal.folder.glob(".*-*-*"):
+        pid = int(file.name[1:].split("-")[0])
+        owner = identity(pid)
+        if owner is None or str(owner.start_ticks) != file.name.split("-")[1]:
+            file.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    state.mkdir(parents=True, exist_ok=True, mode=0o755)
+    handle = os.open(state / "clean.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError("another clean-up is running", remedy="wait until it ends") from None
+        yield
+    finally:
+        os.close(handle)

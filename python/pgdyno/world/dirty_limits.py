@@ -1,0 +1,164 @@
+"""The kernel's limits of dirty memory, set to an instance's size for the length of a run, and put back.
+
+A memory control group alone is not an instance's memory: the kernel starts to write dirty pages at shares of the
+*host's* memory (10 and 20 %), and in a group of 512 MiB 468 MiB stayed dirty here. The limits are machine-wide, so
+one run at a time may change them, and the old values stand in a file outside any state directory. The lock on
+that file is the kernel's (it ends with its owner); the values in it outlive a killed run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pgdyno.errors import HostError
+from pgdyno.world import paths
+from pgdyno.world.process import boot_id
+
+DIRTY_SHARE = 0.20
+"""Of the instance's memory: writers wait above it (the kernel's default is 20 % of the host's)."""
+BACKGROUND_SHARE = 0.10
+"""Of the instance's memory: writing starts above it (the kernel's default is 10 % of the host's)."""
+
+_PROC = Path("/proc/sys/vm")
+_PAIRS = (("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio"))
+_NAMES = tuple(name for pair in _PAIRS for name in pair)
+_ONE_PAGE = 4096
+
+
+class DirtyLimits:
+    """Holds the machine's dirty limits between :meth:`acquire` and :meth:`release`.
+
+    With version 2 of control groups the kernel applies its two *shares* to each group by itself, so the shares are
+    set; with version 1 only the host's figures count, so bytes are set.
+    """
+
+    def __init__(self, memory_bytes: int, cgroup_version: int, record: Path | None = None) -> None:
+        self.wanted = wanted_limits(memory_bytes, cgroup_version)
+        self.old: dict[str, int] = {}
+        self._record = record or paths.MACHINE_DIR / "dirty_limits.json"
+        self._handle: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock, write the old values down, set the new ones. :class:`HostError` when another run holds it."""
+        self._handle = _lock(self._record)
+        if self._handle is None:
+            raise HostError(
+                f"another run (process {_holder(self._record)}) has set the kernel's dirty limits, which exist once",
+                remedy="wait until it ends; two runs on one machine would disturb each other's numbers anyway",
+            )
+        _restore_abandoned(self._handle)
+        self.old = current_limits()
+        _write(self._handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old})
+        for name, value in self.wanted.items():
+            _set(name, value)
+
+    def release(self) -> None:
+        """Put the old values back and give the lock up. Releasing twice is allowed."""
+        if self._handle is None:
+            return
+        try:
+            _restore_abandoned(self._handle)
+        finally:
+            os.close(self._handle)
+            self._handle = None
+
+    @property
+    def facts(self) -> dict[str, dict[str, int]]:
+        """``{"vm.dirty_bytes": {"old": 0, "new": ...}, ...}``."""
+        return {f"vm.{name}": {"old": self.old.get(name, 0), "new": new} for name, new in self.wanted.items()}
+
+
+def wanted_limits(memory_bytes: int, cgroup_version: int) -> dict[str, int]:
+    """Which settings get which values for an instance of ``memory_bytes``."""
+    if cgroup_version == 2:
+        return {"dirty_ratio": round(DIRTY_SHARE * 100), "dirty_background_ratio": round(BACKGROUND_SHARE * 100)}
+    return {
+        "dirty_bytes": int(memory_bytes * DIRTY_SHARE) // _ONE_PAGE * _ONE_PAGE,
+        "dirty_background_bytes": int(memory_bytes * BACKGROUND_SHARE) // _ONE_PAGE * _ONE_PAGE,
+    }
+
+
+def current_limits() -> dict[str, int]:
+    """The four settings as they are; of bytes and ratio one is 0."""
+    return {name: int((_PROC / name).read_text()) for name in _NAMES}
+
+
+def recover(record: Path | None = None) -> list[str]:
+    """Put back what a killed run changed; returns what was done. A run that lives is left alone."""
+    path = record or paths.MACHINE_DIR / "dirty_limits.json"
+    if not path.exists():
+        return []
+    handle = _lock(path)
+    if handle is None:
+        return []
+    try:
+        return _restore_abandoned(handle)
+    finally:
+        os.close(handle)
+
+
+def abandoned(record: Path | None = None) -> bool:
+    """Whether a killed run left changed limits behind."""
+    path = record or paths.MACHINE_DIR / "dirty_limits.json"
+    if not path.exists() or not _read_record(path.read_bytes()):
+        return False
+    handle = _lock(path)
+    if handle is None:
+        return False
+    os.close(handle)
+    return True
+
+
+def _lock(path: Path) -> int | None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _restore_abandoned(handle: int) -> list[str]:
+    """Put back the values of the record, then empty it. Values of another boot ended with that boot."""
+    record = _read_record(os.pread(handle, 65536, 0))
+    if not record:
+        return []
+    done = []
+    if record["boot_id"] == boot_id():
+        old = record["old"]
+        for in_bytes, ratio in _PAIRS:
+            # Writing one of a pair zeroes the other, so only the one that was in force is written.
+            name = in_bytes if old[in_bytes] else ratio
+            _set(name, old[name])
+            done.append(f"set vm.{name} back to {old[name]}")
+    os.ftruncate(handle, 0)
+    os.fsync(handle)
+    return done
+
+
+def _read_record(text: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return {}  # empty, or torn before anything was changed
+    return record if isinstance(record, dict) else {}
+
+
+def _write(handle: int, record: dict[str, Any]) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps(record).encode(), 0)
+    os.fsync(handle)
+
+
+def _set(name: str, value: int) -> None:
+    (_PROC / name).write_text(str(value))
+
+
+def _holder(path: Path) -> str:
+    return str(_read_record(path.read_bytes()).get("pid", "unknown"))

@@ -1,0 +1,62 @@
+"""Shared memory that a PostgreSQL server leaves behind when it is killed, found and removed.
+
+A server that ends by itself removes its own. After SIGKILL its System V segment (an interlock of a few bytes) and
+its files ``/dev/shm/PostgreSQL.*`` stay. Only what belongs to a server that we started, and that nobody has attached,
+is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pgdyno.world.process import ProcessIdentity
+
+SHM = Path("/dev/shm")
+_NAME = re.compile(r"/dev/shm/(PostgreSQL\.\d+)")
+_IPC_RMID = 0
+
+
+def posix_names(processes: Iterable[ProcessIdentity]) -> set[str]:
+    """Names in /dev/shm of the PostgreSQL segments that these processes have mapped."""
+    found: set[str] = set()
+    for process in processes:
+        with contextlib.suppress(OSError):
+            found |= set(_NAME.findall(Path(f"/proc/{process.pid}/maps").read_text(errors="replace")))
+    return found
+
+
+def remove(server_pid: int, names: Iterable[str]) -> list[str]:
+    """Remove what the dead server ``server_pid`` left; returns what was removed."""
+    done = []
+    for segment in _unused_segments(server_pid):
+        if ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0:
+            done.append(f"removed System V shared memory {segment}")
+    for name in sorted(names):
+        file = SHM / name
+        if _NAME.fullmatch(str(file)) and file.exists() and not _mapped(file):
+            file.unlink(missing_ok=True)
+            done.append(f"removed {file}")
+    return done
+
+
+def _unused_segments(server_pid: int) -> list[int]:
+    """Ids of System V segments that ``server_pid`` made and nobody has attached."""
+    found = []
+    for line in Path("/proc/sysvipc/shm").read_text(encoding="ascii").splitlines()[1:]:
+        fields = line.split()
+        segment, creator, attached = int(fields[1]), int(fields[4]), int(fields[6])
+        if creator == server_pid and attached == 0:
+            found.append(segment)
+    return found
+
+
+def _mapped(file: Path) -> bool:
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            if str(file) in maps.read_text(errors="replace"):
+                return True
+    return False

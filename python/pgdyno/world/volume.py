@@ -1,0 +1,272 @@
+"""Emulated volumes: attach, find, read their counters, detach.
+
+An attached volume is a directory ``volumes/NAME`` in the state directory, a daemon (``pgdyno-engine volume serve``),
+a FUSE mount inside that directory, a loop device on the file in it, and, when asked for, an ext4 on that device.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgdyno import _engine
+from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.world import paths, preflight
+from pgdyno.world.journal import Journal
+from pgdyno.world.process import ProcessIdentity, boot_id, identity
+from pgdyno.world.remove import remove_volume
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
+FACTS_FILE = "volume.json"
+MADE_MOUNT_POINT = "made_mount_point"
+"""In a volume's directory: the mount point that the attach made, to be removed with the volume."""
+ATTACH_TIMEOUT_S = 120.0
+DETACH_TIMEOUT_S = 120.0
+_ROOM_BYTES = 256 << 20
+"""An empty file system and a small cluster fit in this; below it an attach is refused."""
+
+
+@dataclass
+class AttachedVolume:
+    """A volume that is served now. ``facts`` is what the engine said when it was ready, as it said it."""
+
+    name: str
+    state_dir: Path
+    facts: dict[str, Any]
+    daemon: ProcessIdentity
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _entry: str | None = field(default=None, repr=False)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The resolved specification: type, size, limits, price."""
+        return dict(self.facts["spec"])
+
+    @property
+    def mount(self) -> Path | None:
+        """Where its file system is mounted; ``None`` for a bare block device."""
+        return Path(self.facts["mount"]) if self.facts.get("mount") else None
+
+    @property
+    def block_device(self) -> str:
+        """The device, as ``/dev/loop3``."""
+        return str(self.facts["block_device"])
+
+    @property
+    def folder(self) -> Path:
+        """Its directory in the state directory."""
+        return paths.volumes_dir(self.state_dir) / self.name
+
+    @property
+    def alive(self) -> bool:
+        """Whether its daemon runs. Without it every request to the device fails."""
+        return self.daemon.alive()
+
+    def stats(self) -> dict[str, Any]:
+        """Counters and histograms since attach, as the engine gives them (``t_ns`` is CLOCK_MONOTONIC)."""
+        self._require_daemon()
+        return _engine.run_json(["volume", "stats", self.name, "--state-dir", str(self.state_dir)])
+
+    def keep(self) -> None:
+        """Let the volume outlive this command: from now on it goes only by :meth:`detach`."""
+        if self._entry is not None:
+            Journal(self.state_dir).done(self._entry)
+            self._entry = None
+
+    def detach(self, save_image: Path | None = None) -> None:
+        """Unmount, take the device away, end the daemon; ``save_image`` keeps the content as an image first.
+
+        A volume whose daemon is dead is removed too, unless its content was to be saved.
+        """
+        if save_image is not None:
+            self._require_daemon()
+        if self.alive:
+            save = ["--save-image", str(save_image)] if save_image is not None else []
+            command = ["volume", "detach", self.name, "--state-dir", str(self.state_dir), *save]
+            _engine.run_json(command, timeout_s=DETACH_TIMEOUT_S)
+        self._remove()
+
+    def _remove(self) -> None:
+        """Make sure that nothing of it is left, whatever the daemon did."""
+        remove_volume(self.state_dir, self.name)
+        self._reap()
+        if self._entry is not None and not self.folder.exists():
+            self.keep()
+        if self.folder.exists():
+            raise HostError(
+                f"volume `{self.name}` could not be removed completely: {self.folder} is still in use",
+                remedy="end the programs that use it, then run `pgdyno doctor --clean`",
+            )
+
+    def _reap(self) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(5.0)
+            except subprocess.TimeoutExpired:
+                return
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def _require_daemon(self) -> None:
+        if not self.alive:
+            raise HostError(
+                f"the daemon of volume `{self.name}` (process {self.daemon.pid}) is dead, and its content with it",
+                remedy=f"run `pgdyno volume detach {self.name}` to remove what is left of it",
+            )
+
+
+def resolve(spec: str) -> dict[str, Any]:
+    """What a specification such as ``gp3:iops=6000`` means. :class:`InputError` says which published rule it breaks."""
+    return _engine.run_json(["volume", "spec", spec])
+
+
+def attach(
+    spec: str,
+    *,
+    mount: Path | None,
+    name: str | None = None,
+    image: Path | None = None,
+    store: str = "memory",
+    submit_log: Path | None = None,
+    seed: int = 0,
+    state_dir: Path | None = None,
+    mount_options: str = "",
+) -> AttachedVolume:
+    """Attach an emulated volume and wait until it can be used.
+
+    ``mount`` is an empty or new directory, or ``None`` for a bare block device. The volume belongs to this process
+    (a killed command's volume is cleaned up) until :meth:`AttachedVolume.keep`. ``image`` starts from the content
+    of a saved volume. ``store`` is ``memory`` or a directory. Raises before anything changed when the specification
+    is illegal or the machine lacks something.
+    """
+    state = (state_dir or paths.state_dir()).resolve()
+    mount = None if mount is None else mount.resolve()
+    _require(spec, mount, store, image)
+    if name is not None and not NAME.fullmatch(name):
+        raise InputError(
+            f"`{name}` is no name for a volume", remedy="use up to 32 lower-case letters, digits, `-`, `_` and `.`"
+        )
+    journal = Journal(state)
+    name, entry = _claim(state, journal, name, spec)
+    request: dict[str, Any] = {
+        "name": name,
+        "spec": spec,
+        "mount": _text(mount),
+        "state_dir": str(state),
+        "image": _text(image),
+        "store": store if store == "memory" else str(Path(store).resolve()),
+        "submit_log": _text(submit_log),
+        "seed": seed,
+        "mount_options": mount_options,
+    }
+    try:
+        return _serve(state, name, entry, mount, request)
+    except BaseException:
+        remove_volume(state, name)
+        if not (paths.volumes_dir(state) / name).exists():
+            journal.done(entry)
+        raise
+
+
+@contextmanager
+def attached(spec: str, **options: Any) -> Iterator[AttachedVolume]:
+    """:func:`attach` for the length of a ``with`` block."""
+    volume = attach(spec, **options)
+    try:
+        yield volume
+    finally:
+        volume.detach()
+
+
+def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:
+    """The volumes of the state directory by name, those with a dead daemon too."""
+    state = (state_dir or paths.state_dir()).resolve()
+    found = []
+    for file in sorted(paths.volumes_dir(state).glob(f"*/{FACTS_FILE}")):
+        try:
+            facts = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue  # being detached, or being written
+        daemon = ProcessIdentity(int(facts["pid"]), int(facts["pid_start_ticks"]), boot_id())
+        found.append(AttachedVolume(file.parent.name, state, facts, daemon))
+    return found
+
+
+def find(name: str, state_dir: Path | None = None) -> AttachedVolume:
+    """The volume called ``name``. :class:`InputError` when there is none."""
+    known = list_volumes(state_dir)
+    for volume in known:
+        if volume.name == name:
+            return volume
+    names = ", ".join(volume.name for volume in known)
+    raise InputError(
+        f"no volume is called `{name}`",
+        remedy=f"attached are: {names}" if names else "attach one with `pgdyno volume attach SPEC --mount DIR`",
+    )
+
+
+def _require(spec: str, mount: Path | None, store: str, image: Path | None) -> None:
+    resolve(spec)
+    if mount is not None:
+        preflight.require_mount_point(mount)
+    if image is not None and not image.is_dir():
+        raise InputError(f"there is no image at {image}", remedy="name the directory of a saved volume")
+    if store != "memory" and not Path(store).is_dir():
+        raise InputError(f"the store {store} is no directory", remedy="write `memory` or name a directory")
+    preflight.require_root("attaching a volume")
+    preflight.require_fuse()
+    preflight.require_loop()
+    preflight.require_programs("mkfs.ext4", "mount", "umount", "losetup")
+    if store == "memory":
+        preflight.require_memory(_ROOM_BYTES, "a volume in memory")
+    else:
+        preflight.require_space(Path(store), _ROOM_BYTES, "the volume's store")
+
+
+def _claim(state: Path, journal: Journal, name: str | None, spec: str) -> tuple[str, str]:
+    """Make the volume's directory, which makes the name ours; a name is found when none is given."""
+    paths.volumes_dir(state).mkdir(parents=True, exist_ok=True, mode=0o755)
+    kind = re.sub(r"[^a-z0-9].*", "", spec) or "volume"
+    candidates = [name] if name is not None else [f"{kind}-{number}" for number in range(1, 1000)]
+    for candidate in candidates:
+        folder = paths.volumes_dir(state) / candidate
+        if folder.exists():
+            continue
+        entry = journal.record("volume", name=candidate)
+        try:
+            folder.mkdir(mode=0o755)
+        except FileExistsError:
+            journal.done(entry)
+            continue
+        # From here on a dead command's entry of this name would let a clean-up take our volume away.
+        journal.forget_abandoned("volume", candidate)
+        return candidate, entry
+    raise InputError(
+        f"a volume called `{candidates[0]}` exists already", remedy="choose another name, or detach that volume first"
+    )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
+
+
+def _serve(state: Path, name: str, entry: str, mount: Path | None, request: dict[str, Any]) -> AttachedVolume:
+    folder = paths.volumes_dir(state) / name
+    if mount is not None and not mount.exists():
+        (folder / MADE_MOUNT_POINT).write_text(str(mount), encoding="utf-8")
+        mount.mkdir(parents=True)
+    log = folder / "daemon.log"
+    started = _engine.spawn(["volume", "serve"], request, log=log, new_session=True, timeout_s=ATTACH_TIMEOUT_S)
+    daemon = identity(int(started.ready["pid"]))
+    if daemon is None:
+        raise PgdynoError(
+            f"the daemon of volume `{name}` ended right after it was ready", remedy=f"run it again; it wrote {log}"
+        )
+    return AttachedVolume(name, state, started.ready, daemon, started.process, entry)
