@@ -1,0 +1,128 @@
+"""``pgdyno runs`` and ``pgdyno query``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.cli.main import run as pgdyno
+from pgdyno.errors import InputError
+from pgdyno.store.query import RUNS_COLUMNS, describe_views, query
+from pgdyno.store.tables import TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import MakeExperiment
+
+
+@pytest.fixture
+def results(tmp_path: Path, make_experiment: MakeExperiment) -> Path:
+    """A results folder with one experiment of four runs; its name would break SQL that does not quote."""
+    root = tmp_path / "it's results"
+    make_experiment(root)
+    return root
+
+
+def test_runs_have_every_column_and_a_rate(results: Path) -> None:
+    found = query(results, "SELECT * FROM runs ORDER BY position")
+    assert found.columns == tuple(RUNS_COLUMNS)
+    assert [row["tps"] for row in found.dictionaries()] == [10.0, 20.0, 30.0, 40.0]
+
+
+def test_tables_of_all_runs_are_one_view_with_the_runs_keys(results: Path) -> None:
+    found = query(results, "SELECT arm, block, sum(transactions) FROM throughput GROUP BY ALL ORDER BY ALL")
+    assert found.rows == (("gp3", 1, 100), ("gp3", 2, 300), ("io2bx:iops=16000", 1, 200), ("io2bx:iops=16000", 2, 400))
+
+
+@pytest.mark.parametrize("view", describe_views())
+def test_every_view_can_be_read_and_begins_with_the_keys(results: Path, view: str) -> None:
+    found = query(results, f"SELECT * FROM {view} ORDER BY ALL")  # noqa: S608
+    assert found.columns[:4] == ("experiment_id", "run_id", "arm", "block")
+
+
+def test_every_table_has_a_view(results: Path) -> None:
+    assert len(describe_views()) == len(TABLES) + 1
+    assert {row[0] for row in query(results, "SHOW TABLES").rows} == set(describe_views())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY runs TO 'x.csv'",
+        "CREATE TABLE t AS SELECT 1",
+        "SELECT 1; SELECT 2",
+        "EXPLAIN ANALYZE COPY runs TO 'x.csv'",
+        "ATTACH 'x.db'",
+        "",
+    ],
+)
+def test_anything_but_one_select_is_refused(
+    results: Path, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="read-only"):
+        query(results, sql)
+    assert not list(tmp_path.glob("x.*"))
+
+
+@pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM runs", "SELECT 1 FROM nowhere"])
+def test_bad_sql_is_the_users_error_and_says_where_to_look(results: Path, sql: str) -> None:
+    with pytest.raises(InputError, match="the query failed") as caught:
+        query(results, sql)
+    assert "DESCRIBE" in caught.value.remedy
+
+
+def test_an_empty_folder_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pgdyno(["query", "SELECT 1", "--results", str(tmp_path / "none")]) == 2
+    assert "no finished runs" in capsys.readouterr().err
+    assert pgdyno(["runs", "--results", str(tmp_path / "none")]) == 0
+    assert "no experiments" in capsys.readouterr().err
+    assert pgdyno(["runs", "--json", "--results", str(tmp_path / "none")]) == 0
+    assert json.loads(capsys.readouterr().out)["experiments"] == []
+
+
+def test_query_prints_json_csv_and_a_table(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["query", "SELECT arm, tps, valid FROM runs ORDER BY position LIMIT 1", "--results", str(results)]
+    assert pgdyno([*base, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"arm": "gp3", "tps": 10.0, "valid": True}]
+    assert pgdyno([*base, "--csv"]) == 0
+    assert list(csv.reader(io.StringIO(capsys.readouterr().out))) == [["arm", "tps", "valid"], ["gp3", "10.0", "True"]]
+    assert pgdyno(base) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == ["arm  tps  valid", "---  ---  -----", "gp3   10  True"]
+    assert printed.err == "(1 row)\n"
+    assert pgdyno([*base, "--csv", "--json"]) == 2
+
+
+def test_help_lists_the_views(capsys: pytest.CaptureFixture[str]) -> None:
+    assert pgdyno(["query", "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"  {view} " in printed for view in describe_views())
+
+
+def test_runs_lists_experiments_and_runs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pgdyno(["runs", "--results", str(results)]) == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert "gp3, io2bx:iops=16000" in first
+    assert "4 of 4 runs finished, 4 valid" in first
+    assert len(others) == 4
+    assert pgdyno(["runs", "--json", "--results", str(results)]) == 0
+    (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
+    assert experiment["valid"] is True
+    assert experiment["replicates"] == 2
+    assert [run["tps"] for run in experiment["runs"]] == [10.0, 20.0, 30.0, 40.0]
+
+
+def test_a_missing_run_makes_an_experiment_incomplete(
+    results: Path, make_experiment: MakeExperiment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = next(results.glob("*/runs/*"))
+    run.rename(run.with_name(run.name + ".partial"))
+    assert pgdyno(["runs", "--json", "--results", str(results)]) == 0
+    (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
+    assert (experiment["runs_finished"], experiment["runs_wanted"], experiment["valid"]) == (3, 4, False)

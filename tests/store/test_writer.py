@@ -1,0 +1,118 @@
+"""A run's directory is whole or it is not there, and once there it stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run
+from pgdyno.store.tables import TABLES, columns, empty, from_rows
+
+from .conftest import EXPERIMENT_ID, make_record, throughput_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import MakeExperiment
+
+
+def test_a_finished_run_reads_back_what_was_written(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1")
+    writer.table("workload/throughput", throughput_table(42))
+    writer.file("logs/server.log").write_text("hello\n")
+    run = open_run(writer.finish(make_record()))
+    assert run.record == make_record()
+    assert run.table("workload/throughput").to_pylist() == throughput_table(42).to_pylist()
+    assert (run.path / "logs/server.log").read_text() == "hello\n"
+
+
+def test_a_table_that_the_run_never_had_is_empty(tmp_path: Path) -> None:
+    run = open_run(RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record()))
+    for name in TABLES:
+        assert run.table(name).num_rows == 0
+        assert run.table(name).schema == columns(name)
+    with pytest.raises(InputError, match="no table"):
+        run.table("workload/nonsense")
+
+
+def test_an_unfinished_run_is_not_listed(tmp_path: Path, make_experiment: MakeExperiment) -> None:
+    path = make_experiment(tmp_path)
+    partial = RunWriter(tmp_path, EXPERIMENT_ID, "09-gp3-r9").path
+    assert partial.exists()
+    experiment = open_experiment(path)
+    assert [run.record.position for run in experiment.runs] == [0, 1, 2, 3]
+    assert experiment.unreadable == {}
+    with pytest.raises(InputError, match="not finished"):
+        open_run(partial)
+
+
+def test_what_a_killed_attempt_left_is_replaced(tmp_path: Path) -> None:
+    RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").file("logs/old.log").write_text("old")
+    run = RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record())
+    assert not (run / "logs").exists()
+
+
+def test_a_finished_run_is_never_rewritten(tmp_path: Path) -> None:
+    RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record())
+    with pytest.raises(PgdynoError, match="never rewritten"):
+        RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1")
+
+
+def test_the_record_must_be_of_this_run(tmp_path: Path) -> None:
+    with pytest.raises(PgdynoError, match="was given to"):
+        RunWriter(tmp_path, EXPERIMENT_ID, "01-gp3-r1").finish(make_record())
+
+
+def test_wrong_columns_are_refused(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1")
+    with pytest.raises(PgdynoError, match=r"missing \['skipped'\]"):
+        writer.table("workload/throughput", throughput_table(1).drop(["skipped"]))
+    with pytest.raises(PgdynoError, match=r"unknown \['extra'\]"):
+        writer.table("workload/throughput", throughput_table(1).append_column("extra", pa.array([1])))
+    with pytest.raises(PgdynoError, match="no table"):
+        writer.table("workload/else", empty("workload/latency"))
+
+
+def test_a_file_stays_inside(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1")
+    for outside in ("../x", "/etc/x", ""):
+        with pytest.raises(PgdynoError, match="not inside"):
+            writer.file(outside)
+
+
+def test_rows_may_lack_columns_and_volumes_may_have_more() -> None:
+    table = from_rows("probe/volume", [{"t_ns": 1, "read_ops": 2, "new_counter": 3}])
+    assert table["read_ops"].to_pylist() == [2]
+    assert table["write_ops"].to_pylist() == [None]
+    assert table["new_counter"].to_pylist() == [3]
+
+
+def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path, make_experiment: MakeExperiment) -> None:
+    path = make_experiment(tmp_path)
+    damaged = next((path / "runs").iterdir())
+    (damaged / "run.json").write_text("{")
+    experiment = open_experiment(path)
+    assert len(experiment.runs) == 3
+    assert list(experiment.unreadable) == [damaged]
+
+
+def test_a_damaged_experiment_does_not_hide_the_others(tmp_path: Path, make_experiment: MakeExperiment) -> None:
+    make_experiment(tmp_path)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/experiment.json").write_text('{"schema_version": 99}')
+    unreadable: dict[Path, str] = {}
+    assert len(list_experiments(tmp_path, unreadable)) == 1
+    assert "newer pgdyno" in unreadable[tmp_path / "broken"]
+    with pytest.raises(InputError, match="newer pgdyno"):
+        list_experiments(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(PgdynoError, match="cannot be written") as caught:
+        RunWriter(tmp_path / "results", EXPERIMENT_ID, "00-gp3-r1")
+    assert caught.value.exit_code == 3
+    assert "--results" in caught.value.remedy
