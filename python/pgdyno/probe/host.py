@@ -58,6 +58,11 @@ class HostProbe:
         """The file of samples."""
         return self.directory / "probe.jsonl"
 
+    @property
+    def pid(self) -> int | None:
+        """The probe's process id while it runs."""
+        return None if self._spawned is None else self._spawned.process.pid
+
     def start(self) -> Self:
         """Start sampling and return when the first sample is due."""
         volume = None

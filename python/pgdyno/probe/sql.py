@@ -62,6 +62,8 @@ class SqlProbe:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self.samples_taken = 0
+        """How often the server was asked, with or without an answer."""
 
     def start(self) -> Self:
         """Connect, prepare, take a first sample, go on in a thread. :class:`PgdynoError` when there is no server."""
@@ -115,20 +117,29 @@ class SqlProbe:
         import psycopg
 
         missing: list[tuple[str, str]] = []
-        for table, source in self._sources.items():
+        lost = ""
+        if self._connection is None:
             try:
-                if self._connection is None:
-                    self._connection = self._connect()
+                self._connection = self._connect()
+            except psycopg.Error as error:
+                lost = _reason(error)
+        for table, source in self._sources.items():
+            if self._connection is None:
+                missing.append((f"sql.{table}", lost))
+                continue
+            try:
                 begin_ns = _now_ns()
                 cursor = self._connection.execute(source.query.encode(), prepare=True)
                 rows = cursor.fetchall()
                 source.answers.append((begin_ns, _now_ns(), rows))
                 source.columns = [(column.name, column.type_code) for column in cursor.description or ()]
             except psycopg.Error as error:
-                missing.append((f"sql.{table}", str(error).strip().partition("\n")[0]))
-                if self._connection is None or self._connection.closed:
+                missing.append((f"sql.{table}", _reason(error)))
+                if self._connection.closed:
+                    lost = _reason(error)
                     self._disconnect()
         self._ledger.sample(due_ns, _now_ns(), missing)
+        self.samples_taken += 1
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         import psycopg
@@ -160,6 +171,10 @@ def _table(source: _Source) -> pa.Table:
         values = [row[number] for _, _, rows in source.answers for row in rows]
         arrays[name] = pa.array(values, types.get(type_oid, pa.string()))
     return pa.table(arrays)
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _now_ns() -> int:

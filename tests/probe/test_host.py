@@ -1,0 +1,108 @@
+"""The engine's probe, as a process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno import _engine
+from pgdyno.errors import EngineMissing
+from pgdyno.probe.host import HostProbe, Role
+from pgdyno.world.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INTERVAL_MS = 50
+
+
+@pytest.fixture(autouse=True)
+def engine() -> None:
+    """These tests need the engine."""
+    try:
+        _engine.checked()
+    except EngineMissing as error:
+        pytest.skip(f"{error.message}: {error.remedy}")
+
+
+def sampled(probe: HostProbe, count: int) -> bool:
+    """Wait until the probe has written so many samples."""
+    return wait_until(lambda: probe.lines.exists() and probe.lines.read_bytes().count(b"\n") >= count, 10.0)
+
+
+def test_samples_lie_on_a_grid_and_cpu_never_goes_back(tmp_path: Path) -> None:
+    probe = HostProbe(tmp_path, {"driver": Role(pids=(os.getpid(),))}, interval_ms=INTERVAL_MS).start()
+    assert sampled(probe, 10)
+    samples = probe.stop()
+    rows = samples.tables["probe/cpu"].to_pylist()
+    assert {row["role"] for row in rows} == {"driver", "probe", "host_busy", "host_steal", "host_idle"}
+    driver = [row for row in rows if row["role"] == "driver"]
+    for before, after in itertools.pairwise(driver):
+        assert after["t_ns"] > before["t_ns"]
+        assert after["cpu_ns"] >= before["cpu_ns"]
+    # Ten samples take nine intervals: one that is late does not push the others back.
+    assert driver[9]["t_ns"] - driver[0]["t_ns"] < 30 * INTERVAL_MS * 1_000_000
+    own = [row["cpu_ns"] for row in rows if row["role"] == "probe"]
+    assert (own[-1] - own[0]) / len(own) < 5_000_000, "a sample costs a fraction of a millisecond"
+
+
+def test_a_process_that_ends_is_a_gap_and_keeps_its_share(tmp_path: Path) -> None:
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        probe = HostProbe(tmp_path, {"driver": Role(pids=(busy.pid,))}, interval_ms=INTERVAL_MS).start()
+        assert sampled(probe, 5)
+    finally:
+        busy.kill()
+        busy.wait()
+    assert sampled(probe, probe.lines.read_bytes().count(b"\n") + 3)
+    samples = probe.stop()
+    assert [gap.what for gap in samples.gaps] == [f"driver.pid.{busy.pid}"]
+    used = [row["cpu_ns"] for row in samples.tables["probe/cpu"].to_pylist() if row["role"] == "driver"]
+    assert used == sorted(used)
+    assert used[-1] > 0
+
+
+def test_what_is_not_there_is_a_gap(tmp_path: Path) -> None:
+    roles = {"server": Role(cgroup_cpu=tmp_path / "none", cgroup_memory=tmp_path / "none")}
+    probe = HostProbe(tmp_path, roles, block_device="/dev/none", volume=("none", tmp_path), interval_ms=INTERVAL_MS)
+    probe.start()
+    samples = probe.stop()
+    assert {gap.what for gap in samples.gaps} == {"disk", "volume", "server.cgroup_cpu", "server.cgroup_memory"}
+    assert "probe/disk" not in samples.tables
+
+
+def test_a_probe_that_is_killed_is_a_gap(tmp_path: Path) -> None:
+    probe = HostProbe(tmp_path, {}, interval_ms=INTERVAL_MS).start()
+    assert sampled(probe, 2)
+    os.kill(pid_of(probe), signal.SIGKILL)
+    samples = probe.stop()
+    assert samples.gaps[-1].what == "host.samples"
+    assert "-9" in samples.gaps[-1].why
+    assert samples.tables["probe/cpu"].num_rows > 0
+
+
+def test_a_term_signal_ends_it_with_a_last_sample(tmp_path: Path) -> None:
+    probe = HostProbe(tmp_path, {}, interval_ms=3_600_000).start()
+    os.kill(pid_of(probe), signal.SIGTERM)
+    samples = probe.stop()
+    assert samples.gaps == ()
+    assert len({row["t_ns"] for row in samples.tables["probe/cpu"].to_pylist()}) == 2
+
+
+def test_leaving_the_block_ends_the_probe(tmp_path: Path) -> None:
+    with HostProbe(tmp_path, {}, interval_ms=INTERVAL_MS) as probe:
+        pid = pid_of(probe)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def pid_of(probe: HostProbe) -> int:
+    """The probe's process."""
+    assert probe.pid is not None
+    return probe.pid

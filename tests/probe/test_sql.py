@@ -1,0 +1,104 @@
+"""PostgreSQL's counters: the right query for each version, and samples that survive a lost connection."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import PgdynoError
+from pgdyno.probe.sql import SqlProbe, choose_queries
+from pgdyno.store.tables import conform
+from pgdyno.world.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+
+@pytest.mark.parametrize(
+    ("version", "has_io", "in_checkpointer", "in_wal"),
+    [
+        (140012, False, "checkpoints_timed", "wal_sync_time"),
+        (150018, False, "checkpoints_timed", "wal_sync_time"),
+        (160014, True, "checkpoints_timed", "wal_sync_time"),
+        (170010, True, "NULL::bigint AS num_done", "wal_sync_time"),
+        (180006, True, "slru_written", "object = 'wal'"),
+        (190000, True, "slru_written", "object = 'wal'"),
+    ],
+)
+def test_each_version_gets_its_queries(version: int, has_io: bool, in_checkpointer: str, in_wal: str) -> None:
+    queries = choose_queries(version)
+    assert set(queries) == {"checkpointer", "database", "wal"} | ({"io"} if has_io else set())
+    assert in_checkpointer in queries["checkpointer"]
+    assert in_wal in queries["wal"]
+    if has_io:
+        assert ("op_bytes" in queries["io"]) == (version < 180000)
+
+
+def test_a_server_too_old_has_no_queries() -> None:
+    assert choose_queries(130000) == {}
+
+
+def sampled(probe: SqlProbe, count: int) -> bool:
+    """Wait until the probe has sampled so often."""
+    return wait_until(lambda: probe.samples_taken >= count, 10.0)
+
+
+def test_counters_of_a_server_that_works(cluster: Cluster) -> None:
+    probe = SqlProbe(cluster.dsn, 0.1).start()
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS filled AS SELECT generate_series(1, 20000) AS i")
+        connection.execute("CHECKPOINT")
+    assert sampled(probe, 5)
+    samples = probe.stop()
+    assert set(samples.tables) == {"probe/checkpointer", "probe/database", "probe/io", "probe/wal"}
+    assert samples.gaps == ()
+    for name, table in samples.tables.items():
+        assert conform(name, table).num_rows == table.num_rows
+        for before, after in itertools.pairwise(table["t_begin_ns"].to_pylist()):
+            assert after >= before
+        assert all(row["t_end_ns"] > row["t_begin_ns"] for row in table.to_pylist())
+    checkpoints = samples.tables["probe/checkpointer"]["num_done"].to_pylist()
+    assert checkpoints[-1] > checkpoints[0]
+    wal = samples.tables["probe/wal"]["wal_bytes"].to_pylist()
+    assert wal[-1] > wal[0]
+    assert "client backend" in samples.tables["probe/io"]["backend_type"].to_pylist()
+
+
+def test_times_that_nobody_measured_are_unknown_and_not_zero(cluster: Cluster) -> None:
+    def read_times() -> set[float | None]:
+        samples = SqlProbe(cluster.dsn).start().stop()
+        return set(samples.tables["probe/database"]["blk_read_time_ms"].to_pylist())
+
+    assert read_times() == {None}
+    with cluster.connect() as connection:
+        connection.execute("ALTER SYSTEM SET track_io_timing = on")
+        connection.execute("SELECT pg_reload_conf()")
+        try:
+            assert wait_until(lambda: None not in read_times(), 10.0)
+        finally:
+            connection.execute("ALTER SYSTEM RESET track_io_timing")
+            connection.execute("SELECT pg_reload_conf()")
+
+
+def test_a_lost_connection_is_a_gap_and_is_made_again(cluster: Cluster) -> None:
+    probe = SqlProbe(cluster.dsn, 0.05).start()
+    with cluster.connect() as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
+        )
+    before = probe.samples_taken
+    assert sampled(probe, before + 4)
+    samples = probe.stop()
+    assert samples.gaps
+    assert all(gap.what.startswith("sql.") for gap in samples.gaps)
+    last_gap_ns = max(gap.end_ns for gap in samples.gaps)
+    assert max(samples.tables["probe/wal"]["t_end_ns"].to_pylist()) > last_gap_ns
+
+
+def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PgdynoError, match="cannot be sampled"):
+        SqlProbe(f"host={tmp_path} user=x dbname=y").start()
