@@ -7,12 +7,10 @@ limit. Everything follows from the seed. Figures are chosen, so a test knows wha
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-
 from pgdyno.store import RunWriter, run_name, write_experiment
 from pgdyno.store.record import (
     Account,
@@ -28,6 +26,9 @@ from pgdyno.store.record import (
     WorldRecord,
 )
 from pgdyno.workload.histogram import bucket_us, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECOND_NS = 1_000_000_000
 BOOT_NS = 86_400 * SECOND_NS
@@ -89,11 +90,7 @@ class Plan:
 def make_experiment(root: Path, plan: Plan = Plan()) -> Path:  # noqa: B008 (a frozen value)
     """Write the experiment below ``root`` and return its directory."""
     rng = np.random.default_rng(plan.seed)
-    order = [
-        (block, int(arm))
-        for block in range(1, plan.replicates + 1)
-        for arm in rng.permutation(len(plan.arms))
-    ]
+    order = [(block, int(arm)) for block in range(1, plan.replicates + 1) for arm in rng.permutation(len(plan.arms))]
     record = _experiment(plan, tuple(order))
     directory = write_experiment(root, record)
     for position, (block, index) in enumerate(order):
@@ -229,9 +226,7 @@ def _volume(
     _volume_latency(writer, arm, t_ns, reads, writes, rng)
 
 
-def _volume_latency(
-    writer: RunWriter, arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random.Generator
-) -> None:
+def _volume_latency(writer: RunWriter, arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random.Generator) -> None:
     rows: dict[str, list[Any]] = {"t_ns": [], "op": [], "latency_ns": [], "count": []}
     for operation, mean_ms, counter in (("read", arm.read_ms, reads), ("write", arm.write_ms, writes)):
         shape = rng.gamma(2.0 if arm.above_iops > 0.5 else 30.0, 1.0, 4000)
@@ -273,7 +268,9 @@ def _host(writer: RunWriter, arm: Arm, begin: int, seconds: int, slow: np.ndarra
         "num_timed": [sum(second > start for start, _ in spans) for second in range(len(t_ns))],
         "num_requested": [0] * len(t_ns),
         "num_done": [sum(second > end for _, end in spans) for second in range(len(t_ns))],
-        "buffers_written": [sum(900 * max(0, min(second, end) - start) for start, end in spans) for second in range(len(t_ns))],
+        "buffers_written": [
+            sum(900 * max(0, min(second, end) - start) for start, end in spans) for second in range(len(t_ns))
+        ],
     }
     writer.table("probe/checkpointer", pa.table(checkpointer))
 
@@ -338,9 +335,7 @@ def _record(
             Phase(name="warmup", begin_ns=begin, end_ns=measure_begin),
             Phase(name="measure", begin_ns=measure_begin, end_ns=measure_end),
         ),
-        account=Account(
-            scheduled=succeeded + arm.failed, skipped=0, succeeded=succeeded, failed=arm.failed
-        ),
+        account=Account(scheduled=succeeded + arm.failed, skipped=0, succeeded=succeeded, failed=arm.failed),
         checks=arm.checks,
         validity=Validity(valid=True),
         seconds={"attach": 1.1, "start": 0.6, "warmup": WARMUP_S, "measure": plan.measure_s, "stop": 0.4},

@@ -7,11 +7,9 @@ A verdict is derived here each time and stored nowhere, so a later pgdyno may ju
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis import verdict
 from pgdyno.analysis.distribution import Distribution, merge
@@ -20,7 +18,12 @@ from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.validity import Finding, findings, worst
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment
-from pgdyno.store.record import ExperimentRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pgdyno.store.record import ExperimentRecord
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,11 @@ class ArmSummary:
     def resolved(self) -> dict[str, Any]:
         """The volume's resolved specification, from the first replicate."""
         return self.replicates[0].figures.record.world.volume
+
+    @property
+    def attach(self) -> dict[str, Any]:
+        """What the volume's daemon said when it was ready, from the first replicate."""
+        return self.replicates[0].figures.record.world.attach
 
     @property
     def usd_per_month(self) -> float | None:
@@ -191,7 +199,7 @@ def summarise(*directories: Path) -> Comparison:
     figures = [figures_of(run) for experiment in experiments for run in experiment.runs]
     if not figures:
         raise InputError(f"{experiments[0].path} has no finished run", remedy="repeat the experiment")
-    arms = _arms(figures, first, planned=first.replicates * len(experiments))
+    arms = _arms(figures, planned=first.replicates * len(experiments))
     ratios = tuple(_ratio(arm, arms[0]) for arm in arms[1:])
     unreadable = tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items())
     return Comparison(first, tuple(directories), arms, ratios, unreadable)
@@ -208,7 +216,7 @@ def _mean_by_name(parts: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: mean_known([part.get(name) for part in parts]) or 0.0 for name in names}
 
 
-def _arms(figures: Sequence[RunFigures], record: ExperimentRecord, planned: int) -> tuple[ArmSummary, ...]:
+def _arms(figures: Sequence[RunFigures], planned: int) -> tuple[ArmSummary, ...]:
     by_arm: dict[int, list[RunFigures]] = {}
     for run in figures:
         by_arm.setdefault(run.record.arm_index, []).append(run)

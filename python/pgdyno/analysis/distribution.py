@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import numpy as np
 
     from pgdyno.store import Run
@@ -96,9 +97,7 @@ def volume_latency_ms(run: Run) -> Mapping[str, Distribution]:
     if first == last:
         return {}
     counts: dict[str, dict[int, int]] = {}
-    for t_ns, operation, value, count in zip(
-        rows["t_ns"], rows["op"], rows["latency_ns"], rows["count"], strict=True
-    ):
+    for t_ns, operation, value, count in zip(rows["t_ns"], rows["op"], rows["latency_ns"], rows["count"], strict=True):
         sign = (t_ns == last) - (t_ns == first)
         of_operation = counts.setdefault(operation, {})
         of_operation[value] = of_operation.get(value, 0) + sign * count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.distribution import Distribution, latency_ms, volume_latency_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pgdyno.store import Run
     from pgdyno.store.record import RunRecord
 
@@ -103,8 +104,7 @@ def cpu_counters(run: Run) -> dict[str, Counters]:
     import pyarrow.compute as pc
 
     return {
-        role: Counters.of(table.filter(pc.equal(table["role"], role)))
-        for role in pc.unique(table["role"]).to_pylist()
+        role: Counters.of(table.filter(pc.equal(table["role"], role))) for role in pc.unique(table["role"]).to_pylist()
     }
 
 

@@ -108,7 +108,7 @@ def _volume(counters: Counters, edges: np.ndarray[Any, Any]) -> dict[str, tuple[
     bins = len(edges) - 1
     t_ns = counters.t_ns
     if len(t_ns) < 2:
-        return {name: (None,) * bins for name in wanted}
+        return dict.fromkeys(wanted, (None,) * bins)
     columns: dict[str, tuple[float | None, ...]] = {}
     for name, (counter, per) in wanted.items():
         at = [counters.at(counter, int(edge)) for edge in edges]

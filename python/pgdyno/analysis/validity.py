@@ -7,13 +7,14 @@ thresholds are the constants below, each with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, volume_counters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pgdyno.store import Run
 
 LATE_SHARE_WARN = 0.01

@@ -49,7 +49,9 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
     interval = f"95 % interval {figures(estimate.low)} to {figures(estimate.high)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
-        return f"{arm.label} and {base.label} are not distinguishable: {times} times the transactions ({interval}){money}."
+        return (
+            f"{arm.label} and {base.label} are not distinguishable: {times} times the transactions ({interval}){money}."
+        )
     return f"{arm.label} does {times} times the transactions of {base.label} ({interval}){money}."
 
 

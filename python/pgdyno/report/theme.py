@@ -1,0 +1,146 @@
+"""Colours and shapes of the figures, and what turns a drawn figure into a part of a page.
+
+A figure on a page takes its colours from the page's custom properties, so one drawing serves light and dark; a PNG gets
+the light colours themselves. The colours of the arms stay apart for colour-blind readers (after Okabe and Ito).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import Any
+
+ARMS_LIGHT = ("#b8500c", "#0a66a8", "#00785a", "#a04a7d", "#7a6200", "#4b4ba3")
+ARMS_DARK = ("#f0955a", "#5db3ec", "#3fc49c", "#e39bc6", "#dfc04f", "#a9a6ee")
+
+LIGHT = {
+    "ground": "#fbfbf9",
+    "panel": "#ffffff",
+    "ink": "#1b1d20",
+    "quiet": "#5a6068",
+    "line": "#dcdedb",
+    "grid": "#e8e9e6",
+    "good": "#1f6f43",
+    "warn": "#8a5a00",
+    "bad": "#b3261e",
+    **{f"arm{place}": colour for place, colour in enumerate(ARMS_LIGHT)},
+    "role0": "#2f6690",
+    "role1": "#c77d2e",
+    "role2": "#8f5aa3",
+    "role3": "#5b8c5a",
+    "role4": "#9aa0a6",
+    "role5": "#c0392b",
+    "role6": "#ecedea",
+}
+DARK = {
+    "ground": "#15171a",
+    "panel": "#1b1e22",
+    "ink": "#e6e7e4",
+    "quiet": "#9ea5ad",
+    "line": "#343940",
+    "grid": "#2a2e34",
+    "good": "#6cc795",
+    "warn": "#e0b050",
+    "bad": "#f28b82",
+    **{f"arm{place}": colour for place, colour in enumerate(ARMS_DARK)},
+    "role0": "#6ea6d0",
+    "role1": "#e0a25c",
+    "role2": "#bd8fd0",
+    "role3": "#86bd85",
+    "role4": "#767d85",
+    "role5": "#ef7a6d",
+    "role6": "#272b30",
+}
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Where a figure takes its colours from."""
+
+    colours: dict[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.colours[name]
+
+    def arm(self, index: int) -> str:
+        """Colour of an arm; after the sixth they begin again, and labels must tell them apart."""
+        return self.colours[f"arm{index % len(ARMS_LIGHT)}"]
+
+    def config(self) -> dict[str, Any]:
+        """Vega-Lite's configuration: quiet axes, no frames, the arms' lines in front."""
+        axis = {
+            "domain": False,
+            "ticks": False,
+            "gridColor": self["grid"],
+            "labelColor": self["quiet"],
+            "titleColor": self["quiet"],
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "labelPadding": 6,
+        }
+        return {
+            "font": "Liberation Sans, Arial, sans-serif",
+            "background": "transparent",
+            "view": {"stroke": None},
+            "axis": axis,
+            "text": {"color": self["ink"], "fontSize": 12},
+            "title": {
+                "color": self["ink"],
+                "fontSize": 12,
+                "fontWeight": "bold",
+                "anchor": "start",
+                "frame": "group",
+                "offset": 8,
+                "subtitleColor": self["quiet"],
+                "subtitleFontSize": 11,
+            },
+        }
+
+
+PAGE = Theme({name: f"var(--{name})" for name in LIGHT})
+"""For figures inside the page."""
+PAPER = Theme(LIGHT)
+"""For a PNG."""
+
+
+def custom_properties(colours: dict[str, str]) -> str:
+    """The colours as declarations of CSS custom properties."""
+    return " ".join(f"--{name}: {value};" for name, value in colours.items())
+
+
+def colour_classes() -> str:
+    """Classes ``arm0``, ``role0``, ... that fill an element with the colour of that name."""
+    names = [name for name in LIGHT if name.startswith(("arm", "role"))]
+    return "\n".join(f".{name} {{ background: var(--{name}); }}" for name in names)
+
+
+def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
+    """Draw a Vega-Lite specification as an SVG element for a page.
+
+    ``name`` makes its ids unique in the page; ``title`` is what a screen reader says. A mark's description becomes the
+    text that appears when a pointer rests on it.
+    """
+    import vl_convert
+
+    drawn = str(vl_convert.vegalite_to_svg(specification))
+    drawn = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', drawn)
+    drawn = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", drawn)
+    drawn = re.sub(r'<path aria-label="([^"]*)"([^>]*)/>', r"<path\2><title>\1</title></path>", drawn)
+    drawn = re.sub(r'<text aria-label="[^"]*"', "<text", drawn)
+    drawn = re.sub(r' (?:role|aria-roledescription|aria-hidden|aria-label)="[^"]*"', "", drawn)
+    drawn = re.sub(r' font-family="[^"]*"', "", drawn)
+    drawn = re.sub(r' xmlns(?::xlink)?="[^"]*"', "", drawn)
+    drawn = re.sub(r"<path class=\"(?:background|foreground)\"[^>]*(?:d=\"\"|d=\"M0,0h0v0h0Z\")[^>]*/>", "", drawn)
+    drawn = re.sub(r' pointer-events="none"| stroke-miterlimit="10"| version="1.1"', "", drawn)
+    drawn = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn)
+    return drawn.replace("<svg", f'<svg role="img" aria-label="{html.escape(title)}"', 1)
+
+
+def png_of(specification: dict[str, Any], background: str, scale: float = 2.0) -> bytes:
+    """Draw a Vega-Lite specification as a PNG on a ground."""
+    import vl_convert
+
+    config = {**specification.get("config", {}), "background": background}
+    return bytes(vl_convert.vegalite_to_png({**specification, "config": config}, scale=scale))
