@@ -18,8 +18,8 @@ from pgdyno.errors import HostError
 from pgdyno.world import cgroup, dirty_limits, mounts, paths, preflight, shared_memory
 from pgdyno.world.journal import Entry, Journal
 from pgdyno.world.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
-from pgdyno.world.remove import remove_volume
-from pgdyno.world.volume import FACTS_FILE, list_volumes
+from pgdyno.world.remove import FACTS_FILE, exists, orphaned_layers, remove_layers, remove_volume
+from pgdyno.world.volume import list_volumes
 
 _SERVER_ENDING = ((signal.SIGQUIT, 6.0), (signal.SIGKILL, 10.0))
 """PostgreSQL's immediate shutdown: its data is thrown away anyway, and it removes its shared memory itself."""
@@ -51,6 +51,7 @@ def leftovers(state_dir: Path | None = None) -> list[str]:
     found = [_describe(entry) for entry in Journal(state).abandoned()]
     claimed = {entry.data["name"] for entry in Journal(state).abandoned() if entry.kind == "volume"}
     found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
+    found += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
     if dirty_limits.abandoned():
         found.append("the kernel's dirty limits of a killed run")
     return found
@@ -62,14 +63,18 @@ def _clean(state: Path) -> list[str]:
     by_kind = {kind: [entry for entry in entries if entry.kind == kind] for kind in ("process", "shared_memory")}
     done: list[str] = []
     names = _used_shared_memory(by_kind["process"])
+    in_use = {other.data.get("folder") for other in journal.entries() if other.owner.alive()}
     for entry in by_kind["process"]:
         done += _end_process(entry, lambda: _abort_volumes_of(state, entries))
+        if entry.data.get("folder") not in in_use:
+            done += _end_orphans(entry)
     for entry in entries:
         if entry.kind == "cgroup":
             done += _end_members(Path(entry.data["path"]))
     volumes = {str(entry.data["name"]) for entry in entries if entry.kind == "volume"} | set(_dead_volumes(state))
     for name in sorted(volumes):
         done += remove_volume(state, name)
+    done += remove_layers(set(orphaned_layers()))
     for entry in entries:
         if entry.kind == "cgroup":
             done += _remove_group(Path(entry.data["path"]))
@@ -90,16 +95,16 @@ def _dead_volumes(state: Path) -> list[str]:
     """Volumes that nobody serves: the daemon is dead, or the attach never came so far and its command is dead."""
     served = {volume.name for volume in list_volumes(state) if volume.alive}
     owned = {str(e.data["name"]) for e in Journal(state).entries() if e.kind == "volume" and e.owner.alive()}
-    folder = paths.volumes_dir(state)
-    names = [entry.name for entry in sorted(folder.iterdir())] if folder.is_dir() else []
-    return [name for name in names if name not in served and name not in owned and not _just_ready(folder / name)]
+    folders = (paths.volumes_dir(state), paths.claims_dir(state))
+    names = {entry.name for folder in folders if folder.is_dir() for entry in folder.iterdir()}
+    return sorted(name for name in names - served - owned if not _just_ready(state, name))
 
 
-def _just_ready(folder: Path) -> bool:
-    """Whether the daemon came to life between our two looks."""
-    if not (folder / FACTS_FILE).exists():
+def _just_ready(state: Path, name: str) -> bool:
+    """Whether its daemon came to life between our two looks."""
+    if not (paths.volumes_dir(state) / name / FACTS_FILE).exists():
         return False
-    return any(volume.alive for volume in list_volumes(folder.parent.parent) if volume.name == folder.name)
+    return any(volume.alive for volume in list_volumes(state) if volume.name == name)
 
 
 def _used_shared_memory(servers: list[Entry]) -> set[str]:
@@ -114,14 +119,18 @@ def _used_shared_memory(servers: list[Entry]) -> set[str]:
 def _end_process(entry: Entry, unblock: Callable[[], None]) -> list[str]:
     process = ProcessIdentity.from_json(entry.data)
     done = []
-    if process.alive():
-        if end(process, _SERVER_ENDING, between=unblock):
-            done.append(f"ended {entry.data['name']} (process {process.pid})")
-    if entry.data.get("folder") and entry.owner.boot_id == boot_id():
-        orphans = working_below(Path(entry.data["folder"]))
-        end_all(orphans)
-        done += [f"ended process {orphan.pid} of {entry.data['name']}" for orphan in orphans if not orphan.alive()]
+    if process.alive() and end(process, _SERVER_ENDING, between=unblock):
+        done.append(f"ended {entry.data['name']} (process {process.pid})")
     return done
+
+
+def _end_orphans(entry: Entry) -> list[str]:
+    """End what a killed server left working in its data directory."""
+    if not entry.data.get("folder") or entry.owner.boot_id != boot_id():
+        return []
+    orphans = working_below(Path(entry.data["folder"]))
+    end_all(orphans)
+    return [f"ended process {orphan.pid} of {entry.data['name']}" for orphan in orphans if not orphan.alive()]
 
 
 def _abort_volumes_of(state: Path, entries: list[Entry]) -> None:
@@ -156,7 +165,7 @@ def _still_there(state: Path, entry: Entry) -> bool:
     if entry.kind == "process":
         return ProcessIdentity.from_json(entry.data).alive()
     if entry.kind == "volume":
-        return (paths.volumes_dir(state) / str(entry.data["name"])).exists()
+        return exists(state, str(entry.data["name"]))
     if entry.kind in ("cgroup", "directory"):
         return Path(entry.data["path"]).exists()
     return False
@@ -178,7 +187,7 @@ def _forget_torn_entries(journal: Journal) -> None:
 
 @contextlib.contextmanager
 def _alone(state: Path) -> Iterator[None]:
-    state.mkdir(parents=True, exist_ok=True, mode=0o755)
+    paths.make_state_dir(state)
     handle = os.open(state / "clean.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -114,7 +114,7 @@ def abandoned(record: Path | None = None) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    paths.make_state_dir(path.parent)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -64,7 +64,8 @@ class Journal:
 
     def record(self, kind: Kind, **data: Any) -> str:
         """Write an entry and have it on the disk before returning its id. Call it *before* the change."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+        paths.make_state_dir(self.state_dir)
+        self.folder.mkdir(exist_ok=True)
         entry_id = f"{self._owner.pid}-{self._owner.start_ticks}-{next(_numbers)}"
         text = json.dumps({"kind": kind, "owner": self._owner.to_json(), "data": data})
         unfinished = self.folder / f".{entry_id}"

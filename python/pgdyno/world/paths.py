@@ -19,9 +19,21 @@ def image_dir() -> Path:
     return Path(os.environ.get("PGDYNO_IMAGE_DIR") or "/dev/shm/pgdyno/images").resolve()
 
 
+def make_state_dir(state: Path) -> None:
+    """Make the state directory, which PostgreSQL's user must be able to walk through, whatever the umask."""
+    if not state.is_dir():
+        state.mkdir(parents=True, exist_ok=True)
+        state.chmod(0o755)
+
+
 def volumes_dir(state: Path) -> Path:
-    """The folder with one directory per attached volume."""
+    """The engine's folder with one directory per volume: its FUSE mount, control socket and facts."""
     return state / "volumes"
+
+
+def claims_dir(state: Path) -> Path:
+    """Our folder with one directory per volume, made before the engine starts: what was asked, the daemon's log."""
+    return state / "claims"
 
 
 def is_below(path: Path | str, folder: Path) -> bool:

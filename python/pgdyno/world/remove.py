@@ -5,69 +5,149 @@ This is the way for volumes whose daemon or whose command was killed. Nothing is
 
 from __future__ import annotations
 
-import contextlib
+import json
+import os
+import re
 import shutil
+import signal
 from pathlib import Path
+from typing import Any
 
 from pgdyno.world import mounts, paths
-from pgdyno.world.process import ProcessIdentity, end_all, writing_to
+from pgdyno.world.process import ProcessIdentity, boot_id, end, end_all, identity, writing_to
 
+LOG_FILE = "daemon.log"
+CLAIM_FILE = "claim.json"
+FACTS_FILE = "volume.json"
 ORDERLY_S = 10.0
-"""What an ordinary unmount gets: it writes out dirty pages at the speed of the volume."""
+"""What an ordinary unmount gets."""
+_DAEMON_ENDING = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 10.0))
+"""On SIGTERM the daemon takes everything down by itself, without the modelled delays."""
+
+
+def write_claim(state_dir: Path, name: str, store: str, made_mount_point: Path | None) -> None:
+    """Write down, before the volume is made, what only its command knows; it lies in the claim's directory."""
+    claim = {
+        "layers": str(paths.image_dir() / "layers" if store == "memory" else Path(store)),
+        "made_mount_point": None if made_mount_point is None else str(made_mount_point),
+    }
+    (paths.claims_dir(state_dir) / name / CLAIM_FILE).write_text(json.dumps(claim), encoding="utf-8")
+
+
+def exists(state_dir: Path, name: str) -> bool:
+    """Whether the name is taken: by a volume, or by what is left of one."""
+    return any((folder(state_dir) / name).exists() for folder in (paths.claims_dir, paths.volumes_dir))
 
 
 def remove_volume(state_dir: Path, name: str) -> list[str]:
     """Remove everything of the volume ``name``; returns what was done. Calling it again does no harm.
 
-    The order matters: the file system first, while its disk still answers; then the daemon, which ends every request
-    that waits; then the device; then the FUSE mount; the directory last, and only when nothing is mounted in it.
+    The daemon is asked first. What it leaves is taken in this order: the file system; the device; the FUSE mount,
+    while it stands the device can be found by its file; the content; the directories last, and only when nothing
+    is mounted in them.
     """
     folder = paths.volumes_dir(state_dir) / name
-    done: list[str] = []
+    claim = _read(paths.claims_dir(state_dir) / name / CLAIM_FILE)
+    facts = _read(folder / FACTS_FILE)
+    done = _end_daemons(state_dir, name, facts)
     loops = [loop for loop in mounts.loops() if paths.is_below(loop.backing_file, folder)]
-    daemons = writing_to(folder / "daemon.log")
     for loop in loops:
         for mount in reversed(mounts.mounts_of(loop.device)):
-            done += _unmount_file_system(mount, daemons, folder)
-    done += _end_daemons(daemons)
-    for loop in loops:
+            done += _unmount_file_system(mount, folder)
         if mounts.detach_loop(loop):
             done.append(f"detached {loop.device}")
     if any(loop.attached for loop in loops):
-        # Someone still has the device open. While the FUSE mount stands the device can be found again by its file.
-        return done
+        return done  # someone still has the device open: the next clean-up finds it by its file
     for mount in mounts.mounts_below(folder):
         if mounts.unmount_at_once(mount):
             done.append(f"unmounted {mount.target}")
-    return done + _remove_folder(folder)
-
-
-def _unmount_file_system(mount: mounts.Mount, daemons: list[ProcessIdentity], folder: Path) -> list[str]:
-    if mounts.unmount(mount, ORDERLY_S):
-        return [f"unmounted {mount.target}"]
-    # Busy, or the disk hangs. Without its daemon every request fails at once, and then nothing waits any more.
-    done = _end_daemons(daemons)
-    for fuse in mounts.mounts_below(folder):
-        mounts.abort_fuse(fuse)
-    if mounts.unmount(mount, ORDERLY_S) or mounts.unmount_at_once(mount):
-        done.append(f"unmounted {mount.target} by force")
+    if mounts.mounts_below(folder):
+        return done
+    done += _remove_layers(name, claim, facts)
+    done += _remove_mount_point(claim.get("made_mount_point"))
+    for rest in (folder, paths.claims_dir(state_dir) / name):
+        if rest.exists():
+            shutil.rmtree(rest, ignore_errors=True)
+            done += [f"removed {rest}"] if not rest.exists() else []
     return done
 
 
-def _end_daemons(daemons: list[ProcessIdentity]) -> list[str]:
-    alive = [daemon for daemon in daemons if daemon.alive()]
+def orphaned_layers() -> list[Path]:
+    """Contents in memory whose daemon is dead and whose volume is gone; a layer's name ends with the daemon's pid."""
+    folder = paths.image_dir() / "layers"
+    return [layer for layer in sorted(folder.iterdir()) if _owner_is_dead(layer)] if folder.is_dir() else []
+
+
+def _end_daemons(state_dir: Path, name: str, facts: dict[str, Any]) -> list[str]:
+    """End the daemon and its children (mkfs, mount): those of its facts, and those that write to its log."""
+    daemons = writing_to(paths.claims_dir(state_dir) / name / LOG_FILE)
+    if "pid_start_ticks" in facts:
+        daemons.append(ProcessIdentity(int(facts["pid"]), int(facts["pid_start_ticks"]), boot_id()))
+    alive = sorted({daemon for daemon in daemons if daemon.alive()}, key=lambda daemon: daemon.pid)
+    for daemon in alive:
+        end(daemon, _DAEMON_ENDING)
     end_all(alive)
     return [f"ended the volume's process {daemon.pid}" for daemon in alive if not daemon.alive()]
 
 
-def _remove_folder(folder: Path) -> list[str]:
-    if not folder.exists() or mounts.mounts_below(folder):
-        return []
+def _unmount_file_system(mount: mounts.Mount, folder: Path) -> list[str]:
+    """Unmount what is on the device of a dead daemon: every request fails at once, so nothing should wait."""
+    if mounts.unmount(mount, ORDERLY_S):
+        return [f"unmounted {mount.target}"]
+    for fuse in mounts.mounts_below(folder):
+        mounts.abort_fuse(fuse)
+    if mounts.unmount(mount, ORDERLY_S) or mounts.unmount_at_once(mount):
+        return [f"unmounted {mount.target} by force"]
+    return []
+
+
+def _remove_layers(name: str, claim: dict[str, Any], facts: dict[str, Any]) -> list[str]:
+    layers = {Path(facts["layer"])} if facts.get("layer") else set()
+    if claim.get("layers"):
+        named = re.compile(re.escape(name) + r"-\d+")
+        above = Path(claim["layers"])
+        found = above.iterdir() if above.is_dir() else iter(())
+        layers |= {layer for layer in found if named.fullmatch(layer.name) and _owner_is_dead(layer)}
+    return remove_layers(layers)
+
+
+def remove_layers(layers: set[Path]) -> list[str]:
+    """Remove the contents of dead volumes; returns what was removed."""
     done = []
-    with contextlib.suppress(OSError):  # no such file, or the user put something into the directory
-        made = Path((folder / "made_mount_point").read_text(encoding="utf-8"))
-        if not mounts.is_mount_point(made):
-            made.rmdir()
-            done.append(f"removed {made}")
-    shutil.rmtree(folder, ignore_errors=True)
-    return [*done, f"removed {folder}"] if not folder.exists() else done
+    for layer in sorted(layers):
+        if layer.is_dir():
+            shutil.rmtree(layer, ignore_errors=True)
+        elif layer.exists():
+            layer.unlink()
+        else:
+            continue
+        if not layer.exists():
+            done.append(f"removed {layer}")
+    return done
+
+
+def _owner_is_dead(layer: Path) -> bool:
+    match = re.search(r"-(\d+)$", layer.name)
+    if match is None or int(match[1]) == os.getpid():
+        return False
+    process = identity(int(match[1]))
+    return process is None or not process.alive()
+
+
+def _remove_mount_point(path: str | None) -> list[str]:
+    """Remove the mount point that the attach made, unless something else is in it by now."""
+    if path is None or mounts.is_mount_point(Path(path)):
+        return []
+    try:
+        Path(path).rmdir()
+    except OSError:
+        return []
+    return [f"removed {path}"]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}

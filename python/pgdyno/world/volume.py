@@ -1,7 +1,8 @@
 """Emulated volumes: attach, find, read their counters, detach.
 
-An attached volume is a directory ``volumes/NAME`` in the state directory, a daemon (``pgdyno-engine volume serve``),
-a FUSE mount inside that directory, a loop device on the file in it, and, when asked for, an ext4 on that device.
+An attached volume is a daemon (``pgdyno-engine volume serve``), its directory ``volumes/NAME`` in the state directory
+with a FUSE mount inside, a loop device on the file in that mount, and, when asked for, an ext4 on that device. The
+directory ``claims/NAME`` is made first: it takes the name, and holds what a clean-up has to know.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.world import paths, preflight
 from pgdyno.world.journal import Journal
 from pgdyno.world.process import ProcessIdentity, boot_id, identity
-from pgdyno.world.remove import remove_volume
+from pgdyno.world.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, write_claim
+from pgdyno.world.waiting import wait_until
 
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
-FACTS_FILE = "volume.json"
-MADE_MOUNT_POINT = "made_mount_point"
-"""In a volume's directory: the mount point that the attach made, to be removed with the volume."""
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 ATTACH_TIMEOUT_S = 120.0
 DETACH_TIMEOUT_S = 120.0
 _ROOM_BYTES = 256 << 20
@@ -59,11 +58,6 @@ class AttachedVolume:
         return str(self.facts["block_device"])
 
     @property
-    def folder(self) -> Path:
-        """Its directory in the state directory."""
-        return paths.volumes_dir(self.state_dir) / self.name
-
-    @property
     def alive(self) -> bool:
         """Whether its daemon runs. Without it every request to the device fails."""
         return self.daemon.alive()
@@ -90,19 +84,19 @@ class AttachedVolume:
             save = ["--save-image", str(save_image)] if save_image is not None else []
             command = ["volume", "detach", self.name, "--state-dir", str(self.state_dir), *save]
             _engine.run_json(command, timeout_s=DETACH_TIMEOUT_S)
+            wait_until(lambda: not self.alive, 5.0)
         self._remove()
 
     def _remove(self) -> None:
         """Make sure that nothing of it is left, whatever the daemon did."""
         remove_volume(self.state_dir, self.name)
         self._reap()
-        if self._entry is not None and not self.folder.exists():
-            self.keep()
-        if self.folder.exists():
+        if exists(self.state_dir, self.name):
             raise HostError(
-                f"volume `{self.name}` could not be removed completely: {self.folder} is still in use",
+                f"volume `{self.name}` could not be removed completely: it is still in use",
                 remedy="end the programs that use it, then run `pgdyno doctor --clean`",
             )
+        self.keep()
 
     def _reap(self) -> None:
         if self._process is not None:
@@ -151,7 +145,7 @@ def attach(
     _require(spec, mount, store, image)
     if name is not None and not NAME.fullmatch(name):
         raise InputError(
-            f"`{name}` is no name for a volume", remedy="use up to 32 lower-case letters, digits, `-`, `_` and `.`"
+            f"`{name}` is no name for a volume", remedy="use up to 32 lower-case letters, digits, `-` and `_`"
         )
     journal = Journal(state)
     name, entry = _claim(state, journal, name, spec)
@@ -170,7 +164,7 @@ def attach(
         return _serve(state, name, entry, mount, request)
     except BaseException:
         remove_volume(state, name)
-        if not (paths.volumes_dir(state) / name).exists():
+        if not exists(state, name):
             journal.done(entry)
         raise
 
@@ -231,17 +225,17 @@ def _require(spec: str, mount: Path | None, store: str, image: Path | None) -> N
 
 
 def _claim(state: Path, journal: Journal, name: str | None, spec: str) -> tuple[str, str]:
-    """Make the volume's directory, which makes the name ours; a name is found when none is given."""
-    paths.volumes_dir(state).mkdir(parents=True, exist_ok=True, mode=0o755)
+    """Make the directory that makes a name ours; a name is found when none is given."""
+    paths.make_state_dir(state)
+    paths.claims_dir(state).mkdir(exist_ok=True)
     kind = re.sub(r"[^a-z0-9].*", "", spec) or "volume"
     candidates = [name] if name is not None else [f"{kind}-{number}" for number in range(1, 1000)]
     for candidate in candidates:
-        folder = paths.volumes_dir(state) / candidate
-        if folder.exists():
+        if exists(state, candidate):
             continue
         entry = journal.record("volume", name=candidate)
         try:
-            folder.mkdir(mode=0o755)
+            (paths.claims_dir(state) / candidate).mkdir()
         except FileExistsError:
             journal.done(entry)
             continue
@@ -258,11 +252,11 @@ def _text(path: Path | None) -> str | None:
 
 
 def _serve(state: Path, name: str, entry: str, mount: Path | None, request: dict[str, Any]) -> AttachedVolume:
-    folder = paths.volumes_dir(state) / name
-    if mount is not None and not mount.exists():
-        (folder / MADE_MOUNT_POINT).write_text(str(mount), encoding="utf-8")
-        mount.mkdir(parents=True)
-    log = folder / "daemon.log"
+    made = mount if mount is not None and not mount.exists() else None
+    write_claim(state, name, request["store"], made)
+    if made is not None:
+        made.mkdir(parents=True)
+    log = paths.claims_dir(state) / name / LOG_FILE
     started = _engine.spawn(["volume", "serve"], request, log=log, new_session=True, timeout_s=ATTACH_TIMEOUT_S)
     daemon = identity(int(started.ready["pid"]))
     if daemon is None:

@@ -1,0 +1,74 @@
+"""``pgdyno doctor``: what this machine can do, and the clean-up after killed runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pgdyno.world.doctor import Check
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command(short_help="Say what this machine can do, and clean up after killed runs.")
+@click.option(
+    "--clean", "wants_clean", is_flag=True, help="Remove what killed runs left. Volumes in use are not touched."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(wants_clean: bool, as_json: bool) -> None:
+    """Say what this machine can do, what not, and the remedy.
+
+    The exit code is 0 when emulated volumes can be compared here, and 3 when something for it is missing. With
+    --clean nothing is examined: mounts, loop devices, control groups, processes and kernel settings that killed runs
+    left are removed, and what was done is printed.
+
+    \b
+    Example:
+      pgdyno doctor
+      sudo pgdyno doctor --clean
+    """
+    if wants_clean:
+        _clean(as_json)
+        return
+    from pgdyno.errors import EXIT_HOST, EXIT_OK
+    from pgdyno.world.doctor import able, examine
+
+    checks = examine()
+    works = able(checks)
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"able": works, "checks": [check.to_json() for check in checks]}, indent=1))
+    else:
+        _print(checks)
+        lacking = [check.name for check in checks if check.status == "fail"]
+        click.echo(
+            "\nEverything needed is here." if works else f"\nMissing for emulated volumes: {', '.join(lacking)}."
+        )
+    click.get_current_context().exit(EXIT_OK if works else EXIT_HOST)
+
+
+def _clean(as_json: bool) -> None:
+    from pgdyno.world.clean import clean
+
+    done = clean()
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"done": done}, indent=1))
+        return
+    for line in done:
+        click.echo(line)
+    if not done:
+        click.echo("nothing was left behind", err=True)
+
+
+def _print(checks: list[Check]) -> None:
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        status = click.style(check.status.ljust(4), fg=_COLOURS[check.status])
+        click.echo(f"{status}  {check.name.ljust(width)}  {check.found}")
+        if check.remedy and check.status != "ok":
+            click.echo(f"{' ' * (width + 8)}remedy: {check.remedy}")

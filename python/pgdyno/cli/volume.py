@@ -1,0 +1,166 @@
+"""``pgdyno volume``: attach, list, measure and detach emulated volumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pgdyno.world.volume import AttachedVolume
+
+
+@click.group(short_help="Attach, list, measure and detach emulated volumes.")
+def command() -> None:
+    """Attach, list, measure and detach emulated volumes.
+
+    A volume is written as a type with what differs from its defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
+    `io2bx:iops=16000`, or `null` (no limit and no delay).
+
+    \b
+    Example:
+      sudo pgdyno volume attach gp3:iops=6000 --mount /mnt/gp3
+      pgdyno volume list
+      sudo pgdyno volume stats gp3-1
+      sudo pgdyno volume detach gp3-1
+    """
+
+
+@command.command()
+@click.argument("spec")
+@click.option("--mount", type=click.Path(path_type=Path), help="Empty or new directory for its ext4.")
+@click.option("--no-mount", is_flag=True, help="Leave it a bare block device.")
+@click.option("--name", help="What to call it [gp3-1, gp3-2, ...].")
+@click.option("--image", type=click.Path(path_type=Path), help="Start with the content of this saved image.")
+@click.option("--store", default="memory", show_default=True, help="Where the content is kept: memory, or a directory.")
+@click.option("--submit-log", type=click.Path(path_type=Path), help="Record every request, for replay.")
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**64 - 1), default=0, show_default=True, help="Seed of its service times."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything that is known of it as one JSON document.")
+def attach(
+    spec: str,
+    mount: Path | None,
+    no_mount: bool,
+    name: str | None,
+    image: Path | None,
+    store: str,
+    submit_log: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Attach the emulated volume SPEC and mount it.
+
+    It stays until `pgdyno volume detach`; what is written to it is gone then, unless it is saved.
+
+    \b
+    Example:
+      sudo pgdyno volume attach gp3:size=100GiB,iops=6000,throughput=250 --mount /mnt/gp3 --name fast
+    """
+    from pgdyno.errors import InputError
+    from pgdyno.world import volume
+
+    if (mount is None) != no_mount:
+        raise InputError(
+            "say where to mount the volume, or that it is not to be", remedy="use --mount DIR or --no-mount"
+        )
+    attached = volume.attach(spec, mount=mount, name=name, image=image, store=store, submit_log=submit_log, seed=seed)
+    attached.keep()
+    if as_json:
+        _print_json(attached.facts)
+        return
+    where = f" on {attached.mount}" if attached.mount is not None else ""
+    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}")
+
+
+@command.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_command(as_json: bool) -> None:
+    """List the attached volumes.
+
+    \b
+    Example:
+      pgdyno volume list --json | jq -r '.volumes[].block_device'
+    """
+    from pgdyno.world import volume
+
+    found = volume.list_volumes()
+    if as_json:
+        _print_json({"volumes": [one.facts | {"alive": one.alive} for one in found]})
+        return
+    if not found:
+        click.echo("no volume is attached; `pgdyno volume attach SPEC --mount DIR` attaches one", err=True)
+        return
+    _print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], [_row(one) for one in found])
+
+
+@command.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print counters and histograms as one JSON document.")
+def stats(name: str, as_json: bool) -> None:
+    """Print the counters of the volume NAME since it was attached.
+
+    Time above a limit is the time in which requests waited for that limit. A late operation was answered later than
+    the model said; many of them mean that this machine is too slow for the volume.
+
+    \b
+    Example:
+      sudo pgdyno volume stats gp3-1 --json | jq .counters
+    """
+    from pgdyno.world import volume
+
+    answer = volume.find(name).stats()
+    if as_json:
+        _print_json(answer)
+        return
+    counters = answer["counters"]
+    _print_rows(["COUNTER", "VALUE"], [[key, _figure(key, value)] for key, value in counters.items()])
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "--save-image", type=click.Path(path_type=Path), help="Keep its content as an image in this new directory."
+)
+def detach(name: str, save_image: Path | None) -> None:
+    """Unmount the volume NAME and take it away. Its content is lost unless it is saved.
+
+    \b
+    Example:
+      sudo pgdyno volume detach gp3-1
+    """
+    from pgdyno.world import preflight, volume
+
+    found = volume.find(name)
+    preflight.require_root("detaching a volume")
+    found.detach(save_image.absolute() if save_image is not None else None)
+    kept = f"; its content is in {save_image}" if save_image is not None else ""
+    click.echo(f"{name} is detached{kept}")
+
+
+def _row(volume: AttachedVolume) -> list[str]:
+    mount = str(volume.mount) if volume.mount is not None else "-"
+    state = "serving" if volume.alive else "dead (pgdyno doctor --clean)"
+    return [volume.name, str(volume.spec["spec"]), volume.block_device, mount, state]
+
+
+def _figure(name: str, value: Any) -> str:
+    """A counter for people: times in seconds, bytes in MiB, the rest with separators."""
+    if name.endswith("_ns"):
+        return f"{value / 1e9:,.3f} s"
+    if name.endswith("_bytes"):
+        return f"{value / 2**20:,.1f} MiB"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _print_rows(header: list[str], rows: list[list[str]]) -> None:
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    for row in [header, *rows]:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import json
+
+    click.echo(json.dumps(document, indent=1))
