@@ -11,19 +11,10 @@ const SKIPPED_FOLDERS: [&str; 4] = ["tests", "benches", "examples", "target"];
 const SKIPPED_FILES: [&str; 2] = ["clippy.toml", "rustfmt.toml"];
 
 fn main() {
-    let manifest = PathBuf::from(
-        std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"),
-    );
-    let root = manifest
-        .ancestors()
-        .nth(2)
-        .expect("this crate lies in crates/engine")
-        .to_path_buf();
+    let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let root = manifest.ancestors().nth(2).expect("this crate lies in crates/engine").to_path_buf();
 
-    let mut names: Vec<String> = ["Cargo.lock", "Cargo.toml"]
-        .iter()
-        .map(|name| (*name).to_string())
-        .collect();
+    let mut names: Vec<String> = ["Cargo.lock", "Cargo.toml"].iter().map(|name| (*name).to_string()).collect();
     names.retain(|name| root.join(name).is_file());
     for top in ["crates", "catalog"] {
         collect(&root, top, &mut names);
@@ -33,18 +24,14 @@ fn main() {
     let mut digest = Sha256::new();
     for name in &names {
         let path = root.join(name);
-        let content = fs::read(&path)
-            .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+        let content = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
         digest.update(name.as_bytes());
         digest.update([0]);
         digest.update((content.len() as u64).to_le_bytes());
         digest.update(&content);
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    let hash: String = digest.finalize()[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     println!("cargo::rustc-env=PGDYNO_BUILD_HASH={hash}");
 }
 
@@ -55,10 +42,7 @@ fn collect(root: &Path, folder: &str, names: &mut Vec<String>) {
     };
     for entry in entries {
         let entry = entry.expect("a source folder can be listed");
-        let name = entry
-            .file_name()
-            .into_string()
-            .expect("source files have UTF-8 names");
+        let name = entry.file_name().into_string().expect("source files have UTF-8 names");
         if name.starts_with('.') {
             continue;
         }

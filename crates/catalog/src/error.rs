@@ -26,8 +26,7 @@ impl From<CatalogError> for SpecError {
     fn from(error: CatalogError) -> Self {
         SpecError {
             message: format!("the volume catalogue is broken: {error}"),
-            remedy: "this is a bug of pgdyno, not of the specification: please report it"
-                .to_owned(),
+            remedy: "this is a bug of pgdyno, not of the specification: please report it".to_owned(),
         }
     }
 }

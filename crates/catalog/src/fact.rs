@@ -53,8 +53,6 @@ fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let moment = toml::value::Datetime::deserialize(deserializer)?;
     match (moment.date, moment.time) {
         (Some(date), None) => Ok(date.to_string()),
-        _ => Err(serde::de::Error::custom(
-            "a fact's date is a day, such as 2026-11-21",
-        )),
+        _ => Err(serde::de::Error::custom("a fact's date is a day, such as 2026-11-21")),
     }
 }

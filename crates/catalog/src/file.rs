@@ -13,18 +13,9 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// The files, in the order in which they are listed to the user.
 const FILES: [(&str, &str); 3] = [
-    (
-        "null.toml",
-        include_str!("../../../catalog/volumes/null.toml"),
-    ),
-    (
-        "gp3.toml",
-        include_str!("../../../catalog/volumes/gp3.toml"),
-    ),
-    (
-        "io2bx.toml",
-        include_str!("../../../catalog/volumes/io2bx.toml"),
-    ),
+    ("null.toml", include_str!("../../../catalog/volumes/null.toml")),
+    ("gp3.toml", include_str!("../../../catalog/volumes/gp3.toml")),
+    ("io2bx.toml", include_str!("../../../catalog/volumes/io2bx.toml")),
 ];
 
 /// One volume type: everything its file says.
@@ -134,22 +125,14 @@ pub(crate) struct Tier {
 /// All volume types, read once.
 pub(crate) fn catalog() -> Result<&'static [VolumeFile], CatalogError> {
     static CATALOG: OnceLock<Result<Vec<VolumeFile>, CatalogError>> = OnceLock::new();
-    let read = || {
-        FILES
-            .iter()
-            .map(|(file, text)| VolumeFile::read(file, text))
-            .collect()
-    };
+    let read = || FILES.iter().map(|(file, text)| VolumeFile::read(file, text)).collect();
     CATALOG.get_or_init(read).as_deref().map_err(Clone::clone)
 }
 
 impl VolumeFile {
     /// Reads one file and checks it.
     pub fn read(file: &str, text: &str) -> Result<Self, CatalogError> {
-        let broken = |problem: String| CatalogError {
-            file: file.to_owned(),
-            problem,
-        };
+        let broken = |problem: String| CatalogError { file: file.to_owned(), problem };
         let volume: VolumeFile = toml::from_str(text).map_err(|error| broken(error.to_string()))?;
         volume.check().map_err(broken)?;
         Ok(volume)
@@ -157,28 +140,15 @@ impl VolumeFile {
 
     fn check(&self) -> Result<(), String> {
         if self.schema_version != SCHEMA_VERSION {
-            return Err(format!(
-                "schema_version {} is not {SCHEMA_VERSION}",
-                self.schema_version
-            ));
+            return Err(format!("schema_version {} is not {SCHEMA_VERSION}", self.schema_version));
         }
-        ascending(
-            "size",
-            &[
-                &self.size.minimum_mib,
-                &self.size.default_mib,
-                &self.size.maximum_mib,
-            ],
-        )?;
+        ascending("size", &[&self.size.minimum_mib, &self.size.default_mib, &self.size.maximum_mib])?;
         if self.size.minimum_mib.value == 0 {
             return Err("a volume without a byte cannot be formatted".to_owned());
         }
         if let Some(iops) = &self.iops {
             ascending("iops", &[&iops.minimum, &iops.default, &iops.maximum])?;
-            if iops.minimum.value == 0
-                || iops.maximum_per_gib.value == 0
-                || iops.bucket_depth_ms.value == 0
-            {
+            if iops.minimum.value == 0 || iops.maximum_per_gib.value == 0 || iops.bucket_depth_ms.value == 0 {
                 return Err("iops: a limit of zero never lets anything through".to_owned());
             }
         }
@@ -186,25 +156,15 @@ impl VolumeFile {
             if self.iops.is_none() {
                 return Err("throughput is bounded by IOPS, of which there is no limit".to_owned());
             }
-            if throughput.mib_per_s_per_1000_iops.value == 0
-                || throughput.bucket_depth_ms.value == 0
-            {
+            if throughput.mib_per_s_per_1000_iops.value == 0 || throughput.bucket_depth_ms.value == 0 {
                 return Err("throughput: a limit of zero never lets anything through".to_owned());
             }
             if let Some(own) = &throughput.provisioned {
-                let steps = [
-                    &own.minimum_mib_per_s,
-                    &own.default_mib_per_s,
-                    &throughput.maximum_mib_per_s,
-                ];
+                let steps = [&own.minimum_mib_per_s, &own.default_mib_per_s, &throughput.maximum_mib_per_s];
                 ascending("throughput", &steps)?;
                 let iops = self.iops.as_ref().map_or(0, |iops| iops.minimum.value);
-                if own.default_mib_per_s.value
-                    > iops * throughput.mib_per_s_per_1000_iops.value / 1000
-                {
-                    return Err(
-                        "throughput: the default is more than the least IOPS carry".to_owned()
-                    );
+                if own.default_mib_per_s.value > iops * throughput.mib_per_s_per_1000_iops.value / 1000 {
+                    return Err("throughput: the default is more than the least IOPS carry".to_owned());
                 }
             }
         }
@@ -220,10 +180,7 @@ impl VolumeFile {
                 return Err(format!("source {source:?} is not in [sources]"));
             }
         }
-        self.service_time
-            .params()
-            .map(|_| ())
-            .map_err(|problem| format!("service_time.{problem}"))
+        self.service_time.params().map(|_| ()).map_err(|problem| format!("service_time.{problem}"))
     }
 
     /// Source, date and status of every fact in the file.
@@ -234,22 +191,12 @@ impl VolumeFile {
         all.push(origin(&self.accounting.unit_kib));
         all.push(origin(&self.accounting.merge_sequential));
         if let Some(iops) = &self.iops {
-            let facts = [
-                &iops.minimum,
-                &iops.maximum,
-                &iops.default,
-                &iops.maximum_per_gib,
-                &iops.bucket_depth_ms,
-            ];
+            let facts = [&iops.minimum, &iops.maximum, &iops.default, &iops.maximum_per_gib, &iops.bucket_depth_ms];
             all.extend(facts.map(origin));
         }
         if let Some(throughput) = &self.throughput {
-            let ThroughputFacts {
-                maximum_mib_per_s,
-                mib_per_s_per_1000_iops,
-                bucket_depth_ms,
-                provisioned,
-            } = throughput;
+            let ThroughputFacts { maximum_mib_per_s, mib_per_s_per_1000_iops, bucket_depth_ms, provisioned } =
+                throughput;
             all.extend([maximum_mib_per_s, mib_per_s_per_1000_iops, bucket_depth_ms].map(origin));
             if let Some(own) = provisioned {
                 all.extend([&own.minimum_mib_per_s, &own.default_mib_per_s].map(origin));
@@ -261,13 +208,7 @@ impl VolumeFile {
         }
         if let Some(price) = &self.price {
             all.push(origin(&price.gib_month_usd));
-            all.extend(
-                price
-                    .iops_month
-                    .iter()
-                    .chain(&price.mib_per_s_month)
-                    .map(|tier| origin(&tier.usd)),
-            );
+            all.extend(price.iops_month.iter().chain(&price.mib_per_s_month).map(|tier| origin(&tier.usd)));
         }
         for table in [&self.service_time.read, &self.service_time.write] {
             all.extend([&table.floor_ns, &table.mean_ns].map(origin));
@@ -285,9 +226,7 @@ fn ascending(what: &str, facts: &[&Fact<u64>]) -> Result<(), String> {
     if facts.is_sorted_by(|a, b| a.value <= b.value) {
         Ok(())
     } else {
-        Err(format!(
-            "{what}: minimum, default and maximum are not in this order"
-        ))
+        Err(format!("{what}: minimum, default and maximum are not in this order"))
     }
 }
 
@@ -297,28 +236,16 @@ mod tests {
 
     #[test]
     fn the_catalogue_can_be_read() {
-        let names: Vec<&str> = catalog()
-            .unwrap()
-            .iter()
-            .map(|file| file.name.as_str())
-            .collect();
+        let names: Vec<&str> = catalog().unwrap().iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["null", "gp3", "io2bx"]);
     }
 
     #[test]
     fn every_source_is_used() {
         for file in catalog().unwrap() {
-            let used: Vec<&str> = file
-                .origins()
-                .into_iter()
-                .map(|(source, _, _)| source)
-                .collect();
+            let used: Vec<&str> = file.origins().into_iter().map(|(source, _, _)| source).collect();
             for source in file.sources.keys() {
-                assert!(
-                    used.contains(&source.as_str()),
-                    "{}: nothing rests on {source}",
-                    file.name
-                );
+                assert!(used.contains(&source.as_str()), "{}: nothing rests on {source}", file.name);
             }
         }
     }
@@ -329,16 +256,8 @@ mod tests {
         let gp3 = FILES[1].1;
         for (from, to, complaint) in [
             ("schema_version = 1", "schema_version = 2", "schema_version"),
-            (
-                "minimum = { value = 3_000",
-                "minimum = { value = 90_000",
-                "not in this order",
-            ),
-            (
-                "minimum = { value = 3_000",
-                "minimum = { value = 0",
-                "never lets anything through",
-            ),
+            ("minimum = { value = 3_000", "minimum = { value = 90_000", "not in this order"),
+            ("minimum = { value = 3_000", "minimum = { value = 0", "never lets anything through"),
             (
                 "default_mib_per_s = { value = 125",
                 "default_mib_per_s = { value = 800",
@@ -349,34 +268,16 @@ mod tests {
             ("date = 2026-03-27", "date = \"2026-03-27\"", "datetime"),
             ("maximum_per_gib", "maximum_per_gb", "maximum_per_gb"),
             ("status = \"hypothesis\"", "status = \"certain\"", "certain"),
-            (
-                "600_000, 622_000",
-                "300_000, 622_000",
-                "floor_ns is above mean_ns",
-            ),
+            ("600_000, 622_000", "300_000, 622_000", "floor_ns is above mean_ns"),
             ("600_000, 622_000", "622_000", "one for each size"),
-            (
-                "0, 200_000, 325_000",
-                "0, 400_000, 325_000",
-                "excess_ppm must ascend",
-            ),
+            ("0, 200_000, 325_000", "0, 400_000, 325_000", "excess_ppm must ascend"),
             ("0, 200_000, 325_000", "0, 220_000, 325_000", "away from 1"),
             ("0, 10_000, 50_000", "10_000, 50_000", "from 0 to 1,000,000"),
-            (
-                "size_kib = [4, 16",
-                "size_kib = [16, 4",
-                "size_kib must be ascending",
-            ),
+            ("size_kib = [4, 16", "size_kib = [16, 4", "size_kib must be ascending"),
         ] {
-            assert!(
-                gp3.contains(from),
-                "the test looks for {from:?}, which is no longer in the file"
-            );
+            assert!(gp3.contains(from), "the test looks for {from:?}, which is no longer in the file");
             let error = VolumeFile::read("gp3.toml", &gp3.replacen(from, to, 1)).unwrap_err();
-            assert!(
-                error.to_string().contains(complaint),
-                "{from:?} -> {to:?}: {error}"
-            );
+            assert!(error.to_string().contains(complaint), "{from:?} -> {to:?}: {error}");
         }
     }
 }

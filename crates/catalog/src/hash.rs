@@ -8,8 +8,7 @@ pub const MODEL_VERSION: u32 = 1;
 /// 64-bit FNV-1a over the model's version and the parameters' JSON, whose field order is that of the Rust types.
 /// The same on every machine and with every compiler, which the standard library's hasher does not promise.
 pub fn model_hash(params: &VolumeParams) -> u64 {
-    let json = serde_json::to_vec(params)
-        .expect("integers, booleans and unit variants always have a JSON form");
+    let json = serde_json::to_vec(params).expect("integers, booleans and unit variants always have a JSON form");
     fnv1a(fnv1a(FNV_OFFSET, &MODEL_VERSION.to_le_bytes()), &json)
 }
 
@@ -17,9 +16,7 @@ const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 fn fnv1a(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
-    })
+    bytes.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
 }
 
 #[cfg(test)]

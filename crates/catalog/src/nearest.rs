@@ -1,19 +1,14 @@
 //! The name that was probably meant.
 
 /// The candidate nearest to `name`, unless more than half of it would have to change.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     // Nothing this long is a slip of the finger, and the distance is quadratic.
     if name.len() > 64 {
         return None;
     }
-    let best = candidates
-        .into_iter()
-        .map(|candidate| (edit_distance(&name, candidate), candidate))
-        .min_by_key(|(d, _)| *d)?;
+    let best =
+        candidates.into_iter().map(|candidate| (edit_distance(&name, candidate), candidate)).min_by_key(|(d, _)| *d)?;
     let (distance, candidate) = best;
     (2 * distance <= candidate.chars().count().max(2)).then_some(candidate)
 }
@@ -28,17 +23,9 @@ fn edit_distance(from: &str, to: &str) -> usize {
                 i.max(j)
             } else {
                 let replaced = cost[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
-                let swapped =
-                    i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
-                let swap = if swapped {
-                    cost[i - 2][j - 2] + 1
-                } else {
-                    usize::MAX
-                };
-                replaced
-                    .min(cost[i - 1][j] + 1)
-                    .min(cost[i][j - 1] + 1)
-                    .min(swap)
+                let swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+                let swap = if swapped { cost[i - 2][j - 2] + 1 } else { usize::MAX };
+                replaced.min(cost[i - 1][j] + 1).min(cost[i][j - 1] + 1).min(swap)
             };
         }
     }
@@ -51,14 +38,9 @@ mod tests {
 
     #[test]
     fn distances_count_inserted_deleted_replaced_and_swapped_characters() {
-        for (from, to, distance) in [
-            ("", "", 0),
-            ("", "gp3", 3),
-            ("gp3", "gp3", 0),
-            ("gp2", "gp3", 1),
-            ("g3", "gp3", 1),
-            ("iosp", "iops", 1),
-        ] {
+        for (from, to, distance) in
+            [("", "", 0), ("", "gp3", 3), ("gp3", "gp3", 0), ("gp2", "gp3", 1), ("g3", "gp3", 1), ("iosp", "iops", 1)]
+        {
             assert_eq!(edit_distance(from, to), distance, "{from} to {to}");
             assert_eq!(edit_distance(to, from), distance, "{to} to {from}");
         }

@@ -42,13 +42,7 @@ const ORDER_FIFO: &str = "fifo";
 impl Request {
     /// A type with nothing asked of it.
     pub fn new(file: &'static VolumeFile) -> Self {
-        Request {
-            file,
-            size_bytes: None,
-            iops: None,
-            throughput_mib_per_s: None,
-            order: None,
-        }
+        Request { file, size_bytes: None, iops: None, throughput_mib_per_s: None, order: None }
     }
 
     /// Reads a specification. The type and the keys may be in any case, and spaces around them do no harm.
@@ -59,24 +53,16 @@ impl Request {
         };
         let found = find(name, catalog);
         // Of an unknown type, read the keys of the nearest known one, so that the remedy keeps them.
-        let (request, bad) = found
-            .or_else(|| guess(name, catalog))
-            .map_or((None, None), |file| {
-                let (request, bad) = Request::new(file).with_keys(keys);
-                (Some(request), bad)
-            });
+        let (request, bad) = found.or_else(|| guess(name, catalog)).map_or((None, None), |file| {
+            let (request, bad) = Request::new(file).with_keys(keys);
+            (Some(request), bad)
+        });
         match (found, request, bad) {
             (Some(_), Some(request), None) => Ok(request),
             (Some(file), Some(request), Some(bad)) => {
-                let instead = bad
-                    .instead
-                    .into_iter()
-                    .map(|item| item.map_or(request, |item| request.with(item)));
+                let instead = bad.instead.into_iter().map(|item| item.map_or(request, |item| request.with(item)));
                 let message = format!("{}: {}", file.name, bad.problem);
-                Err(SpecError {
-                    message,
-                    remedy: remedy::text(instead),
-                })
+                Err(SpecError { message, remedy: remedy::text(instead) })
             }
             (_, request, _) => Err(unknown_type(name, request, catalog)),
         }
@@ -97,22 +83,10 @@ impl Request {
 
     fn with(self, item: Item) -> Self {
         match item {
-            Item::Size(bytes) => Request {
-                size_bytes: Some(bytes),
-                ..self
-            },
-            Item::Iops(iops) => Request {
-                iops: Some(iops),
-                ..self
-            },
-            Item::Throughput(mib_per_s) => Request {
-                throughput_mib_per_s: Some(mib_per_s),
-                ..self
-            },
-            Item::Order(order) => Request {
-                order: Some(order),
-                ..self
-            },
+            Item::Size(bytes) => Request { size_bytes: Some(bytes), ..self },
+            Item::Iops(iops) => Request { iops: Some(iops), ..self },
+            Item::Throughput(mib_per_s) => Request { throughput_mib_per_s: Some(mib_per_s), ..self },
+            Item::Order(order) => Request { order: Some(order), ..self },
         }
     }
 }
@@ -120,13 +94,9 @@ impl Request {
 impl fmt::Display for Request {
     /// The specification of this request, with the keys that were given and no others.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self
-            .size_bytes
-            .map(|bytes| format!("size={}", size_key(bytes)));
+        let size = self.size_bytes.map(|bytes| format!("size={}", size_key(bytes)));
         let iops = self.iops.map(|iops| format!("iops={iops}"));
-        let throughput = self
-            .throughput_mib_per_s
-            .map(|mib_per_s| format!("throughput={mib_per_s}"));
+        let throughput = self.throughput_mib_per_s.map(|mib_per_s| format!("throughput={mib_per_s}"));
         let keys: Vec<String> = [size, iops, throughput].into_iter().flatten().collect();
         let separator = if keys.is_empty() { "" } else { ":" };
         write!(out, "{}{separator}{}", self.file.name, keys.join(","))
@@ -136,29 +106,18 @@ impl fmt::Display for Request {
 /// The keys that a type understands.
 pub(crate) fn keys(file: &VolumeFile) -> Vec<&'static str> {
     let iops = file.iops.is_some().then_some("iops");
-    let throughput = file
-        .throughput
-        .as_ref()
-        .and_then(|t| t.provisioned.as_ref())
-        .map(|_| "throughput");
-    [Some("size"), iops, throughput, Some("order")]
-        .into_iter()
-        .flatten()
-        .collect()
+    let throughput = file.throughput.as_ref().and_then(|t| t.provisioned.as_ref()).map(|_| "throughput");
+    [Some("size"), iops, throughput, Some("order")].into_iter().flatten().collect()
 }
 
 fn find(name: &str, catalog: &'static [VolumeFile]) -> Option<&'static VolumeFile> {
     let is = |other: &str| other.eq_ignore_ascii_case(name);
-    catalog
-        .iter()
-        .find(|file| is(&file.name) || file.aliases.iter().any(|alias| is(&alias.name)))
+    catalog.iter().find(|file| is(&file.name) || file.aliases.iter().any(|alias| is(&alias.name)))
 }
 
 fn guess(name: &str, catalog: &'static [VolumeFile]) -> Option<&'static VolumeFile> {
     let aliases = |file: &'static VolumeFile| file.aliases.iter().map(|alias| alias.name.as_str());
-    let names = catalog
-        .iter()
-        .flat_map(|file| aliases(file).chain([file.name.as_str()]));
+    let names = catalog.iter().flat_map(|file| aliases(file).chain([file.name.as_str()]));
     nearest(name, names).and_then(|name| find(name, catalog))
 }
 
@@ -173,44 +132,24 @@ fn unknown_type(name: &str, nearest: Option<Request>, catalog: &'static [VolumeF
         Some(request) => remedy::text([request]),
         None => remedy::text(catalog.iter().map(Request::new)),
     };
-    SpecError {
-        message: format!("{what}; there are {}", listed.join(", ")),
-        remedy,
-    }
+    SpecError { message: format!("{what}; there are {}", listed.join(", ")), remedy }
 }
 
 fn with_aliases(file: &VolumeFile) -> String {
-    let also: Vec<&str> = file
-        .aliases
-        .iter()
-        .map(|alias| alias.name.as_str())
-        .collect();
-    if also.is_empty() {
-        file.name.clone()
-    } else {
-        format!("{} (also {})", file.name, also.join(", "))
-    }
+    let also: Vec<&str> = file.aliases.iter().map(|alias| alias.name.as_str()).collect();
+    if also.is_empty() { file.name.clone() } else { format!("{} (also {})", file.name, also.join(", ")) }
 }
 
 /// Reads one `key=value`; `given` has the keys that came before it.
-fn read_item<'a>(
-    part: &'a str,
-    file: &VolumeFile,
-    given: &mut Vec<&'a str>,
-) -> Result<Item, BadItem> {
-    let bad = |problem: String| BadItem {
-        problem,
-        instead: vec![None],
-    };
+fn read_item<'a>(part: &'a str, file: &VolumeFile, given: &mut Vec<&'a str>) -> Result<Item, BadItem> {
+    let bad = |problem: String| BadItem { problem, instead: vec![None] };
     let Some((key, value)) = part.split_once('=') else {
         let what = if part.trim().is_empty() {
             "a key is missing".to_owned()
         } else {
             format!("{} has no value", quoted(part))
         };
-        return Err(bad(format!(
-            "{what}; keys are written key=value and separated by commas"
-        )));
+        return Err(bad(format!("{what}; keys are written key=value and separated by commas")));
     };
     let (key, value) = (key.trim(), value.trim());
     let (item, misspelt) = match read_value(key, value) {
@@ -223,10 +162,7 @@ fn read_item<'a>(
     if misspelt {
         return Err(unknown_key(key, file, item.ok()));
     }
-    if given
-        .iter()
-        .any(|earlier| earlier.eq_ignore_ascii_case(key))
-    {
+    if given.iter().any(|earlier| earlier.eq_ignore_ascii_case(key)) {
         return Err(BadItem {
             problem: format!("{} is given twice", key.to_ascii_lowercase()),
             instead: vec![item.ok(), None],
@@ -238,11 +174,7 @@ fn read_item<'a>(
 
 fn unknown_key(key: &str, file: &VolumeFile, meant: Option<Item>) -> BadItem {
     BadItem {
-        problem: format!(
-            "there is no key {}; there are {}",
-            quoted(key),
-            keys(file).join(", ")
-        ),
+        problem: format!("there is no key {}; there are {}", quoted(key), keys(file).join(", ")),
         instead: vec![meant],
     }
 }
@@ -251,10 +183,7 @@ fn unknown_key(key: &str, file: &VolumeFile, meant: Option<Item>) -> BadItem {
 fn read_value(key: &str, value: &str) -> Option<Result<Item, BadItem>> {
     let is = |name: &str| name.eq_ignore_ascii_case(key);
     if is("size") {
-        let refused = |SizeProblem {
-                           problem,
-                           meant_bytes,
-                       }| BadItem {
+        let refused = |SizeProblem { problem, meant_bytes }| BadItem {
             problem: format!("size={}: {problem}", shown(value)),
             instead: vec![meant_bytes.map(Item::Size)],
         };
@@ -264,31 +193,20 @@ fn read_value(key: &str, value: &str) -> Option<Result<Item, BadItem>> {
         return Some(whole(value, "iops", "").map(Item::Iops));
     }
     if is("throughput") {
-        let number = strip_unit(value, "MiB/s")
-            .or_else(|| strip_unit(value, "MiB"))
-            .unwrap_or(value);
+        let number = strip_unit(value, "MiB/s").or_else(|| strip_unit(value, "MiB")).unwrap_or(value);
         return Some(whole(number, "throughput", " of MiB/s").map(Item::Throughput));
     }
     if is("order") {
         let problem = || format!("order={}: the only order is {ORDER_FIFO}", shown(value));
-        let fifo = value
-            .eq_ignore_ascii_case(ORDER_FIFO)
-            .then_some(Item::Order(Order::Fifo));
-        return Some(fifo.ok_or_else(|| BadItem {
-            problem: problem(),
-            instead: vec![None],
-        }));
+        let fifo = value.eq_ignore_ascii_case(ORDER_FIFO).then_some(Item::Order(Order::Fifo));
+        return Some(fifo.ok_or_else(|| BadItem { problem: problem(), instead: vec![None] }));
     }
     None
 }
 
 fn whole(value: &str, key: &str, unit: &str) -> Result<u64, BadItem> {
     parse_count(value).ok_or_else(|| BadItem {
-        problem: format!(
-            "{key}={}: write a whole number{unit}, such as {key}={}",
-            shown(value),
-            example(key)
-        ),
+        problem: format!("{key}={}: write a whole number{unit}, such as {key}={}", shown(value), example(key)),
         instead: vec![None],
     })
 }
@@ -300,17 +218,11 @@ fn example(key: &str) -> &'static str {
 fn strip_unit<'a>(value: &'a str, unit: &str) -> Option<&'a str> {
     let at = value.len().checked_sub(unit.len())?;
     let tail = value.get(at..)?;
-    tail.eq_ignore_ascii_case(unit)
-        .then(|| value[..at].trim_end())
+    tail.eq_ignore_ascii_case(unit).then(|| value[..at].trim_end())
 }
 
 /// A value inside a sentence: bare when it is harmless, quoted and escaped otherwise.
 fn shown(value: &str) -> String {
-    let harmless =
-        !value.is_empty() && value.len() <= 24 && value.bytes().all(|byte| byte.is_ascii_graphic());
-    if harmless {
-        value.to_owned()
-    } else {
-        quoted(value)
-    }
+    let harmless = !value.is_empty() && value.len() <= 24 && value.bytes().all(|byte| byte.is_ascii_graphic());
+    if harmless { value.to_owned() } else { quoted(value) }
 }

@@ -73,21 +73,14 @@ impl Resolved {
     /// ```
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let request = Request::parse(text, catalog()?)?;
-        let figures = judge(&request).map_err(|violation| SpecError {
-            message: violation.message,
-            remedy: remedy::text(violation.fixes),
-        })?;
-        Ok(Resolved::new(
-            request.file,
-            figures,
-            request.order.unwrap_or_default(),
-        ))
+        let figures = judge(&request)
+            .map_err(|violation| SpecError { message: violation.message, remedy: remedy::text(violation.fixes) })?;
+        Ok(Resolved::new(request.file, figures, request.order.unwrap_or_default()))
     }
 
     /// The volume that a type gives when nothing is asked for.
     pub(crate) fn of_defaults(file: &'static VolumeFile) -> Self {
-        let figures = judge(&Request::new(file))
-            .expect("a type's defaults keep its own rules: checked with the file");
+        let figures = judge(&Request::new(file)).expect("a type's defaults keep its own rules: checked with the file");
         Resolved::new(file, figures, Order::default())
     }
 
@@ -102,16 +95,9 @@ impl Resolved {
     }
 
     fn new(file: &VolumeFile, figures: Figures, order: Order) -> Self {
-        let Figures {
-            size_bytes,
-            iops,
-            throughput_bytes_per_s,
-        } = figures;
+        let Figures { size_bytes, iops, throughput_bytes_per_s } = figures;
         let params = params(file, figures, order);
-        let limits = Limits {
-            iops,
-            throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s),
-        };
+        let limits = Limits { iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) };
         let durability = file.durability.as_ref();
         Resolved {
             spec: canonical(file, &figures),
@@ -120,14 +106,10 @@ impl Resolved {
             size_bytes,
             limits,
             accounting_unit_kib: file.accounting.unit_kib.value,
-            usd_per_month: file
-                .price
-                .as_ref()
-                .map(|price| usd_per_month(price, size_bytes, &limits)),
+            usd_per_month: file.price.as_ref().map(|price| usd_per_month(price, size_bytes, &limits)),
             price_region: file.price.as_ref().map(|price| price.region.clone()),
             durability: durability.map(|facts| facts.yearly.value.clone()),
-            annual_failure_rate_percent: durability
-                .map(|facts| facts.annual_failure_rate_percent.value),
+            annual_failure_rate_percent: durability.map(|facts| facts.annual_failure_rate_percent.value),
             model_hash: format!("{:016x}", model_hash(&params)),
             params,
         }
@@ -135,25 +117,18 @@ impl Resolved {
 }
 
 fn params(file: &VolumeFile, figures: Figures, order: Order) -> VolumeParams {
-    let bucket = |rate_per_s, depth_ms| BucketParams {
-        rate_per_s,
-        depth_ns: depth_ms * NS_PER_MS,
-    };
+    let bucket = |rate_per_s, depth_ms| BucketParams { rate_per_s, depth_ns: depth_ms * NS_PER_MS };
     let iops_limit = file.iops.as_ref().zip(figures.iops);
     let throughput_limit = file.throughput.as_ref().zip(figures.throughput_bytes_per_s);
     VolumeParams {
         size_bytes: figures.size_bytes,
         iops_limit: iops_limit.map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
-        throughput_limit: throughput_limit
-            .map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
+        throughput_limit: throughput_limit.map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
         accounting: Accounting {
             unit_bytes: file.accounting.unit_kib.value * KIB,
             merge_sequential: file.accounting.merge_sequential.value,
         },
-        service_time: file
-            .service_time
-            .params()
-            .expect("the tables were checked when the file was read"),
+        service_time: file.service_time.params().expect("the tables were checked when the file was read"),
         order,
     }
 }
@@ -164,10 +139,7 @@ fn canonical(file: &VolumeFile, figures: &Figures) -> String {
     if let Some(iops) = figures.iops {
         spec += &format!(",iops={iops}");
     }
-    let chosen = file
-        .throughput
-        .as_ref()
-        .is_some_and(|facts| facts.provisioned.is_some());
+    let chosen = file.throughput.as_ref().is_some_and(|facts| facts.provisioned.is_some());
     if let Some(bytes_per_s) = figures.throughput_bytes_per_s.filter(|_| chosen) {
         spec += &format!(",throughput={}", bytes_per_s / MIB);
     }
@@ -176,16 +148,8 @@ fn canonical(file: &VolumeFile, figures: &Figures) -> String {
 
 fn title(file: &VolumeFile, size_bytes: u64, limits: &Limits) -> String {
     let mut parts = vec![file.title.clone(), size_phrase(size_bytes)];
-    parts.extend(
-        limits
-            .iops
-            .map(|iops| format!("{} IOPS", count_phrase(iops))),
-    );
-    parts.extend(
-        limits
-            .throughput_mib_per_s
-            .map(|mib_per_s| format!("{} MiB/s", decimal_phrase(mib_per_s))),
-    );
+    parts.extend(limits.iops.map(|iops| format!("{} IOPS", count_phrase(iops))));
+    parts.extend(limits.throughput_mib_per_s.map(|mib_per_s| format!("{} MiB/s", decimal_phrase(mib_per_s))));
     if limits.iops.is_none() && limits.throughput_mib_per_s.is_none() {
         parts.push("no limits".to_owned());
     }
@@ -195,23 +159,14 @@ fn title(file: &VolumeFile, size_bytes: u64, limits: &Limits) -> String {
 /// Size, IOPS and throughput by their tiers, rounded to cents.
 fn usd_per_month(price: &PriceFacts, size_bytes: u64, limits: &Limits) -> f64 {
     let size = size_bytes as f64 / GIB as f64 * price.gib_month_usd.value;
-    let iops = limits
-        .iops
-        .map_or(0.0, |iops| in_tiers(&price.iops_month, iops as f64));
-    let throughput = limits
-        .throughput_mib_per_s
-        .map_or(0.0, |mib_per_s| in_tiers(&price.mib_per_s_month, mib_per_s));
+    let iops = limits.iops.map_or(0.0, |iops| in_tiers(&price.iops_month, iops as f64));
+    let throughput = limits.throughput_mib_per_s.map_or(0.0, |mib_per_s| in_tiers(&price.mib_per_s_month, mib_per_s));
     ((size + iops + throughput) * 100.0).round() / 100.0
 }
 
 fn in_tiers(tiers: &[Tier], amount: f64) -> f64 {
-    let ends = tiers
-        .iter()
-        .skip(1)
-        .map(|tier| tier.above as f64)
-        .chain([f64::INFINITY]);
-    let share =
-        |(tier, end): (&Tier, f64)| (amount.min(end) - tier.above as f64).max(0.0) * tier.usd.value;
+    let ends = tiers.iter().skip(1).map(|tier| tier.above as f64).chain([f64::INFINITY]);
+    let share = |(tier, end): (&Tier, f64)| (amount.min(end) - tier.above as f64).max(0.0) * tier.usd.value;
     tiers.iter().zip(ends).map(share).sum()
 }
 
@@ -222,17 +177,11 @@ fn mib_per_s(bytes_per_s: u64) -> f64 {
 fn decimal_phrase(number: f64) -> String {
     let whole = count_phrase(number.trunc() as u64);
     let fraction = format!("{:.3}", number.fract());
-    format!(
-        "{whole}{}",
-        fraction[1..].trim_end_matches('0').trim_end_matches('.')
-    )
+    format!("{whole}{}", fraction[1..].trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// 125 and not 125.0, so that the figure reads as it was given.
-fn whole_if_possible<S: Serializer>(
-    number: &Option<f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn whole_if_possible<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match number {
         Some(number) if number.fract() == 0.0 => serializer.serialize_some(&(*number as u64)),
         other => other.serialize(serializer),

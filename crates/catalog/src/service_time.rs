@@ -41,14 +41,8 @@ impl ServiceTimeFacts {
         if self.size_kib.is_empty() || !self.size_kib.is_sorted_by(|a, b| a < b) {
             return Err("size_kib must be ascending and not empty".to_owned());
         }
-        let read = self
-            .read
-            .table(&self.size_kib)
-            .map_err(|problem| format!("read: {problem}"))?;
-        let write = self
-            .write
-            .table(&self.size_kib)
-            .map_err(|problem| format!("write: {problem}"))?;
+        let read = self.read.table(&self.size_kib).map_err(|problem| format!("read: {problem}"))?;
+        let write = self.write.table(&self.size_kib).map_err(|problem| format!("write: {problem}"))?;
         Ok(ServiceTimeParams { read, write })
     }
 }
@@ -57,22 +51,11 @@ impl OperationFacts {
     fn table(&self, size_kib: &[u64]) -> Result<QuantileTable, String> {
         self.check(size_kib.len())?;
         let levels = self.floor_ns.value.iter().zip(&self.mean_ns.value);
-        let rows = size_kib
-            .iter()
-            .zip(levels)
-            .map(|(&kib, (&floor_ns, &mean_ns))| QuantileRow {
-                size_bytes: kib * 1024,
-                service_ns: self
-                    .excess_ppm
-                    .value
-                    .iter()
-                    .map(|&excess| stretch(floor_ns, mean_ns, excess))
-                    .collect(),
-            });
-        Ok(QuantileTable {
-            probability_ppm: self.probability_ppm.clone(),
-            rows: rows.collect(),
-        })
+        let rows = size_kib.iter().zip(levels).map(|(&kib, (&floor_ns, &mean_ns))| QuantileRow {
+            size_bytes: kib * 1024,
+            service_ns: self.excess_ppm.value.iter().map(|&excess| stretch(floor_ns, mean_ns, excess)).collect(),
+        });
+        Ok(QuantileTable { probability_ppm: self.probability_ppm.clone(), rows: rows.collect() })
     }
 
     fn check(&self, sizes: usize) -> Result<(), String> {
@@ -84,22 +67,12 @@ impl OperationFacts {
             return Err("probability_ppm must ascend from 0 to 1,000,000".to_owned());
         }
         if excess.len() != probability.len() || !excess.is_sorted() {
-            return Err(
-                "excess_ppm must ascend and have one value for each probability".to_owned(),
-            );
+            return Err("excess_ppm must ascend and have one value for each probability".to_owned());
         }
         if self.floor_ns.value.len() != sizes || self.mean_ns.value.len() != sizes {
-            return Err(format!(
-                "floor_ns and mean_ns must have {sizes} values, one for each size"
-            ));
+            return Err(format!("floor_ns and mean_ns must have {sizes} values, one for each size"));
         }
-        if self
-            .floor_ns
-            .value
-            .iter()
-            .zip(&self.mean_ns.value)
-            .any(|(floor, mean)| floor > mean)
-        {
+        if self.floor_ns.value.iter().zip(&self.mean_ns.value).any(|(floor, mean)| floor > mean) {
             return Err("floor_ns is above mean_ns".to_owned());
         }
         let off = shape_mean_ppm(probability, excess).abs_diff(u128::from(PPM));
@@ -121,12 +94,6 @@ fn stretch(floor_ns: u64, mean_ns: u64, excess_ppm: u64) -> u64 {
 /// Mean of a distribution given by quantiles with straight lines between them.
 fn shape_mean_ppm(probability_ppm: &[u32], excess_ppm: &[u64]) -> u128 {
     let corners = |i: usize| u128::from(excess_ppm[i]) + u128::from(excess_ppm[i + 1]);
-    let widths = probability_ppm
-        .windows(2)
-        .map(|pair| u128::from(pair[1] - pair[0]));
-    widths
-        .enumerate()
-        .map(|(i, width)| width * corners(i))
-        .sum::<u128>()
-        / (2 * u128::from(PPM))
+    let widths = probability_ppm.windows(2).map(|pair| u128::from(pair[1] - pair[0]));
+    widths.enumerate().map(|(i, width)| width * corners(i)).sum::<u128>() / (2 * u128::from(PPM))
 }

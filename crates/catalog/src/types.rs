@@ -85,11 +85,7 @@ fn summary(file: &'static VolumeFile) -> TypeSummary {
         volume_type: file.name.clone(),
         title: file.title.clone(),
         summary: file.summary.clone(),
-        aliases: file
-            .aliases
-            .iter()
-            .map(|alias| (alias.name.clone(), alias.reason.clone()))
-            .collect(),
+        aliases: file.aliases.iter().map(|alias| (alias.name.clone(), alias.reason.clone())).collect(),
         keys: keys(file),
         size_bytes: Allowed {
             minimum: file.size.minimum_mib.value * MIB,
@@ -103,9 +99,7 @@ fn summary(file: &'static VolumeFile) -> TypeSummary {
         }),
         iops_per_gib_max: iops.map(|facts| facts.maximum_per_gib.value),
         throughput_mib_per_s: throughput.map(|facts| {
-            let derived = iops.map_or(0, |iops| iops.minimum.value)
-                * facts.mib_per_s_per_1000_iops.value
-                / 1000;
+            let derived = iops.map_or(0, |iops| iops.minimum.value) * facts.mib_per_s_per_1000_iops.value / 1000;
             let own = facts.provisioned.as_ref();
             Allowed {
                 minimum: own.map_or(derived, |own| own.minimum_mib_per_s.value),
@@ -113,8 +107,7 @@ fn summary(file: &'static VolumeFile) -> TypeSummary {
                 default: own.map(|own| own.default_mib_per_s.value),
             }
         }),
-        throughput_mib_per_s_per_iops: throughput
-            .map(|facts| facts.mib_per_s_per_1000_iops.value as f64 / 1000.0),
+        throughput_mib_per_s_per_iops: throughput.map(|facts| facts.mib_per_s_per_1000_iops.value as f64 / 1000.0),
         durability: default.durability,
         default_spec: default.spec,
         default_usd_per_month: default.usd_per_month,

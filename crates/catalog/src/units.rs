@@ -6,12 +6,7 @@ pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const TIB: u64 = 1 << 40;
 
 const BINARY: [(&str, u64); 4] = [("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)];
-const DECIMAL: [(&str, u64); 4] = [
-    ("TB", 1_000_000_000_000),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("KB", 1_000),
-];
+const DECIMAL: [(&str, u64); 4] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
 
 /// Why a size could not be read, with a size that may have been meant.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,48 +17,27 @@ pub(crate) struct SizeProblem {
 
 /// Reads `100GiB`. A number too large to hold becomes `u64::MAX`, which every rule refuses as too large.
 pub(crate) fn parse_size(text: &str) -> Result<u64, SizeProblem> {
-    let refuse = |problem: &str, meant_bytes| {
-        Err(SizeProblem {
-            problem: problem.to_owned(),
-            meant_bytes,
-        })
-    };
+    let refuse = |problem: &str, meant_bytes| Err(SizeProblem { problem: problem.to_owned(), meant_bytes });
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = (&text[..digits], text[digits..].trim());
     let whole = unit.is_empty() || unit.starts_with(|c: char| c.is_ascii_alphabetic());
     let Some(number) = parse_count(number).filter(|_| whole) else {
-        return refuse(
-            "a size is a whole number with a unit (KiB, MiB, GiB, TiB)",
-            None,
-        );
+        return refuse("a size is a whole number with a unit (KiB, MiB, GiB, TiB)", None);
     };
     let times = |bytes: u64| number.saturating_mul(bytes);
-    if let Some((_, bytes)) = BINARY
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(unit))
-    {
+    if let Some((_, bytes)) = BINARY.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
         return Ok(times(*bytes));
     }
-    if let Some(i) = DECIMAL
-        .iter()
-        .position(|(name, _)| name.eq_ignore_ascii_case(unit))
-    {
+    if let Some(i) = DECIMAL.iter().position(|(name, _)| name.eq_ignore_ascii_case(unit)) {
         let (decimal, binary) = (DECIMAL[i].0, BINARY[i].0);
-        let why = format!(
-            "{decimal} is a decimal unit, and volumes are sold and made in binary ones: write {binary}"
-        );
+        let why = format!("{decimal} is a decimal unit, and volumes are sold and made in binary ones: write {binary}");
         return refuse(&why, Some(times(BINARY[i].1)));
     }
     if unit.is_empty() {
         return refuse("the unit is missing (KiB, MiB, GiB, TiB)", Some(times(GIB)));
     }
-    let short = BINARY
-        .iter()
-        .find(|(name, _)| name[..1].eq_ignore_ascii_case(unit));
-    refuse(
-        "the unit of a size is KiB, MiB, GiB or TiB",
-        short.map(|(_, bytes)| times(*bytes)),
-    )
+    let short = BINARY.iter().find(|(name, _)| name[..1].eq_ignore_ascii_case(unit));
+    refuse("the unit of a size is KiB, MiB, GiB or TiB", short.map(|(_, bytes)| times(*bytes)))
 }
 
 /// Reads ASCII digits and nothing else. A number too large to hold becomes `u64::MAX`.
@@ -118,8 +92,5 @@ pub(crate) fn quoted(text: &str) -> String {
 
 fn in_largest_unit(bytes: u64) -> (u64, &'static str) {
     let exact = |&&(_, unit): &&(&str, u64)| bytes >= unit && bytes.is_multiple_of(unit);
-    BINARY
-        .iter()
-        .find(exact)
-        .map_or((bytes / KIB, "KiB"), |(name, unit)| (bytes / unit, name))
+    BINARY.iter().find(exact).map_or((bytes / KIB, "KiB"), |(name, unit)| (bytes / unit, name))
 }

@@ -15,10 +15,7 @@ fn resolved(text: &str) -> Resolved {
 #[test]
 fn prices_reproduce_published_totals() {
     let instance = 0.5292 * 730.0;
-    for (text, total) in [
-        ("gp3:size=700GiB,iops=10000,throughput=500", 492.32),
-        ("io2bx:size=700GiB", 1513.82),
-    ] {
+    for (text, total) in [("gp3:size=700GiB,iops=10000,throughput=500", 492.32), ("io2bx:size=700GiB", 1513.82)] {
         let usd = resolved(text).usd_per_month.unwrap() + instance;
         assert!((usd - total).abs() < 0.005, "{text}: {usd}");
     }
@@ -27,10 +24,7 @@ fn prices_reproduce_published_totals() {
         ("gp3:iops=3001", 8.01),
         ("io2bx:iops=32000", 12.5 + 2080.0),
         ("io2bx:iops=64000", 12.5 + 2080.0 + 1472.0),
-        (
-            "io2bx:size=256GiB,iops=256000",
-            32.0 + 2080.0 + 1472.0 + 6144.0,
-        ),
+        ("io2bx:size=256GiB,iops=256000", 32.0 + 2080.0 + 1472.0 + 6144.0),
     ] {
         assert_eq!(resolved(text).usd_per_month, Some(usd), "{text}");
         assert_eq!(resolved(text).price_region.as_deref(), Some("us-east-1"));
@@ -47,19 +41,10 @@ fn limits_end_where_the_provider_says() {
         ("gp3:size=160GiB,iops=80000", "gp3:size=159GiB,iops=80000"),
         ("gp3:size=1TiB,iops=80000", "gp3:size=1TiB,iops=80001"),
         ("gp3:size=1GiB,iops=3000", "gp3:size=1GiB,iops=3001"),
-        (
-            "gp3:size=16GiB,iops=8000,throughput=2000",
-            "gp3:size=16GiB,iops=7999,throughput=2000",
-        ),
-        (
-            "gp3:iops=20000,throughput=2000",
-            "gp3:iops=20000,throughput=2001",
-        ),
+        ("gp3:size=16GiB,iops=8000,throughput=2000", "gp3:size=16GiB,iops=7999,throughput=2000"),
+        ("gp3:iops=20000,throughput=2000", "gp3:iops=20000,throughput=2001"),
         ("io2bx:size=4GiB", "io2bx:size=4095MiB"),
-        (
-            "io2bx:size=256GiB,iops=256000",
-            "io2bx:size=255GiB,iops=256000",
-        ),
+        ("io2bx:size=256GiB,iops=256000", "io2bx:size=255GiB,iops=256000"),
         ("io2bx:size=1TiB,iops=256000", "io2bx:size=1TiB,iops=256001"),
         ("io2bx:iops=100", "io2bx:iops=99"),
     ] {
@@ -71,23 +56,14 @@ fn limits_end_where_the_provider_says() {
 #[test]
 fn buckets_hold_one_second_and_units_are_256_kib() {
     let gp3 = resolved("gp3:iops=6000,throughput=250");
-    let (iops, throughput) = (
-        gp3.params().iops_limit.unwrap(),
-        gp3.params().throughput_limit.unwrap(),
-    );
+    let (iops, throughput) = (gp3.params().iops_limit.unwrap(), gp3.params().throughput_limit.unwrap());
     assert_eq!((iops.rate_per_s, iops.depth_ns), (6000, 1_000_000_000));
-    assert_eq!(
-        (throughput.rate_per_s, throughput.depth_ns),
-        (250 * MIB, 1_000_000_000)
-    );
+    assert_eq!((throughput.rate_per_s, throughput.depth_ns), (250 * MIB, 1_000_000_000));
     assert_eq!(gp3.params().accounting.unit_bytes, 256 << 10);
     assert!(gp3.params().accounting.merge_sequential);
     assert_eq!(gp3.params().size_bytes, 100 * GIB);
     assert_eq!(gp3.params().order, Order::Fifo);
-    assert_eq!(
-        (gp3.accounting_unit_kib, gp3.durability.as_deref()),
-        (256, Some("99.8-99.9 %"))
-    );
+    assert_eq!((gp3.accounting_unit_kib, gp3.durability.as_deref()), (256, Some("99.8-99.9 %")));
 }
 
 #[test]
@@ -99,37 +75,17 @@ fn io2_throughput_follows_from_its_iops() {
         ("io2bx:iops=64000", 4000.0, 4000 * MIB),
     ] {
         let volume = resolved(text);
-        assert_eq!(
-            volume.limits.throughput_mib_per_s,
-            Some(mib_per_s),
-            "{text}"
-        );
-        assert_eq!(
-            volume.params().throughput_limit.unwrap().rate_per_s,
-            bytes_per_s,
-            "{text}"
-        );
+        assert_eq!(volume.limits.throughput_mib_per_s, Some(mib_per_s), "{text}");
+        assert_eq!(volume.params().throughput_limit.unwrap().rate_per_s, bytes_per_s, "{text}");
     }
 }
 
 #[test]
 fn null_limits_nothing_and_takes_no_time() {
     let null = resolved("null");
-    assert_eq!(
-        (null.params().iops_limit, null.params().throughput_limit),
-        (None, None)
-    );
-    for table in [
-        &null.params().service_time.read,
-        &null.params().service_time.write,
-    ] {
-        assert!(
-            table
-                .rows
-                .iter()
-                .flat_map(|row| &row.service_ns)
-                .all(|&ns| ns == 0)
-        );
+    assert_eq!((null.params().iops_limit, null.params().throughput_limit), (None, None));
+    for table in [&null.params().service_time.read, &null.params().service_time.write] {
+        assert!(table.rows.iter().flat_map(|row| &row.service_ns).all(|&ns| ns == 0));
     }
 }
 
@@ -138,47 +94,23 @@ fn resolved_volumes_survive_json() {
     for text in ["null", "gp3", "gp3:size=1537MiB", "io2bx:iops=100"] {
         let volume = resolved(text);
         let json = serde_json::to_value(&volume).unwrap();
-        assert_eq!(
-            serde_json::from_value::<Resolved>(json).unwrap(),
-            volume,
-            "{text}"
-        );
+        assert_eq!(serde_json::from_value::<Resolved>(json).unwrap(), volume, "{text}");
     }
     let json = serde_json::to_value(resolved("gp3")).unwrap();
     assert_eq!(json["type"], "gp3");
     assert_eq!(json["limits"]["throughput_mib_per_s"].to_string(), "125");
-    assert_eq!(
-        serde_json::to_value(resolved("null")).unwrap()["limits"]["iops"],
-        serde_json::Value::Null
-    );
+    assert_eq!(serde_json::to_value(resolved("null")).unwrap()["limits"]["iops"], serde_json::Value::Null);
 }
 
 #[test]
 fn the_model_hash_moves_with_every_parameter_and_with_nothing_else() {
-    let texts = [
-        "null",
-        "gp3",
-        "gp3:size=101GiB",
-        "gp3:iops=3001",
-        "gp3:throughput=126",
-        "io2bx",
-    ];
-    let hashes: Vec<u64> = texts
-        .iter()
-        .map(|text| resolved(text).model_hash())
-        .collect();
+    let texts = ["null", "gp3", "gp3:size=101GiB", "gp3:iops=3001", "gp3:throughput=126", "io2bx"];
+    let hashes: Vec<u64> = texts.iter().map(|text| resolved(text).model_hash()).collect();
     for (i, hash) in hashes.iter().enumerate() {
-        assert!(
-            !hashes[..i].contains(hash),
-            "{} has the hash of another",
-            texts[i]
-        );
+        assert!(!hashes[..i].contains(hash), "{} has the hash of another", texts[i]);
         assert_eq!(resolved(texts[i]).model_hash, format!("{hash:016x}"));
     }
-    assert_eq!(
-        resolved("gp3").model_hash(),
-        resolved("GP3:order=fifo,size=102400MiB").model_hash()
-    );
+    assert_eq!(resolved("gp3").model_hash(), resolved("GP3:order=fifo,size=102400MiB").model_hash());
     let mut slower = resolved("gp3").params;
     slower.service_time.write.rows[2].service_ns[3] += 1;
     assert_ne!(model_hash(&slower), resolved("gp3").model_hash());
@@ -191,25 +123,12 @@ fn types_say_what_can_be_had_and_where_that_is_written() {
     assert_eq!(names, ["null", "gp3", "io2bx"]);
     for one in &types {
         assert_eq!(resolved(&one.volume_type).spec, one.default_spec);
-        assert!(
-            one.aliases
-                .keys()
-                .all(|alias| resolved(alias).volume_type == one.volume_type)
-        );
+        assert!(one.aliases.keys().all(|alias| resolved(alias).volume_type == one.volume_type));
         assert!(!one.sources.is_empty());
-        assert!(
-            one.sources
-                .iter()
-                .all(|used| used.date.len() == "2026-11-21".len())
-        );
+        assert!(one.sources.iter().all(|used| used.date.len() == "2026-11-21".len()));
     }
     let io2 = &types[2];
     assert_eq!(io2.keys, ["size", "iops", "order"]);
-    let remembered =
-        |used: &&pgdyno_catalog::SourceUse| used.facts.contains_key(&Status::FromMemory);
-    assert_eq!(
-        io2.sources.iter().filter(remembered).count(),
-        1,
-        "the third price tier has no source"
-    );
+    let remembered = |used: &&pgdyno_catalog::SourceUse| used.facts.contains_key(&Status::FromMemory);
+    assert_eq!(io2.sources.iter().filter(remembered).count(), 1, "the third price tier has no source");
 }

@@ -6,33 +6,15 @@ use proptest::prelude::*;
 /// Text that looks enough like a specification to get past the first check.
 fn specification_like() -> impl Strategy<Value = String> {
     let name = prop_oneof!["gp3", "io2bx", "io2", "null", "GP3", "gp2", "[a-z0-9]{0,6}"];
-    let key = prop_oneof![
-        "size",
-        "iops",
-        "throughput",
-        "order",
-        "SIZE",
-        "iosp",
-        "[a-z]{0,5}"
-    ];
+    let key = prop_oneof!["size", "iops", "throughput", "order", "SIZE", "iosp", "[a-z]{0,5}"];
     let number = prop_oneof![
         any::<u64>().prop_map(|n| n.to_string()),
         (0..200_000_u64).prop_map(|n| n.to_string()),
         "[0-9]{0,30}"
     ];
-    let unit = prop_oneof![
-        "",
-        "KiB",
-        "MiB",
-        "GiB",
-        "TiB",
-        "GB",
-        "MiB/s",
-        "[a-zA-Z/%.]{0,4}"
-    ];
+    let unit = prop_oneof!["", "KiB", "MiB", "GiB", "TiB", "GB", "MiB/s", "[a-zA-Z/%.]{0,4}"];
     let value = prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "NaN|-inf|fifo|-1|1e9|\\PC{0,6}"];
-    let item =
-        prop_oneof![9 => (key, value).prop_map(|(k, v)| format!("{k}={v}")), 1 => "\\PC{0,6}"];
+    let item = prop_oneof![9 => (key, value).prop_map(|(k, v)| format!("{k}={v}")), 1 => "\\PC{0,6}"];
     (name, prop::collection::vec(item, 0..5)).prop_map(|(name, items)| match items.is_empty() {
         true => name,
         false => format!("{name}:{}", items.join(",")),
@@ -61,21 +43,10 @@ fn answer_is_sound(text: &str) -> Result<(), TestCaseError> {
             prop_assert_eq!(volume.size_bytes % (1 << 20), 0);
         }
         Err(error) => {
-            prop_assert!(
-                !error.message.is_empty() && error.message.len() < 400,
-                "{}",
-                error.message
-            );
-            prop_assert!(
-                !error.message.chars().any(char::is_control),
-                "{:?}",
-                error.message
-            );
+            prop_assert!(!error.message.is_empty() && error.message.len() < 400, "{}", error.message);
+            prop_assert!(!error.message.chars().any(char::is_control), "{:?}", error.message);
             for remedy in error.remedy.split(" or ") {
-                prop_assert!(
-                    Resolved::parse(remedy).is_ok(),
-                    "{text:?}: remedy {remedy:?}"
-                );
+                prop_assert!(Resolved::parse(remedy).is_ok(), "{text:?}: remedy {remedy:?}");
             }
         }
     }

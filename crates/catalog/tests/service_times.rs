@@ -14,59 +14,32 @@ fn tables(spec: &str) -> ServiceTimeParams {
 }
 
 fn row(table: &QuantileTable, kib: u64) -> &QuantileRow {
-    table
-        .rows
-        .iter()
-        .find(|row| row.size_bytes == kib << 10)
-        .unwrap_or_else(|| panic!("no row for {kib} KiB"))
+    table.rows.iter().find(|row| row.size_bytes == kib << 10).unwrap_or_else(|| panic!("no row for {kib} KiB"))
 }
 
 /// Mean of a piecewise linear quantile function, in microseconds.
 fn mean_us(table: &QuantileTable, kib: u64) -> f64 {
     let row = row(table, kib);
-    let segments = table
-        .probability_ppm
-        .windows(2)
-        .zip(row.service_ns.windows(2));
-    segments
-        .map(|(p, ns)| f64::from(p[1] - p[0]) * (ns[0] + ns[1]) as f64 / 2.0)
-        .sum::<f64>()
-        / 1e9
+    let segments = table.probability_ppm.windows(2).zip(row.service_ns.windows(2));
+    segments.map(|(p, ns)| f64::from(p[1] - p[0]) * (ns[0] + ns[1]) as f64 / 2.0).sum::<f64>() / 1e9
 }
 
 fn quantile_us(table: &QuantileTable, kib: u64, ppm: u32) -> f64 {
     let row = row(table, kib);
-    let right = table
-        .probability_ppm
-        .iter()
-        .position(|&p| p >= ppm)
-        .unwrap()
-        .max(1);
-    let (low, high) = (
-        table.probability_ppm[right - 1],
-        table.probability_ppm[right],
-    );
-    let (from, to) = (
-        row.service_ns[right - 1] as f64,
-        row.service_ns[right] as f64,
-    );
+    let right = table.probability_ppm.iter().position(|&p| p >= ppm).unwrap().max(1);
+    let (low, high) = (table.probability_ppm[right - 1], table.probability_ppm[right]);
+    let (from, to) = (row.service_ns[right - 1] as f64, row.service_ns[right] as f64);
     (from + (to - from) * f64::from(ppm - low) / f64::from(high - low)) / 1e3
 }
 
 /// Share below a time.
 fn share_below(table: &QuantileTable, kib: u64, us: f64) -> f64 {
-    let below = (0..=1_000_000_u32)
-        .step_by(10)
-        .take_while(|&ppm| quantile_us(table, kib, ppm) < us)
-        .count();
+    let below = (0..=1_000_000_u32).step_by(10).take_while(|&ppm| quantile_us(table, kib, ppm) < us).count();
     below as f64 * 10.0 / 1e6
 }
 
 fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (value / expected - 1.0).abs() <= tolerance,
-        "{what}: {value:.1}, expected {expected} ± {tolerance}"
-    );
+    assert!((value / expected - 1.0).abs() <= tolerance, "{what}: {value:.1}, expected {expected} ± {tolerance}");
 }
 
 #[test]
@@ -74,13 +47,7 @@ fn tables_are_well_formed() {
     for spec in ["null", "gp3", "io2bx"] {
         let tables = tables(spec);
         for table in [&tables.read, &tables.write] {
-            assert_eq!(
-                (
-                    table.probability_ppm[0],
-                    *table.probability_ppm.last().unwrap()
-                ),
-                (0, 1_000_000)
-            );
+            assert_eq!((table.probability_ppm[0], *table.probability_ppm.last().unwrap()), (0, 1_000_000));
             assert!(table.probability_ppm.is_sorted_by(|a, b| a < b));
             assert!(table.rows.is_sorted_by(|a, b| a.size_bytes < b.size_bytes));
             for row in &table.rows {
@@ -96,23 +63,10 @@ fn a_larger_request_never_takes_less_time() {
     for spec in ["gp3", "io2bx"] {
         let tables = tables(spec);
         for table in [&tables.read, &tables.write] {
-            assert_eq!(
-                table
-                    .rows
-                    .iter()
-                    .map(|row| row.size_bytes >> 10)
-                    .collect::<Vec<_>>(),
-                SIZES_KIB
-            );
+            assert_eq!(table.rows.iter().map(|row| row.size_bytes >> 10).collect::<Vec<_>>(), SIZES_KIB);
             for pair in SIZES_KIB.windows(2) {
-                assert!(
-                    mean_us(table, pair[0]) < mean_us(table, pair[1]),
-                    "{spec} {pair:?}"
-                );
-                assert!(
-                    quantile_us(table, pair[0], 0) < quantile_us(table, pair[1], 0),
-                    "{spec} {pair:?}"
-                );
+                assert!(mean_us(table, pair[0]) < mean_us(table, pair[1]), "{spec} {pair:?}");
+                assert!(quantile_us(table, pair[0], 0) < quantile_us(table, pair[1], 0), "{spec} {pair:?}");
             }
         }
     }
@@ -128,16 +82,10 @@ fn gp3_reads_are_those_of_the_2026_run() {
     let counts = [15_869.0, 43_877.0, 514.0, 66.0, 3.0];
     let total: f64 = counts.iter().sum();
     let mut below = 0.0;
-    for (end_us, count) in [512.0, 1024.0, 2048.0, 4096.0, 8192.0]
-        .into_iter()
-        .zip(counts)
-    {
+    for (end_us, count) in [512.0, 1024.0, 2048.0, 4096.0, 8192.0].into_iter().zip(counts) {
         let share = share_below(&read, 4, end_us);
         below += count / total;
-        assert!(
-            (share - below).abs() < 0.01,
-            "below {end_us} us: {share:.4}, measured {below:.4}"
-        );
+        assert!((share - below).abs() < 0.01, "below {end_us} us: {share:.4}, measured {below:.4}");
     }
     assert_eq!(share_below(&read, 4, 256.0), 0.0);
     // iostat of a lightly loaded volume: 0.60 to 0.64 ms for reads of 16 to 25 KB.
@@ -166,15 +114,9 @@ fn no_write_is_faster_than_the_fastest_that_was_measured() {
     for (spec, minima) in [("gp3", GP3_MINIMUM_US), ("io2bx", IO2BX_MINIMUM_US)] {
         let tables = tables(spec);
         for (kib, minimum) in SIZES_KIB.into_iter().zip(minima) {
-            assert!(
-                quantile_us(&tables.write, kib, 0) >= minimum,
-                "{spec} {kib} KiB"
-            );
+            assert!(quantile_us(&tables.write, kib, 0) >= minimum, "{spec} {kib} KiB");
             // A read may be faster than a write (26 % of gp3's are below any write's minimum), but not by half.
-            assert!(
-                quantile_us(&tables.read, kib, 0) >= 0.7 * minimum,
-                "{spec} {kib} KiB"
-            );
+            assert!(quantile_us(&tables.read, kib, 0) >= 0.7 * minimum, "{spec} {kib} KiB");
         }
     }
 }
@@ -188,10 +130,7 @@ fn the_body_is_narrow_and_the_tail_is_short() {
         for table in [&tables.read, &tables.write] {
             let mean = mean_us(table, 4);
             assert_near("p99", quantile_us(table, 4, 990_000), 2.0 * mean, 0.02);
-            let (q25, q75) = (
-                quantile_us(table, 4, 250_000),
-                quantile_us(table, 4, 750_000),
-            );
+            let (q25, q75) = (quantile_us(table, 4, 250_000), quantile_us(table, 4, 750_000));
             assert!((q75 - q25) / mean < 0.25, "{spec}: {q25} to {q75}");
             let p999 = quantile_us(table, 4, 999_000) / mean;
             assert!((2.5..=4.0).contains(&p999), "{spec}: {p999}");

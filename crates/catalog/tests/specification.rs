@@ -15,19 +15,10 @@ fn every_figure_is_in_the_canonical_specification() {
     for (text, spec) in [
         ("null", "null:size=100GiB"),
         ("gp3", "gp3:size=100GiB,iops=3000,throughput=125"),
-        (
-            "gp3:throughput=250,iops=6000",
-            "gp3:size=100GiB,iops=6000,throughput=250",
-        ),
+        ("gp3:throughput=250,iops=6000", "gp3:size=100GiB,iops=6000,throughput=250"),
         ("gp3:size=1024GiB", "gp3:size=1TiB,iops=3000,throughput=125"),
-        (
-            "gp3:size=1536MiB",
-            "gp3:size=1536MiB,iops=3000,throughput=125",
-        ),
-        (
-            "gp3:size=64TiB,iops=80000,throughput=2000",
-            "gp3:size=64TiB,iops=80000,throughput=2000",
-        ),
+        ("gp3:size=1536MiB", "gp3:size=1536MiB,iops=3000,throughput=125"),
+        ("gp3:size=64TiB,iops=80000,throughput=2000", "gp3:size=64TiB,iops=80000,throughput=2000"),
         ("io2bx", "io2bx:size=100GiB,iops=16000"),
         ("io2bx:size=4GiB", "io2bx:size=4GiB,iops=4000"),
         ("io2bx:size=1TiB,iops=40000", "io2bx:size=1TiB,iops=40000"),
@@ -57,14 +48,8 @@ fn titles_read_as_a_person_would_write_them() {
         ("null", "null, 100 GiB, no limits"),
         ("gp3", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s"),
         ("gp3:size=1025MiB", "gp3, 1,025 MiB, 3,000 IOPS, 125 MiB/s"),
-        (
-            "io2bx",
-            "io2 Block Express, 100 GiB, 16,000 IOPS, 4,000 MiB/s",
-        ),
-        (
-            "io2bx:iops=100",
-            "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s",
-        ),
+        ("io2bx", "io2 Block Express, 100 GiB, 16,000 IOPS, 4,000 MiB/s"),
+        ("io2bx:iops=100", "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s"),
     ] {
         assert_eq!(resolved(text).title, title);
     }
@@ -99,31 +84,11 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
             "gp3 allows 0.25 MiB/s per IOPS: 3,000 IOPS (the default) allow at most 750 MiB/s, 2,000 asked",
             "gp3:size=16GiB,iops=8000,throughput=2000 or gp3:size=2GiB,throughput=750",
         ),
-        (
-            "gp3:iops=2999",
-            "gp3 has 3,000 to 80,000 IOPS, 2,999 asked",
-            "gp3:iops=3000",
-        ),
-        (
-            "gp3:iops=0",
-            "gp3 has 3,000 to 80,000 IOPS, 0 asked",
-            "gp3:iops=3000",
-        ),
-        (
-            "gp3:throughput=124",
-            "gp3 has 125 to 2,000 MiB/s, 124 asked",
-            "gp3:throughput=125",
-        ),
-        (
-            "gp3:size=0GiB",
-            "gp3 has sizes from 1 GiB to 64 TiB, 0 KiB asked",
-            "gp3:size=1GiB",
-        ),
-        (
-            "gp3:size=65TiB",
-            "gp3 has sizes from 1 GiB to 64 TiB, 65 TiB asked",
-            "gp3:size=64TiB",
-        ),
+        ("gp3:iops=2999", "gp3 has 3,000 to 80,000 IOPS, 2,999 asked", "gp3:iops=3000"),
+        ("gp3:iops=0", "gp3 has 3,000 to 80,000 IOPS, 0 asked", "gp3:iops=3000"),
+        ("gp3:throughput=124", "gp3 has 125 to 2,000 MiB/s, 124 asked", "gp3:throughput=125"),
+        ("gp3:size=0GiB", "gp3 has sizes from 1 GiB to 64 TiB, 0 KiB asked", "gp3:size=1GiB"),
+        ("gp3:size=65TiB", "gp3 has sizes from 1 GiB to 64 TiB, 65 TiB asked", "gp3:size=64TiB"),
         (
             "gp3:size=10485765KiB",
             "gp3: a size is a multiple of 1 MiB, 10,485,765 KiB asked",
@@ -140,16 +105,8 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
              so throughput cannot be set",
             "io2bx:iops=3907 or io2bx:iops=1000",
         ),
-        (
-            "null:iops=3000",
-            "null has no limit, so iops cannot be set",
-            "null",
-        ),
-        (
-            "null:size=1TiB,throughput=1",
-            "null has no limit, so throughput cannot be set",
-            "null:size=1TiB",
-        ),
+        ("null:iops=3000", "null has no limit, so iops cannot be set", "null"),
+        ("null:size=1TiB,throughput=1", "null has no limit, so throughput cannot be set", "null:size=1TiB"),
         (
             "gp3:iops=99999999999999999999",
             "gp3 has 3,000 to 80,000 IOPS, more than 10^19 asked",
@@ -161,14 +118,7 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
             "gp3:size=64TiB",
         ),
     ] {
-        assert_eq!(
-            refused(text),
-            SpecError {
-                message: message.into(),
-                remedy: remedy.into()
-            },
-            "{text}"
-        );
+        assert_eq!(refused(text), SpecError { message: message.into(), remedy: remedy.into() }, "{text}");
     }
 }
 
@@ -177,69 +127,29 @@ fn what_cannot_be_read_is_explained() {
     for (text, part, remedy) in [
         ("", "begins with its type", "null or gp3 or io2bx"),
         (":size=1GiB", "begins with its type", "null or gp3 or io2bx"),
-        (
-            "gp2:size=200GiB",
-            "no volume type \"gp2\"; there are null, gp3, io2bx (also io2)",
-            "gp3:size=200GiB",
-        ),
+        ("gp2:size=200GiB", "no volume type \"gp2\"; there are null, gp3, io2bx (also io2)", "gp3:size=200GiB"),
         ("8xgp3", "no volume type \"8xgp3\"", "null or gp3 or io2bx"),
-        (
-            "postgres",
-            "no volume type \"postgres\"",
-            "null or gp3 or io2bx",
-        ),
+        ("postgres", "no volume type \"postgres\"", "null or gp3 or io2bx"),
         ("gp3:", "a key is missing", "gp3"),
         ("gp3:iops=6000,", "a key is missing", "gp3:iops=6000"),
         ("gp3:size", "\"size\" has no value", "gp3"),
-        (
-            "gp3:size=",
-            "size=\"\": a size is a whole number with a unit",
-            "gp3",
-        ),
-        (
-            "gp3:sise=10GiB",
-            "no key \"sise\"; there are size, iops, throughput, order",
-            "gp3:size=10GiB",
-        ),
-        (
-            "gp3:colour=red,iops=6000",
-            "no key \"colour\"",
-            "gp3:iops=6000",
-        ),
-        (
-            "gp3:size=1GiB,size=2GiB",
-            "size is given twice",
-            "gp3:size=2GiB or gp3:size=1GiB",
-        ),
+        ("gp3:size=", "size=\"\": a size is a whole number with a unit", "gp3"),
+        ("gp3:sise=10GiB", "no key \"sise\"; there are size, iops, throughput, order", "gp3:size=10GiB"),
+        ("gp3:colour=red,iops=6000", "no key \"colour\"", "gp3:iops=6000"),
+        ("gp3:size=1GiB,size=2GiB", "size is given twice", "gp3:size=2GiB or gp3:size=1GiB"),
         ("gp3:size=100", "the unit is missing", "gp3:size=100GiB"),
         ("gp3:size=100GB", "GB is a decimal unit", "gp3:size=100GiB"),
-        (
-            "gp3:size=100G",
-            "the unit of a size is KiB, MiB, GiB or TiB",
-            "gp3:size=100GiB",
-        ),
+        ("gp3:size=100G", "the unit of a size is KiB, MiB, GiB or TiB", "gp3:size=100GiB"),
         ("gp3:size=1.5TiB", "whole number", "gp3"),
         ("gp3:size=-1GiB", "whole number", "gp3"),
-        (
-            "gp3:iops=NaN",
-            "iops=NaN: write a whole number, such as iops=16000",
-            "gp3",
-        ),
+        ("gp3:iops=NaN", "iops=NaN: write a whole number, such as iops=16000", "gp3"),
         ("gp3:iops=inf", "write a whole number", "gp3"),
         ("gp3:iops=-3000", "write a whole number", "gp3"),
         ("gp3:iops=+3000", "write a whole number", "gp3"),
         ("gp3:iops=3e3", "write a whole number", "gp3"),
         ("gp3:iops=٣٠٠٠", "write a whole number", "gp3"),
-        (
-            "gp3:throughput=250MB/s",
-            "throughput=250MB/s: write a whole number of MiB/s",
-            "gp3",
-        ),
-        (
-            "gp3:order=gamma",
-            "order=gamma: the only order is fifo",
-            "gp3",
-        ),
+        ("gp3:throughput=250MB/s", "throughput=250MB/s: write a whole number of MiB/s", "gp3"),
+        ("gp3:order=gamma", "order=gamma: the only order is fifo", "gp3"),
     ] {
         let error = refused(text);
         assert!(error.message.contains(part), "{text}: {}", error.message);

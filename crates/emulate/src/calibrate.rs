@@ -25,33 +25,20 @@ const LARGE_BYTES: usize = 128 << 10;
 pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhead> {
     let result = measure_all(pipeline, device);
     pipeline.set_mode(Mode::Bypass);
-    result.context(
-        || format!("cannot calibrate {}", device.display()),
-        "see the daemon's log and attach again",
-    )
+    result.context(|| format!("cannot calibrate {}", device.display()), "see the daemon's log and attach again")
 }
 
 fn measure_all(pipeline: &Pipeline, device: &Path) -> io::Result<BaseOverhead> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(device)?;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(device)?;
     let mut buffer = AlignedBuffer::new(LARGE_BYTES);
     file.read_exact_at(&mut buffer, 0)?;
     pipeline.set_mode(Mode::Fixed(DELAY_NS));
     let mut path = |op| -> io::Result<PathCost> {
         let small = median_beyond_delay(&file, op, &mut buffer[..SMALL_BYTES])?;
         let large = median_beyond_delay(&file, op, &mut buffer[..LARGE_BYTES])?;
-        Ok(PathCost::through(
-            (SMALL_BYTES as u64, small),
-            (LARGE_BYTES as u64, large),
-        ))
+        Ok(PathCost::through((SMALL_BYTES as u64, small), (LARGE_BYTES as u64, large)))
     };
-    Ok(BaseOverhead {
-        read: path(Op::Read)?,
-        write: path(Op::Write)?,
-    })
+    Ok(BaseOverhead { read: path(Op::Read)?, write: path(Op::Write)? })
 }
 
 fn median_beyond_delay(file: &File, op: Op, buffer: &mut [u8]) -> io::Result<u64> {

@@ -18,9 +18,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self {
-            zero_ns: AtomicU64::new(monotonic_ns()),
-        }
+        Self { zero_ns: AtomicU64::new(monotonic_ns()) }
     }
 
     /// Begins the model's time now, and returns the instant on CLOCK_MONOTONIC.

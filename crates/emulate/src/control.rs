@@ -47,10 +47,7 @@ fn yes() -> bool {
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Somebody asked for the end and waits for the answer.
-    Detach {
-        save_image: Option<PathBuf>,
-        answer: UnixStream,
-    },
+    Detach { save_image: Option<PathBuf>, answer: UnixStream },
     /// A signal asks for the end.
     Terminate,
     /// The FUSE session ended by itself: somebody unmounted it.
@@ -58,16 +55,10 @@ pub(crate) enum Order {
 }
 
 /// Serves the socket on threads of its own, off the data path.
-pub(crate) fn serve(
-    folder: &VolumeDir,
-    facts: Value,
-    pipeline: Arc<Pipeline>,
-    orders: Sender<Order>,
-) -> Result<()> {
+pub(crate) fn serve(folder: &VolumeDir, facts: Value, pipeline: Arc<Pipeline>, orders: Sender<Order>) -> Result<()> {
     let path = folder.socket();
     let remedy = "use a shorter state directory, at most about 60 characters";
-    let listener = UnixListener::bind(&path)
-        .context(|| format!("cannot listen on {}", path.display()), remedy)?;
+    let listener = UnixListener::bind(&path).context(|| format!("cannot listen on {}", path.display()), remedy)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
         .context(|| format!("cannot make {} private", path.display()), remedy)?;
     let accept = move || {
@@ -75,22 +66,13 @@ pub(crate) fn serve(
         for stream in listener.incoming().flatten() {
             let (facts, pipeline, orders) = (facts.clone(), pipeline.clone(), orders.clone());
             let talk = move || converse(&stream, &facts, &pipeline, &orders);
-            if std::thread::Builder::new()
-                .name("control".to_owned())
-                .spawn(talk)
-                .is_err()
-            {
+            if std::thread::Builder::new().name("control".to_owned()).spawn(talk).is_err() {
                 return;
             }
         }
     };
-    let started = std::thread::Builder::new()
-        .name("control".to_owned())
-        .spawn(accept);
-    started.map(|_| ()).context(
-        || "cannot start the control thread".to_owned(),
-        "raise the limit on processes",
-    )
+    let started = std::thread::Builder::new().name("control".to_owned()).spawn(accept);
+    started.map(|_| ()).context(|| "cannot start the control thread".to_owned(), "raise the limit on processes")
 }
 
 fn converse(stream: &UnixStream, facts: &Value, pipeline: &Pipeline, orders: &Sender<Order>) {
@@ -138,35 +120,19 @@ fn stats(facts: &Value, pipeline: &Pipeline, histograms: bool) -> Value {
 pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
     let folder = VolumeDir::of(state_dir, name)?;
     let gone = || format!("the volume {name:?} does not answer");
-    let remedy =
-        "see `pgdyno volume list`; `pgdyno doctor --clean` removes what a killed daemon left";
+    let remedy = "see `pgdyno volume list`; `pgdyno doctor --clean` removes what a killed daemon left";
     if !folder.path().exists() {
-        let names: Vec<String> = all_facts(state_dir)
-            .iter()
-            .map(|facts| facts["name"].to_string())
-            .collect();
-        let attached = if names.is_empty() {
-            "none is attached".to_owned()
-        } else {
-            format!("attached: {}", names.join(", "))
-        };
-        return Err(EmulateError::new(
-            format!("there is no volume {name:?}; {attached}"),
-            "see `pgdyno volume list`",
-        ));
+        let names: Vec<String> = all_facts(state_dir).iter().map(|facts| facts["name"].to_string()).collect();
+        let attached =
+            if names.is_empty() { "none is attached".to_owned() } else { format!("attached: {}", names.join(", ")) };
+        return Err(EmulateError::new(format!("there is no volume {name:?}; {attached}"), "see `pgdyno volume list`"));
     }
     let stream = UnixStream::connect(folder.socket()).context(gone, remedy)?;
-    stream
-        .set_read_timeout(Some(ANSWER_TIMEOUT))
-        .context(gone, remedy)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).context(gone, remedy)?;
     reply(&stream, request).context(gone, remedy)?;
     let mut line = String::new();
-    BufReader::new(&stream)
-        .read_line(&mut line)
-        .context(gone, remedy)?;
-    let answer: Value = serde_json::from_str(&line)
-        .map_err(std::io::Error::from)
-        .context(gone, remedy)?;
+    BufReader::new(&stream).read_line(&mut line).context(gone, remedy)?;
+    let answer: Value = serde_json::from_str(&line).map_err(std::io::Error::from).context(gone, remedy)?;
     match answer.get("error") {
         Some(error) => {
             let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
@@ -178,23 +144,15 @@ pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
 
 /// Detaches a volume, keeping its content at `save_image` if given.
 pub fn detach(state_dir: &Path, name: &str, save_image: Option<&Path>) -> Result<Value> {
-    request(
-        state_dir,
-        name,
-        &json!({"command": "detach", "save_image": save_image}),
-    )
+    request(state_dir, name, &json!({"command": "detach", "save_image": save_image}))
 }
 
 /// Facts of every volume, each with `alive`: whether its daemon is still that process.
 pub fn list(state_dir: &Path) -> Vec<Value> {
     let mut volumes = all_facts(state_dir);
     for facts in &mut volumes {
-        let pid = facts["pid"]
-            .as_u64()
-            .and_then(|pid| u32::try_from(pid).ok());
-        let alive = pid
-            .and_then(start_ticks)
-            .is_some_and(|ticks| Some(ticks) == facts["pid_start_ticks"].as_u64());
+        let pid = facts["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        let alive = pid.and_then(start_ticks).is_some_and(|ticks| Some(ticks) == facts["pid_start_ticks"].as_u64());
         facts["alive"] = json!(alive);
     }
     volumes

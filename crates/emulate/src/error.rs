@@ -17,10 +17,7 @@ pub type Result<T> = std::result::Result<T, EmulateError>;
 
 impl EmulateError {
     pub(crate) fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            remedy: remedy.into(),
-        }
+        Self { message: message.into(), remedy: remedy.into() }
     }
 }
 

@@ -7,9 +7,9 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
+    WriteFlags,
 };
 
 use crate::control::Order;
@@ -34,11 +34,7 @@ pub(crate) struct VolumeFs {
 
 impl VolumeFs {
     pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, orders: Sender<Order>) -> Self {
-        Self {
-            pipeline,
-            request_bytes,
-            orders,
-        }
+        Self { pipeline, request_bytes, orders }
     }
 
     fn attr(&self, ino: INodeNo) -> FileAttr {
@@ -51,11 +47,7 @@ impl VolumeFs {
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,
             crtime: UNIX_EPOCH,
-            kind: if file {
-                FileType::RegularFile
-            } else {
-                FileType::Directory
-            },
+            kind: if file { FileType::RegularFile } else { FileType::Directory },
             perm: if file { 0o600 } else { 0o500 },
             nlink: 1,
             uid: 0,
@@ -69,30 +61,18 @@ impl VolumeFs {
     /// Whole blocks inside the volume, and no more than a slot's buffer holds.
     fn fits(&self, offset: u64, len: u64) -> bool {
         let whole = offset.is_multiple_of(BLOCK_BYTES) && len.is_multiple_of(BLOCK_BYTES);
-        whole
-            && offset
-                .checked_add(len)
-                .is_some_and(|end| end <= self.pipeline.size_bytes())
+        whole && offset.checked_add(len).is_some_and(|end| end <= self.pipeline.size_bytes())
     }
 }
 
 impl Filesystem for VolumeFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let missing =
-            |flags: InitFlags| io::Error::other(format!("this kernel's FUSE lacks {flags:?}"));
+        let missing = |flags: InitFlags| io::Error::other(format!("this kernel's FUSE lacks {flags:?}"));
         // Without these, direct I/O is served one request at a time.
-        config
-            .add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES)
-            .map_err(missing)?;
-        config
-            .set_max_write(self.request_bytes)
-            .map_err(|_| io::Error::other("max_write"))?;
-        config
-            .set_max_background(MAX_BACKGROUND)
-            .map_err(|_| io::Error::other("max_background"))?;
-        config
-            .set_congestion_threshold(MAX_BACKGROUND)
-            .map_err(|_| io::Error::other("congestion_threshold"))?;
+        config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES).map_err(missing)?;
+        config.set_max_write(self.request_bytes).map_err(|_| io::Error::other("max_write"))?;
+        config.set_max_background(MAX_BACKGROUND).map_err(|_| io::Error::other("max_background"))?;
+        config.set_congestion_threshold(MAX_BACKGROUND).map_err(|_| io::Error::other("congestion_threshold"))?;
         Ok(())
     }
 
@@ -115,10 +95,7 @@ impl Filesystem for VolumeFs {
 
     fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         if ino == FILE {
-            reply.opened(
-                FileHandle(0),
-                FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES,
-            );
+            reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
         } else {
             reply.error(Errno::EISDIR);
         }
@@ -163,26 +140,12 @@ impl Filesystem for VolumeFs {
         }
     }
 
-    fn flush(
-        &self,
-        _request: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _owner: LockOwner,
-        reply: ReplyEmpty,
-    ) {
+    fn flush(&self, _request: &Request, _ino: INodeNo, _fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
 
     /// Durability is paid for in the write (docs/decision/0004); a delayed answer here would block other writes.
-    fn fsync(
-        &self,
-        _request: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _datasync: bool,
-        reply: ReplyEmpty,
-    ) {
+    fn fsync(&self, _request: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
         self.pipeline.flushed();
         reply.ok();
     }
@@ -208,14 +171,7 @@ impl Filesystem for VolumeFs {
         }
     }
 
-    fn readdir(
-        &self,
-        _request: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
+    fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let entries = [
             (ino, FileType::Directory, "."),
             (ino, FileType::Directory, ".."),

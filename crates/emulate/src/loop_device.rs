@@ -72,12 +72,8 @@ impl LoopDevice {
             .read(true)
             .write(true)
             .open(file)
-            .context(
-                || format!("cannot open {}", file.display()),
-                "see the daemon's log",
-            )?;
-        let control = File::open("/dev/loop-control")
-            .context(|| "cannot open /dev/loop-control".to_owned(), remedy)?;
+            .context(|| format!("cannot open {}", file.display()), "see the daemon's log")?;
+        let control = File::open("/dev/loop-control").context(|| "cannot open /dev/loop-control".to_owned(), remedy)?;
         for _ in 0..TRIES {
             // SAFETY: this request takes no argument.
             let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
@@ -85,8 +81,7 @@ impl LoopDevice {
                 .map_err(|_| io::Error::last_os_error())
                 .context(|| "there is no free loop device".to_owned(), remedy)?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
-            make_node(&path, number)
-                .context(|| format!("cannot create {}", path.display()), remedy)?;
+            make_node(&path, number).context(|| format!("cannot create {}", path.display()), remedy)?;
             let device = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -94,11 +89,7 @@ impl LoopDevice {
                 .context(|| format!("cannot open {}", path.display()), remedy)?;
             match configure(&device, &backing) {
                 Ok(()) => {
-                    return Ok(Self {
-                        path,
-                        name: format!("loop{number}"),
-                        _open: device,
-                    });
+                    return Ok(Self { path, name: format!("loop{number}"), _open: device });
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
                 Err(error) => {
@@ -109,10 +100,7 @@ impl LoopDevice {
                 }
             }
         }
-        Err(EmulateError::new(
-            "every free loop device was taken by somebody else",
-            "try again",
-        ))
+        Err(EmulateError::new("every free loop device was taken by somebody else", "try again"))
     }
 
     /// Lets go of the device and waits until the kernel has detached it.
@@ -142,15 +130,12 @@ impl LoopDevice {
         ] {
             // What a kernel does not offer it cannot do wrong; what matters is read back below.
             if queue(name).exists() {
-                fs::write(queue(name), &value).context(
-                    || format!("cannot set {} to {value}", queue(name).display()),
-                    "run on a writable /sys",
-                )?;
+                fs::write(queue(name), &value)
+                    .context(|| format!("cannot set {} to {value}", queue(name).display()), "run on a writable /sys")?;
             }
         }
-        let read = |path: PathBuf| {
-            fs::read_to_string(path).map_or_else(|_| "absent".to_owned(), |s| s.trim().to_owned())
-        };
+        let read =
+            |path: PathBuf| fs::read_to_string(path).map_or_else(|_| "absent".to_owned(), |s| s.trim().to_owned());
         let device = |name: &str| PathBuf::from(format!("/sys/block/{}/loop/{name}", self.name));
         let proofs = Proofs {
             fuse_magic: format!("{fuse_magic:#x}"),
@@ -170,29 +155,18 @@ impl LoopDevice {
 impl Proofs {
     fn check(&self, file: &Path, unit_kib: u64) -> Result<()> {
         let expected = [
-            (
-                "backing_file",
-                &self.backing_file,
-                file.display().to_string(),
-            ),
+            ("backing_file", &self.backing_file, file.display().to_string()),
             ("dio", &self.dio, "1".to_owned()),
             ("max_sectors_kb", &self.max_sectors_kb, unit_kib.to_string()),
             ("write_cache", &self.write_cache, "write through".to_owned()),
-            (
-                "logical_block_size",
-                &self.logical_block_size,
-                BLOCK_BYTES.to_string(),
-            ),
+            ("logical_block_size", &self.logical_block_size, BLOCK_BYTES.to_string()),
         ];
         for (name, found, wanted) in expected {
             if *found != wanted {
                 return Err(wrong(name, found, &wanted));
             }
         }
-        if self.scheduler != "absent"
-            && !self.scheduler.contains("[none]")
-            && self.scheduler != "none"
-        {
+        if self.scheduler != "absent" && !self.scheduler.contains("[none]") && self.scheduler != "none" {
             return Err(wrong("scheduler", &self.scheduler, "none"));
         }
         if self.wbt_lat_usec != "absent" && self.wbt_lat_usec != "0" {
@@ -217,11 +191,7 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
     config.info.flags = LO_FLAGS_DIRECT_IO | LO_FLAGS_AUTOCLEAR;
     // SAFETY: `config` is the structure that this request reads, and outlives the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// In a container without devtmpfs the node of a new device does not appear by itself.

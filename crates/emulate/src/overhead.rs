@@ -19,10 +19,7 @@ impl PathCost {
     pub(crate) fn through(small: (u64, u64), large: (u64, u64)) -> Self {
         let ((small_bytes, small_ns), (large_bytes, large_ns)) = (small, large);
         let kib = (large_bytes - small_bytes).max(1024) / 1024;
-        Self {
-            fixed_ns: small_ns,
-            per_kib_ps: large_ns.saturating_sub(small_ns) * 1_000 / kib,
-        }
+        Self { fixed_ns: small_ns, per_kib_ps: large_ns.saturating_sub(small_ns) * 1_000 / kib }
     }
 
     pub(crate) fn ns(&self, bytes: u64) -> u64 {

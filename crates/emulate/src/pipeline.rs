@@ -86,6 +86,8 @@ pub(crate) struct State {
     events: Vec<Event>,
     stats: HostStats,
     log: Option<LogBuffer>,
+    /// Whether the model's time has begun. Before that it must not hear of any instant.
+    armed: bool,
     pub(crate) stopping: bool,
 }
 
@@ -109,27 +111,10 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Pipeline {
-    pub(crate) fn new(
-        store: Store,
-        on_disk: bool,
-        model: Instance,
-        volume: VolumeId,
-        request_bytes: usize,
-    ) -> Self {
-        let slot = || Slot {
-            buffer: AlignedBuffer::new(request_bytes),
-            len: 0,
-            reply: None,
-            failed: false,
-            moving: None,
-        };
-        let idle = Schedule {
-            op: Op::Read,
-            len: 0,
-            submitted_at: 0,
-            done_at: 0,
-            target: 0,
-        };
+    pub(crate) fn new(store: Store, on_disk: bool, model: Instance, volume: VolumeId, request_bytes: usize) -> Self {
+        let slot =
+            || Slot { buffer: AlignedBuffer::new(request_bytes), len: 0, reply: None, failed: false, moving: None };
+        let idle = Schedule { op: Op::Read, len: 0, submitted_at: 0, done_at: 0, target: 0 };
         let state = State {
             mode: Mode::Bypass,
             model,
@@ -141,6 +126,7 @@ impl Pipeline {
             events: Vec::with_capacity(4 * SLOTS),
             stats: HostStats::new(),
             log: None,
+            armed: false,
             stopping: false,
         };
         Self {
@@ -167,16 +153,7 @@ impl Pipeline {
         };
         let mut slot = self.slot(index);
         let now = self.clock.now();
-        let due = state.submit(
-            now,
-            index,
-            Io {
-                id: IoId(u64::from(index)),
-                op,
-                offset,
-                len,
-            },
-        );
+        let due = state.submit(now, index, Io { id: IoId(u64::from(index)), op, offset, len });
         drop(state);
         if due == Due::Sooner {
             self.earlier.notify_one();
@@ -189,11 +166,7 @@ impl Pipeline {
                 slot.buffer[..data.len()].copy_from_slice(data);
             }
         }
-        slot.moving = Some(Moving {
-            op,
-            offset,
-            wanted: due == Due::Now,
-        });
+        slot.moving = Some(Moving { op, offset, wanted: due == Due::Now });
         if let Some(disk) = &self.disk {
             disk.push(index);
         } else {
@@ -247,9 +220,7 @@ impl Pipeline {
     }
 
     fn slot(&self, index: u16) -> MutexGuard<'_, Slot> {
-        self.slots[usize::from(index)]
-            .lock()
-            .expect("a slot's holder does not panic")
+        self.slots[usize::from(index)].lock().expect("a slot's holder does not panic")
     }
 
     /// Lets release thread and workers end once nothing is outstanding.
@@ -267,9 +238,7 @@ impl Pipeline {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("the state's holder does not panic")
+        self.state.lock().expect("the state's holder does not panic")
     }
 
     pub(crate) fn zero(&self, offset: u64, len: u64) -> std::io::Result<()> {
@@ -295,6 +264,7 @@ impl Pipeline {
         state.log = log;
         state.stats = HostStats::new();
         state.mode = Mode::Model;
+        state.armed = true;
         self.clock.restart()
     }
 
@@ -317,11 +287,7 @@ impl Pipeline {
         }
     }
 
-    pub(crate) fn stats(
-        &self,
-        histograms: bool,
-        daemon_cpu_ns: u64,
-    ) -> (CounterRecord, Option<Histograms>) {
+    pub(crate) fn stats(&self, histograms: bool, daemon_cpu_ns: u64) -> (CounterRecord, Option<Histograms>) {
         let mut state = self.lock();
         let now = self.clock.now();
         let model = state.model.counters(state.volume);
@@ -360,13 +326,7 @@ impl State {
     fn submit(&mut self, now: u64, index: u16, io: Io) -> Due {
         let first = self.next_wake();
         self.stats.submitted(now);
-        let entry = Schedule {
-            op: io.op,
-            len: io.len,
-            submitted_at: now,
-            done_at: now,
-            target: now,
-        };
+        let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now };
         self.schedule[usize::from(index)] = entry;
         match self.mode {
             Mode::Bypass => return Due::Now,
@@ -395,17 +355,16 @@ impl State {
 
     /// Schedules what the model has granted. `true`: `submitting` is due already and was left to its submitter.
     pub(crate) fn advance(&mut self, now: u64, submitting: Option<u16>) -> bool {
+        if !self.armed {
+            return false;
+        }
         let mut due_now = false;
         self.model.advance(now, &mut self.events);
         for event in self.events.drain(..) {
             if let (Some(log), Some(record)) = (&mut self.log, Record::of_event(&event)) {
                 log.push(&record);
             }
-            let Event::Granted {
-                id: IoId(id),
-                done_at,
-            } = event
-            else {
+            let Event::Granted { id: IoId(id), done_at } = event else {
                 continue;
             };
             let entry = &mut self.schedule[id as usize];
@@ -415,9 +374,7 @@ impl State {
             };
             entry.done_at = done_at;
             // Never before it came in: a volume faster than the path is as fast as the path.
-            entry.target = done_at
-                .saturating_sub(path.ns(u64::from(entry.len)))
-                .max(entry.submitted_at);
+            entry.target = done_at.saturating_sub(path.ns(u64::from(entry.len))).max(entry.submitted_at);
             if submitting == Some(id as u16) && entry.target <= now {
                 due_now = true;
             } else {
@@ -429,10 +386,7 @@ impl State {
 
     /// The next request whose release is due at `now`, with the instant it was due.
     pub(crate) fn pop_due(&mut self, now: u64) -> Option<(u16, u64)> {
-        let Reverse((target, index)) = *self
-            .releases
-            .peek()
-            .filter(|Reverse((target, _))| *target <= now)?;
+        let Reverse((target, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= now)?;
         self.releases.pop();
         Some((index, target))
     }
@@ -445,24 +399,8 @@ impl State {
 
     /// Counts a request that was answered and frees its slot.
     pub(crate) fn finish(&mut self, index: u16, released_at: u64, overrun: bool) {
-        let Schedule {
-            op,
-            submitted_at,
-            done_at,
-            target,
-            ..
-        } = self.schedule[usize::from(index)];
-        self.stats.released(
-            &Released {
-                op,
-                submitted_at,
-                done_at,
-                target,
-                released_at,
-                overrun,
-            },
-            released_at,
-        );
+        let Schedule { op, submitted_at, done_at, target, .. } = self.schedule[usize::from(index)];
+        self.stats.released(&Released { op, submitted_at, done_at, target, released_at, overrun }, released_at);
         self.free.push(index);
     }
 }

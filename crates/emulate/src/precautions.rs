@@ -8,8 +8,6 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::error::{Context, Result};
-
 /// Priority among real-time threads: any is ahead of ordinary ones; the lowest leaves room for the host's own.
 const REALTIME_PRIORITY: i32 = 1;
 
@@ -19,40 +17,22 @@ const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// Precautions of the process; call it before any thread is started, so that threads inherit them.
 ///
 /// Returns a sentence for each precaution that the host refused; the emulator works without them, less reliably.
-pub(crate) fn protect_process() -> Result<Vec<String>> {
+pub(crate) fn protect_process() -> Vec<String> {
     let mut refused = Vec::new();
     // SAFETY: prctl with these arguments touches no memory of ours.
     let flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
-    check(flusher).context(
-        || "this host does not let the process mark itself as an I/O flusher".to_owned(),
-        "run as root with CAP_SYS_RESOURCE, on Linux 5.6 or later",
-    )?;
+    note(&mut refused, "threads are not marked as I/O flushers (needs CAP_SYS_RESOURCE)", check(flusher));
     // SAFETY: no memory is passed. ONFAULT: what is touched stays, what is only reserved is not populated.
-    let locked =
-        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
+    let locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
     note(&mut refused, "memory is not locked", check(locked));
-    note(
-        &mut refused,
-        "the process may be killed for memory",
-        fs::write("/proc/self/oom_score_adj", "-1000"),
-    );
+    note(&mut refused, "the process may be killed for memory", fs::write("/proc/self/oom_score_adj", "-1000"));
     // SAFETY: as above.
-    note(
-        &mut refused,
-        "timers have the default slack",
-        check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }),
-    );
-    let parameters = libc::sched_param {
-        sched_priority: REALTIME_PRIORITY,
-    };
+    note(&mut refused, "timers have the default slack", check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }));
+    let parameters = libc::sched_param { sched_priority: REALTIME_PRIORITY };
     // SAFETY: `parameters` outlives the call; 0 is the calling thread, and threads started later inherit it.
     let realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
-    note(
-        &mut refused,
-        "threads have no real-time priority",
-        check(realtime),
-    );
-    Ok(refused)
+    note(&mut refused, "threads have no real-time priority", check(realtime));
+    refused
 }
 
 /// Gives the calling thread ordinary priority back: for threads off the data path.
@@ -83,11 +63,7 @@ pub(crate) fn process_cpu_ns() -> u64 {
 }
 
 fn check(result: libc::c_int) -> std::io::Result<()> {
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(std::io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 fn note(refused: &mut Vec<String>, what: &str, result: std::io::Result<()>) {

@@ -48,35 +48,22 @@ pub(crate) fn run(pipeline: &Arc<Pipeline>) {
             return;
         }
         let Some(next) = state.next_wake() else {
-            state = pipeline
-                .earlier
-                .wait(state)
-                .expect("the state's holder does not panic");
+            state = pipeline.earlier.wait(state).expect("the state's holder does not panic");
             continue;
         };
         let alarm = next.saturating_sub(ahead_ns);
         if alarm <= now {
             // A grant is due within the margin; it cannot be asked for before its instant.
             let rest = Duration::from_nanos(next.saturating_sub(now));
-            state = pipeline
-                .earlier
-                .wait_timeout(state, rest)
-                .expect("the state's holder does not panic")
-                .0;
+            state = pipeline.earlier.wait_timeout(state, rest).expect("the state's holder does not panic").0;
             continue;
         }
-        let wait = pipeline
-            .earlier
-            .wait_timeout(state, Duration::from_nanos(alarm - now));
+        let wait = pipeline.earlier.wait_timeout(state, Duration::from_nanos(alarm - now));
         let (woken, outcome) = wait.expect("the state's holder does not panic");
         state = woken;
         if outcome.timed_out() {
             let late = pipeline.clock.now() > next;
-            let moved = if late {
-                ahead_ns + STEP_NS
-            } else {
-                ahead_ns.saturating_sub(STEP_NS)
-            };
+            let moved = if late { ahead_ns + STEP_NS } else { ahead_ns.saturating_sub(STEP_NS) };
             ahead_ns = moved.min(MAX_AHEAD_NS);
         }
     }

@@ -77,12 +77,11 @@ struct Attached {
 
 /// Attaches a volume, calls `ready` with its facts, and serves until it is told to stop.
 pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
-    let resolved = Resolved::parse(&spec.spec)
-        .map_err(|error| EmulateError::new(error.message, error.remedy))?;
+    let resolved = Resolved::parse(&spec.spec).map_err(|error| EmulateError::new(error.message, error.remedy))?;
     check_mount_point(spec.mount.as_deref())?;
     let (orders, inbox) = channel();
     watch_signals(orders.clone())?;
-    let refused = precautions::protect_process()?;
+    let refused = precautions::protect_process();
     let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
     folder.create()?;
     let mut attached = match Attached::start(folder, spec, &resolved, orders.clone()) {
@@ -119,16 +118,8 @@ impl Attached {
             let store = Store::create(&layer, params.size_bytes, spec.image.as_deref(), on_disk)?;
             let mut model = Instance::new(spec.seed);
             let volume = model.add_volume(params.clone());
-            let pipeline = Arc::new(Pipeline::new(
-                store,
-                on_disk,
-                model,
-                volume,
-                request_bytes as usize,
-            ));
-            let mut threads = vec![spawn("release", pipeline.clone(), |pipeline| {
-                release::run(&pipeline)
-            })?];
+            let pipeline = Arc::new(Pipeline::new(store, on_disk, model, volume, request_bytes as usize));
+            let mut threads = vec![spawn("release", pipeline.clone(), |pipeline| release::run(&pipeline))?];
             for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
                 threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
             }
@@ -136,15 +127,9 @@ impl Attached {
             Ok((pipeline, threads, session))
         };
         match begin() {
-            Ok((pipeline, threads, session)) => Ok(Self {
-                folder,
-                pipeline,
-                session: Some(session),
-                threads,
-                device: None,
-                mount: None,
-                log: None,
-            }),
+            Ok((pipeline, threads, session)) => {
+                Ok(Self { folder, pipeline, session: Some(session), threads, device: None, mount: None, log: None })
+            }
             Err(error) => Err((folder, error)),
         }
     }
@@ -159,11 +144,7 @@ impl Attached {
         let fuse_magic = file_system_magic(&self.folder.fuse())?;
         let file = self.folder.fuse().join(FILE_NAME);
         let device = self.device.insert(LoopDevice::attach(&file)?);
-        let proofs = device.prove(
-            &file,
-            fuse_magic,
-            resolved.params().accounting.unit_bytes / 1024,
-        )?;
+        let proofs = device.prove(&file, fuse_magic, resolved.params().accounting.unit_bytes / 1024)?;
         let path = device.path.clone();
         let overhead = calibrate(&self.pipeline, &path)?;
         if spec.image.is_none() {
@@ -184,28 +165,18 @@ impl Attached {
             "proofs": proofs, "refused_precautions": refused,
         });
         let text = serde_json::to_vec_pretty(&facts).expect("facts are plain JSON");
-        fs::write(self.folder.facts(), text).context(
-            || "cannot write the volume's facts".to_owned(),
-            "free some space",
-        )?;
+        fs::write(self.folder.facts(), text)
+            .context(|| "cannot write the volume's facts".to_owned(), "free some space")?;
         control::serve(&self.folder, facts.clone(), self.pipeline.clone(), orders)?;
         Ok(facts)
     }
 
-    fn arm(
-        &mut self,
-        spec: &ServeSpec,
-        resolved: &Resolved,
-        overhead: BaseOverhead,
-    ) -> Result<u64> {
+    fn arm(&mut self, spec: &ServeSpec, resolved: &Resolved, overhead: BaseOverhead) -> Result<u64> {
         let Some(path) = &spec.submit_log else {
             return Ok(self.pipeline.arm(overhead, None));
         };
-        let header = LogHeader {
-            model_hash: format!("{:016x}", resolved.model_hash()),
-            spec: json!(resolved),
-            seed: spec.seed,
-        };
+        let header =
+            LogHeader { model_hash: format!("{:016x}", resolved.model_hash()), spec: json!(resolved), seed: spec.seed };
         let writer = LogWriter::start(path, &header, self.pipeline.clone())?;
         self.log = Some(writer);
         Ok(self.pipeline.arm(overhead, Some(LogBuffer::new())))
@@ -226,9 +197,7 @@ impl Attached {
             }
             let result = self.take_down(save_image.as_deref());
             if let Some(answer) = answer {
-                let text = result
-                    .as_ref()
-                    .map_or_else(as_json, |()| json!({"ok": {"save_image": save_image}}));
+                let text = result.as_ref().map_or_else(as_json, |()| json!({"ok": {"save_image": save_image}}));
                 let _ = control::reply(&answer, &text);
             }
             return result;
@@ -240,8 +209,13 @@ impl Attached {
             return Ok(());
         };
         let remedy = "close what uses it (`fuser -vm` on the folder names it) and detach again";
-        rustix::mount::unmount(target, rustix::mount::UnmountFlags::empty())
-            .context(|| format!("cannot unmount {}", target.display()), remedy)?;
+        match rustix::mount::unmount(target, rustix::mount::UnmountFlags::empty()) {
+            // Somebody unmounted it already, or removed the folder with it.
+            Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
+            Err(error) => {
+                return Err(error).context(|| format!("cannot unmount {}", target.display()), remedy);
+            }
+        }
         self.mount = None;
         Ok(())
     }
@@ -257,27 +231,21 @@ impl Attached {
         }
         if let Some(session) = self.session.take() {
             let ended = session.umount_and_join();
-            result = result.and(ended.context(
-                || "the FUSE session did not end well".to_owned(),
-                "run `pgdyno doctor`",
-            ));
+            result =
+                result.and(ended.context(|| "the FUSE session did not end well".to_owned(), "run `pgdyno doctor`"));
         }
         self.pipeline.stop();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
         if let Some(log) = self.log.take() {
-            result = result.and(log.finish().context(
-                || "the submit log is incomplete".to_owned(),
-                "free some space",
-            ));
+            result = result.and(log.finish().context(|| "the submit log is incomplete".to_owned(), "free some space"));
         }
         let kept = match save_image {
             Some(target) => self.pipeline.save(target),
-            None => self.pipeline.remove().context(
-                || "the volume's files stay".to_owned(),
-                "run `pgdyno doctor --clean`",
-            ),
+            None => {
+                self.pipeline.remove().context(|| "the volume's files stay".to_owned(), "run `pgdyno doctor --clean`")
+            }
         };
         let _ = fs::remove_dir_all(self.folder.path());
         result.and(kept)
@@ -296,10 +264,7 @@ fn spawn(
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || run(pipeline))
-        .context(
-            || format!("cannot start the thread {name:?}"),
-            "raise the limit on processes",
-        )
+        .context(|| format!("cannot start the thread {name:?}"), "raise the limit on processes")
 }
 
 fn start_session(
@@ -320,28 +285,17 @@ fn start_session(
     ];
     config.n_threads = Some(EVENT_LOOPS);
     config.clone_fd = true;
-    let fs = VolumeFs::new(
-        pipeline,
-        u32::try_from(request_bytes).unwrap_or(u32::MAX),
-        orders,
-    );
+    let fs = VolumeFs::new(pipeline, u32::try_from(request_bytes).unwrap_or(u32::MAX), orders);
     let mounted = Session::new(fs, folder.fuse(), &config);
-    let session = mounted.context(
-        || format!("cannot mount FUSE on {}", folder.fuse().display()),
-        remedy,
-    )?;
-    session
-        .spawn()
-        .context(|| "cannot start the FUSE session".to_owned(), remedy)
+    let session = mounted.context(|| format!("cannot mount FUSE on {}", folder.fuse().display()), remedy)?;
+    session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
 }
 
 fn check_mount_point(target: Option<&Path>) -> Result<()> {
     let Some(target) = target else { return Ok(()) };
     let shown = target.display();
-    let mut entries = fs::read_dir(target).context(
-        || format!("cannot read the mount point {shown}"),
-        "create the folder first: `mkdir -p`",
-    )?;
+    let mut entries = fs::read_dir(target)
+        .context(|| format!("cannot read the mount point {shown}"), "create the folder first: `mkdir -p`")?;
     if entries.next().is_some() {
         return Err(EmulateError::new(
             format!("the mount point {shown} is not empty"),
@@ -354,30 +308,18 @@ fn check_mount_point(target: Option<&Path>) -> Result<()> {
 /// A mount that failed silently would leave a plain folder, and every figure would be the host disk's.
 fn file_system_magic(folder: &Path) -> Result<u64> {
     let remedy = "run `pgdyno doctor --clean` and attach again";
-    let found = rustix::fs::statfs(folder)
-        .context(|| format!("cannot stat {}", folder.display()), remedy)?;
+    let found = rustix::fs::statfs(folder).context(|| format!("cannot stat {}", folder.display()), remedy)?;
     let magic = u64::try_from(found.f_type).unwrap_or(0);
     if magic == FUSE_MAGIC {
         return Ok(magic);
     }
-    Err(EmulateError::new(
-        format!(
-            "{} is not our FUSE mount: magic {magic:#x}",
-            folder.display()
-        ),
-        remedy,
-    ))
+    Err(EmulateError::new(format!("{} is not our FUSE mount: magic {magic:#x}", folder.display()), remedy))
 }
 
 /// No lazy initialisation: it would write in the background of a measurement.
 fn format_ext4(device: &Path) -> Result<()> {
     let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-    run(
-        tool("mkfs.ext4")
-            .args(["-q", "-F", "-E", options])
-            .arg(device),
-        "install e2fsprogs",
-    )
+    run(tool("mkfs.ext4").args(["-q", "-F", "-E", options]).arg(device), "install e2fsprogs")
 }
 
 fn mount_ext4(device: &Path, target: &Path, options: &str) -> Result<()> {
@@ -386,25 +328,17 @@ fn mount_ext4(device: &Path, target: &Path, options: &str) -> Result<()> {
     if !options.is_empty() {
         command.args(["-o", options]);
     }
-    run(
-        command.arg(device).arg(target),
-        "check the mount options, and that the kernel knows ext4",
-    )
+    run(command.arg(device).arg(target), "check the mount options, and that the kernel knows ext4")
 }
 
 fn run(command: &mut std::process::Command, remedy: &str) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .context(|| format!("cannot start {program}"), remedy)?;
+    let output = command.output().context(|| format!("cannot start {program}"), remedy)?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(EmulateError::new(
-        format!("{program} failed: {said}"),
-        remedy,
-    ))
+    Err(EmulateError::new(format!("{program} failed: {said}"), remedy))
 }
 
 /// SIGTERM, SIGINT and SIGHUP become orders. Blocked before any thread starts, so that only the watcher takes them.
@@ -428,13 +362,8 @@ fn watch_signals(orders: Sender<Order>) -> Result<()> {
             }
         }
     };
-    let started = std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(watch);
-    started.map(|_| ()).context(
-        || "cannot start the signal thread".to_owned(),
-        "raise the limit on processes",
-    )
+    let started = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
+    started.map(|_| ()).context(|| "cannot start the signal thread".to_owned(), "raise the limit on processes")
 }
 
 /// Waits until `gone` says so.

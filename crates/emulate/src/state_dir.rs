@@ -30,14 +30,9 @@ impl VolumeDir {
         let above = self.0.parent().expect("a volume's folder has a parent");
         let mut builder = fs::DirBuilder::new();
         builder.mode(0o700);
-        builder
-            .recursive(true)
-            .create(above)
-            .context(|| format!("cannot create {}", above.display()), remedy)?;
-        fs::set_permissions(above, fs::Permissions::from_mode(0o700)).context(
-            || format!("cannot make {} private", above.display()),
-            remedy,
-        )?;
+        builder.recursive(true).create(above).context(|| format!("cannot create {}", above.display()), remedy)?;
+        fs::set_permissions(above, fs::Permissions::from_mode(0o700))
+            .context(|| format!("cannot make {} private", above.display()), remedy)?;
         if self.0.exists() {
             return Err(EmulateError::new(
                 format!("there is already a volume in {}", self.0.display()),
@@ -45,9 +40,7 @@ impl VolumeDir {
             ));
         }
         let fuse = self.fuse();
-        builder
-            .create(&fuse)
-            .context(|| format!("cannot create {}", fuse.display()), remedy)
+        builder.create(&fuse).context(|| format!("cannot create {}", fuse.display()), remedy)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -70,11 +63,7 @@ impl VolumeDir {
     /// Where the writable layer of a volume in memory is, and of one on a disk.
     pub(crate) fn layer(&self, store: &str) -> PathBuf {
         let name = self.0.file_name().unwrap_or_default();
-        let above = if store == "memory" {
-            image_dir().join("layers")
-        } else {
-            PathBuf::from(store)
-        };
+        let above = if store == "memory" { image_dir().join("layers") } else { PathBuf::from(store) };
         // Two state directories may use the same name at the same time.
         above.join(format!("{}-{}", name.to_string_lossy(), std::process::id()))
     }
@@ -82,31 +71,20 @@ impl VolumeDir {
 
 /// Where images and layers in memory are kept.
 pub(crate) fn image_dir() -> PathBuf {
-    std::env::var_os("PGDYNO_IMAGE_DIR")
-        .map_or_else(|| PathBuf::from("/dev/shm/pgdyno/images"), PathBuf::from)
+    std::env::var_os("PGDYNO_IMAGE_DIR").map_or_else(|| PathBuf::from("/dev/shm/pgdyno/images"), PathBuf::from)
 }
 
 /// Facts of every volume in a state directory, by name.
 pub(crate) fn all_facts(state_dir: &Path) -> Vec<Value> {
-    let mut folders: Vec<PathBuf> = fs::read_dir(state_dir.join("volumes"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(state_dir.join("volumes")).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     folders.sort();
-    let read =
-        |folder: PathBuf| serde_json::from_slice(&fs::read(folder.join("volume.json")).ok()?).ok();
+    let read = |folder: PathBuf| serde_json::from_slice(&fs::read(folder.join("volume.json")).ok()?).ok();
     folders.into_iter().filter_map(read).collect()
 }
 
 /// When a process started, in clock ticks since boot: with the pid it names a process for good.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(19)?
-        .parse()
-        .ok()
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }

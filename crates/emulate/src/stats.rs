@@ -43,8 +43,7 @@ pub(crate) struct HostStats {
 }
 
 fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, MAX_LATENCY_NS, SIGNIFICANT_DIGITS)
-        .expect("constant bounds are valid")
+    Histogram::new_with_bounds(1, MAX_LATENCY_NS, SIGNIFICANT_DIGITS).expect("constant bounds are valid")
 }
 
 pub(crate) fn index(op: Op) -> usize {
@@ -88,25 +87,18 @@ impl HostStats {
         self.latency_ns[i] += latency_ns;
         self.latency[i].saturating_record(latency_ns);
         self.lateness.saturating_record(lateness_ns);
-        self.late_ops +=
-            u64::from(lateness_ns * LATE_SHARE > request.done_at - request.submitted_at);
+        self.late_ops += u64::from(lateness_ns * LATE_SHARE > request.done_at - request.submitted_at);
         self.overrun_ops += u64::from(request.overrun);
     }
 
     /// A request that never reached the model is no longer in flight.
     fn integrate(&mut self, now: u64) {
-        self.queue_time_ns +=
-            u128::from(now.saturating_sub(self.changed_at)) * u128::from(self.in_flight);
+        self.queue_time_ns += u128::from(now.saturating_sub(self.changed_at)) * u128::from(self.in_flight);
         self.changed_at = self.changed_at.max(now);
     }
 
     /// Counters of model and host as one record.
-    pub(crate) fn record(
-        &mut self,
-        model: &Counters,
-        now: u64,
-        daemon_cpu_ns: u64,
-    ) -> CounterRecord {
+    pub(crate) fn record(&mut self, model: &Counters, now: u64, daemon_cpu_ns: u64) -> CounterRecord {
         self.integrate(now);
         CounterRecord {
             read_ops: self.completed[0],
@@ -131,10 +123,7 @@ impl HostStats {
 
     pub(crate) fn histograms(&self) -> Histograms {
         let buckets = |histogram: &Histogram<u64>| {
-            histogram
-                .iter_recorded()
-                .map(|bucket| [bucket.value_iterated_to(), bucket.count_at_value()])
-                .collect()
+            histogram.iter_recorded().map(|bucket| [bucket.value_iterated_to(), bucket.count_at_value()]).collect()
         };
         Histograms {
             read_latency_ns: buckets(&self.latency[0]),

@@ -41,10 +41,7 @@ pub(crate) struct LogBuffer {
 
 impl LogBuffer {
     pub(crate) fn new() -> Self {
-        Self {
-            bytes: Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES),
-            full: false,
-        }
+        Self { bytes: Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES), full: false }
     }
 
     pub(crate) fn push(&mut self, record: &Record) {
@@ -54,8 +51,7 @@ impl LogBuffer {
         }
         let last = self.bytes.len() + 2 * RECORD_BYTES > self.bytes.capacity();
         self.full = last;
-        self.bytes
-            .extend_from_slice(&if last { Record::Overflow } else { *record }.encode());
+        self.bytes.extend_from_slice(&if last { Record::Overflow } else { *record }.encode());
     }
 
     /// Exchanges the filled buffer for `empty`; both keep their memory.
@@ -74,27 +70,20 @@ pub(crate) struct LogWriter {
 impl LogWriter {
     pub(crate) fn start(path: &Path, header: &LogHeader, pipeline: Arc<Pipeline>) -> Result<Self> {
         let remedy = "name a file in a folder that exists and has space";
-        let mut file =
-            File::create(path).context(|| format!("cannot create {}", path.display()), remedy)?;
-        write_header(&mut file, header)
-            .context(|| format!("cannot write {}", path.display()), remedy)?;
+        let mut file = File::create(path).context(|| format!("cannot create {}", path.display()), remedy)?;
+        write_header(&mut file, header).context(|| format!("cannot write {}", path.display()), remedy)?;
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("submit-log".to_owned())
             .spawn(move || drain(&pipeline, &mut file, &stopped))
-            .context(
-                || "cannot start the log's thread".to_owned(),
-                "raise the limit on processes",
-            )?;
+            .context(|| "cannot start the log's thread".to_owned(), "raise the limit on processes")?;
         Ok(Self { stop, thread })
     }
 
     /// Writes what is left and syncs.
     pub(crate) fn finish(self) -> io::Result<()> {
         drop(self.stop);
-        self.thread
-            .join()
-            .map_err(|_| io::Error::other("the log's thread panicked"))?
+        self.thread.join().map_err(|_| io::Error::other("the log's thread panicked"))?
     }
 }
 
@@ -102,10 +91,7 @@ fn drain(pipeline: &Pipeline, file: &mut File, stopped: &Receiver<()>) -> io::Re
     precautions::ordinary_priority();
     let mut bytes = Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES);
     loop {
-        let stop = !matches!(
-            stopped.recv_timeout(DRAIN_INTERVAL),
-            Err(RecvTimeoutError::Timeout)
-        );
+        let stop = !matches!(stopped.recv_timeout(DRAIN_INTERVAL), Err(RecvTimeoutError::Timeout));
         pipeline.swap_log(&mut bytes);
         file.write_all(&bytes)?;
         bytes.clear();
@@ -129,12 +115,7 @@ pub fn read_log(path: &Path) -> Result<(LogHeader, impl Iterator<Item = Record>)
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let header = read_header(&mut reader)
         .context(|| format!("{} is not a submit log", path.display()), remedy)?
-        .ok_or_else(|| {
-            EmulateError::new(
-                format!("{} has another format or version", path.display()),
-                remedy,
-            )
-        })?;
+        .ok_or_else(|| EmulateError::new(format!("{} has another format or version", path.display()), remedy))?;
     let records = std::iter::from_fn(move || {
         let mut bytes = [0; RECORD_BYTES];
         reader.read_exact(&mut bytes).ok()?;
@@ -151,8 +132,6 @@ fn read_header(reader: &mut impl Read) -> io::Result<Option<LogHeader>> {
     }
     reader.read_exact(&mut word)?;
     let mut text = Vec::new();
-    reader
-        .take(u64::from_le_bytes(word))
-        .read_to_end(&mut text)?;
+    reader.take(u64::from_le_bytes(word)).read_to_end(&mut text)?;
     Ok(Some(serde_json::from_slice(&text)?))
 }

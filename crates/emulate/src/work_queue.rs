@@ -13,10 +13,7 @@ pub(crate) struct WorkQueue {
 impl WorkQueue {
     /// Room for every slot there is.
     pub(crate) fn new(slots: usize) -> Self {
-        Self {
-            waiting: Mutex::new(Some(VecDeque::with_capacity(slots))),
-            arrived: Condvar::new(),
-        }
+        Self { waiting: Mutex::new(Some(VecDeque::with_capacity(slots))), arrived: Condvar::new() }
     }
 
     pub(crate) fn push(&self, index: u16) {

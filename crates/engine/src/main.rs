@@ -104,10 +104,7 @@ fn main() -> ExitCode {
         }
         Ok(None) => ExitCode::SUCCESS,
         Err(Failure { message, remedy }) => {
-            eprintln!(
-                "{}",
-                json!({"error": {"message": message, "remedy": remedy}})
-            );
+            eprintln!("{}", json!({"error": {"message": message, "remedy": remedy}}));
             ExitCode::from(2)
         }
     }
@@ -117,16 +114,13 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
     match command {
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
-            Ok(Some(
-                json!({"version": version, "build_hash": env!("PGDYNO_BUILD_HASH")}),
-            ))
+            Ok(Some(json!({"version": version, "build_hash": env!("PGDYNO_BUILD_HASH")})))
         }
         Command::Volume(command) => volume(command),
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
                 message: error.to_string(),
-                remedy: "check the probe's specification and the folder that it writes to"
-                    .to_owned(),
+                remedy: "check the probe's specification and the folder that it writes to".to_owned(),
             })?;
             Ok(None)
         }
@@ -139,10 +133,8 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
         VolumeCommand::Spec { spec } => Some(json!(Resolved::parse(&spec)?)),
         VolumeCommand::Types => {
             let bug = "this is a bug in pgdyno's catalogue; please report it";
-            let types = pgdyno_catalog::types().map_err(|error| Failure {
-                message: error.to_string(),
-                remedy: bug.to_owned(),
-            })?;
+            let types = pgdyno_catalog::types()
+                .map_err(|error| Failure { message: error.to_string(), remedy: bug.to_owned() })?;
             Some(json!({"types": types}))
         }
         VolumeCommand::Serve => {
@@ -153,24 +145,16 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             None
         }
         VolumeCommand::List(at) => Some(json!({"volumes": pgdyno_emulate::list(&at.state_dir)})),
-        VolumeCommand::Stats { name, at } => Some(pgdyno_emulate::request(
-            &at.state_dir,
-            &name,
-            &json!({"command": "stats"}),
-        )?),
+        VolumeCommand::Stats { name, at } => {
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "stats"}))?)
+        }
         VolumeCommand::Credit { name, percent, at } => {
             let request = json!({"command": "credit", "level_ppm": percent * 10_000});
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
         }
-        VolumeCommand::Detach {
-            name,
-            save_image,
-            at,
-        } => Some(pgdyno_emulate::detach(
-            &at.state_dir,
-            &name,
-            save_image.as_deref(),
-        )?),
+        VolumeCommand::Detach { name, save_image, at } => {
+            Some(pgdyno_emulate::detach(&at.state_dir, &name, save_image.as_deref())?)
+        }
     })
 }
 
@@ -201,18 +185,12 @@ fn close_stdout() {
 
 impl From<pgdyno_catalog::SpecError> for Failure {
     fn from(error: pgdyno_catalog::SpecError) -> Self {
-        Self {
-            message: error.message,
-            remedy: error.remedy,
-        }
+        Self { message: error.message, remedy: error.remedy }
     }
 }
 
 impl From<pgdyno_emulate::EmulateError> for Failure {
     fn from(error: pgdyno_emulate::EmulateError) -> Self {
-        Self {
-            message: error.message,
-            remedy: error.remedy,
-        }
+        Self { message: error.message, remedy: error.remedy }
     }
 }

@@ -16,11 +16,7 @@ pub(crate) fn replay(log: &Path) -> Result<Value, Failure> {
     let model_hash = format!("{:016x}", resolved.model_hash());
     if model_hash != header.model_hash {
         return Err(Failure {
-            message: format!(
-                "{} was recorded by model {}, this is {model_hash}",
-                log.display(),
-                header.model_hash
-            ),
+            message: format!("{} was recorded by model {}, this is {model_hash}", log.display(), header.model_hash),
             remedy: "replay it with the version of pgdyno that recorded it".to_owned(),
         });
     }

@@ -22,23 +22,14 @@ impl CpuReader {
         let v2 = directory.join("cpu.stat");
         let v1 = directory.join("cpuacct.usage");
         // v1's cpu controller, often mounted with cpuacct, has a cpu.stat too: without usage_usec.
-        if v2.exists() && !v1.exists() {
-            Self::V2(KeptFile::new(v2))
-        } else {
-            Self::V1(KeptFile::new(v1))
-        }
+        if v2.exists() && !v1.exists() { Self::V2(KeptFile::new(v2)) } else { Self::V1(KeptFile::new(v1)) }
     }
 
     pub(crate) fn read_ns(&mut self) -> io::Result<u64> {
         match self {
-            Self::V1(file) => file
-                .read(true)?
-                .trim()
-                .parse()
-                .map_err(|_| unexpected("a number of nanoseconds")),
+            Self::V1(file) => file.read(true)?.trim().parse().map_err(|_| unexpected("a number of nanoseconds")),
             Self::V2(file) => {
-                let usage_us = keyed(file.read(true)?, "usage_usec")
-                    .ok_or_else(|| unexpected("usage_usec"))?;
+                let usage_us = keyed(file.read(true)?, "usage_usec").ok_or_else(|| unexpected("usage_usec"))?;
                 Ok(usage_us * 1000)
             }
         }
@@ -53,28 +44,16 @@ pub(crate) struct MemoryReader {
 }
 
 /// (name in a sample, name in `memory.stat`).
-const V1_NAMES: &[(&str, &str)] = &[
-    ("cache", "total_cache"),
-    ("rss", "total_rss"),
-    ("dirty", "total_dirty"),
-    ("writeback", "total_writeback"),
-];
-const V2_NAMES: &[(&str, &str)] = &[
-    ("cache", "file"),
-    ("rss", "anon"),
-    ("dirty", "file_dirty"),
-    ("writeback", "file_writeback"),
-];
+const V1_NAMES: &[(&str, &str)] =
+    &[("cache", "total_cache"), ("rss", "total_rss"), ("dirty", "total_dirty"), ("writeback", "total_writeback")];
+const V2_NAMES: &[(&str, &str)] =
+    &[("cache", "file"), ("rss", "anon"), ("dirty", "file_dirty"), ("writeback", "file_writeback")];
 
 impl MemoryReader {
     pub(crate) fn new(directory: &Path) -> Self {
         let v2 = directory.join("memory.max");
         let is_v2 = v2.exists();
-        let limit = if is_v2 {
-            v2
-        } else {
-            directory.join("memory.limit_in_bytes")
-        };
+        let limit = if is_v2 { v2 } else { directory.join("memory.limit_in_bytes") };
         Self {
             stat: KeptFile::new(directory.join("memory.stat")),
             limit: KeptFile::new(limit),
@@ -96,21 +75,12 @@ impl MemoryReader {
 }
 
 fn limit(text: &str) -> Option<u64> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|&bytes| bytes < NO_LIMIT_BYTES)
+    text.trim().parse().ok().filter(|&bytes| bytes < NO_LIMIT_BYTES)
 }
 
 /// The number on the line that begins with `key` and a space.
 fn keyed(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .strip_prefix(' ')?
-            .trim()
-            .parse()
-            .ok()
-    })
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -140,13 +110,7 @@ mod tests {
         assert_eq!(CpuReader::new(&path).read_ns().unwrap(), 123_456_789);
         let mut bytes = BTreeMap::new();
         MemoryReader::new(&path).read(&mut bytes).unwrap();
-        let expected = [
-            ("cache", 4096),
-            ("rss", 8192),
-            ("dirty", 12),
-            ("writeback", 0),
-            ("limit", 536_870_912),
-        ];
+        let expected = [("cache", 4096), ("rss", 8192), ("dirty", 12), ("writeback", 0), ("limit", 536_870_912)];
         assert_eq!(bytes, BTreeMap::from(expected));
         fs::remove_dir_all(path).unwrap();
     }
@@ -154,24 +118,15 @@ mod tests {
     #[test]
     fn version_2_is_read() {
         let files = [
-            (
-                "cpu.stat",
-                "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n",
-            ),
-            (
-                "memory.stat",
-                "anon 10\nfile 20\nfile_mapped 99\nfile_dirty 30\nfile_writeback 40\n",
-            ),
+            ("cpu.stat", "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n"),
+            ("memory.stat", "anon 10\nfile 20\nfile_mapped 99\nfile_dirty 30\nfile_writeback 40\n"),
             ("memory.max", "max\n"),
         ];
         let path = directory("v2", &files);
         assert_eq!(CpuReader::new(&path).read_ns().unwrap(), 1_500_000);
         let mut bytes = BTreeMap::new();
         MemoryReader::new(&path).read(&mut bytes).unwrap();
-        assert_eq!(
-            bytes,
-            BTreeMap::from([("cache", 20), ("rss", 10), ("dirty", 30), ("writeback", 40)])
-        );
+        assert_eq!(bytes, BTreeMap::from([("cache", 20), ("rss", 10), ("dirty", 30), ("writeback", 40)]));
         fs::remove_dir_all(path).unwrap();
     }
 

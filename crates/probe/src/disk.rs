@@ -16,9 +16,7 @@ pub(crate) struct DiskReader {
 impl DiskReader {
     pub(crate) fn new(device: &str) -> Self {
         let name = device.strip_prefix("/dev/").unwrap_or(device);
-        Self {
-            file: KeptFile::new(format!("/sys/class/block/{name}/stat")),
-        }
+        Self { file: KeptFile::new(format!("/sys/class/block/{name}/stat")) }
     }
 
     pub(crate) fn read(&mut self) -> io::Result<Disk> {

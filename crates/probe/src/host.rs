@@ -24,30 +24,17 @@ pub(crate) struct HostReader {
 
 impl HostReader {
     pub(crate) fn new() -> Self {
-        Self {
-            stat: KeptFile::new("/proc/stat"),
-            meminfo: KeptFile::new("/proc/meminfo"),
-        }
+        Self { stat: KeptFile::new("/proc/stat"), meminfo: KeptFile::new("/proc/meminfo") }
     }
 
     pub(crate) fn read_ticks(&mut self) -> io::Result<HostTicks> {
         parse_ticks(self.stat.read(true)?).ok_or_else(|| unexpected("the line cpu"))
     }
 
-    pub(crate) fn read_memory(
-        &mut self,
-        bytes: &mut BTreeMap<&'static str, u64>,
-    ) -> io::Result<()> {
+    pub(crate) fn read_memory(&mut self, bytes: &mut BTreeMap<&'static str, u64>) -> io::Result<()> {
         let text = self.meminfo.read(true)?;
-        for (name, key) in [
-            ("available", "MemAvailable:"),
-            ("dirty", "Dirty:"),
-            ("writeback", "Writeback:"),
-        ] {
-            bytes.insert(
-                name,
-                parse_kib(text, key).ok_or_else(|| unexpected(key))? * 1024,
-            );
+        for (name, key) in [("available", "MemAvailable:"), ("dirty", "Dirty:"), ("writeback", "Writeback:")] {
+            bytes.insert(name, parse_kib(text, key).ok_or_else(|| unexpected(key))? * 1024);
         }
         Ok(())
     }
@@ -58,31 +45,14 @@ fn parse_ticks(text: &str) -> Option<HostTicks> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
     let mut next = || fields.next()?.ok();
-    let (user, nice, system, idle, iowait, irq, softirq) = (
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-        next()?,
-    );
+    let (user, nice, system, idle, iowait, irq, softirq) =
+        (next()?, next()?, next()?, next()?, next()?, next()?, next()?);
     let steal = next().unwrap_or(0);
-    Some(HostTicks {
-        busy: user + nice + system + irq + softirq,
-        steal,
-        idle: idle + iowait,
-    })
+    Some(HostTicks { busy: user + nice + system + irq + softirq, steal, idle: idle + iowait })
 }
 
 fn parse_kib(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .split_ascii_whitespace()
-            .next()?
-            .parse()
-            .ok()
-    })
+    text.lines().find_map(|line| line.strip_prefix(key)?.split_ascii_whitespace().next()?.parse().ok())
 }
 
 #[cfg(test)]
@@ -91,16 +61,8 @@ mod tests {
 
     #[test]
     fn cores_are_not_added_to_their_sum() {
-        let text =
-            "cpu  100 10 50 1000 200 3 7 40 5 0\ncpu0 50 5 25 500 100 1 3 20 2 0\nintr 12345\n";
-        assert_eq!(
-            parse_ticks(text),
-            Some(HostTicks {
-                busy: 170,
-                steal: 40,
-                idle: 1200
-            })
-        );
+        let text = "cpu  100 10 50 1000 200 3 7 40 5 0\ncpu0 50 5 25 500 100 1 3 20 2 0\nintr 12345\n";
+        assert_eq!(parse_ticks(text), Some(HostTicks { busy: 170, steal: 40, idle: 1200 }));
     }
 
     #[test]

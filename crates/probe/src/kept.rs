@@ -20,11 +20,7 @@ pub(crate) struct KeptFile {
 impl KeptFile {
     /// A file that is opened when it is read first.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Self {
-        Self {
-            path: path.into(),
-            file: None,
-            buffer: vec![0; FIRST_BYTES],
-        }
+        Self { path: path.into(), file: None, buffer: vec![0; FIRST_BYTES] }
     }
 
     /// Its text now. After an error the next call opens it anew when `reopen`.
@@ -43,8 +39,7 @@ impl KeptFile {
             }
         };
         self.file = Some(file);
-        std::str::from_utf8(&self.buffer[..length])
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        std::str::from_utf8(&self.buffer[..length]).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }
 
@@ -66,8 +61,5 @@ fn fill(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
 
 /// An error for text that is not what the kernel's documentation says.
 pub(crate) fn unexpected(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("{what} is not in the text"),
-    )
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} is not in the text"))
 }

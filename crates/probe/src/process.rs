@@ -18,19 +18,12 @@ pub(crate) struct ProcessReader {
 
 impl ProcessReader {
     pub(crate) fn new(pid: u32) -> Self {
-        Self {
-            pid,
-            file: KeptFile::new(format!("/proc/{pid}/stat")),
-            last_ns: 0,
-        }
+        Self { pid, file: KeptFile::new(format!("/proc/{pid}/stat")), last_ns: 0 }
     }
 
     /// CPU time until now, or until it was last seen, with the reason why it is not newer.
     pub(crate) fn read_ns(&mut self, tick_ns: u64) -> (u64, Option<io::Error>) {
-        let ticks = self
-            .file
-            .read(false)
-            .and_then(|text| parse_ticks(text).ok_or_else(|| unexpected("CPU time")));
+        let ticks = self.file.read(false).and_then(|text| parse_ticks(text).ok_or_else(|| unexpected("CPU time")));
         match ticks {
             Ok(ticks) => {
                 self.last_ns = ticks * tick_ns;
@@ -69,10 +62,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_keeps_what_it_used() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut reader = ProcessReader::new(child.id());
         let (before, error) = reader.read_ns(10_000_000);
         assert!(error.is_none());

@@ -44,10 +44,7 @@ impl RoleReader {
             let (used_ns, error) = process.read_ns(tick_ns);
             sum_ns += used_ns;
             if let Some(error) = error {
-                gaps.push(Gap::new(
-                    format!("{}.pid.{}", self.name, process.pid),
-                    &error,
-                ));
+                gaps.push(Gap::new(format!("{}.pid.{}", self.name, process.pid), &error));
             }
         }
         sum_ns
@@ -72,10 +69,7 @@ mod tests {
 
     #[test]
     fn a_lost_process_is_a_gap_and_no_crash() {
-        let spec = RoleSpec {
-            pids: vec![std::process::id(), u32::MAX],
-            ..RoleSpec::default()
-        };
+        let spec = RoleSpec { pids: vec![std::process::id(), u32::MAX], ..RoleSpec::default() };
         let mut role = RoleReader::new("driver", &spec);
         let mut gaps = Vec::new();
         role.cpu_ns(10_000_000, &mut gaps);

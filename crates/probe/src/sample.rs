@@ -97,9 +97,6 @@ pub struct Gap {
 
 impl Gap {
     pub(crate) fn new(what: impl Into<String>, error: &io::Error) -> Self {
-        Self {
-            what: what.into(),
-            why: error.to_string(),
-        }
+        Self { what: what.into(), why: error.to_string() }
     }
 }

@@ -21,15 +21,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// See [`crate::run`].
 pub(crate) fn run(spec: &ProbeSpec) -> Result<(), ProbeError> {
     spec.check()?;
-    let written = |error| ProbeError::Out {
-        path: spec.out.clone(),
-        error,
-    };
-    let mut out = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&spec.out)
-        .map_err(written)?;
+    let written = |error| ProbeError::Out { path: spec.out.clone(), error };
+    let mut out = OpenOptions::new().create(true).append(true).open(&spec.out).map_err(written)?;
     let mut readers = Readers::new(spec);
     let interval_ns = spec.interval_ms * 1_000_000;
     let first_ns = monotonic_ns();
@@ -72,11 +65,7 @@ struct Readers {
 
 impl Readers {
     fn new(spec: &ProbeSpec) -> Self {
-        let mut roles: Vec<_> = spec
-            .roles
-            .iter()
-            .map(|(name, role)| RoleReader::new(name, role))
-            .collect();
+        let mut roles: Vec<_> = spec.roles.iter().map(|(name, role)| RoleReader::new(name, role)).collect();
         if !spec.roles.contains_key(SELF) {
             roles.push(RoleReader::new(SELF, &RoleSpec::default()));
         }
@@ -92,27 +81,11 @@ impl Readers {
     fn sample(&mut self, due_ns: u64, missed: u64) -> Sample {
         let t_begin_ns = monotonic_ns();
         let mut gaps = Vec::new();
-        let disk = self
-            .disk
-            .as_mut()
-            .and_then(|reader| stamped("disk", &mut gaps, || reader.read()));
-        let volume = self
-            .volume
-            .as_mut()
-            .and_then(|reader| stamped("volume", &mut gaps, || reader.read()));
+        let disk = self.disk.as_mut().and_then(|reader| stamped("disk", &mut gaps, || reader.read()));
+        let volume = self.volume.as_mut().and_then(|reader| stamped("volume", &mut gaps, || reader.read()));
         let cpu = self.cpu(&mut gaps);
         let memory = self.memory(&mut gaps);
-        Sample {
-            due_ns,
-            t_begin_ns,
-            t_end_ns: monotonic_ns(),
-            missed,
-            disk,
-            volume,
-            cpu,
-            memory,
-            gaps,
-        }
+        Sample { due_ns, t_begin_ns, t_end_ns: monotonic_ns(), missed, disk, volume, cpu, memory, gaps }
     }
 
     fn cpu(&mut self, gaps: &mut Vec<Gap>) -> Stamped<Cpu> {
@@ -127,21 +100,13 @@ impl Readers {
         }
         match self.host.read_ticks() {
             Ok(ticks) => {
-                for (name, count) in [
-                    ("busy", ticks.busy),
-                    ("steal", ticks.steal),
-                    ("idle", ticks.idle),
-                ] {
-                    cpu.cpu_ns
-                        .insert(format!("host_{name}"), count * self.tick_ns);
+                for (name, count) in [("busy", ticks.busy), ("steal", ticks.steal), ("idle", ticks.idle)] {
+                    cpu.cpu_ns.insert(format!("host_{name}"), count * self.tick_ns);
                 }
             }
             Err(error) => gaps.push(Gap::new("host.cpu", &error)),
         }
-        Stamped {
-            t_ns: middle_ns(begin_ns),
-            value: cpu,
-        }
+        Stamped { t_ns: middle_ns(begin_ns), value: cpu }
     }
 
     fn memory(&mut self, gaps: &mut Vec<Gap>) -> Stamped<Memory> {
@@ -157,24 +122,14 @@ impl Readers {
         if let Err(error) = self.host.read_memory(host) {
             gaps.push(Gap::new("host.memory", &error));
         }
-        Stamped {
-            t_ns: middle_ns(begin_ns),
-            value: memory,
-        }
+        Stamped { t_ns: middle_ns(begin_ns), value: memory }
     }
 }
 
-fn stamped<T>(
-    what: &str,
-    gaps: &mut Vec<Gap>,
-    read: impl FnOnce() -> io::Result<T>,
-) -> Option<Stamped<T>> {
+fn stamped<T>(what: &str, gaps: &mut Vec<Gap>, read: impl FnOnce() -> io::Result<T>) -> Option<Stamped<T>> {
     let begin_ns = monotonic_ns();
     match read() {
-        Ok(value) => Some(Stamped {
-            t_ns: middle_ns(begin_ns),
-            value,
-        }),
+        Ok(value) => Some(Stamped { t_ns: middle_ns(begin_ns), value }),
         Err(error) => {
             gaps.push(Gap::new(what, &error));
             None
@@ -206,10 +161,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn spec(block_device: Option<&str>) -> ProbeSpec {
-        let own = RoleSpec {
-            pids: vec![std::process::id()],
-            ..RoleSpec::default()
-        };
+        let own = RoleSpec { pids: vec![std::process::id()], ..RoleSpec::default() };
         ProbeSpec {
             interval_ms: 1000,
             out: "/dev/null".into(),
@@ -230,12 +182,7 @@ mod tests {
         for role in ["driver", "probe", "host_busy", "host_steal", "host_idle"] {
             assert!(document["cpu"]["cpu_ns"][role].is_u64(), "{role} in {text}");
         }
-        assert!(
-            document["memory"]["bytes"]["host"]["available"]
-                .as_u64()
-                .unwrap()
-                > 0
-        );
+        assert!(document["memory"]["bytes"]["host"]["available"].as_u64().unwrap() > 0);
     }
 
     #[test]
@@ -249,18 +196,13 @@ mod tests {
     fn deadlines_that_pass_are_counted() {
         let first_ns = monotonic_ns() - 35_000_000;
         let mut waiter = Waiter::new(first_ns, 10_000_000, false).unwrap();
-        let Turn::Due(passed) = waiter.wait() else {
-            panic!("nobody asked it to stop")
-        };
+        let Turn::Due(passed) = waiter.wait() else { panic!("nobody asked it to stop") };
         assert!(passed >= 4, "{passed}");
     }
 
     #[test]
     fn an_interval_that_would_never_rest_is_refused() {
-        let spec = ProbeSpec {
-            interval_ms: 0,
-            ..spec(None)
-        };
+        let spec = ProbeSpec { interval_ms: 0, ..spec(None) };
         assert!(matches!(run(&spec), Err(ProbeError::Spec(_))));
     }
 }

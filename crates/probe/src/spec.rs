@@ -62,9 +62,6 @@ impl ProbeSpec {
         if (10..=3_600_000).contains(&self.interval_ms) {
             return Ok(());
         }
-        Err(ProbeError::Spec(format!(
-            "interval_ms is {}, it must be from 10 to 3600000",
-            self.interval_ms
-        )))
+        Err(ProbeError::Spec(format!("interval_ms is {}, it must be from 10 to 3600000", self.interval_ms)))
     }
 }

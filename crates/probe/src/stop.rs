@@ -30,36 +30,14 @@ pub(crate) struct Waiter {
 
 impl Waiter {
     /// Deadlines at `first_ns` and every `interval_ns` after it. Signals that stop are blocked from here on.
-    pub(crate) fn new(
-        first_ns: u64,
-        interval_ns: u64,
-        watch_stdin: bool,
-    ) -> Result<Self, ProbeError> {
-        let refused = |what| {
-            move |error: rustix::io::Errno| ProbeError::Kernel {
-                what,
-                error: error.into(),
-            }
-        };
-        let timer = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )
-        .map_err(refused("a timer"))?;
-        let grid = Itimerspec {
-            it_interval: timespec(interval_ns),
-            it_value: timespec(first_ns),
-        };
+    pub(crate) fn new(first_ns: u64, interval_ns: u64, watch_stdin: bool) -> Result<Self, ProbeError> {
+        let refused = |what| move |error: rustix::io::Errno| ProbeError::Kernel { what, error: error.into() };
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(refused("a timer"))?;
+        let grid = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
         timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).map_err(refused("a timer"))?;
-        let signals = block_signals().map_err(|error| ProbeError::Kernel {
-            what: "a signal descriptor",
-            error,
-        })?;
-        Ok(Self {
-            timer,
-            signals,
-            stdin_open: watch_stdin,
-        })
+        let signals = block_signals().map_err(|error| ProbeError::Kernel { what: "a signal descriptor", error })?;
+        Ok(Self { timer, signals, stdin_open: watch_stdin })
     }
 
     /// Sleeps until the next deadline, or until it is time to stop.
@@ -96,10 +74,7 @@ fn ended(stdin: std::os::fd::BorrowedFd<'_>) -> bool {
 }
 
 fn timespec(ns: u64) -> Timespec {
-    Timespec {
-        tv_sec: (ns / SECOND_NS) as i64,
-        tv_nsec: (ns % SECOND_NS) as i64,
-    }
+    Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
 }
 
 /// Blocks SIGTERM and SIGINT and returns a descriptor that tells of them: the last sample is taken in peace.

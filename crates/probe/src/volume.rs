@@ -32,16 +32,8 @@ struct Answer<'a> {
 
 impl VolumeReader {
     pub(crate) fn new(spec: &VolumeSpec) -> Self {
-        let socket = spec
-            .state_dir
-            .join("volumes")
-            .join(&spec.name)
-            .join("control.sock");
-        Self {
-            socket,
-            connection: None,
-            line: String::with_capacity(64 * 1024),
-        }
+        let socket = spec.state_dir.join("volumes").join(&spec.name).join("control.sock");
+        Self { socket, connection: None, line: String::with_capacity(64 * 1024) }
     }
 
     /// Its counters now. After an error the next call connects anew.
@@ -69,9 +61,7 @@ fn connect(socket: &PathBuf) -> io::Result<BufReader<UnixStream>> {
 
 fn parse(line: &str) -> io::Result<Volume> {
     let answer: Answer = serde_json::from_str(line).map_err(|_| unexpected("counters"))?;
-    Ok(Volume {
-        counters: answer.counters.to_owned(),
-    })
+    Ok(Volume { counters: answer.counters.to_owned() })
 }
 
 #[cfg(test)]
@@ -95,17 +85,13 @@ mod tests {
 
     #[test]
     fn counters_pass_through_and_a_lost_daemon_is_asked_again() {
-        let state_dir =
-            std::env::temp_dir().join(format!("pgdyno-probe-{}-volume", std::process::id()));
+        let state_dir = std::env::temp_dir().join(format!("pgdyno-probe-{}-volume", std::process::id()));
         let directory = state_dir.join("volumes/v");
         std::fs::create_dir_all(&directory).unwrap();
         let listener = UnixListener::bind(directory.join("control.sock")).unwrap();
         let answer = "{\"t_ns\":5,\"counters\":{\"read_ops\":7},\"histograms\":{\"read_latency_ns\":[[1,2]]}}\n";
         let serving = daemon(listener, vec![answer, answer]);
-        let mut reader = VolumeReader::new(&VolumeSpec {
-            name: "v".into(),
-            state_dir: state_dir.clone(),
-        });
+        let mut reader = VolumeReader::new(&VolumeSpec { name: "v".into(), state_dir: state_dir.clone() });
         assert_eq!(reader.read().unwrap().counters.get(), "{\"read_ops\":7}");
         assert!(reader.read().is_err(), "the daemon hung up");
         assert_eq!(reader.read().unwrap().counters.get(), "{\"read_ops\":7}");

@@ -24,12 +24,7 @@ impl TokenBucket {
         assert!(params.rate_per_s > 0, "a limit is at least one per second");
         let rate_per_s = i128::from(params.rate_per_s);
         let capacity = rate_per_s * i128::from(params.depth_ns);
-        Self {
-            rate_per_s,
-            capacity,
-            level: capacity,
-            at: 0,
-        }
+        Self { rate_per_s, capacity, level: capacity, at: 0 }
     }
 
     /// The earliest instant, not before `now`, at which `cost` tokens can be taken.
@@ -52,10 +47,7 @@ impl TokenBucket {
     /// Changes rate and depth at `now`, keeping what is in the bucket up to the new depth.
     pub fn change(&mut self, params: BucketParams, now: Nanos) {
         let level = self.level_at(now);
-        *self = Self {
-            at: self.at.max(now),
-            ..Self::new(params)
-        };
+        *self = Self { at: self.at.max(now), ..Self::new(params) };
         self.level = level.min(self.capacity);
     }
 

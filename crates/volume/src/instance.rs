@@ -22,12 +22,7 @@ pub struct Instance {
 impl Instance {
     /// An instance without volumes; every random value of its volumes derives from `seed`.
     pub fn new(seed: u64) -> Self {
-        Self {
-            seed,
-            now: 0,
-            volumes: Vec::new(),
-            due: VecDeque::with_capacity(1024),
-        }
+        Self { seed, now: 0, volumes: Vec::new(), due: VecDeque::with_capacity(1024) }
     }
 
     /// Attaches a volume with full buckets. Panics on malformed parameters.
@@ -47,20 +42,10 @@ impl Instance {
     pub fn change(&mut self, now: Nanos, change: Change) {
         self.run_until(now);
         match change {
-            Change::Limits {
-                volume,
-                iops_limit,
-                throughput_limit,
-            } => {
-                self.volumes[usize::from(volume.0)].change_limits(
-                    now,
-                    iops_limit,
-                    throughput_limit,
-                );
+            Change::Limits { volume, iops_limit, throughput_limit } => {
+                self.volumes[usize::from(volume.0)].change_limits(now, iops_limit, throughput_limit);
             }
-            Change::Credit { volume, level_ppm } => {
-                self.volumes[usize::from(volume.0)].fill(now, level_ppm)
-            }
+            Change::Credit { volume, level_ppm } => self.volumes[usize::from(volume.0)].fill(now, level_ppm),
         }
     }
 
@@ -92,11 +77,7 @@ impl Instance {
     }
 
     fn run_until(&mut self, now: Nanos) {
-        assert!(
-            now >= self.now,
-            "time goes forward: {now} after {}",
-            self.now
-        );
+        assert!(now >= self.now, "time goes forward: {now} after {}", self.now);
         self.now = now;
         while let Some(volume) = self.next_volume(now) {
             if let Some(event) = self.volumes[volume].step() {
@@ -108,12 +89,6 @@ impl Instance {
     /// The volume whose next event comes first, if that is due; the lower index wins a tie.
     fn next_volume(&self, now: Nanos) -> Option<usize> {
         let next = |(index, volume): (usize, &Volume)| volume.next_event().map(|at| (at, index));
-        self.volumes
-            .iter()
-            .enumerate()
-            .filter_map(next)
-            .min()
-            .filter(|(at, _)| *at <= now)
-            .map(|(_, index)| index)
+        self.volumes.iter().enumerate().filter_map(next).min().filter(|(at, _)| *at <= now).map(|(_, index)| index)
     }
 }

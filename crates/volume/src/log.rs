@@ -59,29 +59,14 @@ impl Record {
                 let op = if io.op == Op::Write { 1 } else { 0 };
                 pack(1, op, volume.0, io.len, [now, io.id.0, io.offset, 0, 0])
             }
-            Self::Change {
-                now,
-                change:
-                    Change::Limits {
-                        volume,
-                        iops_limit,
-                        throughput_limit,
-                    },
-            } => {
+            Self::Change { now, change: Change::Limits { volume, iops_limit, throughput_limit } } => {
                 let [iops, throughput] = [iops_limit, throughput_limit]
                     .map(|limit| limit.map_or([0, 0], |limit| [limit.rate_per_s, limit.depth_ns]));
-                pack(
-                    2,
-                    0,
-                    volume.0,
-                    0,
-                    [now, iops[0], iops[1], throughput[0], throughput[1]],
-                )
+                pack(2, 0, volume.0, 0, [now, iops[0], iops[1], throughput[0], throughput[1]])
             }
-            Self::Change {
-                now,
-                change: Change::Credit { volume, level_ppm },
-            } => pack(3, 0, volume.0, level_ppm, [now, 0, 0, 0, 0]),
+            Self::Change { now, change: Change::Credit { volume, level_ppm } } => {
+                pack(3, 0, volume.0, level_ppm, [now, 0, 0, 0, 0])
+            }
             Self::Grant { id, done_at } => pack(4, 0, 0, 0, [done_at, id.0, 0, 0, 0]),
             Self::Overflow => pack(5, 0, 0, 0, [0; 5]),
         }
@@ -89,34 +74,14 @@ impl Record {
 
     /// From bytes; `None` when the kind is unknown.
     pub fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
-        let word = |i: usize| {
-            u64::from_le_bytes(
-                bytes[8 + 8 * i..16 + 8 * i]
-                    .try_into()
-                    .expect("eight bytes"),
-            )
-        };
+        let word = |i: usize| u64::from_le_bytes(bytes[8 + 8 * i..16 + 8 * i].try_into().expect("eight bytes"));
         let volume = VolumeId(u16::from_le_bytes([bytes[2], bytes[3]]));
         let small = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-        let limit = |rate: u64, depth_ns: u64| {
-            (rate > 0).then_some(BucketParams {
-                rate_per_s: rate,
-                depth_ns,
-            })
-        };
+        let limit = |rate: u64, depth_ns: u64| (rate > 0).then_some(BucketParams { rate_per_s: rate, depth_ns });
         Some(match bytes[0] {
             1 => {
                 let op = if bytes[1] == 1 { Op::Write } else { Op::Read };
-                Self::Submit {
-                    now: word(0),
-                    volume,
-                    io: Io {
-                        id: IoId(word(1)),
-                        op,
-                        offset: word(2),
-                        len: small,
-                    },
-                }
+                Self::Submit { now: word(0), volume, io: Io { id: IoId(word(1)), op, offset: word(2), len: small } }
             }
             2 => Self::Change {
                 now: word(0),
@@ -126,17 +91,8 @@ impl Record {
                     throughput_limit: limit(word(3), word(4)),
                 },
             },
-            3 => Self::Change {
-                now: word(0),
-                change: Change::Credit {
-                    volume,
-                    level_ppm: small,
-                },
-            },
-            4 => Self::Grant {
-                id: IoId(word(1)),
-                done_at: word(0),
-            },
+            3 => Self::Change { now: word(0), change: Change::Credit { volume, level_ppm: small } },
+            4 => Self::Grant { id: IoId(word(1)), done_at: word(0) },
             5 => Self::Overflow,
             _ => return None,
         })

@@ -90,14 +90,8 @@ impl VolumeParams {
             size_bytes,
             iops_limit: None,
             throughput_limit: None,
-            accounting: Accounting {
-                unit_bytes: 256 << 10,
-                merge_sequential: true,
-            },
-            service_time: ServiceTimeParams {
-                read: QuantileTable::constant(0),
-                write: QuantileTable::constant(0),
-            },
+            accounting: Accounting { unit_bytes: 256 << 10, merge_sequential: true },
+            service_time: ServiceTimeParams { read: QuantileTable::constant(0), write: QuantileTable::constant(0) },
             order: Order::Fifo,
         }
     }
@@ -106,14 +100,8 @@ impl VolumeParams {
 impl QuantileTable {
     /// Every request takes `service_ns`, whatever its size.
     pub fn constant(service_ns: u64) -> Self {
-        let row = QuantileRow {
-            size_bytes: 4096,
-            service_ns: vec![service_ns; 2],
-        };
-        Self {
-            probability_ppm: vec![0, 1_000_000],
-            rows: vec![row],
-        }
+        let row = QuantileRow { size_bytes: 4096, service_ns: vec![service_ns; 2] };
+        Self { probability_ppm: vec![0, 1_000_000], rows: vec![row] }
     }
 
     /// The first rule that the table breaks, if any: shape, order of probabilities, sizes and quantiles.
@@ -125,22 +113,13 @@ impl QuantileTable {
         if p.windows(2).any(|w| w[0] >= w[1]) {
             return Some("probabilities ascend");
         }
-        if self.rows.is_empty()
-            || self
-                .rows
-                .windows(2)
-                .any(|w| w[0].size_bytes >= w[1].size_bytes)
-        {
+        if self.rows.is_empty() || self.rows.windows(2).any(|w| w[0].size_bytes >= w[1].size_bytes) {
             return Some("there is a row, and rows ascend by size");
         }
         if self.rows.iter().any(|row| row.service_ns.len() != p.len()) {
             return Some("a row has one value for each probability");
         }
-        if self
-            .rows
-            .iter()
-            .any(|row| row.service_ns.windows(2).any(|w| w[0] > w[1]))
-        {
+        if self.rows.iter().any(|row| row.service_ns.windows(2).any(|w| w[0] > w[1])) {
             return Some("quantiles never descend");
         }
         None

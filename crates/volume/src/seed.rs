@@ -25,10 +25,7 @@ mod tests {
     #[test]
     fn draws_are_uniform_and_differ_by_every_argument() {
         let n = 100_000u64;
-        let mean = (0..n)
-            .map(|i| (draw(1, VolumeId(0), i) >> 11) as f64 / (1u64 << 53) as f64)
-            .sum::<f64>()
-            / n as f64;
+        let mean = (0..n).map(|i| (draw(1, VolumeId(0), i) >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() / n as f64;
         assert!((mean - 0.5).abs() < 0.005, "mean {mean}");
         assert_ne!(draw(1, VolumeId(0), 0), draw(2, VolumeId(0), 0));
         assert_ne!(draw(1, VolumeId(0), 0), draw(1, VolumeId(1), 0));

@@ -57,9 +57,7 @@ impl Volume {
     }
 
     pub(crate) fn submit(&mut self, now: Nanos, io: Io) {
-        let service_ns = self
-            .service_time
-            .service_ns(&io, seed::draw(self.seed, self.id, self.ordinal));
+        let service_ns = self.service_time.service_ns(&io, seed::draw(self.seed, self.id, self.ordinal));
         self.ordinal += 1;
         let units = self.split_merge.units(now, &io);
         let (ops, bytes) = match io.op {
@@ -68,20 +66,10 @@ impl Volume {
         };
         *ops += 1;
         *bytes += u64::from(io.len);
-        self.queue.push(Waiting {
-            io,
-            submitted_at: now,
-            units,
-            service_ns,
-        });
+        self.queue.push(Waiting { io, submitted_at: now, units, service_ns });
     }
 
-    pub(crate) fn change_limits(
-        &mut self,
-        now: Nanos,
-        iops: Option<BucketParams>,
-        throughput: Option<BucketParams>,
-    ) {
+    pub(crate) fn change_limits(&mut self, now: Nanos, iops: Option<BucketParams>, throughput: Option<BucketParams>) {
         self.hold(now);
         self.iops_limit.change(iops, now);
         self.throughput_limit.change(throughput, now);
@@ -113,37 +101,19 @@ impl Volume {
 
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         let grant = self.next_grant().map(|grant| grant.at);
-        let done = self
-            .in_flight
-            .peek()
-            .map(|Reverse(completion)| completion.done_at);
+        let done = self.in_flight.peek().map(|Reverse(completion)| completion.done_at);
         grant.into_iter().chain(done).min()
     }
 
     /// Takes the one step that is due at [`Self::next_event`]. A grant comes before a completion of the same instant.
     pub(crate) fn step(&mut self) -> Option<(Nanos, Event)> {
         let grant = self.next_grant();
-        let done_at = self
-            .in_flight
-            .peek()
-            .map(|Reverse(completion)| completion.done_at);
+        let done_at = self.in_flight.peek().map(|Reverse(completion)| completion.done_at);
         match (grant, done_at) {
-            (Some(grant), done_at) if done_at.is_none_or(|done_at| grant.at <= done_at) => {
-                self.grant(&grant)
-            }
+            (Some(grant), done_at) if done_at.is_none_or(|done_at| grant.at <= done_at) => self.grant(&grant),
             (_, Some(_)) => self.in_flight.pop().map(|Reverse(completion)| {
-                let result = if completion.in_range {
-                    IoResult::Ok
-                } else {
-                    IoResult::OutOfRange
-                };
-                (
-                    completion.done_at,
-                    Event::Done {
-                        id: completion.id,
-                        result,
-                    },
-                )
+                let result = if completion.in_range { IoResult::Ok } else { IoResult::OutOfRange };
+                (completion.done_at, Event::Done { id: completion.id, result })
             }),
             _ => None,
         }
@@ -153,21 +123,11 @@ impl Volume {
         let (head, from) = self.queue.head()?;
         let iops_ready_at = self.iops_limit.ready_at(head.units, from);
         let throughput_ready_at = self.throughput_limit.ready_at(head.io.len, from);
-        Some(Grant {
-            from,
-            iops_ready_at,
-            throughput_ready_at,
-            at: iops_ready_at.max(throughput_ready_at),
-        })
+        Some(Grant { from, iops_ready_at, throughput_ready_at, at: iops_ready_at.max(throughput_ready_at) })
     }
 
     fn grant(&mut self, grant: &Grant) -> Option<(Nanos, Event)> {
-        let Waiting {
-            io,
-            submitted_at,
-            units,
-            service_ns,
-        } = self.queue.grant(grant.at)?;
+        let Waiting { io, submitted_at, units, service_ns } = self.queue.grant(grant.at)?;
         self.iops_limit.charge(units, grant.at);
         self.throughput_limit.charge(io.len, grant.at);
         self.counters.io_units += u64::from(units);
@@ -175,16 +135,9 @@ impl Volume {
         // The device works while the limiter paces: under saturation a latency is queue depth / IOPS, as measured on
         // EBS, and not that plus the service time (docs/decision/0003).
         let done_at = grant.at.max(submitted_at.saturating_add(service_ns));
-        let in_range = io
-            .offset
-            .checked_add(u64::from(io.len))
-            .is_some_and(|end| end <= self.size_bytes);
+        let in_range = io.offset.checked_add(u64::from(io.len)).is_some_and(|end| end <= self.size_bytes);
         self.split_merge.granted(io.id, done_at);
-        self.in_flight.push(Reverse(Completion {
-            done_at,
-            id: io.id,
-            in_range,
-        }));
+        self.in_flight.push(Reverse(Completion { done_at, id: io.id, in_range }));
         Some((grant.at, Event::Granted { id: io.id, done_at }))
     }
 }

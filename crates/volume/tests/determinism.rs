@@ -10,19 +10,10 @@ use proptest::prelude::*;
 fn noisy(iops: u64) -> VolumeParams {
     let table = QuantileTable {
         probability_ppm: vec![0, 500_000, 1_000_000],
-        rows: vec![QuantileRow {
-            size_bytes: 4096,
-            service_ns: vec![100_000, 500_000, 4_000_000],
-        }],
+        rows: vec![QuantileRow { size_bytes: 4096, service_ns: vec![100_000, 500_000, 4_000_000] }],
     };
-    let service_time = ServiceTimeParams {
-        read: table.clone(),
-        write: table,
-    };
-    VolumeParams {
-        service_time,
-        ..params(Some(iops), Some(100 << 20), 0)
-    }
+    let service_time = ServiceTimeParams { read: table.clone(), write: table };
+    VolumeParams { service_time, ..params(Some(iops), Some(100 << 20), 0) }
 }
 
 #[test]
@@ -39,49 +30,26 @@ fn the_seed_decides_and_nothing_else() {
 /// A host that advances when it happens to wake, as the emulator does, and logs as the emulator does.
 fn record(arrivals: &[(u64, bool, u32, bool)]) -> Vec<Record> {
     let mut instance = Instance::new(11);
-    let volumes = [
-        instance.add_volume(noisy(2_000)),
-        instance.add_volume(noisy(500)),
-    ];
+    let volumes = [instance.add_volume(noisy(2_000)), instance.add_volume(noisy(500))];
     let (mut log, mut events, mut now) = (Vec::new(), Vec::new(), 0);
     for (i, (gap, write, pages, second)) in arrivals.iter().enumerate() {
         now += gap;
         let op = if *write { Op::Write } else { Op::Read };
         // Ids are slots that the host uses again once a request is done.
-        let request = io(
-            i as u64 % 4_096,
-            op,
-            (i as u64 % 9_973) * 8_192,
-            pages * 4_096,
-        );
+        let request = io(i as u64 % 4_096, op, (i as u64 % 9_973) * 8_192, pages * 4_096);
         let volume = volumes[usize::from(*second)];
         instance.submit(now, volume, request);
-        log.push(Record::Submit {
-            now,
-            volume,
-            io: request,
-        });
+        log.push(Record::Submit { now, volume, io: request });
         if i % 97 == 0 {
-            let change = Change::Credit {
-                volume,
-                level_ppm: 300_000,
-            };
+            let change = Change::Credit { volume, level_ppm: 300_000 };
             instance.change(now, change);
             log.push(Record::Change { now, change });
         }
         instance.advance(now, &mut events);
-        log.extend(
-            events
-                .drain(..)
-                .filter_map(|event| Record::of_event(&event)),
-        );
+        log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
     }
     instance.advance(u64::MAX / 2, &mut events);
-    log.extend(
-        events
-            .drain(..)
-            .filter_map(|event| Record::of_event(&event)),
-    );
+    log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
     log
 }
 
@@ -109,9 +77,5 @@ fn a_replay_with_another_seed_is_caught() {
     let mut instance = Instance::new(12);
     instance.add_volume(noisy(2_000));
     instance.add_volume(noisy(500));
-    assert!(
-        replay(&mut instance, log.into_iter())
-            .first_difference
-            .is_some()
-    );
+    assert!(replay(&mut instance, log.into_iter()).first_difference.is_some());
 }

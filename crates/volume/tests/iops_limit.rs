@@ -51,32 +51,17 @@ fn a_saturated_volume_delivers_exactly_its_rate_after_the_bucket() {
     let mut instance = Instance::new(1);
     let volume = instance.add_volume(params(Some(3_000), None, 500_000));
     let done = closed_loop(&mut instance, volume, 32, 61 * SECOND);
-    let late = done
-        .iter()
-        .filter(|life| life.done_at > SECOND * 11 && life.done_at <= SECOND * 61)
-        .count();
-    assert!(
-        (149_999..=150_001).contains(&late),
-        "{late} in 50 s at 3,000/s"
-    );
+    let late = done.iter().filter(|life| life.done_at > SECOND * 11 && life.done_at <= SECOND * 61).count();
+    assert!((149_999..=150_001).contains(&late), "{late} in 50 s at 3,000/s");
     let first_second = done.iter().filter(|life| life.done_at <= SECOND).count();
-    assert!(
-        (5_960..=6_000).contains(&first_second),
-        "one bucket beyond the rate: {first_second}"
-    );
+    assert!((5_960..=6_000).contains(&first_second), "one bucket beyond the rate: {first_second}");
 }
 
 #[test]
 fn an_emptied_bucket_gives_no_burst() {
     let mut instance = Instance::new(1);
     let volume = instance.add_volume(params(Some(1_000), None, 0));
-    instance.change(
-        0,
-        Change::Credit {
-            volume,
-            level_ppm: 0,
-        },
-    );
+    instance.change(0, Change::Credit { volume, level_ppm: 0 });
     let done = closed_loop(&mut instance, volume, 8, SECOND);
     assert_eq!(done.len(), 1_000);
 }

@@ -84,10 +84,7 @@ fn under_saturation_every_latency_is_depth_over_iops() {
     let ideal = 32.0 / 3_000.0 * 1e9;
     for life in done.iter().filter(|life| life.submitted_at > 2 * SECOND) {
         let latency = (life.done_at - life.submitted_at) as f64;
-        assert!(
-            (latency / ideal - 1.0).abs() < 0.001,
-            "{latency} ns, ideal {ideal}"
-        );
+        assert!((latency / ideal - 1.0).abs() < 0.001, "{latency} ns, ideal {ideal}");
     }
 }
 
@@ -95,58 +92,20 @@ fn under_saturation_every_latency_is_depth_over_iops() {
 fn a_change_touches_waiting_requests_and_never_granted_ones() {
     let mut instance = Instance::new(1);
     let volume = instance.add_volume(params(Some(1_000), None, 5_000_000));
-    instance.change(
-        0,
-        Change::Credit {
-            volume,
-            level_ppm: 0,
-        },
-    );
+    instance.change(0, Change::Credit { volume, level_ppm: 0 });
     let mut events = Vec::new();
     for i in 0..3 {
         instance.submit(0, volume, io(i, Op::Read, i << 20, 4096));
     }
     instance.advance(1_000_000, &mut events);
-    assert_eq!(
-        events,
-        [Event::Granted {
-            id: IoId(0),
-            done_at: 5_000_000
-        }]
-    );
-    let faster = Some(BucketParams {
-        rate_per_s: 100,
-        depth_ns: SECOND,
-    });
-    instance.change(
-        1_000_000,
-        Change::Limits {
-            volume,
-            iops_limit: faster,
-            throughput_limit: None,
-        },
-    );
+    assert_eq!(events, [Event::Granted { id: IoId(0), done_at: 5_000_000 }]);
+    let faster = Some(BucketParams { rate_per_s: 100, depth_ns: SECOND });
+    instance.change(1_000_000, Change::Limits { volume, iops_limit: faster, throughput_limit: None });
     events.clear();
     instance.advance(SECOND, &mut events);
-    let grants: Vec<_> = events
-        .iter()
-        .filter(|event| matches!(event, Event::Granted { .. }))
-        .collect();
-    assert_eq!(
-        grants[0],
-        &Event::Granted {
-            id: IoId(1),
-            done_at: 11_000_000
-        },
-        "10 ms a token at the new rate"
-    );
-    assert_eq!(
-        events
-            .iter()
-            .filter(|event| matches!(event, Event::Done { .. }))
-            .count(),
-        3
-    );
+    let grants: Vec<_> = events.iter().filter(|event| matches!(event, Event::Granted { .. })).collect();
+    assert_eq!(grants[0], &Event::Granted { id: IoId(1), done_at: 11_000_000 }, "10 ms a token at the new rate");
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::Done { .. })).count(), 3);
 }
 
 #[test]
@@ -156,13 +115,7 @@ fn past_the_end_is_an_error_and_not_a_panic() {
     instance.submit(0, volume, io(1, Op::Read, 8192, 4096));
     let mut events = Vec::new();
     instance.advance(0, &mut events);
-    assert_eq!(
-        events[1],
-        Event::Done {
-            id: IoId(1),
-            result: IoResult::OutOfRange
-        }
-    );
+    assert_eq!(events[1], Event::Done { id: IoId(1), result: IoResult::OutOfRange });
 }
 
 #[test]

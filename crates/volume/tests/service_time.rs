@@ -6,30 +6,18 @@ use pgdyno_volume::stage::service_time::ServiceTime;
 use pgdyno_volume::*;
 
 fn table() -> ServiceTimeParams {
-    let row = |size_bytes, service_ns: [u64; 4]| QuantileRow {
-        size_bytes,
-        service_ns: service_ns.to_vec(),
-    };
+    let row = |size_bytes, service_ns: [u64; 4]| QuantileRow { size_bytes, service_ns: service_ns.to_vec() };
     let read = QuantileTable {
         probability_ppm: vec![0, 500_000, 990_000, 1_000_000],
-        rows: vec![
-            row(4096, [100, 200, 400, 1_000]),
-            row(16384, [200, 400, 800, 2_000]),
-        ],
+        rows: vec![row(4096, [100, 200, 400, 1_000]), row(16384, [200, 400, 800, 2_000])],
     };
-    ServiceTimeParams {
-        write: QuantileTable::constant(7),
-        read,
-    }
+    ServiceTimeParams { write: QuantileTable::constant(7), read }
 }
 
 #[test]
 fn quantiles_of_many_draws_are_those_of_the_table() {
     let mut instance = Instance::new(3);
-    let volume = instance.add_volume(VolumeParams {
-        service_time: table(),
-        ..VolumeParams::unlimited(1 << 30)
-    });
+    let volume = instance.add_volume(VolumeParams { service_time: table(), ..VolumeParams::unlimited(1 << 30) });
     let n = 100_000u64;
     let mut times = Vec::new();
     let mut events = Vec::new();
@@ -53,10 +41,7 @@ fn quantiles_of_many_draws_are_those_of_the_table() {
 fn sizes_interpolate_and_stop_at_the_ends() {
     let stage = ServiceTime::new(table());
     let at = |len| stage.service_ns(&io(0, Op::Read, 0, len), 1 << 63);
-    assert_eq!(
-        (at(512), at(4096), at(10240), at(16384), at(1 << 20)),
-        (200, 200, 300, 400, 400)
-    );
+    assert_eq!((at(512), at(4096), at(10240), at(16384), at(1 << 20)), (200, 200, 300, 400, 400));
     assert_eq!(stage.service_ns(&io(0, Op::Write, 0, 4096), 5), 7);
     assert_eq!(stage.service_ns(&io(0, Op::Read, 0, 4096), 0), 100);
     assert!(stage.service_ns(&io(0, Op::Read, 0, 4096), u64::MAX) <= 1_000);

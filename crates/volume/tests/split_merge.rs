@@ -6,34 +6,19 @@ use pgdyno_volume::stage::split_merge::SplitMerge;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 
-const ACCOUNTING: Accounting = Accounting {
-    unit_bytes: 256 << 10,
-    merge_sequential: true,
-};
+const ACCOUNTING: Accounting = Accounting { unit_bytes: 256 << 10, merge_sequential: true };
 const KIB: u64 = 1024;
 
 fn total(requests: &[(u64, u32)]) -> u32 {
     let mut stage = SplitMerge::new(ACCOUNTING);
-    requests
-        .iter()
-        .enumerate()
-        .map(|(i, (offset, len))| stage.units(0, &io(i as u64, Op::Read, *offset, *len)))
-        .sum()
+    requests.iter().enumerate().map(|(i, (offset, len))| stage.units(0, &io(i as u64, Op::Read, *offset, *len))).sum()
 }
 
 #[test]
 fn the_guides_examples() {
-    assert_eq!(
-        total(&[(0, 1024 * 1024)]),
-        4,
-        "one of 1,024 KiB counts four"
-    );
+    assert_eq!(total(&[(0, 1024 * 1024)]), 4, "one of 1,024 KiB counts four");
     let sequential: Vec<_> = (0..8).map(|i| (i * 32 * KIB, 32 * 1024)).collect();
-    assert_eq!(
-        total(&sequential),
-        1,
-        "eight sequential of 32 KiB count one"
-    );
+    assert_eq!(total(&sequential), 1, "eight sequential of 32 KiB count one");
     let random: Vec<_> = (0..8).map(|i| (i * 999 * KIB, 32 * 1024)).collect();
     assert_eq!(total(&random), 8, "eight random of 32 KiB count eight");
 }
@@ -43,17 +28,9 @@ fn a_request_after_its_predecessor_completed_starts_a_new_unit() {
     let mut stage = SplitMerge::new(ACCOUNTING);
     assert_eq!(stage.units(0, &io(1, Op::Write, 0, 8192)), 1);
     stage.granted(IoId(1), 1_000);
-    assert_eq!(
-        stage.units(999, &io(2, Op::Write, 8192, 8192)),
-        0,
-        "still outstanding"
-    );
+    assert_eq!(stage.units(999, &io(2, Op::Write, 8192, 8192)), 0, "still outstanding");
     stage.granted(IoId(2), 2_000);
-    assert_eq!(
-        stage.units(2_000, &io(3, Op::Write, 16384, 8192)),
-        1,
-        "completed: nothing to merge with"
-    );
+    assert_eq!(stage.units(2_000, &io(3, Op::Write, 16384, 8192)), 1, "completed: nothing to merge with");
 }
 
 #[test]

@@ -10,35 +10,17 @@ fn large_requests_meet_the_byte_rate_and_small_ones_do_not_feel_it() {
     let rate = 125 << 20;
     let mut instance = Instance::new(1);
     let volume = instance.add_volume(params(Some(3_000), Some(rate), 0));
-    instance.change(
-        0,
-        Change::Credit {
-            volume,
-            level_ppm: 0,
-        },
-    );
+    instance.change(0, Change::Credit { volume, level_ppm: 0 });
     let mut events = Vec::new();
     for i in 0..1_000 {
         instance.submit(0, volume, io(i, Op::Write, i << 20, 256 << 10));
     }
     instance.advance(u64::MAX / 2, &mut events);
-    let last = events
-        .iter()
-        .filter_map(|e| {
-            if let Event::Granted { done_at, .. } = e {
-                Some(*done_at)
-            } else {
-                None
-            }
-        })
-        .max();
+    let last =
+        events.iter().filter_map(|e| if let Event::Granted { done_at, .. } = e { Some(*done_at) } else { None }).max();
     assert_eq!(last, Some(2 * SECOND), "250 MiB at 125 MiB/s");
     let counters = instance.counters(volume);
-    assert_eq!(
-        counters.exceeded_throughput_ns,
-        2 * SECOND,
-        "the head waited for bytes all the time"
-    );
+    assert_eq!(counters.exceeded_throughput_ns, 2 * SECOND, "the head waited for bytes all the time");
     assert!(counters.exceeded_iops_ns < SECOND);
 }
 

@@ -23,21 +23,14 @@ impl BlockMap {
         let mut zeros = std::mem::ManuallyDrop::new(vec![0u64; words]);
         // SAFETY: AtomicU64 has the size and alignment of u64; the vector is taken over whole, and only once. Collecting
         // would touch every page of a map that is mostly empty.
-        let words = unsafe {
-            Vec::from_raw_parts(
-                zeros.as_mut_ptr().cast::<AtomicU64>(),
-                zeros.len(),
-                zeros.capacity(),
-            )
-        };
+        let words =
+            unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast::<AtomicU64>(), zeros.len(), zeros.capacity()) };
         Self { words }
     }
 
     pub(crate) fn holds(&self, offset: u64) -> bool {
         let block = (offset / BLOCK_BYTES) as usize;
-        self.words
-            .get(block / 64)
-            .is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+        self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
     }
 
     pub(crate) fn set(&self, offset: u64, len: u64, held: bool) {
@@ -48,11 +41,7 @@ impl BlockMap {
             let word = block / 64;
             let upto = end.min((word + 1) * 64);
             let count = upto - block;
-            let mask = if count == 64 {
-                u64::MAX
-            } else {
-                ((1u64 << count) - 1) << (block % 64)
-            };
+            let mask = if count == 64 { u64::MAX } else { ((1u64 << count) - 1) << (block % 64) };
             if held {
                 self.words[word as usize].fetch_or(mask, Ordering::AcqRel);
             } else {
@@ -74,10 +63,7 @@ impl BlockMap {
                 bytes[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
             }
             if any != 0 {
-                file.write_all_at(
-                    &bytes[..words.len() * 8],
-                    (page * WORDS_PER_PAGE * 8) as u64,
-                )?;
+                file.write_all_at(&bytes[..words.len() * 8], (page * WORDS_PER_PAGE * 8) as u64)?;
             }
         }
         Ok(())

@@ -21,28 +21,16 @@ pub(crate) struct Layer {
 
 impl Layer {
     pub(crate) fn create(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
-        let data = open_options(direct)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(folder.join(DATA))?;
+        let data = open_options(direct).write(true).create_new(true).mode(0o600).open(folder.join(DATA))?;
         data.set_len(size_bytes)?;
-        Ok(Self {
-            data,
-            map: BlockMap::new(size_bytes),
-            size_bytes,
-        })
+        Ok(Self { data, map: BlockMap::new(size_bytes), size_bytes })
     }
 
     /// An immutable layer: opened for reading only, so that nothing can change it.
     pub(crate) fn open(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
         let data = open_options(direct).open(folder.join(DATA))?;
         let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
-        Ok(Self {
-            data,
-            map,
-            size_bytes,
-        })
+        Ok(Self { data, map, size_bytes })
     }
 
     pub(crate) fn holds(&self, offset: u64) -> bool {
@@ -61,12 +49,7 @@ impl Layer {
 
     /// `covers`: there is a layer below, so the blocks must be held as zeros and not merely be absent.
     pub(crate) fn zero(&self, offset: u64, len: u64, covers: bool) -> io::Result<()> {
-        rustix::fs::fallocate(
-            &self.data,
-            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            offset,
-            len,
-        )?;
+        rustix::fs::fallocate(&self.data, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?;
         self.map.set(offset, len, covers);
         Ok(())
     }

@@ -43,50 +43,28 @@ pub(crate) struct Store {
 impl Store {
     /// A new writable layer in `folder`, on top of the image `parent` if given. `direct`: the folder is on a disk, so
     /// the layer is opened with O_DIRECT and never cached twice.
-    pub(crate) fn create(
-        folder: &Path,
-        size_bytes: u64,
-        parent: Option<&Path>,
-        direct: bool,
-    ) -> Result<Self> {
+    pub(crate) fn create(folder: &Path, size_bytes: u64, parent: Option<&Path>, direct: bool) -> Result<Self> {
         let remedy = "check that the folder is writable and has space";
-        fs::create_dir_all(folder)
-            .context(|| format!("cannot create {}", folder.display()), remedy)?;
-        let top = Layer::create(folder, size_bytes, direct).context(
-            || {
-                format!(
-                    "cannot create a volume of {size_bytes} bytes in {}",
-                    folder.display()
-                )
-            },
-            remedy,
-        )?;
+        fs::create_dir_all(folder).context(|| format!("cannot create {}", folder.display()), remedy)?;
+        let top = Layer::create(folder, size_bytes, direct)
+            .context(|| format!("cannot create a volume of {size_bytes} bytes in {}", folder.display()), remedy)?;
         let mut layers = vec![top];
         let mut next = parent.map(Path::to_path_buf);
         while let Some(folder) = next {
             let meta = read_meta(&folder)?;
             if meta.size_bytes > size_bytes {
                 return Err(EmulateError::new(
-                    format!(
-                        "the image {} holds {} bytes, the volume {size_bytes}",
-                        folder.display(),
-                        meta.size_bytes
-                    ),
+                    format!("the image {} holds {} bytes, the volume {size_bytes}", folder.display(), meta.size_bytes),
                     "ask for a volume at least as large as the image",
                 ));
             }
-            layers.push(Layer::open(&folder, meta.size_bytes, direct).context(
-                || format!("cannot open the image {}", folder.display()),
-                "make the image again",
-            )?);
+            layers.push(
+                Layer::open(&folder, meta.size_bytes, direct)
+                    .context(|| format!("cannot open the image {}", folder.display()), "make the image again")?,
+            );
             next = meta.parent;
         }
-        Ok(Self {
-            folder: folder.to_owned(),
-            layers,
-            size_bytes,
-            parent: parent.map(Path::to_path_buf),
-        })
+        Ok(Self { folder: folder.to_owned(), layers, size_bytes, parent: parent.map(Path::to_path_buf) })
     }
 
     /// Bytes of the volume.
@@ -131,19 +109,10 @@ impl Store {
 
     /// Turns the top layer into an image at `target`. Nothing may be written after this.
     pub(crate) fn save(&self, target: &Path) -> Result<()> {
-        let Self {
-            folder,
-            layers,
-            size_bytes,
-            parent,
-        } = self;
+        let Self { folder, layers, size_bytes, parent } = self;
         let saved = (|| {
             layers[0].save_map(folder)?;
-            let meta = Meta {
-                version: 1,
-                size_bytes: *size_bytes,
-                parent: parent.clone(),
-            };
+            let meta = Meta { version: 1, size_bytes: *size_bytes, parent: parent.clone() };
             fs::write(folder.join(META), serde_json::to_vec_pretty(&meta)?)?;
             if let Some(above) = target.parent() {
                 fs::create_dir_all(above)?;
@@ -169,19 +138,12 @@ impl Store {
 
 fn read_meta(folder: &Path) -> Result<Meta> {
     let remedy = "name an image that `pgdyno volume detach --save-image` made";
-    let text = fs::read(folder.join(META))
-        .context(|| format!("{} is not an image", folder.display()), remedy)?;
+    let text = fs::read(folder.join(META)).context(|| format!("{} is not an image", folder.display()), remedy)?;
     let meta: Meta = serde_json::from_slice(&text)
         .map_err(io::Error::from)
-        .context(
-            || format!("{} is damaged", folder.join(META).display()),
-            "make the image again",
-        )?;
+        .context(|| format!("{} is damaged", folder.join(META).display()), "make the image again")?;
     if meta.version != 1 {
-        return Err(EmulateError::new(
-            format!("image version {} is not known", meta.version),
-            "make the image again",
-        ));
+        return Err(EmulateError::new(format!("image version {} is not known", meta.version), "make the image again"));
     }
     Ok(meta)
 }

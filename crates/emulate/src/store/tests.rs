@@ -31,24 +31,12 @@ fn a_clone_shares_the_image_and_never_changes_it() {
     assert_eq!(read(&first, 8192, 4), block(1, 4));
     first.write(&block(2, 1), 12288).expect("write");
     first.zero(16384, BLOCK_BYTES).expect("zero");
-    let seen = [
-        block(0, 2),
-        block(1, 1),
-        block(2, 1),
-        block(0, 1),
-        block(1, 1),
-        block(0, 2),
-    ]
-    .concat();
+    let seen = [block(0, 2), block(1, 1), block(2, 1), block(0, 1), block(1, 1), block(0, 2)].concat();
     assert_eq!(read(&first, 0, 8), seen);
     first.remove().expect("remove");
 
     let second = Store::create(&clone, SIZE, Some(&image), false).expect("clone");
-    assert_eq!(
-        read(&second, 8192, 4),
-        block(1, 4),
-        "the image is as it was"
-    );
+    assert_eq!(read(&second, 8192, 4), block(1, 4), "the image is as it was");
     second.remove().expect("remove");
     fs::remove_dir_all(&image).expect("clean up");
 }
@@ -63,10 +51,7 @@ fn zeros_over_an_image_survive_being_saved() {
     clone.zero(4096, 8192).expect("zero");
     clone.save(&upper).expect("save");
     let top = Store::create(&base, SIZE, Some(&upper), false).expect("clone of a clone");
-    assert_eq!(
-        read(&top, 0, 4),
-        [block(7, 1), block(0, 2), block(7, 1)].concat()
-    );
+    assert_eq!(read(&top, 0, 4), [block(7, 1), block(0, 2), block(7, 1)].concat());
     top.remove().expect("remove");
     for path in [image, upper] {
         fs::remove_dir_all(path).expect("clean up");
@@ -76,10 +61,7 @@ fn zeros_over_an_image_survive_being_saved() {
 #[test]
 fn a_smaller_volume_than_the_image_is_refused_with_a_remedy() {
     let (base, image) = (folder("s-base"), folder("s-image"));
-    Store::create(&base, SIZE, None, false)
-        .expect("create")
-        .save(&image)
-        .expect("save");
+    Store::create(&base, SIZE, None, false).expect("create").save(&image).expect("save");
     let error = Store::create(&base, SIZE / 2, Some(&image), false).expect_err("too small");
     assert!(error.remedy.contains("at least as large"), "{error:?}");
     for path in [base, image] {
@@ -102,28 +84,19 @@ fn random_writes_zeros_and_clones_agree_with_plain_bytes() {
     for step in 0..2_000u64 {
         let first = next(SIZE / BLOCK_BYTES);
         let count = 1 + next((SIZE / BLOCK_BYTES - first).min(16));
-        let (at, end) = (
-            (first * BLOCK_BYTES) as usize,
-            ((first + count) * BLOCK_BYTES) as usize,
-        );
+        let (at, end) = ((first * BLOCK_BYTES) as usize, ((first + count) * BLOCK_BYTES) as usize);
         if next(4) == 0 {
             store.zero(at as u64, (end - at) as u64).expect("zero");
             truth[at..end].fill(0);
         } else {
             let byte = next(255) as u8 + 1;
-            store
-                .write(
-                    &truth[at..end].iter().map(|_| byte).collect::<Vec<_>>(),
-                    at as u64,
-                )
-                .expect("write");
+            store.write(&truth[at..end].iter().map(|_| byte).collect::<Vec<_>>(), at as u64).expect("write");
             truth[at..end].fill(byte);
         }
         if step % 500 == 499 {
             let image = folder(&format!("r-image-{step}"));
             store.save(&image).expect("save");
-            store = Store::create(&folder(&format!("r-{step}")), SIZE, Some(&image), false)
-                .expect("clone");
+            store = Store::create(&folder(&format!("r-{step}")), SIZE, Some(&image), false).expect("clone");
             images.push(image);
         }
     }

@@ -19,9 +19,7 @@ impl IopsLimit {
 
     /// When `units` can be granted, not before `now`.
     pub fn ready_at(&self, units: u32, now: Nanos) -> Nanos {
-        self.0
-            .as_ref()
-            .map_or(now, |bucket| bucket.ready_at(u64::from(units), now))
+        self.0.as_ref().map_or(now, |bucket| bucket.ready_at(u64::from(units), now))
     }
 
     /// Charges `units` at `now`.
@@ -45,11 +43,7 @@ impl IopsLimit {
 }
 
 /// The one rule for replacing a bucket: keep its level where there was one, else start full.
-pub(crate) fn change_bucket(
-    slot: &mut Option<TokenBucket>,
-    params: Option<BucketParams>,
-    now: Nanos,
-) {
+pub(crate) fn change_bucket(slot: &mut Option<TokenBucket>, params: Option<BucketParams>, now: Nanos) {
     match (slot.as_mut(), params) {
         (Some(bucket), Some(params)) => bucket.change(params, now),
         (_, params) => *slot = params.map(TokenBucket::new),

@@ -31,10 +31,7 @@ pub struct Queue {
 impl Queue {
     /// Room for `depth` requests before memory is asked for.
     pub fn new(depth: usize) -> Self {
-        Self {
-            waiting: VecDeque::with_capacity(depth),
-            not_before: 0,
-        }
+        Self { waiting: VecDeque::with_capacity(depth), not_before: 0 }
     }
 
     /// Appends a request.
@@ -44,9 +41,7 @@ impl Queue {
 
     /// The request that is granted next, and the instant from which it stands at the head.
     pub fn head(&self) -> Option<(&Waiting, Nanos)> {
-        self.waiting
-            .front()
-            .map(|head| (head, head.submitted_at.max(self.not_before)))
+        self.waiting.front().map(|head| (head, head.submitted_at.max(self.not_before)))
     }
 
     /// Removes the head, granted at `at`.

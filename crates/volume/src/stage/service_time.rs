@@ -33,21 +33,11 @@ impl ServiceTime {
 fn lookup(table: &QuantileTable, len: u64, bits: u64) -> Nanos {
     // A probability in units of 2^-32 ppm: fine enough for any table, and products stay within u64.
     let p = (bits >> 32) * 1_000_000;
-    let above = table
-        .probability_ppm
-        .partition_point(|&ppm| u64::from(ppm) << 32 <= p);
+    let above = table.probability_ppm.partition_point(|&ppm| u64::from(ppm) << 32 <= p);
     let segment = above.clamp(1, table.probability_ppm.len() - 1);
     let p_low = u64::from(table.probability_ppm[segment - 1]) << 32;
     let p_high = u64::from(table.probability_ppm[segment]) << 32;
-    let at = |row: &QuantileRow| {
-        interpolate(
-            p,
-            p_low,
-            p_high,
-            row.service_ns[segment - 1],
-            row.service_ns[segment],
-        )
-    };
+    let at = |row: &QuantileRow| interpolate(p, p_low, p_high, row.service_ns[segment - 1], row.service_ns[segment]);
 
     let next = table.rows.partition_point(|row| row.size_bytes < len);
     if next == 0 {
@@ -63,9 +53,5 @@ fn lookup(table: &QuantileTable, len: u64, bits: u64) -> Nanos {
 /// Linear between (x0, y0) and (x1, y1) at x0 <= x <= x1; y may descend with x.
 fn interpolate(x: u64, x0: u64, x1: u64, y0: u64, y1: u64) -> u64 {
     let part = |height: u64| (u128::from(height) * u128::from(x - x0) / u128::from(x1 - x0)) as u64;
-    if y1 >= y0 {
-        y0 + part(y1 - y0)
-    } else {
-        y0 - part(y0 - y1)
-    }
+    if y1 >= y0 { y0 + part(y1 - y0) } else { y0 - part(y0 - y1) }
 }

@@ -34,11 +34,7 @@ impl SplitMerge {
     /// No run yet.
     pub fn new(accounting: Accounting) -> Self {
         assert!(accounting.unit_bytes > 0, "an I/O unit has a size");
-        Self {
-            accounting,
-            runs: [None; RUNS],
-            next_slot: 0,
-        }
+        Self { accounting, runs: [None; RUNS], next_slot: 0 }
     }
 
     /// The cost of `io`, submitted at `now`, in I/O units; 0 when it fits into its predecessor's unit.
@@ -46,30 +42,19 @@ impl SplitMerge {
         let unit = self.accounting.unit_bytes;
         let len = u64::from(io.len);
         let end = io.offset.saturating_add(len);
-        let found = self.runs.iter_mut().flatten().find(|run| {
-            run.op == io.op
-                && run.end == io.offset
-                && run.done_at.is_none_or(|done_at| done_at > now)
-        });
+        let found = self
+            .runs
+            .iter_mut()
+            .flatten()
+            .find(|run| run.op == io.op && run.end == io.offset && run.done_at.is_none_or(|done_at| done_at > now));
         if let Some(run) = found.filter(|_| self.accounting.merge_sequential) {
             let total = run.filled + len;
             let units = total.div_ceil(unit) - 1;
-            *run = Run {
-                op: io.op,
-                end,
-                filled: last_unit_fill(total, unit),
-                last: io.id,
-                done_at: None,
-            };
+            *run = Run { op: io.op, end, filled: last_unit_fill(total, unit), last: io.id, done_at: None };
             return u32::try_from(units).unwrap_or(u32::MAX);
         }
-        self.runs[self.next_slot] = Some(Run {
-            op: io.op,
-            end,
-            filled: last_unit_fill(len, unit),
-            last: io.id,
-            done_at: None,
-        });
+        self.runs[self.next_slot] =
+            Some(Run { op: io.op, end, filled: last_unit_fill(len, unit), last: io.id, done_at: None });
         self.next_slot = (self.next_slot + 1) % RUNS;
         u32::try_from(len.div_ceil(unit)).unwrap_or(u32::MAX)
     }
@@ -83,9 +68,5 @@ impl SplitMerge {
 }
 
 fn last_unit_fill(bytes: u64, unit: u64) -> u64 {
-    if bytes == 0 {
-        0
-    } else {
-        (bytes - 1) % unit + 1
-    }
+    if bytes == 0 { 0 } else { (bytes - 1) % unit + 1 }
 }

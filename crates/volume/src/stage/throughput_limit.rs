@@ -17,9 +17,7 @@ impl ThroughputLimit {
 
     /// When `bytes` can be granted, not before `now`.
     pub fn ready_at(&self, bytes: u32, now: Nanos) -> Nanos {
-        self.0
-            .as_ref()
-            .map_or(now, |bucket| bucket.ready_at(u64::from(bytes), now))
+        self.0.as_ref().map_or(now, |bucket| bucket.ready_at(u64::from(bytes), now))
     }
 
     /// Charges `bytes` at `now`.
