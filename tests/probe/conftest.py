@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ..workload.server import throwaway_cluster
+from tests.workload.server import throwaway_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,4 +19,13 @@ if TYPE_CHECKING:
 def cluster() -> Iterator[Cluster]:
     """One server for all tests of the probes."""
     with throwaway_cluster() as started:
+        yield started
+
+
+@pytest.fixture(scope="session", params=sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [None], ids=str)
+def older_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Each PostgreSQL that the system has packages of."""
+    if request.param is None:
+        pytest.skip("no other PostgreSQL below /usr/lib/postgresql")
+    with throwaway_cluster(request.param) as started:
         yield started

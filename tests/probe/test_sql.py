@@ -6,7 +6,6 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-
 from pgdyno.errors import PgdynoError
 from pgdyno.probe.sql import SqlProbe, choose_queries
 from pgdyno.store.tables import conform
@@ -66,6 +65,14 @@ def test_counters_of_a_server_that_works(cluster: Cluster) -> None:
     wal = samples.tables["probe/wal"]["wal_bytes"].to_pylist()
     assert wal[-1] > wal[0]
     assert "client backend" in samples.tables["probe/io"]["backend_type"].to_pylist()
+
+
+def test_every_query_is_answered_by_other_versions(older_server: Cluster) -> None:
+    samples = SqlProbe(older_server.dsn).start().stop()
+    assert samples.gaps == ()
+    assert {"probe/checkpointer", "probe/database", "probe/wal"} <= set(samples.tables)
+    for name, table in samples.tables.items():
+        assert conform(name, table).num_rows > 0
 
 
 def test_times_that_nobody_measured_are_unknown_and_not_zero(cluster: Cluster) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from pgdyno.store.names import experiment_id, identity_hash, results_root, run_name, slug
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_an_experiments_id_sorts_by_time_and_ends_in_its_identity() -> None:

@@ -8,7 +8,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
 from pgdyno.store.query import RUNS_COLUMNS, describe_views, query
@@ -41,7 +40,7 @@ def test_tables_of_all_runs_are_one_view_with_the_runs_keys(results: Path) -> No
 
 @pytest.mark.parametrize("view", describe_views())
 def test_every_view_can_be_read_and_begins_with_the_keys(results: Path, view: str) -> None:
-    found = query(results, f"SELECT * FROM {view} ORDER BY ALL")  # noqa: S608
+    found = query(results, f"SELECT * FROM {view} ORDER BY ALL")
     assert found.columns[:4] == ("experiment_id", "run_id", "arm", "block")
 
 
@@ -118,9 +117,7 @@ def test_runs_lists_experiments_and_runs(results: Path, capsys: pytest.CaptureFi
     assert [run["tps"] for run in experiment["runs"]] == [10.0, 20.0, 30.0, 40.0]
 
 
-def test_a_missing_run_makes_an_experiment_incomplete(
-    results: Path, make_experiment: MakeExperiment, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_run_makes_an_experiment_incomplete(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = next(results.glob("*/runs/*"))
     run.rename(run.with_name(run.name + ".partial"))
     assert pgdyno(["runs", "--json", "--results", str(results)]) == 0

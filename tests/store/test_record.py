@@ -7,9 +7,8 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
-
 from pgdyno.store.record import Account, Anchor, Phase, RunRecord, Validity
+from pydantic import ValidationError
 
 from .conftest import make_record
 

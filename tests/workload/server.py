@@ -19,12 +19,15 @@ _SETTINGS = {"shared_buffers": "64MB", "synchronous_commit": "off"}
 
 
 @contextlib.contextmanager
-def throwaway_cluster() -> Iterator[Cluster]:
-    """Yield a started server. Its directory is reachable for the server's own user, which pytest's are not."""
+def throwaway_cluster(pg_bin: Path | None = None) -> Iterator[Cluster]:
+    """Yield a started server, the embedded one or that of ``pg_bin``.
+
+    Its directory is reachable for the server's own user, which pytest's are not.
+    """
     with tempfile.TemporaryDirectory(prefix="pgdyno-test-") as name:
         directory = Path(name)
         directory.chmod(0o755)
-        cluster = Cluster(find_binaries(), directory / "data", journal=Journal(directory / "state"))
+        cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"))
         try:
             cluster.initdb()
             with cluster.running(_SETTINGS):

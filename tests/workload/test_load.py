@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from pgdyno.workload.load import progress_of, step_seconds
 
 
@@ -32,7 +31,9 @@ def test_other_lines_are_no_progress(line: str) -> None:
 
 
 def test_seconds_of_each_step() -> None:
-    line = "done in 2.54 s (drop tables 0.00 s, create tables 0.00 s, client-side generate 1.60 s, primary keys 0.79 s)."
+    line = (
+        "done in 2.54 s (drop tables 0.00 s, create tables 0.00 s, client-side generate 1.60 s, primary keys 0.79 s)."
+    )
     assert step_seconds(line) == {
         "drop tables": 0.0,
         "create tables": 0.0,

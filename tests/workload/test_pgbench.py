@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import RunWriter
 from pgdyno.store.record import Account
@@ -140,6 +139,13 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
     document = json.loads((writer.path / "workload/latency.hdr.json").read_text())
     assert set(document["histograms"]) == {"select-only", "simple-update", "all"}
     assert document["unit"] == "us"
+
+
+@pytest.mark.parametrize("script", ["tpcb-like", "select-only,simple-update"])
+def test_other_versions_of_pgbench(older_server: Cluster, tmp_path: Path, script: str) -> None:
+    spec = PgbenchSpec(scale=1, script=script, clients=2, rate_per_s=200, latency_limit_ms=500, tries_max=2)
+    outcome = run(loaded(older_server, spec), spec, 1.0, tmp_path)
+    assert [found for found in (*outcome.checks, *check(older_server, outcome, full=True)) if not found.ok] == []
 
 
 def test_clients_that_are_lost_make_a_check_fail(cluster: Cluster, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Anchor
 from pgdyno.workload import pgbench_log
@@ -98,7 +98,7 @@ def logs() -> st.SearchStrategy[TransactionLog]:
 @given(logs(), st.lists(st.integers(-1, 6 * SECOND), max_size=4))
 def test_every_transaction_is_counted_in_exactly_one_phase(log: TransactionLog, cuts: list[int]) -> None:
     limits = [None, *sorted(cuts), None]
-    parts = [log.account(begin, end) for begin, end in zip(limits[:-1], limits[1:], strict=True)]
+    parts = [log.account(begin, end) for begin, end in itertools.pairwise(limits)]
     whole = log.account()
     for name in ("scheduled", "skipped", "succeeded", "failed"):
         assert sum(getattr(part, name) for part in parts) == getattr(whole, name)

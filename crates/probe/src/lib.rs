@@ -28,7 +28,7 @@ pub use spec::{ProbeSpec, RoleSpec, VolumeSpec};
 
 /// Samples until SIGTERM, SIGINT or the end of standard input, then takes a last sample and returns.
 ///
-/// Prints `{"ready":{}}` on standard output when the first sample is about to be taken. Something that cannot be read
+/// Prints `{"ready":{}}` on standard output when the first sample has been written. Something that cannot be read
 /// (a process that ended, a cgroup that was removed) is a gap in the samples and not an error; only an output that
 /// cannot be written, or a specification that makes no sense, is.
 pub fn run(spec: ProbeSpec) -> Result<(), ProbeError> {

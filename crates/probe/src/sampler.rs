@@ -26,16 +26,18 @@ pub(crate) fn run(spec: &ProbeSpec) -> Result<(), ProbeError> {
     let mut readers = Readers::new(spec);
     let interval_ns = spec.interval_ms * 1_000_000;
     let first_ns = monotonic_ns();
-    let mut waiter = Waiter::new(first_ns, interval_ns, true)?;
-    println!("{{\"ready\":{{}}}}");
+    let mut waiter = Waiter::new(first_ns + interval_ns, interval_ns, true)?;
     let mut line = Vec::with_capacity(16 * 1024);
+    let first = readers.sample(first_ns, 0);
+    write_line(&mut out, &mut line, &first).map_err(written)?;
+    println!("{{\"ready\":{{}}}}");
     let mut deadlines: u64 = 0;
     loop {
         let turn = waiter.wait();
         let (due_ns, missed) = match turn {
             Turn::Due(passed) => {
                 deadlines += passed;
-                (first_ns + (deadlines - 1) * interval_ns, passed - 1)
+                (first_ns + deadlines * interval_ns, passed - 1)
             }
             Turn::Stop => (monotonic_ns(), 0),
         };

@@ -64,7 +64,7 @@ class HostProbe:
         return None if self._spawned is None else self._spawned.process.pid
 
     def start(self) -> Self:
-        """Start sampling and return when the first sample is due."""
+        """Start sampling and return when the first sample was taken."""
         volume = None
         if self.volume is not None:
             volume = {"name": self.volume[0], "state_dir": str(self.volume[1])}

@@ -41,7 +41,10 @@ RUNS_COLUMNS: dict[str, str] = {
     "world": "JSON",
     "path": "VARCHAR",
 }
-"""Columns of ``runs`` with their types. ``begun_at`` is UTC, ``tps`` is succeeded / measure_s; ``valid`` is what the run itself knew."""
+"""Columns of ``runs`` with their types.
+
+``begun_at`` is UTC, ``tps`` is succeeded / measure_s, ``valid`` is what the run itself knew.
+"""
 
 _KEYS = ("experiment_id", "run_id", "arm", "block")
 """Columns that every other view has before its own."""
@@ -116,15 +119,16 @@ def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[Run]) -> None
     columns = ", ".join(f"{name} {kind}" for name, kind in RUNS_COLUMNS.items())
     connection.execute(f"CREATE TABLE {RUNS_VIEW} ({columns})")
     marks = ", ".join("?" * len(RUNS_COLUMNS))
-    connection.executemany(f"INSERT INTO {RUNS_VIEW} VALUES ({marks})", [_run_row(run) for run in runs])  # noqa: S608
+    insert = f"INSERT INTO {RUNS_VIEW} VALUES ({marks})"
+    connection.executemany(insert, [_run_row(run) for run in runs])
 
 
 def _run_row(run: Run) -> list[Any]:
-    import datetime
+    import datetime as dt
 
     record = run.record
     measure, account = record.measure, record.account
-    begun_at = datetime.datetime.fromtimestamp(record.anchor.unix_ns / 1e9, datetime.UTC).replace(tzinfo=None)
+    begun_at = dt.datetime.fromtimestamp(record.anchor.unix_ns / 1e9, dt.UTC).replace(tzinfo=None)
     row = {
         **record.model_dump(include={"experiment_id", "run_id", "arm", "block", "arm_index", "position", "seed"}),
         **account.model_dump(),
@@ -149,13 +153,14 @@ def _create_view(connection: duckdb.DuckDBPyConnection, view: str, runs: list[Ru
     keys = ", ".join(f"r.{key}" for key in _KEYS)
     if not having:
         connection.register("nothing", tables.empty(table))
-        connection.execute(f"CREATE TABLE {view} AS SELECT {keys}, t.* FROM {RUNS_VIEW} r, nothing t")  # noqa: S608
+        create = f"CREATE TABLE {view} AS SELECT {keys}, t.* FROM {RUNS_VIEW} r, nothing t"
+        connection.execute(create)
         connection.unregister("nothing")
         return
     files = [str(run.path / f"{table}.parquet") for run in having]
     listed = ", ".join(_quoted(file) for file in files)
     connection.execute(
-        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename)"  # noqa: S608
+        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename)"
         f" FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false) t"
         f" JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
     )

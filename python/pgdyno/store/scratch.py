@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-_MEMORY = Path("/dev/shm")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount of the kernel, not a name in a shared directory
 
 
 @contextlib.contextmanager

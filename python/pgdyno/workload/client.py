@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
-from pgdyno.workload.spec import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgdyno.workload.spec import Server
 
 
 def pgbench_path(server: Server) -> Path:

@@ -29,13 +29,14 @@ def bucket_us(latency_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     values = np.clip(latency_us.astype(np.int64), 0, LATENCY_US_MAX)
     # float64 holds every value up to 2^53 exactly, so frexp's exponent is the length in bits.
     shift = np.maximum(np.frexp(values.astype(np.float64))[1].astype(np.int64) - _BITS, 0)
-    return (values >> shift) << shift
+    buckets: np.ndarray[Any, Any] = (values >> shift) << shift
+    return buckets
 
 
 def per_second(
     second: np.ndarray[Any, Any], script: np.ndarray[Any, Any], latency_us: np.ndarray[Any, Any]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Count transactions by (second, script, bucket). Returns these three and the count, sorted; inputs are integers."""
+    """Count transactions by (second, script, bucket). Returns these three and the count, sorted; takes integers."""
     import numpy as np
 
     if len(second) == 0:

@@ -9,10 +9,13 @@ for, on one run of an arm, and not made by default.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pgdyno.store.record import Check
-from pgdyno.workload.pgbench import PgbenchOutcome
 from pgdyno.workload.spec import ROWS_PER_SCALE, PgbenchSpec, Server
+
+if TYPE_CHECKING:
+    from pgdyno.workload.pgbench import PgbenchOutcome
 
 _SMALL = """
 SELECT (SELECT count(*) FROM pgbench_branches), (SELECT coalesce(sum(bbalance), 0) FROM pgbench_branches),

@@ -11,12 +11,14 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.spec import ROWS_PER_SCALE, PgbenchSpec, Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done, 0 to 1, and what is being done."""
@@ -47,7 +49,7 @@ def load(
     Raises :class:`PgdynoError` with the end of pgbench's messages when it fails or a count is wrong.
     """
     report = progress or (lambda _share, _text: None)
-    arguments = [pgbench_path(server), "-i", "-I", _STEPS, "-s", str(spec.scale), "-F", str(spec.fillfactor)]
+    arguments = [str(pgbench_path(server)), "-i", "-I", _STEPS, "-s", str(spec.scale), "-F", str(spec.fillfactor)]
     process = subprocess.Popen(
         arguments, env=environment(server), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

@@ -15,9 +15,7 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
@@ -29,6 +27,9 @@ from pgdyno.workload.load import LoadOutcome, Progress, load
 from pgdyno.workload.spec import PgbenchSpec, Server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
     import pyarrow as pa
 
     from pgdyno.store.writer import RunWriter

@@ -12,7 +12,6 @@ clock that is stepped later does no harm, and an anchor read when pgbench was st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
@@ -21,6 +20,7 @@ from pgdyno.workload import histogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import numpy as np
     import pyarrow as pa
@@ -121,7 +121,7 @@ def _read_file(path: Path, open_loop: bool, retries: bool) -> pa.Table:
 
 
 def edges_ns(first_ns: int, begin_ns: int, end_ns: int) -> np.ndarray[Any, Any]:
-    """Borders of the seconds of a run: back from ``begin_ns`` to ``first_ns`` as far as seconds are whole, and on to the end.
+    """Borders of the seconds of a run: whole ones back from ``begin_ns`` to ``first_ns``, then on to ``end_ns``.
 
     The measure phase is therefore made of whole bins; only its last one may be shorter than a second.
     ``first_ns`` is known to some hundredths of a second, so a bin that lacks that little counts as whole.
