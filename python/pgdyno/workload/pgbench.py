@@ -10,11 +10,8 @@ some (11,944 + 35,959 of 47,908 in a trial). Its total is compared to the log.
 from __future__ import annotations
 
 import math
-import os
 import re
-import selectors
 import subprocess
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +22,7 @@ from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import LoadOutcome, Progress, load
 from pgdyno.workload.spec import PgbenchSpec, Server
+from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,13 +33,6 @@ if TYPE_CHECKING:
     from pgdyno.store.writer import RunWriter
 
 __all__ = ["LoadOutcome", "PgbenchOutcome", "PgbenchSpec", "load", "run"]
-
-_NS = 1_000_000_000
-_GRACE_S = 60.0
-"""How long pgbench may take to end after its time is up: a transaction may wait for a slow volume."""
-_EDGE_S = 0.1
-"""Measuring ends at least this long before pgbench stops, so that the load is whole until then."""
-_PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+|NaN) ms")
 
 
 @dataclass(frozen=True)
@@ -87,20 +78,6 @@ class PgbenchOutcome:
         writer.file("workload/latency.hdr.json").write_text(json.dumps(self.histograms, indent=1) + "\n")
 
 
-@dataclass
-class _Timeline:
-    """When things happened, in nanoseconds of CLOCK_MONOTONIC."""
-
-    started_ns: int
-    stops_ns: int
-    """When pgbench's own timer ends it."""
-    bench_ns: int = 0
-    """When its clients had connected and went to work; 0 until known."""
-    begin_ns: int = 0
-    end_ns: int = 0
-    """The measure phase, planned until it happened."""
-
-
 def run(
     server: Server,
     spec: PgbenchSpec,
@@ -130,14 +107,14 @@ def run(
         seconds = math.ceil(warmup_s + duration_s + 1.0 + spec.clients / 50)
         command = (*prefix, *_arguments(server, spec, seconds, scratch))
         anchor = Anchor.read()
-        started_ns = _now_ns()
+        started_ns = now_ns()
         with (out_dir / "pgbench.out").open("wb") as out:
             process = subprocess.Popen(
                 command, env=environment(server, env), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
             )
-        watch = _Watch(
+        watch = Watch(
             process=process,
-            time=_Timeline(started_ns, started_ns + seconds * _NS),
+            time=Timeline(started_ns, started_ns + seconds * SECOND_NS),
             warmup_s=warmup_s,
             duration_s=duration_s,
             edges=(on_measure_begin or _nothing, on_measure_end or _nothing),
@@ -177,99 +154,8 @@ def _arguments(server: Server, spec: PgbenchSpec, seconds: int, log_directory: P
     return arguments
 
 
-@dataclass
-class _Watch:
-    """Waits for pgbench, reads what it says, and calls when the measure phase begins and ends."""
-
-    process: subprocess.Popen[bytes]
-    time: _Timeline
-    warmup_s: float
-    duration_s: float
-    edges: tuple[Callable[[], None], Callable[[], None]]
-    progress: Progress
-    messages: list[str] = field(default_factory=list)
-    exited_ns: int = 0
-    _measuring: bool = False
-    _measured: bool = False
-    _rest: bytes = b""
-
-    def until_the_end(self) -> None:
-        """Return when pgbench has ended; it is ended by force when it overruns."""
-        assert self.process.stderr is not None
-        stream = self.process.stderr.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while True:
-                deadline_ns = self._next_deadline_ns()
-                if selector.select(max(0.0, (deadline_ns - _now_ns()) / _NS)):
-                    text = os.read(stream, 65536)
-                    if not text:
-                        break
-                    self._hear(text)
-                self._turn()
-        self.process.wait()
-        self.exited_ns = _now_ns()
-        if self.time.end_ns > self.exited_ns:
-            self.time.end_ns = max(self.time.begin_ns, self.exited_ns)
-        if self._measuring and not self._measured:
-            self.edges[1]()
-
-    def _next_deadline_ns(self) -> int:
-        if self.time.bench_ns and not self._measuring:
-            return self.time.begin_ns
-        if self._measuring and not self._measured:
-            return self.time.end_ns
-        return self.time.stops_ns + int(_GRACE_S * _NS)
-
-    def _turn(self) -> None:
-        """Begin or end the measure phase if it is time, or give up."""
-        now_ns = _now_ns()
-        if now_ns < self._next_deadline_ns():
-            return
-        if self.time.bench_ns and not self._measuring:
-            self._measuring = True
-            self.time.begin_ns, self.time.end_ns = now_ns, now_ns + int(self.duration_s * _NS)
-            self.edges[0]()
-        elif self._measuring and not self._measured:
-            self._measured = True
-            self.edges[1]()
-        else:
-            self.process.kill()
-            raise PgdynoError(
-                f"pgbench did not end within {_GRACE_S:g} s after its time was up",
-                remedy="the server or the volume hangs: look at the server's log and `pgdyno volume stats`",
-            )
-
-    def _hear(self, text: bytes) -> None:
-        *lines, self._rest = (self._rest + text).split(b"\n")
-        for line in lines:
-            said = line.decode(errors="replace").strip()
-            self.messages.append(said)
-            if found := _PROGRESS.match(said):
-                if not self.time.bench_ns:
-                    self._plan(_now_ns() - int(float(found[1]) * _NS))
-                self._show(found)
-
-    def _plan(self, bench_ns: int) -> None:
-        """Place the measure phase, now that it is known when the clients began.
-
-        The time they took to connect comes out of pgbench's duration; should it be more than was allowed for, the
-        warm-up is shortened, never the measurement.
-        """
-        self.time.bench_ns = bench_ns
-        last_ns = self.time.stops_ns - int((self.duration_s + _EDGE_S) * _NS)
-        self.time.begin_ns = max(_now_ns(), min(bench_ns + int(self.warmup_s * _NS), last_ns))
-        self.time.end_ns = self.time.begin_ns + int(self.duration_s * _NS)
-
-    def _show(self, found: re.Match[str]) -> None:
-        total_s = (self.time.end_ns - self.time.bench_ns) / _NS
-        done_s = (_now_ns() - self.time.bench_ns) / _NS
-        doing = "measure" if self._measuring else "warm up"
-        self.progress(min(1.0, done_s / total_s), f"{doing}: {float(found[2]):,.0f} tps, {found[3]} ms")
-
-
 def _outcome(
-    spec: PgbenchSpec, watch: _Watch, log: pgbench_log.TransactionLog, printed: str, command: Sequence[str]
+    spec: PgbenchSpec, watch: Watch, log: pgbench_log.TransactionLog, printed: str, command: Sequence[str]
 ) -> PgbenchOutcome:
     begin_ns, end_ns, bench_ns = watch.time.begin_ns, watch.time.end_ns, watch.time.bench_ns
     names = [name for name, _ in spec.scripts]
@@ -311,16 +197,16 @@ def _log_is_complete(total: Account, printed: str) -> Check:
     )
 
 
-def _clients_lasted(watch: _Watch) -> Check:
+def _clients_lasted(watch: Watch) -> Check:
     lost = [line for line in watch.messages if "aborted" in line]
     detail = "every client worked to the end" if not lost else f"{len(lost)} messages, the first: {lost[0]}"
     return Check(name="clients_lasted", ok=not lost and watch.process.returncode == 0, detail=detail)
 
 
-def _time_was_whole(watch: _Watch) -> Check:
+def _time_was_whole(watch: Watch) -> Check:
     """The load lasted through the measure phase: pgbench was still at work when it ended."""
-    measured_s = (watch.time.end_ns - watch.time.begin_ns) / _NS
-    left_s = (min(watch.time.stops_ns, watch.exited_ns) - watch.time.end_ns) / _NS
+    measured_s = (watch.time.end_ns - watch.time.begin_ns) / SECOND_NS
+    left_s = (min(watch.time.stops_ns, watch.exited_ns) - watch.time.end_ns) / SECOND_NS
     return Check(
         name="measured_under_load",
         ok=measured_s >= watch.duration_s - 1e-3 and left_s >= 0,
@@ -343,7 +229,3 @@ def _failure(code: int | None, messages: list[str]) -> PgdynoError:
 
 def _nothing() -> None:
     """Stand for a callback that nobody asked for."""
-
-
-def _now_ns() -> int:
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
