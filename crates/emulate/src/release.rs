@@ -34,9 +34,9 @@ pub(crate) fn run(pipeline: &Arc<Pipeline>) {
         if !batch.is_empty() {
             drop(state);
             batch.retain_mut(|(index, released_at)| {
-                let answered = pipeline.answer(*index);
+                // Before the answer: sending it is part of the path that was calibrated.
                 *released_at = pipeline.clock.now();
-                answered
+                pipeline.answer(*index)
             });
             state = pipeline.lock();
             for (index, released_at) in batch.drain(..) {

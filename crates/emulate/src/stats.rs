@@ -31,6 +31,8 @@ pub(crate) struct HostStats {
     pub(crate) completed: [u64; 2],
     pub(crate) latency_ns: [u64; 2],
     pub(crate) flush_ops: u64,
+    lateness_ns: u64,
+    modelled_ns: u64,
     pub(crate) late_ops: u64,
     pub(crate) overrun_ops: u64,
     pub(crate) refused_ops: u64,
@@ -59,6 +61,8 @@ impl HostStats {
             completed: [0; 2],
             latency_ns: [0; 2],
             flush_ops: 0,
+            lateness_ns: 0,
+            modelled_ns: 0,
             late_ops: 0,
             overrun_ops: 0,
             refused_ops: 0,
@@ -87,11 +91,14 @@ impl HostStats {
         self.latency_ns[i] += latency_ns;
         self.latency[i].saturating_record(latency_ns);
         self.lateness.saturating_record(lateness_ns);
-        self.late_ops += u64::from(lateness_ns * LATE_SHARE > request.done_at - request.submitted_at);
+        let modelled_ns = request.done_at - request.submitted_at;
+        self.lateness_ns += lateness_ns;
+        self.modelled_ns += modelled_ns;
+        self.late_ops += u64::from(lateness_ns * LATE_SHARE > modelled_ns);
         self.overrun_ops += u64::from(request.overrun);
     }
 
-    /// A request that never reached the model is no longer in flight.
+    /// Adds the queue length up to `now` to its integral.
     fn integrate(&mut self, now: u64) {
         self.queue_time_ns += u128::from(now.saturating_sub(self.changed_at)) * u128::from(self.in_flight);
         self.changed_at = self.changed_at.max(now);
@@ -114,6 +121,8 @@ impl HostStats {
             queue_time_ns: u64::try_from(self.queue_time_ns).unwrap_or(u64::MAX),
             exceeded_iops_ns: model.exceeded_iops_ns,
             exceeded_throughput_ns: model.exceeded_throughput_ns,
+            lateness_ns: self.lateness_ns,
+            modelled_ns: self.modelled_ns,
             late_ops: self.late_ops,
             overrun_ops: self.overrun_ops,
             refused_ops: self.refused_ops,
@@ -149,6 +158,8 @@ pub(crate) struct CounterRecord {
     queue_time_ns: u64,
     exceeded_iops_ns: u64,
     exceeded_throughput_ns: u64,
+    lateness_ns: u64,
+    modelled_ns: u64,
     late_ops: u64,
     overrun_ops: u64,
     refused_ops: u64,

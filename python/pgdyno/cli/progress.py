@@ -1,0 +1,83 @@
+"""Progress of an experiment on standard error: a bar with what is left on a terminal, a line for each run elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from pgdyno.experiment import Cell, CompareExperiment
+    from pgdyno.run import Step
+
+_LOAD_S_PER_SCALE = 0.2
+"""Loading on two cores, as measured; it only places the bar."""
+
+
+class Display:
+    """Shows an experiment's steps. ``cells_s`` is the estimate for all runs."""
+
+    def __init__(self, experiment: CompareExperiment, cells_s: float) -> None:
+        self._cells = len(experiment.arms) * experiment.replicates
+        self._load_s = 5.0 + experiment.workload.scale * _LOAD_S_PER_SCALE
+        self._cell_s = cells_s / self._cells
+        self._total_s = self._load_s + cells_s
+        self._done_cells = 0
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self._title = ""
+
+    def __enter__(self) -> Self:
+        """Start the bar, if somebody is watching."""
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("load", total=self._total_s)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, step: Step) -> None:
+        """Show where the experiment is."""
+        loading = step.title == "load"
+        done_s = 0.0 if loading else self._load_s + self._done_cells * self._cell_s
+        done_s += step.share * (self._load_s if loading else self._cell_s)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
+        elif step.title != self._title:
+            left_s = max(0.0, self._total_s - done_s)
+            self._say(f"{step.title} (about {left_s / 60:.0f} min {left_s % 60:02.0f} s left)")
+        self._title = step.title
+
+    def finished(self, cell: Cell, path: Path) -> None:
+        """Show what a run came to."""
+        from pgdyno.store import open_run
+
+        self._done_cells += 1
+        run = open_run(path).record
+        tps = run.account.succeeded / run.measure.seconds
+        self._say(f"run {self._done_cells} of {self._cells}: {cell.arm}, replicate {cell.block}: {tps:,.0f} TPS")
+
+    def note(self, text: str) -> None:
+        """Show a last step that is not a run."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._total_s, description=text)
+
+    def _say(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(text, highlight=False)
+        else:
+            print(f"[{time.monotonic() - self._began:5.0f} s] {text}", file=sys.stderr, flush=True)
