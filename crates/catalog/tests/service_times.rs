@@ -95,10 +95,12 @@ fn gp3_reads_are_those_of_the_2026_run() {
 #[test]
 fn one_device_write_takes_what_append_and_fsync_leave_for_it() {
     let (gp3, io2) = (tables("gp3").write, tables("io2bx").write);
-    assert_near("gp3, 4 KiB", mean_us(&gp3, 4), 1000.0, 0.01);
-    assert_near("gp3, 16 KiB", mean_us(&gp3, 16), 1060.0, 0.03);
-    assert_near("gp3, 64 KiB", mean_us(&gp3, 64), 1170.0, 0.03);
-    assert_near("io2bx, 4 KiB", mean_us(&io2, 4), 370.0, 0.01);
+    // Published 2.73 to 2.80 and 0.97 to 1.08 ms, less 0.2 ms of the file system's own, over three writes.
+    for (name, table, whole_us) in [("gp3", &gp3, 2_765.0), ("io2bx", &io2, 1_025.0)] {
+        assert_near(name, mean_us(table, 4) * 3.0 + 200.0, whole_us, 0.05);
+    }
+    // iostat's 1.06 to 1.17 ms for 14 to 78 KB lies within the range of these sizes.
+    assert!(mean_us(&gp3, 16) < 1_060.0 && mean_us(&gp3, 128) > 1_170.0);
 }
 
 /// AWS: below 500 us on average at 16 KiB.
