@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+
 from pgdyno.store import RunWriter, run_name, write_experiment
 from pgdyno.store.record import (
     Account,
@@ -87,7 +88,7 @@ class Plan:
         return replace(self, arms=arms)
 
 
-def make_experiment(root: Path, plan: Plan = Plan()) -> Path:  # noqa: B008 (a frozen value)
+def make_experiment(root: Path, plan: Plan = Plan()) -> Path:
     """Write the experiment below ``root`` and return its directory."""
     rng = np.random.default_rng(plan.seed)
     order = [(block, int(arm)) for block in range(1, plan.replicates + 1) for arm in rng.permutation(len(plan.arms))]

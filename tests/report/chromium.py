@@ -11,8 +11,10 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DEADLINE_S = 60.0
@@ -51,7 +53,16 @@ class Browser:
         self._read, write_answers = os.pipe()
         # The browser reads commands from descriptor 3 and writes answers to 4; a shell puts them there.
         script = f'exec 3<&{read_commands} 4>&{write_answers}; exec "$@"'
-        command = ["bash", "-c", script, "bash", executable, *_FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
+        command = [
+            "bash",
+            "-c",
+            script,
+            "bash",
+            executable,
+            *_FLAGS,
+            f"--user-data-dir={self._profile.name}",
+            "about:blank",
+        ]
         self._process = subprocess.Popen(
             command, pass_fds=(read_commands, write_answers), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

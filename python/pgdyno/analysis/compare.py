@@ -220,23 +220,29 @@ def _arms(figures: Sequence[RunFigures], planned: int) -> tuple[ArmSummary, ...]
     by_arm: dict[int, list[RunFigures]] = {}
     for run in figures:
         by_arm.setdefault(run.record.arm_index, []).append(run)
-    types = [runs[0].record.world.volume.get("type") for _, runs in sorted(by_arm.items())]
-    arms = []
-    for index, runs in sorted(by_arm.items()):
-        volume, kind = runs[0].record.arm, runs[0].record.world.volume.get("type")
-        arms.append(
-            ArmSummary(
-                index=index,
-                volume=volume,
-                label=str(kind) if kind and types.count(kind) == 1 else volume,
-                replicates=tuple(
-                    Replicate(run, tuple(findings(run)))
-                    for run in sorted(runs, key=lambda run: (run.record.experiment_id, run.record.block))
-                ),
-                missing=max(0, planned - len(runs)),
-            )
+    runs_of = [runs for _, runs in sorted(by_arm.items())]
+    labels = _labels([(runs[0].record.arm, runs[0].record.world.volume.get("type")) for runs in runs_of])
+    return tuple(
+        ArmSummary(
+            index=runs[0].record.arm_index,
+            volume=runs[0].record.arm,
+            label=label,
+            replicates=tuple(
+                Replicate(run, tuple(findings(run)))
+                for run in sorted(runs, key=lambda run: (run.record.experiment_id, run.record.block))
+            ),
+            missing=max(0, planned - len(runs)),
         )
-    return tuple(arms)
+        for runs, label in zip(runs_of, labels, strict=True)
+    )
+
+
+def _labels(arms: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Names that tell arms, given as (volume, type), apart; the same volume twice is numbered."""
+    types = [kind for _, kind in arms]
+    names = [kind if kind and types.count(kind) == 1 else volume for volume, kind in arms]
+    seen = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, seen, strict=True)]
 
 
 def _ratio(arm: ArmSummary, base: ArmSummary) -> Ratio:

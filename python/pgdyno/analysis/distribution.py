@@ -86,15 +86,22 @@ def latency_ms(run: Run, script: str = "all") -> Distribution:
 
 
 def volume_latency_ms(run: Run) -> Mapping[str, Distribution]:
-    """Latency of the volume's operations during the measure phase, in milliseconds, by ``read``, ``write``, ``lateness``.
+    """Latency of the volume's operations in the measure phase, in milliseconds, by ``read``, ``write``, ``lateness``.
 
     The table holds the cumulative histograms at the begin and at the end of the phase; the difference is the phase.
     """
+    measure = run.record.measure
+    middle_ns = (measure.begin_ns + measure.end_ns) // 2
     rows = run.table("probe/volume_latency").to_pydict()
-    if not rows["t_ns"]:
-        return {}
-    first, last = min(rows["t_ns"]), max(rows["t_ns"])
-    if first == last:
+    instants = sorted(set(rows["t_ns"]))
+    # An empty histogram has no rows, so the first of the two instants may be absent and counts as nothing.
+    first = max(
+        (t_ns for t_ns in instants if t_ns <= middle_ns), key=lambda t_ns: -abs(t_ns - measure.begin_ns), default=None
+    )
+    last = max(
+        (t_ns for t_ns in instants if t_ns > middle_ns), key=lambda t_ns: -abs(t_ns - measure.end_ns), default=None
+    )
+    if last is None:
         return {}
     counts: dict[str, dict[int, int]] = {}
     for t_ns, operation, value, count in zip(rows["t_ns"], rows["op"], rows["latency_ns"], rows["count"], strict=True):

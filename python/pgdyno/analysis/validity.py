@@ -40,7 +40,7 @@ STEAL_SHARE_INVALID = 0.15
 FAILED_SHARE_INVALID = 0.01
 """Failed transactions are cheaper than successful ones: one in a hundred changes the mix that was measured."""
 LOST_SAMPLES_WARN = 0.05
-"""Share of the expected samples that are missing: figures from cumulative counters stand, the lines over time have gaps."""
+"""Share of the expected samples that are missing. Figures from cumulative counters stand, lines over time have holes."""
 LOST_SAMPLES_INVALID = 0.25
 """The host could not even run the probe once a second for a quarter of the time."""
 DEVICE_QUEUE_FULL = 128
@@ -74,6 +74,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _laboratory(run),
         _steal(run),
         _samples(run),
+        *_gaps(run),
         *_device_queue(run),
     ]
 
@@ -127,7 +128,7 @@ def _skipped(run: RunFigures) -> Finding:
 
 
 def _volume(run: RunFigures) -> Iterator[Finding]:
-    """Whether requests came back when the model said; a real volume and one without a model have nothing to be late to."""
+    """Whether requests came back when the model said; without a model there is nothing to be late to."""
     if run.record.world.kind != "emulated" or run.record.world.volume.get("type") == "null":
         return
     measure = run.record.measure
@@ -206,10 +207,23 @@ def lost_samples(run: Run) -> tuple[float, int] | None:
     inside = t_ns[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]
     if len(t_ns) < 2 or len(inside) == 0:
         return None
-    expected = int((measure.end_ns - measure.begin_ns) / float(np.median(np.diff(t_ns))))
+    expected = round((measure.end_ns - measure.begin_ns) / float(np.median(np.diff(t_ns))))
     if expected == 0:
         return 0.0, 0
     return max(0.0, 1 - len(inside) / expected), expected
+
+
+def _gaps(run: RunFigures) -> Iterator[Finding]:
+    """What the probes themselves noted that they could not sample, one finding for each thing."""
+    measure = run.record.measure
+    missing: dict[str, tuple[float, str]] = {}
+    for row in run.run.table("probe/gap").to_pylist():
+        inside_ns = min(row["t_end_ns"], measure.end_ns) - max(row["t_begin_ns"], measure.begin_ns)
+        if inside_ns >= 0:
+            seconds, why = missing.get(row["what"], (0.0, row["why"]))
+            missing[row["what"]] = (seconds + inside_ns / 1e9, why)
+    for what, (seconds, why) in missing.items():
+        yield Finding("probes", "warn", f"{what} was not sampled for {seconds:.1f} s: {why}")
 
 
 def _device_queue(run: RunFigures) -> Iterator[Finding]:

@@ -16,7 +16,9 @@ def figures(value: float, digits: int = 3) -> str:
         return "0"
     import math
 
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    # Rounded first, because 9.999 has one digit before the point and 10.0 two.
+    rounded = float(f"{value:.{digits - 1}e}") if abs(value) < 10 ** (digits - 1) else value
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{value:,.{decimals}f}"
 
 

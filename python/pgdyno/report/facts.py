@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 
+_OVERHEADS = (("read_ns", "read"), ("write_ns", "write"), ("flush_ns", "flush"))
+_NAMES = {
+    "spec": "in full",
+    "type": "type",
+    "title": "name",
+    "size_bytes": "size",
+    "limits.iops": "IOPS limit",
+    "limits.throughput_mib_per_s": "throughput limit, MiB/s",
+    "accounting_unit_kib": "I/O unit, KiB",
+    "usd_per_month": "US$ a month",
+    "price_region": "price's region",
+    "durability": "durability",
+}
+"""Fields of a resolved volume in the order and the words of the page; others follow under their own names."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -33,13 +48,17 @@ class Row:
 def summary(comparison: Comparison) -> list[Row]:
     """The figures of each arm."""
     arms = comparison.arms
+    loop = " (closed loop)" if _record(comparison).workload.get("closed") else ""
     rows = [
         Row("price a month", tuple(UNKNOWN if a.usd_per_month is None else dollars(a.usd_per_month) for a in arms)),
         Row("transactions per second", tuple(figures(arm.tps.mean) for arm in arms), strong=True),
         Row("95 % interval", tuple(interval(arm.tps.low, arm.tps.high) for arm in arms)),
         Row("ratio to the first", tuple(_ratio(comparison, arm) for arm in arms), strong=True),
         Row("TPS per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
-        *(_percentile_row("response time", [arm.latency_ms for arm in arms], percent) for percent in (50, 95, 99)),
+        *(
+            _percentile_row(f"response time{loop}", [arm.latency_ms for arm in arms], percent)
+            for percent in (50, 95, 99)
+        ),
         Row("IOPS (limit)", tuple(_with_limit(arm.iops, arm, "iops") for arm in arms)),
         Row("MiB/s (limit)", tuple(_with_limit(arm.mib_per_s, arm, "throughput_mib_per_s") for arm in arms)),
         Row("queue length", tuple(_number(arm.queue_length) for arm in arms)),
@@ -92,18 +111,20 @@ def limits(comparison: Comparison) -> list[tuple[ArmSummary, list[tuple[str, flo
 def trust(comparison: Comparison) -> list[str]:
     """How the numbers came about, in sentences: what the intervals mean, what the instrument cost, what was closed."""
     record = _record(comparison)
-    sentences = [
+    method = (
         "The unit of inference is the replicate: each is a fresh clone of the data on a fresh volume, started cold. The"
         " arms ran interleaved, in an order drawn from the seed. Intervals are 95 % Student t intervals over replicates;"
-        " the ratio's is that of the mean log ratio of runs paired by block.",
-    ]
+        " the ratio's is that of the mean log ratio of runs paired by block."
+    )
+    sentences = [method]
     if len(comparison.ratios) > 1:
         sentences.append("Each interval holds on its own: of twenty comparisons like these, one is expected to miss.")
     for arm, ratio in zip(comparison.arms[1:], comparison.ratios, strict=True):
         least = None if ratio.estimate is None else least_difference(ratio.estimate)
         if least is not None:
             sentences.append(
-                f"{arm.label} against {comparison.arms[0].label}: a difference above {least * 100:.1f} % would have shown."
+                f"{arm.label} against {comparison.arms[0].label}: these replicates would have told a difference of about"
+                f" {least * 100:.1f} % from none."
             )
     if record.workload.get("closed"):
         sentences.append(
@@ -115,13 +136,11 @@ def trust(comparison: Comparison) -> list[str]:
         sentences.append("Open loop: arrivals do not wait, and response time counts from the scheduled start.")
     overhead = [(arm, arm.attach.get("base_overhead") or {}) for arm in comparison.arms]
     for arm, costs in overhead:
-        parts = [
-            f"{name.removesuffix('_ns')} {value / 1000:.0f} µs" for name, value in costs.items() if name.endswith("_ns")
-        ]
+        parts = [f"{costs[name] / 1000:,.0f} µs a {word}" for name, word in _OVERHEADS if costs.get(name) is not None]
         if parts:
             sentences.append(
-                f"{arm.label}: the emulator's own path costs {', '.join(parts)} a request (calibrated at attach) and is"
-                " taken off the modelled time."
+                f"{arm.label}: the emulator's own path costs {' and '.join(parts)} (calibrated at attach); that is taken"
+                " off the modelled time."
             )
     return sentences
 
@@ -187,30 +206,35 @@ def definitions(comparison: Comparison) -> list[tuple[str, list[tuple[str, str]]
         ("replicates", f"{experiment.replicates} of each volume"),
         ("warm-up, measured", f"{warmup:,.0f} s, {measure.seconds:,.0f} s"),
         ("order of the runs", _order(comparison)),
-        *((name, str(value)) for name, value in experiment.settings.items() if not isinstance(value, dict | list)),
+        *(
+            (name.replace("_", " "), _plain(v))
+            for name, v in experiment.settings.items()
+            if not isinstance(v, dict | list)
+        ),
         *((f"version of {name}", value) for name, value in experiment.versions.items()),
     ]
-    workload = [
-        (name.replace("_", " "), UNKNOWN if value is None else str(value)) for name, value in record.workload.items()
-    ]
+    workload = [(name.replace("_", " "), _plain(value)) for name, value in record.workload.items()]
     return [("Workload", workload), ("Machine", machine), ("Course", course)]
 
 
 def volumes(comparison: Comparison) -> list[tuple[ArmSummary, list[tuple[str, str]]]]:
-    """Each arm with what its specification was resolved to."""
-    shown = []
-    for arm in comparison.arms:
-        resolved = {key: value for key, value in arm.resolved.items() if key != "params"}
-        pairs: list[tuple[str, str]] = [("as asked", arm.volume)]
-        for key, value in resolved.items():
-            if isinstance(value, dict):
-                pairs += [(f"{key}: {name}".replace("_", " "), _plain(inner)) for name, inner in value.items()]
-            elif key == "size_bytes":
-                pairs.append(("size", size(int(value))))
-            else:
-                pairs.append((key.replace("_", " "), _plain(value)))
-        shown.append((arm, pairs))
-    return shown
+    """Each arm with what its specification was resolved to; the parameters of its model are in the run's record."""
+    return [(arm, [("as asked", arm.volume), *_resolved(arm)]) for arm in comparison.arms]
+
+
+def _resolved(arm: ArmSummary) -> list[tuple[str, str]]:
+    flat: dict[str, Any] = {}
+    for key, value in arm.resolved.items():
+        if key == "spec" and value == arm.volume:
+            continue
+        if key == "size_bytes":
+            flat[key] = size(int(value))
+        elif isinstance(value, dict):
+            flat |= {f"{key}.{name}": inner for name, inner in value.items()} if key != "params" else {}
+        elif not isinstance(value, list):
+            flat[key] = value
+    order = [*(name for name in _NAMES if name in flat), *(name for name in flat if name not in _NAMES)]
+    return [(_NAMES.get(name, name.replace("_", " ").replace(".", ", ")), _plain(flat[name])) for name in order]
 
 
 def settings(comparison: Comparison) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -275,6 +299,8 @@ def _number(value: float | None) -> str:
 
 
 def _plain(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
         return f"{value:,}"
     return UNKNOWN if value is None else str(value)

@@ -1,0 +1,135 @@
+"""Everything over time, panel below panel on one axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, log_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.series import Series
+    from pgdyno.report.theme import Theme
+
+
+PANELS = (
+    ("tps", "Transactions per second", False),
+    ("iops", "Volume: requests per second (IOPS)", False),
+    ("mib_per_s", "Volume: MiB per second", False),
+    ("queue_length", "Volume: queue length", False),
+    ("latency_ms_p50", "Response time, median, ms", True),
+    ("latency_ms_p99", "Response time, p99, ms", True),
+)
+"""Column of a series, title of its panel, whether the axis is logarithmic."""
+
+
+def timeline(
+    lines: Sequence[tuple[int, bool, Series]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+) -> dict[str, Any]:
+    """Everything over time on one axis.
+
+    A line is an arm's index, whether it is of the arm's representative replicate (the others are thin), and its series.
+    """
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    plot_px = width_px - LABELS_PX - RIGHT_PX
+    seconds = max(series.t_s[-1] + series.bin_seconds / 2 for _, _, series in lines)
+    x = alt.X("t_s:Q", scale=alt.Scale(domain=[0, seconds], nice=False))
+    checkpoints = _checkpoint_rows(lines, seconds)
+    shown = [panel for panel in PANELS if any(_known(series, panel[0]) for _, _, series in lines)]
+    panels = [_checkpoint_lane(sheet, checkpoints, x, plot_px)] if checkpoints else []
+    for column, title, logarithmic in shown:
+        axis = x.axis(
+            alt.Axis(title="seconds since measuring began", tickCount=max(4, width_px // 90), labelFlush=True)
+            if column == shown[-1][0]
+            else alt.Axis(title=None, labels=False, tickCount=max(4, width_px // 90))
+        )
+        rows = _line_rows(lines, column)
+        panels.append(
+            alt.layer(
+                _checkpoint_rules(sheet, checkpoints, axis),
+                *_lines(sheet, rows, axis, logarithmic),
+            ).properties(width=plot_px, height=92 if width_px > 500 else 78, title=title)
+        )
+    chart = alt.vconcat(*panels, spacing=14).resolve_scale(x="shared", color="independent")
+    return sheet.finish(chart)
+
+
+def _line_rows(lines: Sequence[tuple[int, bool, Series]], column: str) -> list[dict[str, Any]]:
+    """A row for each point. One without a value interrupts its line: nothing is drawn where nothing was recorded."""
+    return [
+        {
+            "line": str(number),
+            "arm": str(arm),
+            "main": main,
+            "t_s": t_s,
+            "value": None if value is None else float(f"{value:.4g}"),
+        }
+        for number, (arm, main, series) in enumerate(lines)
+        for t_s, value in zip(series.t_s, series.columns[column], strict=True)
+    ]
+
+
+def _lines(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, logarithmic: bool) -> list[Any]:
+    import altair as alt
+
+    values = [row["value"] for row in rows if row["value"]]
+    extent: dict[str, Any] = {"title": None, "minExtent": LABELS_PX, "maxExtent": LABELS_PX}
+    if logarithmic:
+        scale, ticks = log_scale(values, 80)
+        axis = alt.Axis(values=ticks, labelExpr=MS_LABELS, **extent)
+    else:
+        scale = alt.Scale(zero=True, nice=True)
+        axis = alt.Axis(tickCount=3, labelExpr="format(datum.value, datum.value >= 1e5 ? '~s' : ',')", **extent)
+    layers = []
+    for main, look in ((False, {"strokeWidth": 1, "opacity": 0.3}), (True, {"strokeWidth": 1.8})):
+        kept = [row for row in rows if row["main"] is main]
+        if kept:
+            layers.append(
+                sheet.chart(kept)
+                .mark_line(aria=False, clip=True, **look)
+                .encode(x=x, y=alt.Y("value:Q", scale=scale, axis=axis), detail="line:N", color=sheet.colour())
+            )
+    return layers
+
+
+def _known(series: Series, column: str) -> bool:
+    return any(value is not None for value in series.columns[column])
+
+
+def _checkpoint_rows(lines: Sequence[tuple[int, bool, Series]], seconds: float) -> list[dict[str, Any]]:
+    """The checkpoints of the representative lines; one without a seen end is drawn as an instant."""
+    rows = []
+    for arm, main, series in lines:
+        for start, end in series.checkpoints if main else ():
+            until = f" to {end:.0f} s" if end is not None else " s (its end was not seen)"
+            shown_end = min(seconds, start + 0.006 * seconds if end is None else end)
+            rows.append(
+                {"arm": str(arm), "t_s": start, "end_s": shown_end, "what": f"checkpoint from {start:.0f}{until}"}
+            )
+    return rows
+
+
+def _checkpoint_lane(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, plot_px: int) -> Any:
+    import altair as alt
+
+    present = [str(arm.index) for arm in sheet.arms if any(row["arm"] == str(arm.index) for row in rows)]
+    return (
+        sheet.chart(rows)
+        .mark_bar(size=6, cornerRadius=1)
+        .encode(
+            x=x.axis(None),
+            x2="end_s:Q",
+            y=alt.Y("arm:O", axis=None, scale=alt.Scale(domain=present)),
+            color=sheet.colour(),
+            description="what:N",
+        )
+        .properties(width=plot_px, height=10 * len(present), title="Checkpoints")
+    )
+
+
+def _checkpoint_rules(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any) -> Any:
+    return sheet.chart(rows).mark_rule(strokeDash=[2, 3], opacity=0.55, aria=False).encode(x=x, color=sheet.colour())

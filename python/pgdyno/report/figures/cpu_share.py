@@ -1,0 +1,67 @@
+"""The machine's CPU time by role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.report.theme import Theme
+
+
+ROLES = (
+    ("server", "PostgreSQL"),
+    ("driver", "driver"),
+    ("daemon", "volume daemon"),
+    ("probe", "probe"),
+    ("other", "other"),
+    ("host_steal", "steal"),
+    ("host_idle", "idle"),
+)
+"""Roles of the CPU in the order of their bars, and their names; ``roleN`` of the theme is the colour of the Nth."""
+
+
+def cpu(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+    """The machine's CPU time by role, a bar for each arm."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    plot_px = width_px - 2 * RIGHT_PX
+    rows = []
+    for arm in arms:
+        shares = arm.cpu_share
+        for place, (role, name) in enumerate(ROLES):
+            share = shares.get(role, 0.0)
+            what = f"{arm.label}: {name} {share * 100:.1f} % of the machine"
+            rows.append(
+                {"row": arm.index, "label": arm.label, "place": place, "role": name, "share": share, "what": what}
+            )
+    y = alt.Y("row:O", axis=None, sort=None)
+    scale = alt.Scale(domain=[name for _, name in ROLES], range=[theme[f"role{place}"] for place in range(len(ROLES))])
+    bars = (
+        sheet.chart(rows)
+        .mark_bar(size=18, yOffset=8, stroke=theme["panel"], strokeWidth=1)
+        .encode(
+            x=alt.X(
+                "share:Q",
+                stack="zero",
+                scale=alt.Scale(domain=[0, 1], clamp=True),
+                axis=alt.Axis(format="%", title="share of the machine's CPU time", tickCount=5, labelFlush=True),
+            ),
+            y=y,
+            color=alt.Color("role:N", scale=scale, legend=None),
+            order="place:O",
+            description="what:N",
+        )
+    )
+    named = [row for row in rows if row["place"] == 0]
+    labels = (
+        sheet.chart(named)
+        .mark_text(align="left", dy=-14, fontWeight="bold")
+        .encode(x=alt.value(0), y=y, text="label:N")
+    )
+    return sheet.finish(alt.layer(bars, labels).properties(width=plot_px, height=56 * len(arms)), RIGHT_PX)

@@ -1,0 +1,80 @@
+"""Latency by percentile, on two logarithmic axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, log_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.report.theme import Theme
+
+
+TAIL_COUNT_MIN = 10
+"""A percentile is drawn while so many transactions were slower: beyond that it is the luck of a few."""
+
+
+_PERCENTILES = (
+    (10 / 9, "p10"), (2.0, "p50"), (10.0, "p90"), (100.0, "p99"), (1e3, "p99.9"), (1e4, "p99.99"), (1e5, "p99.999"),
+)  # fmt: skip
+"""Where the axis of percentiles is labelled: one request in so many is slower. It begins at the first."""
+_STYLES: dict[str, dict[str, Any]] = {
+    "thin": {"strokeWidth": 1, "opacity": 0.35},
+    "dashed": {"strokeWidth": 2, "strokeDash": [5, 4]},
+    "main": {"strokeWidth": 2},
+}
+
+
+def percentiles(
+    curves: Sequence[tuple[int, Distribution, str]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+) -> dict[str, Any]:
+    """Latency (log) by percentile (log of the share above it). A curve: arm, distribution, ``main``, ``thin``, ``dashed``."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    rows: list[dict[str, Any]] = [
+        {"curve": f"{number}", "arm": str(arm), "style": style, "above": above, "ms": ms}
+        for number, (arm, distribution, style) in enumerate(curves)
+        for above, ms in percentile_points(distribution)
+    ]
+    most = max([row["above"] for row in rows], default=100.0)
+    marks = [(above, label) for above, label in _PERCENTILES if above <= max(100.0, most) * 1.001]
+    labels = "{" + ",".join(f"'{round(above)}':'{label}'" for above, label in marks) + "}[round(datum.value)]"
+    height = 260 if width_px > 500 else 230
+    x = alt.X(
+        "above:Q",
+        scale=alt.Scale(type="log", domain=[_PERCENTILES[0][0], max(100.0, most)], nice=False),
+        axis=alt.Axis(values=[above for above, _ in marks], labelExpr=labels, labelFlush=True, title=None),
+    )
+    scale, ticks = log_scale([row["ms"] for row in rows], height)
+    y = alt.Y(
+        "ms:Q",
+        scale=scale,
+        axis=alt.Axis(title=None, values=ticks, minExtent=LABELS_PX, maxExtent=LABELS_PX, labelExpr=MS_LABELS),
+    )
+    layers = [
+        sheet.chart([row for row in rows if row["style"] == style])
+        .mark_line(aria=False, clip=True, **look)
+        .encode(x=x, y=y, detail="curve:N", color=sheet.colour())
+        for style, look in _STYLES.items()
+    ]
+    chart = alt.layer(*layers).properties(width=width_px - LABELS_PX - RIGHT_PX, height=height)
+    return sheet.finish(chart)
+
+
+def percentile_points(distribution: Distribution, points: int = 160) -> list[tuple[float, float]]:
+    """(1 / share above, ms) evenly spaced on the log axis, as far as :data:`TAIL_COUNT_MIN` values are above."""
+    import numpy as np
+
+    if distribution.total < TAIL_COUNT_MIN * 2:
+        return []
+    found = []
+    for above in np.geomspace(_PERCENTILES[0][0], distribution.total / TAIL_COUNT_MIN, points):
+        value = distribution.percentile(100 * (1 - 1 / float(above)))
+        if value is not None and value > 0:
+            found.append((float(above), value))
+    return found

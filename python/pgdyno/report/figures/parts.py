@@ -1,0 +1,71 @@
+"""What the figures share: room, colours of the arms, logarithmic axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.report.theme import Theme
+
+
+LABELS_PX = 46
+"""Room left of a plot for the labels of its axis; the same everywhere, so that plots stand below each other."""
+RIGHT_PX = 14
+"""Room right of a plot, so that half a label and half a dot fit."""
+TICK_PX = 20
+"""Room that a label of a vertical axis needs."""
+MS_LABELS = "datum.value >= 1000 ? format(datum.value, ',') : format(datum.value, '~g')"
+"""Labels of an axis in milliseconds, from 0.05 to 20,000."""
+
+
+def log_scale(values: Sequence[float], height_px: int) -> tuple[Any, list[float]]:
+    """A log scale around the values, at least half a decade, and its ticks at 1, 2 and 5 (or 1 alone) of each decade."""
+    import math
+
+    import altair as alt
+
+    low, high = min(values, default=1.0), max(values, default=10.0)
+    low, high = low / 1.15, max(high * 1.15, low * math.sqrt(10))
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    sets = [[step * 10.0**decade for decade in decades for step in steps] for steps in ((1, 2, 5), (1, 3), (1,))]
+    fitting = [[tick for tick in ticks if low <= tick <= high] for ticks in sets]
+    ticks = next((ticks for ticks in fitting if len(ticks) * TICK_PX <= height_px), fitting[-1])
+    return alt.Scale(type="log", domain=[low, high], nice=False), ticks
+
+
+class Sheet:
+    """One figure in the making: its charts name their data, which join the specification when it is finished.
+
+    Altair copies a chart, with whatever data it holds, each time it is changed or layered.
+    """
+
+    def __init__(self, arms: Sequence[ArmSummary], theme: Theme) -> None:
+        self.arms = arms
+        self.theme = theme
+        self._data: dict[str, list[dict[str, Any]]] = {}
+
+    def colour(self) -> Any:
+        """Colour by the column ``arm`` (an arm's index as text); the key stands beside the figure, in the page."""
+        import altair as alt
+
+        scale = alt.Scale(
+            domain=[str(arm.index) for arm in self.arms], range=[self.theme.arm(arm.index) for arm in self.arms]
+        )
+        return alt.Color("arm:N", legend=None, scale=scale)
+
+    def chart(self, rows: Sequence[dict[str, Any]]) -> Any:
+        """A chart of these rows. Not typed further, because marks take their properties as a mapping."""
+        import altair as alt
+
+        name = f"data{len(self._data)}"
+        self._data[name] = list(rows)
+        return alt.Chart(alt.NamedData(name))
+
+    def finish(self, chart: Any, left_px: int = 0) -> dict[str, Any]:
+        """The chart as a specification with its data and the theme's configuration."""
+        padding = {"left": left_px, "right": RIGHT_PX, "top": 6, "bottom": 4}
+        drawn = chart.properties(padding=padding).configure(**self.theme.config())
+        return {**drawn.to_dict(), "datasets": self._data}

@@ -1,0 +1,93 @@
+"""Transactions per second: the main figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.verdict import figures as digits
+from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.report.theme import Theme
+
+
+ROW_PX = 62
+"""Height of an arm's row: its name and figure, the interval, the replicates."""
+
+
+def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+    """TPS of each arm: mean and interval, and every replicate as a point, from zero."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    plot_px = width_px - 2 * RIGHT_PX
+    means = [_mean_row(arm) for arm in arms]
+    points = [_point_row(arm, place) for arm in arms for place in range(len(arm.replicates))]
+    most = max([1e-3] + [row["high"] for row in means] + [row["tps"] for row in points])
+    axis = alt.Axis(
+        title="transactions per second",
+        tickCount=max(3, width_px // 120),
+        format="~s" if most >= 1e5 else ",.0f" if most >= 5 else ",.2~f",
+        labelFlush=True,
+    )
+    x = alt.X("mean:Q", scale=alt.Scale(domain=[0, most * 1.03], nice=False), axis=axis)
+    y = alt.Y("row:O", axis=None, sort=None)
+    colour = sheet.colour()
+    base = sheet.chart(means).encode(y=y)
+    interval = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(x="low:Q", x2="high:Q", color=colour)
+    ends = [
+        base.mark_tick(thickness=2.5, size=14, opacity=1, aria=False).encode(x=f"{end}:Q", color=colour)
+        for end in ("low", "high")
+    ]
+    mean = base.mark_point(size=110, filled=True, opacity=1).encode(x=x, color=colour, description="what:N")
+    every = (
+        sheet.chart(points)
+        .mark_point(size=34, strokeWidth=1.5, opacity=1, filled=False)
+        .encode(
+            x="tps:Q",
+            y=y,
+            yOffset=alt.YOffset("offset:Q", scale=alt.Scale(domain=[-1, 1])),
+            color=colour,
+            description="what:N",
+            shape=_shape(),
+        )
+    )
+    names = base.mark_text(align="left", dy=-22, fontWeight="bold", limit=plot_px * 0.55).encode(
+        x=alt.value(0), text="label:N"
+    )
+    values = base.mark_text(align="right", dy=-22).encode(x=alt.value(plot_px), text="figure:N")
+    layers = alt.layer(every, interval, *ends, mean, names, values)
+    return sheet.finish(layers.properties(width=plot_px, height=ROW_PX * len(arms) + 12), RIGHT_PX)
+
+
+def _mean_row(arm: ArmSummary) -> dict[str, Any]:
+    estimate = arm.tps
+    low, high = (estimate.mean if end is None else end for end in (estimate.low, estimate.high))
+    figure = digits(estimate.mean)
+    if estimate.low is not None:
+        figure += f"  ({digits(low)} to {digits(high)})"
+    return {
+        "row": arm.index, "arm": str(arm.index), "label": arm.label, "mean": estimate.mean, "low": max(0.0, low),
+        "high": high, "figure": figure, "what": f"{arm.label}: mean {figure} TPS, {estimate.n} replicates",
+    }  # fmt: skip
+
+
+def _point_row(arm: ArmSummary, place: int) -> dict[str, Any]:
+    replicate = arm.replicates[place]
+    rate = replicate.figures.tps
+    block = replicate.figures.record.block
+    state = "" if replicate.valid else ", invalid"
+    return {
+        "row": arm.index, "arm": str(arm.index), "tps": rate, "valid": replicate.valid,
+        "offset": 0.8 if place % 2 else 0.55, "what": f"{arm.label}, replicate {block}: {digits(rate, 4)} TPS{state}",
+    }  # fmt: skip
+
+
+def _shape() -> Any:
+    """A circle for a valid replicate, a cross for an invalid one."""
+    import altair as alt
+
+    return alt.Shape("valid:N", legend=None, scale=alt.Scale(domain=[True, False], range=["circle", "cross"]))

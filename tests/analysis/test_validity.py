@@ -1,0 +1,100 @@
+"""Each check at its thresholds: what it says and how serious it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.validity import worst
+from pgdyno.store.record import Check
+
+from .synthetic import GP3, WARMUP_S, Arm, Plan, make_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.validity import Finding
+
+
+def checked(root: Path, arm: Arm) -> dict[str, Finding]:
+    """The findings of one run of an arm, by check."""
+    found = summarise(make_experiment(root, Plan(arms=(arm,), replicates=1, measure_s=20)))
+    return {finding.check: finding for finding in found.arms[0].replicates[0].findings}
+
+
+def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
+    found = checked(tmp_path, GP3)
+    assert {finding.level for finding in found.values()} == {"ok"}
+    assert set(found) >= {"lateness", "driver", "laboratory", "steal", "samples", "transactions", "account"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "level", "figure"),
+    [
+        ({"late_share": 0.03}, "lateness", "warn", "3.0 %"),
+        ({"late_share": 0.051}, "lateness", "invalid", "5.1 %"),
+        ({"driver_share": 0.44}, "driver", "ok", "88.0 %"),
+        ({"driver_share": 0.46}, "driver", "invalid", "92.0 %"),
+        ({"driver_share": 0.20}, "laboratory", "warn", "27.5 %"),
+        ({"steal_share": 0.06}, "steal", "warn", "6.0 %"),
+        ({"steal_share": 0.16}, "steal", "invalid", "16.0 %"),
+        ({"failed": 3}, "transactions", "warn", "3 of"),
+        ({"failed": 2000}, "transactions", "invalid", "2,000 of"),
+        ({"lost_seconds": frozenset({WARMUP_S + 3, WARMUP_S + 7})}, "samples", "warn", "10.0 %"),
+        ({"lost_seconds": frozenset(range(WARMUP_S + 3, WARMUP_S + 11))}, "samples", "invalid", "40.0 %"),
+    ],
+)
+def test_thresholds(tmp_path: Path, changes: dict[str, Any], check: str, level: str, figure: str) -> None:
+    found = checked(tmp_path, replace(GP3, **changes))
+    assert found[check].level == level
+    assert figure in found[check].figure
+
+
+def test_laboratory_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path) -> None:
+    """With the server's 22 % and the rest, nothing stays idle."""
+    found = checked(tmp_path, replace(GP3, driver_share=0.60))
+    assert found["laboratory"].level == "invalid"
+
+
+def test_null_volume_has_nothing_to_be_late_to(tmp_path: Path) -> None:
+    found = checked(tmp_path, replace(GP3, spec="null", kind="null", late_share=1.0))
+    assert "lateness" not in found
+
+
+def test_failed_invariant_makes_the_run_invalid(tmp_path: Path) -> None:
+    broken = Check(name="balances", ok=False, detail="accounts sum to 5, history to 6")
+    found = checked(tmp_path, replace(GP3, checks=(broken,)))
+    assert found["workload's invariants"].level == "invalid"
+    assert "accounts sum to 5" in found["workload's invariants"].figure
+
+
+def test_no_samples_of_the_volume_make_the_run_invalid(tmp_path: Path) -> None:
+    found = checked(tmp_path, replace(GP3, lost_seconds=frozenset(range(1, 200))))
+    assert found["samples"].level == "invalid"
+    assert found["lateness"].level == "invalid"
+
+
+def test_gaps_that_the_probes_noted_are_shown(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20))
+    run = next((directory / "runs").iterdir())
+    measure = summarise(directory).arms[0].replicates[0].figures.record.measure
+    rows = {
+        "t_begin_ns": [measure.begin_ns + 10**9, measure.begin_ns - 9 * 10**9],
+        "t_end_ns": [measure.begin_ns + 4 * 10**9, measure.begin_ns - 8 * 10**9],
+        "what": ["sql.io", "disk"],
+        "why": ["connection lost", "before measuring"],
+    }
+    pq.write_table(pa.table(rows), run / "probe" / "gap.parquet")
+    found = [f for f in summarise(directory).arms[0].replicates[0].findings if f.check == "probes"]
+    assert [finding.figure for finding in found] == ["sql.io was not sampled for 3.0 s: connection lost"]
+
+
+def test_worst() -> None:
+    assert worst([]) == "ok"
+    assert worst(["ok", "warn", "unknown"]) == "warn"
+    assert worst(["unknown", "ok"]) == "unknown"
