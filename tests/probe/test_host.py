@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
 from pgdyno import _engine
 from pgdyno.errors import EngineMissing
 from pgdyno.probe.host import HostProbe, Role

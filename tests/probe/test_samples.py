@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pgdyno.errors import EngineError
 from pgdyno.probe.host import read_samples
 from pgdyno.probe.samples import Gap, GapLedger, Samples, volume_latency

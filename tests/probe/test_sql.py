@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
+
 from pgdyno.errors import PgdynoError
 from pgdyno.probe.sql import SqlProbe, choose_queries
 from pgdyno.store.tables import conform

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pytest
+
 from pgdyno.store import RunWriter, run_name, write_experiment
 from pgdyno.store.record import (
     Account,

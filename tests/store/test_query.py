@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
 from pgdyno.store.query import RUNS_COLUMNS, describe_views, query

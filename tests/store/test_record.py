@@ -7,8 +7,9 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pgdyno.store.record import Account, Anchor, Phase, RunRecord, Validity
 from pydantic import ValidationError
+
+from pgdyno.store.record import Account, Anchor, Phase, RunRecord, Validity
 
 from .conftest import make_record
 

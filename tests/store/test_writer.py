@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run
 from pgdyno.store.tables import TABLES, columns, empty, from_rows

@@ -7,6 +7,7 @@ import pyarrow as pa
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pgdyno.workload import histogram
 
 latencies = st.lists(st.integers(0, histogram.LATENCY_US_MAX), max_size=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from pgdyno.workload.load import progress_of, step_seconds
 
 

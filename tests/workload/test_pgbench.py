@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import RunWriter
 from pgdyno.store.record import Account

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Anchor
 from pgdyno.workload import pgbench_log

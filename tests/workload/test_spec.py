@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pgdyno.errors import InputError
 from pgdyno.workload.spec import SCRIPTS, PgbenchSpec, parse_script
 

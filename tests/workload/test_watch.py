@@ -6,6 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+
 from pgdyno.errors import PgdynoError
 from pgdyno.workload import watch as watch_module
 from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns

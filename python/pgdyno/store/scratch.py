@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount of the kernel, not a name in a shared directory
+_MEMORY = Path("/dev/shm")
 
 
 @contextlib.contextmanager
