@@ -360,7 +360,10 @@ def _world(arm: Arm) -> WorldRecord:
         },
         attach={
             "name": "synthetic",
-            "base_overhead": {"read_ns": 41_000, "write_ns": 47_500},
+            "base_overhead": {
+                "read": {"fixed_ns": 23_000, "per_kib_ps": 150_000},
+                "write": {"fixed_ns": 25_000, "per_kib_ps": 180_000},
+            },
             "proofs": {"fuse_magic": True, "dio": 1, "scheduler": "none", "max_sectors_kb": 256},
         },
         instance=InstanceRecord(memory_bytes=1 << 30, cpus="0-1"),

@@ -37,6 +37,11 @@ class Distribution:
         """How many values were counted."""
         return int(self.counts.sum())
 
+    @property
+    def sum(self) -> float:
+        """All values added up."""
+        return float((self.values * self.counts).sum())
+
     def percentile(self, percent: float) -> float | None:
         """The smallest value that at least ``percent`` of the values do not exceed; None when there are none."""
         import numpy as np

@@ -37,6 +37,8 @@ class RunFigures:
     read_ms: Distribution
     """Latency of the volume's reads, as the volume gave it."""
     write_ms: Distribution
+    lateness_ms: Distribution
+    """How much later than its modelled instant each request was answered."""
     time_above_limit: Mapping[str, float]
     """Limit (``iops``, ``throughput``) -> share of the phase in which requests waited for it."""
     cpu_share: Mapping[str, float]
@@ -72,6 +74,7 @@ def figures_of(run: Run) -> RunFigures:
         queue_length=None if queue_ns is None else queue_ns / 1e9,
         read_ms=by_operation.get("read", nothing),
         write_ms=by_operation.get("write", nothing),
+        lateness_ms=by_operation.get("lateness", nothing),
         time_above_limit=_time_above_limit(volume, *span),
         cpu_share=_cpu_share(run),
     )

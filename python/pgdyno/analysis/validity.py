@@ -101,9 +101,11 @@ def _invariants(run: RunFigures) -> Iterator[Finding]:
     checks = run.record.checks
     for check in checks:
         if not check.ok:
-            yield Finding("workload's invariants", "invalid", f"{check.name}: {check.detail}")
+            yield Finding("workload's invariants", "invalid", f"{check.name.replace('_', ' ')}: {check.detail}")
     if checks and all(check.ok for check in checks):
-        yield Finding("workload's invariants", "ok", f"{len(checks)} hold ({', '.join(c.name for c in checks)})")
+        yield Finding(
+            "workload's invariants", "ok", f"{len(checks)} hold ({', '.join(c.name for c in checks).replace('_', ' ')})"
+        )
     if not checks:
         yield Finding("workload's invariants", "unknown", "none was checked")
 
@@ -134,16 +136,29 @@ def _volume(run: RunFigures) -> Iterator[Finding]:
     measure = run.record.measure
     counters = volume_counters(run.run)
     operations = counters.delta("ops", measure.begin_ns, measure.end_ns)
-    for check, name, warn, invalid, words in (
-        ("lateness", "late_ops", LATE_SHARE_WARN, LATE_SHARE_INVALID, "late by more than 5 % of its modelled latency"),
-        ("store behind the volume", "overrun_ops", LATE_SHARE_WARN, OVERRUN_SHARE_INVALID, "not ready in time"),
+    for check, name, invalid, words in (
+        ("lateness", "late_ops", LATE_SHARE_INVALID, "late by more than 5 % of their modelled latency"),
+        ("store behind the volume", "overrun_ops", OVERRUN_SHARE_INVALID, "without their data when they were due"),
     ):
         counted = counters.delta(name, measure.begin_ns, measure.end_ns)
         if operations is None or counted is None:
             yield Finding(check, "invalid", "the volume's counters do not cover the measure phase")
         elif operations > 0:
             share = counted / operations
-            yield _graded(check, share, warn, invalid, f"{_percent(share)} of {operations:,.0f} requests {words}")
+            extent = _extent_of_lateness(run) if name == "late_ops" else ""
+            figure = f"{_percent(share)} of {operations:,.0f} requests {words}{extent}"
+            yield _graded(check, share, LATE_SHARE_WARN, invalid, figure)
+
+
+def _extent_of_lateness(run: RunFigures) -> str:
+    """How much the lateness was, in time and beside the latency of all requests; empty when it was not recorded."""
+    late, latency_ms = run.lateness_ms, run.read_ms.sum + run.write_ms.sum
+    median, p99 = late.percentile(50), late.percentile(99)
+    if median is None or p99 is None or latency_ms == 0:
+        return ""
+    return (
+        f" (p50 {median * 1000:.0f} µs, p99 {p99 * 1000:.0f} µs, in all {_percent(late.sum / latency_ms)} of latency)"
+    )
 
 
 def _driver(run: RunFigures) -> Finding:

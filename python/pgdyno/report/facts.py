@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 
-_OVERHEADS = (("read_ns", "read"), ("write_ns", "write"), ("flush_ns", "flush"))
+_ELSEWHERE = {"warmup_s", "measure_s", "memory_bytes", "seed"}
+"""Settings of an experiment, and of its workload, that other lines of the page show (a run's own seed is derived)."""
 _NAMES = {
     "spec": "in full",
     "type": "type",
@@ -134,15 +135,24 @@ def trust(comparison: Comparison) -> list[str]:
         )
     elif "closed" in record.workload:
         sentences.append("Open loop: arrivals do not wait, and response time counts from the scheduled start.")
-    overhead = [(arm, arm.attach.get("base_overhead") or {}) for arm in comparison.arms]
-    for arm, costs in overhead:
-        parts = [f"{costs[name] / 1000:,.0f} µs a {word}" for name, word in _OVERHEADS if costs.get(name) is not None]
-        if parts:
+    for arm in comparison.arms:
+        costs = _overheads_us(arm.attach.get("base_overhead") or {})
+        if costs:
+            words = " and ".join(f"{cost:,.0f} µs a {operation}" for operation, cost in costs.items())
             sentences.append(
-                f"{arm.label}: the emulator's own path costs {' and '.join(parts)} (calibrated at attach); that is taken"
-                " off the modelled time."
+                f"{arm.label}: the emulator's own path costs {words} of 8 KiB (calibrated at attach); that is taken off"
+                " the modelled time."
             )
     return sentences
+
+
+def _overheads_us(calibrated: dict[str, Any]) -> dict[str, float]:
+    """Cost of an 8 KiB request by operation: a fixed part, and picoseconds for each KiB."""
+    return {
+        operation: parts["fixed_ns"] / 1e3 + 8 * parts.get("per_kib_ps", 0) / 1e6
+        for operation, parts in calibrated.items()
+        if isinstance(parts, dict) and "fixed_ns" in parts
+    }
 
 
 def not_verified(comparison: Comparison) -> list[str]:
@@ -213,7 +223,9 @@ def definitions(comparison: Comparison) -> list[tuple[str, list[tuple[str, str]]
         ),
         *((f"version of {name}", value) for name, value in experiment.versions.items()),
     ]
-    workload = [(name.replace("_", " "), _plain(value)) for name, value in record.workload.items()]
+    workload = [
+        (name.replace("_", " "), _plain(value)) for name, value in record.workload.items() if name not in _ELSEWHERE
+    ]
     return [("Workload", workload), ("Machine", machine), ("Course", course)]
 
 
@@ -241,7 +253,14 @@ def settings(comparison: Comparison) -> tuple[list[dict[str, Any]], list[dict[st
     """PostgreSQL's settings of the first run: those that differ from the built-in default, and the rest."""
     table = comparison.arms[0].replicates[0].figures.run.table("postgres/settings")
     rows = sorted(table.to_pylist(), key=lambda row: str(row["name"]))
-    different = [row for row in rows if row["setting"] != row["boot_val"] and row["source"] != "default"]
+    different = [
+        row
+        for row in rows
+        if row["setting"] != row["boot_val"]
+        and row["source"] != "default"
+        # Where files of this run lay says nothing about how the server was set.
+        and not str(row["name"]).endswith(("_file", "_directory", "_directories"))
+    ]
     return different, [row for row in rows if row not in different]
 
 
