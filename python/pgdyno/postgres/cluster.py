@@ -22,7 +22,7 @@ from pgdyno.postgres.binaries import PgBinaries
 from pgdyno.postgres.user import require_reachable, server_user
 from pgdyno.world import preflight, shared_memory
 from pgdyno.world.instance import Instance
-from pgdyno.world.journal import Journal
+from pgdyno.world.journal import SERVER_NAME, Journal
 from pgdyno.world.launch import Launched, SystemUser, launch
 from pgdyno.world.process import end_all, working_below
 from pgdyno.world.waiting import wait_until
@@ -158,7 +158,7 @@ class Cluster:
         self._server = launch(
             [self.binaries.program("postgres"), "-D", self.data_dir],
             journal=self._journal,
-            name="PostgreSQL",
+            name=SERVER_NAME,
             join_files=instance.join_files if instance is not None else (),
             **self._launch_options(),
         )

@@ -16,13 +16,15 @@ from pathlib import Path
 
 from pgdyno.errors import HostError
 from pgdyno.world import cgroup, dirty_limits, mounts, paths, preflight, shared_memory
-from pgdyno.world.journal import Entry, Journal
+from pgdyno.world.journal import SERVER_NAME, Entry, Journal
 from pgdyno.world.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
 from pgdyno.world.remove import FACTS_FILE, exists, orphaned_layers, remove_layers, remove_volume
 from pgdyno.world.volume import list_volumes
 
 _SERVER_ENDING = ((signal.SIGQUIT, 6.0), (signal.SIGKILL, 10.0))
 """PostgreSQL's immediate shutdown: its data is thrown away anyway, and it removes its shared memory itself."""
+_OTHER_ENDING = ((signal.SIGTERM, 1.0), (signal.SIGKILL, 10.0))
+"""initdb and the like have nothing to lose."""
 
 
 def clean(state_dir: Path | None = None) -> list[str]:
@@ -119,7 +121,8 @@ def _used_shared_memory(servers: list[Entry]) -> set[str]:
 def _end_process(entry: Entry, unblock: Callable[[], None]) -> list[str]:
     process = ProcessIdentity.from_json(entry.data)
     done = []
-    if process.alive() and end(process, _SERVER_ENDING, between=unblock):
+    ending = _SERVER_ENDING if entry.data["name"] == SERVER_NAME else _OTHER_ENDING
+    if process.alive() and end(process, ending, between=unblock):
         done.append(f"ended {entry.data['name']} (process {process.pid})")
     return done
 

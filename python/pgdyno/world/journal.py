@@ -30,6 +30,9 @@ Kind = Literal["process", "volume", "cgroup", "directory", "shared_memory"]
 The kernel's dirty limits are machine-wide and have a record of their own (:mod:`pgdyno.world.dirty_limits`).
 """
 
+SERVER_NAME = "PostgreSQL"
+"""The ``name`` of a server's ``process`` entry; it is ended in PostgreSQL's own way."""
+
 _numbers = itertools.count(1)
 
 

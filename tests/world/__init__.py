@@ -1,0 +1,1 @@
+"""Tests of the world: volumes, instances, the journal and the clean-up."""

@@ -1,0 +1,66 @@
+"""The doctor finds what is missing, says the remedy, and never fails itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+from pgdyno.cli.main import run
+from pgdyno.errors import EXIT_HOST
+from pgdyno.world import doctor, preflight
+
+from .needs import needs_fuse, needs_root
+from .test_journal import die_leaving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+@needs_fuse
+def test_a_machine_that_can_do_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["able"] is True
+    found = {check["name"]: check["status"] for check in document["checks"]}
+    assert found["root"] == found["/dev/fuse"] == found["PostgreSQL"] == found["leftovers"] == "ok"
+    assert all(check["remedy"] for check in document["checks"] if check["status"] != "ok")
+
+
+def test_a_machine_that_cannot(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(preflight.require_fuse, "__defaults__", (tmp_path / "fuse",))
+    monkeypatch.setenv("PGDYNO_ENGINE", str(tmp_path / "engine"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert run(["doctor"]) == EXIT_HOST
+    said = capsys.readouterr().out
+    for name in ("root", "/dev/fuse", "engine", "PostgreSQL"):
+        assert re.search(rf"^fail  {name} .*\n +remedy: .+", said, re.MULTILINE), name
+    assert "Missing for emulated volumes: root, /dev/fuse, engine, PostgreSQL" in said
+
+
+def test_a_check_that_breaks_is_a_finding(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable() -> list[int]:
+        raise OSError("no /proc")
+
+    monkeypatch.setattr(doctor, "_cpu_ticks", unreadable)
+    found = {check.name: check for check in doctor.examine(state)}
+    assert found["CPU steal"].status == "warn"
+    assert "no /proc" in found["CPU steal"].found
+
+
+@needs_root
+def test_leftovers_are_shown_and_cleaned(state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "left"
+    die_leaving(state, folder)
+    run(["doctor"])
+    assert f"directory {folder} of the dead process" in capsys.readouterr().out
+    assert run(["doctor", "--clean", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"done": [f"removed {folder}"]}
+    assert run(["doctor", "--clean"]) == 0
+    assert "nothing was left behind" in capsys.readouterr().err

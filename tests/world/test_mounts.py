@@ -1,0 +1,50 @@
+"""Mounts and loop devices are seen as the kernel has them, and taken down also when they are in use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from pgdyno.world import mounts
+
+from .needs import needs_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1 << 20
+
+
+def test_names_with_spaces_are_read_as_they_are() -> None:
+    assert mounts._unescape(r"/a\040b\134c") == "/a b\\c"  # noqa: SLF001
+
+
+@needs_root
+def test_a_busy_file_system_on_a_loop_device_is_taken_down(state: Path) -> None:
+    folder = state.parent / "with space"
+    folder.mkdir()
+    image, target = folder / "image", folder / "target"
+    target.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 * MIB)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
+    loop = mounts.Loop(device, str(image))
+    assert loop in mounts.loops()
+    subprocess.run(["mount", device, target], check=True)
+    mount = mounts.mounts_of(device)[0]
+    assert (mount.target, mount.fstype) == (target, "ext4")
+    assert mounts.is_mount_point(target)
+    assert mounts.mounts_below(folder) == [mount]
+
+    held = os.open(target, os.O_RDONLY)
+    try:
+        assert not mounts.unmount(mount, 10.0), "it is in use"
+        assert mounts.unmount_at_once(mount)
+    finally:
+        os.close(held)
+    assert mounts.mounts_below(folder) == []
+    assert mounts.detach_loop(loop)
+    assert mounts.detach_loop(loop), "what is detached is done"
+    assert loop not in mounts.loops()
