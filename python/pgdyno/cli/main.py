@@ -103,7 +103,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has gone (`pgdyno runs | head`): not an error, and nothing more can be said there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last place that can say what to do about a bug
         import traceback
 
         traceback.print_exception(error)

@@ -1,0 +1,150 @@
+"""Every test runs in a state of its own, and must leave the machine as it found it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pgdyno import _engine
+from pgdyno.errors import PgdynoError
+from tests import leaks
+
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_run_dirs: list[Path] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give this run directories of its own: state, results and temporary files below one, images in memory."""
+    run_dir = Path(tempfile.mkdtemp(prefix="pgdt-")).resolve()
+    shared = Path("/dev/shm")
+    images = Path(tempfile.mkdtemp(prefix="pgdt-", dir=shared if os.access(shared, os.W_OK) else run_dir))
+    for folder in (run_dir, images):
+        folder.chmod(0o755)  # PostgreSQL's user must be able to walk through
+    _run_dirs.extend((run_dir, images))
+    tempfile.tempdir = None
+    os.environ |= {
+        "TMPDIR": str(run_dir),
+        "PGDYNO_STATE_DIR": str(run_dir / "state"),
+        "PGDYNO_RESULTS": str(run_dir / "results"),
+        "PGDYNO_IMAGE_DIR": str(images),
+        leaks.MARK: str(run_dir),
+    }
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the run's directories, unless something is still mounted there."""
+    tempfile.tempdir = None
+    os.environ.pop("TMPDIR", None)
+    mounted = Path("/proc/mounts").read_text(errors="replace")
+    for folder in _run_dirs:
+        if f" {folder}/" not in mounted:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _missing_root() -> str | None:
+    return None if os.geteuid() == 0 else "needs root (mounts, loop devices, control groups)"
+
+
+def _missing_engine() -> str | None:
+    try:
+        _engine.checked()
+    except PgdynoError as error:
+        return f"needs the engine: {error}"
+    return None
+
+
+def _missing_fuse() -> str | None:
+    return _missing_root() or (None if Path("/dev/fuse").exists() else "needs /dev/fuse") or _missing_engine()
+
+
+def _missing_fio() -> str | None:
+    return None if shutil.which("fio") else "needs fio (apt install fio)"
+
+
+def find_chromium() -> str | None:
+    """The first Chromium in PATH."""
+    return next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
+
+
+def _missing_chromium() -> str | None:
+    return None if find_chromium() else "needs Chromium (apt install chromium)"
+
+
+NEEDS: dict[str, Callable[[], str | None]] = {
+    "needs_root": _missing_root,
+    "needs_fuse": _missing_fuse,
+    "needs_fio": _missing_fio,
+    "needs_chromium": _missing_chromium,
+}
+"""For each marker what this machine lacks for it, or ``None``."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what this machine cannot run, with the reason."""
+    reasons = {name: missing() for name, missing in NEEDS.items()}
+    for item in items:
+        for name, reason in reasons.items():
+            if reason is not None and item.get_closest_marker(name) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def no_leak() -> Iterator[None]:
+    """Fail a test that leaves a mount, a loop device, a control group or a process, and remove what it left.
+
+    Servers of module and session fixtures start before this looks, so they are not the test's.
+    """
+    run_dir = _run_dirs[0]
+    before = leaks.look(run_dir)
+    yield
+    left = leaks.leaked(run_dir, before)
+    if left:
+        pytest.fail("the test left on the machine (now removed):\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture
+def state_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A state directory of the test's own, which PostgreSQL's user can walk through; not made yet."""
+    folder = Path(tempfile.mkdtemp(prefix="s-")).resolve()
+    folder.chmod(0o755)
+    monkeypatch.setenv("PGDYNO_STATE_DIR", str(folder / "state"))
+    yield folder / "state"
+    if f" {folder}/" not in Path("/proc/mounts").read_text(errors="replace"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def results_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A results folder of the test's own."""
+    folder = tmp_path / "results"
+    monkeypatch.setenv("PGDYNO_RESULTS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def image_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory for images of the test's own, in memory where there is /dev/shm."""
+    folder = Path(tempfile.mkdtemp(prefix="i-", dir=_run_dirs[1]))
+    monkeypatch.setenv("PGDYNO_IMAGE_DIR", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Path:
+    """The engine's binary."""
+    reason = _missing_engine()
+    if reason is not None:
+        pytest.skip(reason)
+    return _engine.checked()
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the source tree."""
+    return Path(__file__).resolve().parent.parent

@@ -1,0 +1,135 @@
+"""What a test may leave on the machine without noticing: mounts, loop devices, control groups, processes.
+
+Only what belongs to this run of the tests counts, so that two runs on one machine do not blame each other: what lies
+below the run's own directory, and processes that carry its mark in their environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgdyno.world.waiting import wait_until
+
+MARK = "PGDYNO_TEST_RUN"
+"""Environment variable that names the run; children inherit it. Its value is the run's directory."""
+PATIENCE_S = 5.0
+"""What a test ended may take this long to be gone."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is there now. Keys identify, values describe."""
+
+    mounts: dict[str, str] = field(default_factory=dict)
+    loops: dict[str, str] = field(default_factory=dict)
+    cgroups: dict[str, str] = field(default_factory=dict)
+    processes: dict[str, str] = field(default_factory=dict)
+
+    def since(self, before: Snapshot) -> list[str]:
+        """What is here and was not before, a line each."""
+        return [
+            f"{kind[:-1]} {description}"
+            for kind in ("mounts", "loops", "cgroups", "processes")
+            for key, description in getattr(self, kind).items()
+            if key not in getattr(before, kind)
+        ]
+
+
+def look(run_dir: Path, known: Snapshot | None = None) -> Snapshot:
+    """The machine as far as this run is concerned; descendants of ``known`` processes are not looked at."""
+    return Snapshot(_mounts(run_dir), _loops(run_dir), _cgroups(), _processes(run_dir, known))
+
+
+def leaked(run_dir: Path, before: Snapshot) -> list[str]:
+    """What a test left, after some patience for what is still ending; it is removed, and described a line each."""
+    if wait_until(lambda: not look(run_dir, before).since(before), PATIENCE_S):
+        return []
+    after = look(run_dir, before)
+    for key in after.processes.keys() - before.processes.keys():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(key.split("@")[0]), signal.SIGKILL)
+    for target in sorted(after.mounts.keys() - before.mounts.keys(), reverse=True):
+        subprocess.run(["umount", "--lazy", target], stderr=subprocess.DEVNULL, check=False)
+    for device in after.loops.keys() - before.loops.keys():
+        subprocess.run(["losetup", "-d", f"/dev/{device}"], stderr=subprocess.DEVNULL, check=False)
+    for group in after.cgroups.keys() - before.cgroups.keys():
+        wait_until(lambda group=group: _remove_directory(group), PATIENCE_S)
+    return after.since(before)
+
+
+def _remove_directory(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        Path(path).rmdir()
+    return not Path(path).exists()
+
+
+def _mounts(run_dir: Path) -> dict[str, str]:
+    places = (line.split() for line in Path("/proc/mounts").read_text(errors="replace").splitlines())
+    return {place[1]: f"of {place[0]} at {place[1]}" for place in places if place[1].startswith(f"{run_dir}/")}
+
+
+def _loops(run_dir: Path) -> dict[str, str]:
+    found = {}
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            file = entry.read_text(errors="replace").strip()
+            if file.startswith(f"{run_dir}/"):
+                found[entry.parts[3]] = f"device {entry.parts[3]} with {file}"
+    return found
+
+
+def _cgroups() -> dict[str, str]:
+    """Groups below any ``pgdyno*`` group, except those whose members belong to another run or command."""
+    found = {}
+    for pattern in ("pgdyno*/*", "*/pgdyno*/*"):
+        for group in Path("/sys/fs/cgroup").glob(pattern):
+            try:
+                members = (group / "cgroup.procs").read_text().split()
+            except OSError:
+                continue
+            if not members or any(_marked(int(pid)) for pid in members):
+                found[str(group)] = f"{group} with {len(members)} processes"
+    return found
+
+
+def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
+    """Processes of this run by pid and start, except this one and the children of those known."""
+    parents: dict[int, int] = {}
+    found: dict[int, tuple[str, str]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            stat = (entry / "stat").read_text(errors="replace")
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+        pid = int(entry.name)
+        parents[pid] = int(fields[1])
+        if fields[0] not in "ZX" and (_marked(pid, run_dir) or f"{run_dir}/" in command):
+            found[pid] = (f"{pid}@{fields[19]}", f"{pid} ({name}): {command[:120]}")
+    old = {int(key.split("@")[0]) for key in known.processes} if known is not None else set()
+    return {key: text for pid, (key, text) in found.items() if not _descends(pid, old, parents)}
+
+
+def _descends(pid: int, ancestors: set[int], parents: dict[int, int]) -> bool:
+    parent = parents.get(pid, 0)
+    while parent:
+        if parent in ancestors:
+            return True
+        parent = parents.get(parent, 0)
+    return False
+
+
+def _marked(pid: int, run_dir: Path | None = None) -> bool:
+    value = os.environ.get(MARK, "") if run_dir is None else str(run_dir)
+    try:
+        return f"{MARK}={value}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False

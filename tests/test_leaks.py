@@ -1,0 +1,65 @@
+"""The leak check sees what it must see: a check that finds nothing anywhere would look the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import leaks
+
+
+@pytest.fixture
+def run_dir() -> Path:
+    return Path(os.environ[leaks.MARK])
+
+
+def test_a_process_left_behind_is_found_and_ended(run_dir: Path) -> None:
+    before = leaks.look(run_dir)
+    process = subprocess.Popen(["sleep", "600"])
+    (left,) = leaks.leaked(run_dir, before)
+    assert f"{process.pid} (sleep)" in left
+    assert process.wait() != 0
+    assert leaks.leaked(run_dir, before) == []
+
+
+def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run_dir: Path) -> None:
+    with subprocess.Popen(["sh", "-c", "read line; sleep 600 & wait"], stdin=subprocess.PIPE) as server:
+        before = leaks.look(run_dir)
+        assert server.stdin is not None
+        server.stdin.write(b"go\n")
+        server.stdin.flush()
+        assert leaks.leaked(run_dir, before) == []
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        for pid in children:
+            os.kill(int(pid), 9)
+
+
+@pytest.mark.needs_root
+def test_a_mount_and_a_loop_device_left_behind_are_found_and_removed(run_dir: Path, tmp_path: Path) -> None:
+    before = leaks.look(run_dir)
+    mount = tmp_path / "mounted"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", mount], check=True)
+    image = tmp_path / "image"
+    image.write_bytes(b"\0" * 4096)
+    device = subprocess.run(["losetup", "-f", "--show", image], check=True, capture_output=True, text=True).stdout
+    left = "\n".join(leaks.leaked(run_dir, before))
+    assert str(mount) in left
+    assert f"device {Path(device.strip()).name} with {image}" in left
+    assert leaks.leaked(run_dir, before) == []
+
+
+@pytest.mark.needs_root
+def test_a_control_group_left_behind_is_found_and_removed(run_dir: Path) -> None:
+    controller = next((path for path in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")) if path.is_dir()), None)
+    if controller is None:
+        pytest.skip("no control groups here")
+    before = leaks.look(run_dir)
+    group = controller / "pgdyno" / f"leak-{os.getpid()}"
+    group.mkdir(parents=True)
+    left = leaks.leaked(run_dir, before)
+    assert left == [f"cgroup {group} with 0 processes"]
+    assert not group.exists()

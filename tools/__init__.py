@@ -1,0 +1,1 @@
+"""Tools of the project itself; none of them is part of the package."""

@@ -1,0 +1,25 @@
+"""Runs every rule on this tree; exit code 1 when one is broken."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tools.lint import catalogue, clock_free, crates, hosts, links, sizes, sleeps, stages
+
+RULES = (sizes, crates, clock_free, catalogue, stages, sleeps, links, hosts)
+
+
+def main() -> int:
+    """Print what every rule finds."""
+    root = Path(__file__).resolve().parents[2]
+    found = 0
+    for rule in RULES:
+        for finding in rule.check(root):
+            print(finding)
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

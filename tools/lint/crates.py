@@ -1,0 +1,56 @@
+"""Which crate may use which: the model knows nothing about clocks, files or hosts.
+
+``volume`` is what everything else must be able to trust, so it may use serde and nothing more.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tools.lint import Finding
+
+PREFIX = "pgdyno-"
+
+ALLOWED: dict[str, set[str]] = {
+    "volume": set(),
+    "catalog": {"volume"},
+    "emulate": {"volume", "catalog"},
+    "probe": set(),
+    "engine": {"volume", "catalog", "emulate", "probe"},
+}
+"""For each crate the crates of this project that it may use."""
+
+ALLOWED_OUTSIDE: dict[str, set[str]] = {"volume": {"serde"}}
+"""Crates from elsewhere, for those crates that are limited."""
+
+
+def check(root: Path) -> list[Finding]:
+    """Dependencies that are not allowed, and crates that this rule does not know."""
+    findings = []
+    for manifest in sorted((root / "crates").glob("*/Cargo.toml")):
+        crate = manifest.parent.name
+        place = f"crates/{crate}/Cargo.toml"
+        if crate not in ALLOWED:
+            findings.append(
+                Finding(place, 0, "tools/lint/crates.py does not say what this crate may use: add it there")
+            )
+            continue
+        for name in sorted(dependencies(tomllib.loads(manifest.read_text()))):
+            inner = name.removeprefix(PREFIX)
+            if name.startswith(PREFIX) and inner not in ALLOWED[crate]:
+                findings.append(
+                    Finding(place, 0, f"`{crate}` may not use `{inner}`: move the shared part to a crate below both")
+                )
+            elif not name.startswith(PREFIX) and name not in ALLOWED_OUTSIDE.get(crate, {name}):
+                findings.append(
+                    Finding(place, 0, f"`{crate}` may not use `{name}`: hand in its result as an argument instead")
+                )
+    return findings
+
+
+def dependencies(manifest: dict[str, Any]) -> set[str]:
+    """What a crate is built with; dependencies of its tests alone are free."""
+    tables = [manifest, *manifest.get("target", {}).values()]
+    return {name for table in tables for kind in ("dependencies", "build-dependencies") for name in table.get(kind, {})}

@@ -1,0 +1,51 @@
+"""Links in the documents lead somewhere: to a file of this project, and to a heading that it has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tools.lint import Finding, project_files, relative
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:")
+
+
+def check(root: Path) -> list[Finding]:
+    """Links to files or headings that do not exist."""
+    findings = []
+    for path in project_files(root, ".md"):
+        for line, target in links(path.read_text(encoding="utf-8")):
+            if _OUTSIDE.match(target):
+                continue
+            file_name, _, heading = target.partition("#")
+            goal = (path.parent / file_name) if file_name else path
+            if not goal.exists():
+                findings.append(Finding(relative(root, path), line, f"{target} does not exist: repair the link"))
+            elif heading and goal.suffix == ".md" and heading not in headings(goal.read_text(encoding="utf-8")):
+                findings.append(Finding(relative(root, path), line, f"{target}: there is no such heading"))
+    return findings
+
+
+def _prose(text: str) -> list[tuple[int, str]]:
+    """Lines outside of code blocks, with their numbers."""
+    lines = []
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if _FENCE.match(line):
+            inside = not inside
+        elif not inside:
+            lines.append((number, line))
+    return lines
+
+
+def links(text: str) -> list[tuple[int, str]]:
+    """Line and target of every link."""
+    return [(number, target) for number, line in _prose(text) for target in _LINK.findall(line)]
+
+
+def headings(text: str) -> set[str]:
+    """The anchors that the headings make, as GitHub writes them."""
+    titles = (line.lstrip("#").strip() for _, line in _prose(text) if line.startswith("#"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
