@@ -95,3 +95,18 @@ def test_names_are_free_again_for_those_who_took_them(state: Path) -> None:
     journal.forget_abandoned("volume", "v")
     assert [entry.entry_id for entry in journal.entries()] == [mine]
     journal.done(mine)
+
+
+@needs_root
+def test_a_directory_with_something_mounted_in_it_stays(state: Path, tmp_path: Path) -> None:
+    """Removing it would remove the content of the mount."""
+    journal = Journal(state)
+    with journal.directory(tmp_path / "run") as made:
+        subprocess.run(["mount", "-t", "tmpfs", "none", made], check=True)
+        (made / "precious").touch()
+    try:
+        assert (made / "precious").exists()
+        assert len(journal.entries()) == 1
+    finally:
+        subprocess.run(["umount", made], check=True)
+    journal.done(journal.entries()[0].entry_id)

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def test_names_with_spaces_are_read_as_they_are() -> None:
-    assert mounts._unescape(r"/a\040b\134c") == "/a b\\c"  # noqa: SLF001
+    assert mounts._unescape(r"/a\040b\134c") == "/a b\\c"
 
 
 @needs_root

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE, HostError, InputError
+from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.world import mounts, paths, volume
 from pgdyno.world.clean import clean, leftovers
 from pgdyno.world.journal import Journal
 from pgdyno.world.process import working_below, writing_to
 
-from .needs import expect, needs_fuse
+from .needs import expect, needs_fuse, needs_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,7 +176,7 @@ def test_a_killed_daemon_gives_errors_and_is_cleaned(state: Path, attached: volu
         attached.stats()
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         (mount / "file").read_bytes()
-    attached._entry = None  # noqa: SLF001 - as if its command had ended
+    attached._entry = None
     for entry in Journal(state).entries():
         Journal(state).done(entry.entry_id)
     assert any("volume v" in line for line in leftovers(state))
@@ -232,4 +232,17 @@ def _abandon(state: Path, attached: volume.AttachedVolume) -> None:
         document: dict[str, Any] = json.loads(file.read_text())
         document["owner"]["start_ticks"] = 1
         file.write_text(json.dumps(document))
-    attached._entry = None  # noqa: SLF001
+    attached._entry = None
+
+
+@needs_root
+def test_volumes_of_root_are_not_reported_as_none_to_others(state: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (state / "volumes").mkdir(parents=True, mode=0o700)
+    state.chmod(0o755)
+    child = os.fork()
+    if child == 0:
+        os.setegid(65534)
+        os.seteuid(65534)
+        os._exit(run(["volume", "list"]))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == EXIT_HOST
+    assert "belong to another user" in capfd.readouterr().err

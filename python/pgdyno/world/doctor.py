@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.errors import HostError, PgdynoError
 from pgdyno.world import cgroup, clean, mounts, paths, preflight
 from pgdyno.world.volume import list_volumes
 
@@ -229,13 +229,19 @@ def _wbt() -> Check:
 
 
 def _volumes(state: Path) -> Check:
-    known = list_volumes(state)
+    try:
+        known = list_volumes(state)
+    except HostError as error:
+        return Check("volumes", "warn", error.message, error.remedy)
     alive = [volume.name for volume in known if volume.alive]
     return Check("volumes", "ok", f"attached: {', '.join(alive)}" if alive else "none attached")
 
 
 def _leftovers(state: Path) -> Check:
-    found = clean.leftovers(state)
+    try:
+        found = clean.leftovers(state)
+    except HostError as error:
+        return Check("leftovers", "warn", error.message, error.remedy)
     if not found:
         return Check("leftovers", "ok", "none")
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""

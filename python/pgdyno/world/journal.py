@@ -10,12 +10,13 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pgdyno.world import paths
+from pgdyno.world import mounts, paths
 from pgdyno.world.process import ProcessIdentity, own_identity
 
 Kind = Literal["process", "volume", "cgroup", "directory", "shared_memory"]
@@ -88,15 +89,17 @@ class Journal:
 
     @contextlib.contextmanager
     def directory(self, path: Path) -> Iterator[Path]:
-        """A directory that exists for the length of a ``with`` block, and not after a killed command is cleaned."""
-        import shutil
+        """A directory that exists for the length of a ``with`` block, and not after a killed command is cleaned.
 
+        While something is mounted in it, it stays (with its entry): removing it would remove what is mounted.
+        """
         entry = self.record("directory", path=str(path))
         path.mkdir(parents=True, exist_ok=True)
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            if not mounts.mounts_below(path.resolve()):
+                shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 self.done(entry)
 

@@ -8,6 +8,7 @@ directory ``claims/NAME`` is made first: it takes the name, and holds what a cle
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -180,8 +181,14 @@ def attached(spec: str, **options: Any) -> Iterator[AttachedVolume]:
 
 
 def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:
-    """The volumes of the state directory by name, those with a dead daemon too."""
+    """The volumes of the state directory by name, those with a dead daemon too; they are their owner's to see."""
     state = (state_dir or paths.state_dir()).resolve()
+    if paths.volumes_dir(state).is_dir() and not os.access(
+        paths.volumes_dir(state), os.R_OK | os.X_OK, effective_ids=True
+    ):
+        raise HostError(
+            f"the volumes in {state} belong to another user, who alone can see them", remedy="run the command with sudo"
+        )
     found = []
     for file in sorted(paths.volumes_dir(state).glob(f"*/{FACTS_FILE}")):
         try:
