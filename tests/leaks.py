@@ -45,9 +45,9 @@ def look(run_dir: Path, known: Snapshot | None = None) -> Snapshot:
     return Snapshot(_mounts(run_dir), _loops(run_dir), _cgroups(), _processes(run_dir, known))
 
 
-def leaked(run_dir: Path, before: Snapshot) -> list[str]:
+def leaked(run_dir: Path, before: Snapshot, patience_s: float = PATIENCE_S) -> list[str]:
     """What a test left, after some patience for what is still ending; it is removed, and described a line each."""
-    if wait_until(lambda: not look(run_dir, before).since(before), PATIENCE_S):
+    if wait_until(lambda: not look(run_dir, before).since(before), patience_s):
         return []
     after = look(run_dir, before)
     for key in after.processes.keys() - before.processes.keys():

@@ -19,10 +19,10 @@ def run_dir() -> Path:
 def test_a_process_left_behind_is_found_and_ended(run_dir: Path) -> None:
     before = leaks.look(run_dir)
     process = subprocess.Popen(["sleep", "600"])
-    (left,) = leaks.leaked(run_dir, before)
+    (left,) = leaks.leaked(run_dir, before, 0.3)
     assert f"{process.pid} (sleep)" in left
     assert process.wait() != 0
-    assert leaks.leaked(run_dir, before) == []
+    assert leaks.leaked(run_dir, before, 0.3) == []
 
 
 def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run_dir: Path) -> None:
@@ -31,7 +31,7 @@ def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run
         assert server.stdin is not None
         server.stdin.write(b"go\n")
         server.stdin.flush()
-        assert leaks.leaked(run_dir, before) == []
+        assert leaks.leaked(run_dir, before, 0.3) == []
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         for pid in children:
             os.kill(int(pid), 9)
@@ -46,10 +46,10 @@ def test_a_mount_and_a_loop_device_left_behind_are_found_and_removed(run_dir: Pa
     image = tmp_path / "image"
     image.write_bytes(b"\0" * 4096)
     device = subprocess.run(["losetup", "-f", "--show", image], check=True, capture_output=True, text=True).stdout
-    left = "\n".join(leaks.leaked(run_dir, before))
+    left = "\n".join(leaks.leaked(run_dir, before, 0.3))
     assert str(mount) in left
     assert f"device {Path(device.strip()).name} with {image}" in left
-    assert leaks.leaked(run_dir, before) == []
+    assert leaks.leaked(run_dir, before, 0.3) == []
 
 
 @pytest.mark.needs_root
@@ -60,6 +60,6 @@ def test_a_control_group_left_behind_is_found_and_removed(run_dir: Path) -> None
     before = leaks.look(run_dir)
     group = controller / "pgdyno" / f"leak-{os.getpid()}"
     group.mkdir(parents=True)
-    left = leaks.leaked(run_dir, before)
+    left = leaks.leaked(run_dir, before, 0.3)
     assert left == [f"cgroup {group} with 0 processes"]
     assert not group.exists()

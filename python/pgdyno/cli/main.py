@@ -21,11 +21,11 @@ from pgdyno.errors import EXIT_CODES, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, P
 
 COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can do, and clean up after killed runs.",
-    "compare": "Compare PostgreSQL on two or more volumes.",
+    "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "volume": "Attach, list, measure and detach emulated volumes.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
-    "report": "Make the report of recorded experiments again.",
+    "report": "Make the report of an experiment again.",
     "completion": "Print the completion script of a shell.",
 }
 """Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""

@@ -27,7 +27,7 @@ class _CommandWithViews(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a header.")
 def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None:
-    r"""Query the recorded runs with SQL.
+    """Query the recorded runs with SQL.
 
     SQL is one SELECT in DuckDB's dialect; DESCRIBE VIEW lists a view's columns. Instants (`t_ns`) are CLOCK_MONOTONIC
     nanoseconds, counters are cumulative.

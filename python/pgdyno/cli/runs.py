@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @click.option("--results", type=click.Path(path_type=Path), help="Results folder [./results, $PGDYNO_RESULTS].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(results: Path | None, as_json: bool) -> None:
-    r"""List the recorded experiments and runs.
+    """List the recorded experiments and runs.
 
     For each experiment: its id, when it began, its arms and replicates, and how many of its runs are finished and
     valid; then its runs. Runs that were interrupted are not listed. `valid` is what the run itself knew; `pgdyno

@@ -1,0 +1,186 @@
+"""The command line: what it says, where it says it, and how it ends."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from pgdyno import __version__, errors
+from pgdyno.cli import main as cli_main
+from pgdyno.errors import HostError, InputError, RunInvalid
+
+HEAVY = ("altair", "duckdb", "jinja2", "numpy", "psycopg", "pyarrow", "pydantic", "rich", "scipy", "vl_convert")
+
+
+def pgdyno(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "pgdyno", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+
+
+@click.command()
+@click.argument("kind")
+@click.pass_context
+def failing(ctx: click.Context, kind: str) -> None:
+    """Ends in the way it is told."""
+    if kind == "code":
+        ctx.exit(3)
+    raise {
+        "host": HostError("there is no fuse", remedy="load the module"),
+        "input": InputError("17 is too much", remedy="ask for 16"),
+        "invalid": RunInvalid("the driver was the bottleneck"),
+        "interrupt": KeyboardInterrupt(),
+        "pipe": BrokenPipeError(),
+        "bug": ZeroDivisionError("by zero"),
+    }[kind]
+
+
+@pytest.fixture
+def with_failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_main.LazyGroup, "get_command", lambda self, ctx, name: failing)
+
+
+@pytest.mark.usefixtures("with_failing")
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [
+        ("host", 3, "error: there is no fuse\n  remedy: load the module\n"),
+        ("input", 2, "error: 17 is too much\n  remedy: ask for 16\n"),
+        ("invalid", 4, "error: the driver was the bottleneck\n"),
+        ("interrupt", 130, "\ninterrupted\n"),
+        ("code", 3, ""),
+    ],
+)
+def test_an_error_is_one_sentence_its_remedy_and_its_code(
+    kind: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli_main.run(["doctor", kind]) == code
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.usefixtures("with_failing")
+def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli_main.run(["doctor", "bug"]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert f"error: this is a bug in pgdyno {__version__}: ZeroDivisionError: by zero" in said
+
+
+def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
+    done = pgdyno("compar", "gp3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "There is no command `compar`. Did you mean `pgdyno compare`?" in done.stderr
+
+
+def test_a_wrong_flag_names_the_help_to_read() -> None:
+    done = pgdyno("completion", "tcsh")
+    assert done.returncode == 2
+    assert "remedy: read `pgdyno completion --help`" in done.stderr
+
+
+def test_the_version_is_that_of_the_engine_and_of_the_package(repository: Path) -> None:
+    manifest = tomllib.loads((repository / "Cargo.toml").read_text())
+    assert manifest["workspace"]["package"]["version"] == __version__
+    assert pgdyno("--version").stdout == f"pgdyno {__version__}\n"
+
+
+def test_help_lists_every_command_and_every_exit_code() -> None:
+    done = pgdyno("--help")
+    assert done.returncode == 0
+    for name in cli_main.COMMANDS:
+        assert f"\n  {name} " in done.stdout
+    for code, meaning in errors.EXIT_CODES.items():
+        assert f"  {code} " in done.stdout
+        assert meaning in done.stdout
+
+
+def test_each_file_of_a_command_is_listed_and_the_other_way_round() -> None:
+    folder = Path(cli_main.__file__).parent
+    with_command = {file.stem for file in folder.glob("[a-z]*.py") if "\ndef command(" in file.read_text()}
+    assert with_command == set(cli_main.COMMANDS)
+
+
+@pytest.mark.parametrize("name", list(cli_main.COMMANDS))
+def test_every_command_says_what_it_does_and_ends_its_help_with_an_example(name: str) -> None:
+    command = importlib.import_module(f"pgdyno.cli.{name}").command
+    assert command.get_short_help_str(limit=200) == cli_main.COMMANDS[name]
+    commands = [command, *(command.commands.values() if isinstance(command, click.Group) else [])]
+    for each in commands:
+        shown = each.get_help(click.Context(each, info_name=each.name)).split("\n\nOptions:")[0].rstrip()
+        example = shown.split("\n\n")[-1].split("\n")
+        assert example[0] == "  Example:", f"`{name} {each.name}` ends its help without an example on lines of its own"
+        assert all("pgdyno " in line for line in example[1:])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_what_should_be_quick_imports_nothing_heavy(arguments: list[str]) -> None:
+    # Times differ by machine and hour; what is imported does not, and it is what costs.
+    program = (
+        "import sys\nfrom pgdyno.cli.main import run\n"
+        f"run({arguments!r})\nprint('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert sorted(set(HEAVY) & set(done.stderr.split())) == []
+    assert "pgdyno._engine" not in done.stderr.split()
+
+
+@pytest.mark.parametrize("name", list(cli_main.COMMANDS))
+def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
+    program = (
+        "import sys\nfrom pgdyno.cli.main import run\n"
+        f"run([{name!r}, '--help'])\nprint('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    # Help may describe what it documents from its model (the views of `query`); pydantic costs 0.04 s.
+    assert sorted(set(HEAVY) & set(done.stderr.split()) - {"pydantic"}) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = pgdyno("completion", shell)
+    assert done.returncode == 0
+    assert "_PGDYNO_COMPLETE" in done.stdout
+
+
+def test_completion_of_a_command_name() -> None:
+    done = pgdyno(_PGDYNO_COMPLETE="bash_complete", COMP_WORDS="pgdyno re", COMP_CWORD="1")
+    assert done.stdout == "plain,report\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with subprocess.Popen([sys.executable, "-m", "pgdyno", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None and run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""
+
+
+@pytest.mark.bench
+def test_start_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five starts each of `pgdyno --help` and of Python alone: the medians' difference stays below 0.2 s."""
+    import statistics
+    import time
+
+    def median_s(*arguments: str) -> float:
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - begin)
+        return statistics.median(times)
+
+    python_s, help_s = median_s("-c", "pass"), median_s("-m", "pgdyno", "--help")
+    with capsys.disabled():
+        print(f"\nstart-up: pgdyno --help {help_s * 1000:.0f} ms, Python alone {python_s * 1000:.0f} ms")
+    assert help_s - python_s < 0.2

@@ -1,0 +1,146 @@
+"""Each rule finds what breaks it, says what to do, and leaves what is right alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lint.conftest import Project
+from tools.lint import catalogue, clock_free, crates, hosts, links, sizes, sleeps, stages
+
+LONG = "def long():\n" + "    x = 1\n" * 75
+
+
+def test_sizes(project: Project) -> None:
+    root = project({"a.py": LONG, "b.rs": "//\n" * 601, "c.py": 'def f():\n    """' + "\n" * 100 + '    """\n    return 1\n'})
+    found = {str(finding) for finding in sizes.check(root)}
+    assert found == {
+        "a.py:1: a.py::long has 76 lines, 70 are allowed: split the function",
+        "b.rs: b.rs has 601 lines, 600 are allowed: split the file",
+    }
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [(76, []), (80, ["a.py::long has 76 lines now: lower its entry, or remove it"]), (75, ["75 are allowed"])],
+)
+def test_the_ratchet_of_sizes_only_goes_down(project: Project, allowed: int, expected: list[str]) -> None:
+    root = project({"a.py": LONG, sizes.RATCHET: f'"a.py::long" = {allowed}\n'})
+    found = sizes.check(root)
+    assert len(found) == len(expected)
+    assert all(text in finding.message for text, finding in zip(expected, found, strict=True))
+
+
+def test_an_entry_of_the_ratchet_without_its_function_is_found(project: Project) -> None:
+    root = project({"a.py": "", sizes.RATCHET: '"a.py::gone" = 90\n'})
+    assert [finding.message for finding in sizes.check(root)] == ["a.py::gone is gone: remove its entry"]
+
+
+def test_crates(project: Project) -> None:
+    root = project(
+        {
+            "crates/volume/Cargo.toml": "[dependencies]\nserde = '1'\nlibc = '1'\n[dev-dependencies]\nproptest = '1'\n",
+            "crates/catalog/Cargo.toml": "[dependencies]\npgdyno-volume = {}\npgdyno-emulate = {}\n",
+            "crates/unheard/Cargo.toml": "",
+        }
+    )
+    found = [str(finding) for finding in crates.check(root)]
+    assert len(found) == 3
+    assert "`catalog` may not use `emulate`" in found[0]
+    assert "tools/lint/crates.py does not say" in found[1]
+    assert "`volume` may not use `libc`: hand in its result" in found[2]
+
+
+def test_clock_free_crates_have_every_ban_and_its_reason(project: Project) -> None:
+    own = "too-many-lines-threshold = 70\ndisallowed-methods = [{ path = 'std::time::Instant::now' }]\n"
+    root = project({"clippy.toml": "too-many-lines-threshold = 70\n", "crates/volume/clippy.toml": own})
+    messages = [finding.message for finding in clock_free.check(root)]
+    assert "ban std::time::SystemTime::now in `disallowed-methods` again" in messages
+    assert "ban std::collections::HashMap in `disallowed-types` again" in messages
+    assert "say the reason of the ban of std::time::Instant::now" in messages
+    assert "`catalog` is clock-free and needs its bans: copy another such crate's" in messages
+
+
+def test_catalogue(project: Project) -> None:
+    root = project(
+        {
+            "catalog/volumes/x.toml": """
+schema_version = 1
+name = "x"
+[sources.guide]
+title = "A guide"
+[size]
+good = { value = 1, source = "guide", date = 2026-11-21 }
+bare = 3
+undated = { value = 2, source = "guide" }
+hearsay = { value = [1, 2], source = "someone", date = 2026-11-21 }
+[[price]]
+above = 3
+usd = { value = 0.1, date = 2026-11-21 }
+"""
+        }
+    )
+    messages = [finding.message for finding in catalogue.check(root)]
+    assert len(messages) == 4
+    assert messages[0].startswith("size.bare is a bare value")
+    assert messages[1].startswith("size.undated needs `date`")
+    assert messages[2].startswith("size.hearsay needs `source`, one of [sources] (there are: guide)")
+    assert messages[3].startswith("price[1].usd needs `source`")
+
+
+def test_stages(project: Project) -> None:
+    root = project(
+        {
+            f"{stages.STAGES}/mod.rs": "",
+            f"{stages.STAGES}/lonely.rs": "",
+            f"{stages.STAGES}/whole.rs": "#[cfg(test)] mod tests {}",
+            f"{stages.PAGES}/whole.md": "",
+            f"{stages.PAGES}/old.md": "",
+        }
+    )
+    found = [str(finding) for finding in stages.check(root)]
+    assert len(found) == 3
+    assert found[0].endswith(f"has no test: write {stages.TESTS}/lonely.rs")
+    assert found[1].endswith(f"has no page: explain the idea in {stages.PAGES}/lonely.md")
+    assert found[2].startswith(f"{stages.PAGES}/old.md: is about no stage")
+
+
+def test_sleeps(project: Project) -> None:
+    root = project(
+        {
+            "tests/test_a.py": "import time\ntime.sleep(1)\n",
+            "tests/test_b.py": "from time import sleep\n",
+            "python/c.py": "import time\ntime.sleep(1)\n",
+            "crates/x/tests/d.rs": "fn f() { std::thread::sleep(d) }\n",
+        }
+    )
+    assert [(finding.path, finding.line) for finding in sleeps.check(root)] == [
+        ("crates/x/tests/d.rs", 1),
+        ("tests/test_a.py", 2),
+        ("tests/test_b.py", 1),
+    ]
+
+
+def test_links(project: Project) -> None:
+    text = "# A title, `here`\n[a](b.md) [c](gone.md) [d](#a-title-here) [e](b.md#nowhere) [f](https://example.org)\n"
+    root = project({"a.md": text + "```\n[no link](x.md)\n```\n", "b.md": "# B\n"})
+    assert [str(finding) for finding in links.check(root)] == [
+        "a.md:2: gone.md does not exist: repair the link",
+        "a.md:2: b.md#nowhere: there is no such heading",
+    ]
+
+
+def test_hosts(project: Project) -> None:
+    home = "/ho" + "me/ada/x"  # in two parts, so that this file passes the rule itself
+    root = project(
+        {
+            "a.md": f"see {home}\n",
+            "requirements.lock": "--index-url https://mirror.example/simple\nclick==8 --hash=sha256:00\n",
+            "Cargo.lock": f'source = "{hosts.CRATES_INDEX}"\n',
+        }
+    )
+    (root / "b.md").write_text(f"cd {root}/x\n")
+    found = [str(finding) for finding in hosts.check(root)]
+    assert len(found) == 3
+    assert found[0].startswith("a.md:1:")
+    assert "this clone's own path" in found[1]
+    assert found[2].startswith("requirements.lock:1: https://mirror.example/simple binds the lock file to a host")
