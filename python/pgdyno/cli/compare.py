@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
-    r"""Compare PostgreSQL on two or more emulated volumes.
+    """Compare PostgreSQL on two or more emulated volumes.
 
     Loads a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates:
     real PostgreSQL, on a block device that behaves like the volume, in an instance's memory. Prints throughput and

@@ -1,0 +1,62 @@
+"""What the emulator decided under the real clock, the model decides again in virtual time, to the nanosecond."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno import _engine
+from pgdyno.errors import InputError
+from pgdyno.world import volume
+from tests.fidelity import fio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.needs_fuse, pytest.mark.needs_fio, pytest.mark.slow]
+
+REQUESTS = 100_000
+RECORD_BYTES, GRANT = 48, 4
+"""As in crates/volume/src/log.rs."""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of reads and writes, below and above the limits, with a change of credit in between."""
+    folder = tmp_path_factory.mktemp("log")
+    path = folder / "submit.log"
+    with volume.attached("io2bx:iops=20000", mount=None, submit_log=path, seed=42, state_dir=folder / "s") as found:
+        fio.run(found.block_device, rw="randrw", block_kib=4, depth=64, seconds=4, ramp_s=0)
+        _engine.run_json(["volume", "credit", found.name, "--percent", "0", "--state-dir", str(found.state_dir)])
+        fio.run(found.block_device, rw="randread", block_kib=16, depth=4, seconds=3, ramp_s=0)
+        fio.run(found.block_device, rw="write", block_kib=64, depth=16, seconds=2, ramp_s=0)
+    return path
+
+
+def test_every_completion_is_identical(log: Path) -> None:
+    result = _engine.run_json(["replay", str(log)])
+    assert result["submits"] >= REQUESTS
+    assert result["complete"]
+    assert result["first_difference"] is None
+    assert result["identical"] == result["grants"] == result["submits"]
+
+
+def test_a_record_that_was_changed_is_found(log: Path, tmp_path: Path) -> None:
+    content = bytearray(log.read_bytes())
+    header = 16 + int.from_bytes(content[8:16], "little")
+    middle = header + (len(content) - header) // RECORD_BYTES // 2 * RECORD_BYTES
+    while content[middle] != GRANT:
+        middle += RECORD_BYTES
+    content[middle + 8] ^= 0x01  # one nanosecond in one completion
+    changed = tmp_path / "changed.log"
+    changed.write_bytes(content)
+    difference = _engine.run_json(["replay", str(changed)])["first_difference"]
+    assert abs(difference["recorded_done_at_ns"] - difference["replayed_done_at_ns"]) == 1
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("no log at all")
+    with pytest.raises(InputError, match="another format"):
+        _engine.run_json(["replay", str(other)])
