@@ -160,7 +160,9 @@ def test_completion_of_a_command_name() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    with subprocess.Popen([sys.executable, "-m", "pgdyno", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        [sys.executable, "-m", "pgdyno", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
         assert run.stdout is not None and run.stderr is not None
         run.stdout.close()
         assert run.stderr.read() == b""

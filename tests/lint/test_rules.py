@@ -11,7 +11,9 @@ LONG = "def long():\n" + "    x = 1\n" * 75
 
 
 def test_sizes(project: Project) -> None:
-    root = project({"a.py": LONG, "b.rs": "//\n" * 601, "c.py": 'def f():\n    """' + "\n" * 100 + '    """\n    return 1\n'})
+    root = project(
+        {"a.py": LONG, "b.rs": "//\n" * 601, "c.py": 'def f():\n    """' + "\n" * 100 + '    """\n    return 1\n'}
+    )
     found = {str(finding) for finding in sizes.check(root)}
     assert found == {
         "a.py:1: a.py::long has 76 lines, 70 are allowed: split the function",
@@ -122,10 +124,13 @@ def test_sleeps(project: Project) -> None:
 
 def test_links(project: Project) -> None:
     text = "# A title, `here`\n[a](b.md) [c](gone.md) [d](#a-title-here) [e](b.md#nowhere) [f](https://example.org)\n"
-    root = project({"a.md": text + "```\n[no link](x.md)\n```\n", "b.md": "# B\n"})
+    files = {"a.md": text + "```\n[no link](x.md)\n```\n", "b.md": "# B\n", "docs/decision/0001-why.md": ""}
+    root = project(files | {"c.rs": "// docs/decision/0001\n// docs/decision/0002, docs/concept/volume/x.md\n"})
     assert [str(finding) for finding in links.check(root)] == [
         "a.md:2: gone.md does not exist: repair the link",
         "a.md:2: b.md#nowhere: there is no such heading",
+        "c.rs:2: docs/decision/0002 does not exist: write it, or name another",
+        "c.rs:2: docs/concept/volume/x.md does not exist: write it, or name another",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Links in the documents lead somewhere: to a file of this project, and to a heading that it has."""
+"""Links in the documents lead somewhere, to a file of this project and to a heading that it has; so do mentions in code."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tools.lint import Finding, project_files, relative
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
+_MENTION = re.compile(r"\bdocs/(?:guide|concept|decision|reference)/[\w/-]+(?:\.md)?")
 _OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:")
 
 
@@ -25,7 +26,20 @@ def check(root: Path) -> list[Finding]:
                 findings.append(Finding(relative(root, path), line, f"{target} does not exist: repair the link"))
             elif heading and goal.suffix == ".md" and heading not in headings(goal.read_text(encoding="utf-8")):
                 findings.append(Finding(relative(root, path), line, f"{target}: there is no such heading"))
+    for path in project_files(root, ".py", ".rs", ".toml"):
+        if not path.is_relative_to(root / "tests"):
+            findings += _dead_mentions(root, path)
     return findings
+
+
+def _dead_mentions(root: Path, path: Path) -> list[Finding]:
+    """Comments name a document by its path, or a decision by its number (``docs/decision/0001``)."""
+    return [
+        Finding(relative(root, path), number, f"{mention} does not exist: write it, or name another")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for mention in _MENTION.findall(line)
+        if not any(root.glob(mention.rstrip("/") + "*"))
+    ]
 
 
 def _prose(text: str) -> list[tuple[int, str]]:

@@ -30,10 +30,12 @@ def check(root: Path) -> list[Finding]:
 
 def python_sleeps(text: str) -> list[int]:
     """Lines that call ``time.sleep`` or import ``sleep``."""
-    lines = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sleep":
-            lines.append(node.lineno)
-        elif isinstance(node, ast.ImportFrom) and (node.module, "sleep") in [("time", a.name) for a in node.names]:
-            lines.append(node.lineno)
-    return lines
+    return [
+        node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt | ast.expr) and _sleeps(node)
+    ]
+
+
+def _sleeps(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "time" and any(alias.name == "sleep" for alias in node.names)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sleep"
