@@ -56,6 +56,8 @@ class Arm:
     spread: float = 0.01
     """Standard deviation of a replicate's TPS, relative."""
     late_share: float = 0.002
+    late_by_us: float = 0.0
+    """By how much the late ones were late; 0 records no distribution of lateness."""
     driver_share: float = 0.08
     steal_share: float = 0.004
     failed: int = 0
@@ -241,6 +243,14 @@ def _volume_latency(writer: RunWriter, arm: Arm, t_ns: Any, reads: Any, writes: 
             rows["op"] += [operation] * len(found)
             rows["latency_ns"] += found.astype(np.int64).tolist()
             rows["count"] += counts.tolist()
+    if arm.late_by_us:
+        for instant in (WARMUP_S, len(t_ns) - 1):
+            requests = int(reads[instant] + writes[instant])
+            late = round(requests * arm.late_share)
+            rows["t_ns"] += [int(t_ns[instant])] * 2
+            rows["op"] += ["lateness"] * 2
+            rows["latency_ns"] += [0, int(arm.late_by_us * 1000)]
+            rows["count"] += [requests - late, late]
     writer.table("probe/volume_latency", pa.table(rows))
 
 

@@ -38,6 +38,9 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
     [
         ({"late_share": 0.03}, "lateness", "warn", "3.0 %"),
         ({"late_share": 0.051}, "lateness", "invalid", "5.1 %"),
+        ({"late_share": 0.10, "late_by_us": 100.0}, "lateness", "warn", "in all 0.1 % of latency"),
+        ({"late_share": 0.10, "late_by_us": 9000.0}, "lateness", "invalid", "10.0 %"),
+        ({"late_share": 0.25, "late_by_us": 100.0}, "lateness", "invalid", "25.0 %"),
         ({"driver_share": 0.44}, "driver", "ok", "88.0 %"),
         ({"driver_share": 0.46}, "driver", "invalid", "92.0 %"),
         ({"driver_share": 0.20}, "laboratory", "warn", "27.5 %"),

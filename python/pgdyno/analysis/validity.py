@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 LATE_SHARE_WARN = 0.01
 """A p99 of the volume's latency is already shaped by the host when one request in a hundred is late."""
-LATE_SHARE_INVALID = 0.05
-"""Above this the p95 of the volume is the host's and not the model's. A request is late when it was released more than
-5 % of its modelled latency after its time."""
+LATE_SHARE_NOTABLE = 0.05
+"""Above this the p95 of the volume could be the host's and not the model's: invalid if the lateness weighs something
+too (:data:`LATENESS_INVALID`). A request is late when it was released more than 5 % of its modelled latency after its
+time, which for a volume of 0.3 ms is one wake-up of a busy machine."""
+LATE_SHARE_INVALID = 0.20
+"""Above this the body of the distribution is the host's, however little time it was."""
+LATENESS_INVALID = 0.02
+"""All lateness as a share of all latency: throughput that waits for the volume is wrong by at most this much."""
 OVERRUN_SHARE_INVALID = 0.05
 """The same share for requests whose data were not ready when their modelled time was over."""
 DRIVER_BUSY_INVALID = 0.90
@@ -85,9 +90,12 @@ def worst(levels: Iterator[Level] | list[Level]) -> Level:
     return max(levels, key=order.index, default="ok")
 
 
+def _level(value: float, warn: float, invalid: float) -> Level:
+    return "invalid" if value > invalid else "warn" if value > warn else "ok"
+
+
 def _graded(check: str, value: float, warn: float, invalid: float, figure: str) -> Finding:
-    level: Level = "invalid" if value > invalid else "warn" if value > warn else "ok"
-    return Finding(check, level, figure)
+    return Finding(check, _level(value, warn, invalid), figure)
 
 
 def _recorded(run: RunFigures) -> Iterator[Finding]:
@@ -136,29 +144,33 @@ def _volume(run: RunFigures) -> Iterator[Finding]:
     measure = run.record.measure
     counters = volume_counters(run.run)
     operations = counters.delta("ops", measure.begin_ns, measure.end_ns)
-    for check, name, invalid, words in (
-        ("lateness", "late_ops", LATE_SHARE_INVALID, "late by more than 5 % of their modelled latency"),
-        ("store behind the volume", "overrun_ops", OVERRUN_SHARE_INVALID, "without their data when they were due"),
+    for check, name, words, grade in (
+        ("lateness", "late_ops", "late by more than 5 % of their modelled latency", _grade_lateness),
+        ("store behind the volume", "overrun_ops", "without their data when they were due", _grade_overrun),
     ):
         counted = counters.delta(name, measure.begin_ns, measure.end_ns)
         if operations is None or counted is None:
             yield Finding(check, "invalid", "the volume's counters do not cover the measure phase")
         elif operations > 0:
             share = counted / operations
-            extent = _extent_of_lateness(run) if name == "late_ops" else ""
-            figure = f"{_percent(share)} of {operations:,.0f} requests {words}{extent}"
-            yield _graded(check, share, LATE_SHARE_WARN, invalid, figure)
+            level, extent = grade(run, share)
+            yield Finding(check, level, f"{_percent(share)} of {operations:,.0f} requests {words}{extent}")
 
 
-def _extent_of_lateness(run: RunFigures) -> str:
-    """How much the lateness was, in time and beside the latency of all requests; empty when it was not recorded."""
+def _grade_lateness(run: RunFigures, share: float) -> tuple[Level, str]:
+    """By how many were late, and by how much time that was beside the latency of all requests."""
     late, latency_ms = run.lateness_ms, run.read_ms.sum + run.write_ms.sum
     median, p99 = late.percentile(50), late.percentile(99)
     if median is None or p99 is None or latency_ms == 0:
-        return ""
-    return (
-        f" (p50 {median * 1000:.0f} µs, p99 {p99 * 1000:.0f} µs, in all {_percent(late.sum / latency_ms)} of latency)"
-    )
+        return _level(share, LATE_SHARE_WARN, LATE_SHARE_NOTABLE), ""
+    weight = late.sum / latency_ms
+    extent = f" (p50 {median * 1000:.0f} µs, p99 {p99 * 1000:.0f} µs, in all {_percent(weight)} of latency)"
+    heavy = share > LATE_SHARE_NOTABLE and weight > LATENESS_INVALID
+    return "invalid" if heavy else _level(share, LATE_SHARE_WARN, LATE_SHARE_INVALID), extent
+
+
+def _grade_overrun(_run: RunFigures, share: float) -> tuple[Level, str]:
+    return _level(share, LATE_SHARE_WARN, OVERRUN_SHARE_INVALID), ""
 
 
 def _driver(run: RunFigures) -> Finding:
