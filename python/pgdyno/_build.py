@@ -30,9 +30,7 @@ def source_files(root: Path) -> list[str]:
         for folder, folders, files in os.walk(root / top):
             folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith(".")]
             relative = os.path.relpath(folder, root).replace(os.sep, "/")
-            found += [
-                f"{relative}/{name}" for name in files if name not in _SKIPPED_FILES and not name.startswith(".")
-            ]
+            found += [f"{relative}/{name}" for name in files if name not in _SKIPPED_FILES and not name.startswith(".")]
     return sorted(found, key=os.fsencode)
 
 
