@@ -123,7 +123,7 @@ def _measure(
     try:
         progress(0.0, "start")
         with watch.stage("start"):
-            cluster.start(_settings(experiment), instance)
+            cluster.start(server_settings(experiment), instance)
         rows = cluster.settings()
         outcome, samples = _drive(experiment, cell, cluster, attached, instance, writer, progress)
         watch.seconds |= {phase.name: round(phase.seconds, 3) for phase in outcome.phases}
@@ -200,7 +200,8 @@ def _roles(instance: Instance, attached: volume.AttachedVolume, driver_pid: int)
     }
 
 
-def _settings(experiment: CompareExperiment) -> dict[str, str]:
+def server_settings(experiment: CompareExperiment) -> dict[str, str]:
+    """PostgreSQL's settings of a run: the chosen set, and over it what the user named."""
     base = settings.tuned(experiment.memory_bytes) if experiment.settings == "tuned" else settings.defaults()
     return base | experiment.extra_settings
 

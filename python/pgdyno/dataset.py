@@ -51,7 +51,7 @@ def bytes_needed(experiment: CompareExperiment) -> int:
 @contextmanager
 def loaded(experiment: CompareExperiment, binaries: PgBinaries, progress: Progress) -> Iterator[Dataset]:
     """Load the data set, and keep it for the length of a ``with`` block."""
-    size_bytes = _size(experiment)
+    size_bytes = volume_bytes(experiment)
     # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
     preflight.require_memory(2 * bytes_needed(experiment), f"a data set of scale {experiment.workload.scale}")
     journal = Journal(paths.state_dir())
@@ -84,8 +84,11 @@ def _fill(
         cluster.close()
 
 
-def _size(experiment: CompareExperiment) -> int:
-    """The smallest arm's size: every arm must be able to hold the image."""
+def volume_bytes(experiment: CompareExperiment) -> int:
+    """Size of the volume to load on: the smallest arm's, since every arm must be able to hold the image.
+
+    :class:`InputError` when that is too small for the data.
+    """
     sizes = {arm: int(volume.resolve(arm)["size_bytes"]) for arm in experiment.arms}
     smallest = min(sizes, key=lambda arm: sizes[arm])
     needed = bytes_needed(experiment)

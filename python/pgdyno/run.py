@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
-from pgdyno.cell import Context, run_cell
-from pgdyno.dataset import loaded
+from pgdyno.cell import Context, run_cell, server_settings
+from pgdyno.dataset import loaded, volume_bytes
+from pgdyno.postgres import settings
 from pgdyno.postgres.binaries import PgBinaries, find_binaries
 from pgdyno.store import names, record
 from pgdyno.store.writer import RunWriter, write_experiment
-from pgdyno.world import preflight, volume
+from pgdyno.world import preflight
 from pgdyno.world.dirty_limits import current_limits
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def compare(
 
 
 def require(experiment: CompareExperiment, pg_bin: Path | None) -> PgBinaries:
-    """Everything that can be refused before the first change: volumes, root, devices, memory, binaries."""
-    for arm in experiment.arms:
-        volume.resolve(arm)
+    """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, binaries."""
+    volume_bytes(experiment)
+    settings.render(server_settings(experiment))
     preflight.require_root("attaching a volume")
     preflight.require_fuse()
     preflight.require_loop()
