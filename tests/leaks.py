@@ -19,6 +19,8 @@ MARK = "PGDYNO_TEST_RUN"
 """Environment variable that names the run; children inherit it. Its value is the run's directory."""
 PATIENCE_S = 5.0
 """What a test ended may take this long to be gone."""
+FOLLOWERS = {"chrome_crashpad"}
+"""Processes that leave their parent and end with it all the same; the parent is looked at."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
         name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         pid = int(entry.name)
         parents[pid] = int(fields[1])
-        if fields[0] not in "ZX" and (_marked(pid, run_dir) or f"{run_dir}/" in command):
+        if fields[0] not in "ZX" and name not in FOLLOWERS and (_marked(pid, run_dir) or f"{run_dir}/" in command):
             found[pid] = (f"{pid}@{fields[19]}", f"{pid} ({name}): {command[:120]}")
     old = {int(key.split("@")[0]) for key in known.processes} if known is not None else set()
     return {key: text for pid, (key, text) in found.items() if not _descends(pid, old, parents)}

@@ -56,13 +56,14 @@ def test_json_fits_the_schema_and_the_record_repeats_the_experiment(state_dir: P
     assert by_block[1, "gp3"] == by_block[1, "io2bx"] != by_block[2, "gp3"]
 
 
-def test_ctrl_c_undoes_everything_and_says_so(state_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_undoes_everything(number: signal.Signals, state_dir: Path, tmp_path: Path) -> None:
     command = pgdyno("compare", "gp3", "io2bx", *TINY, "--results", str(tmp_path))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "replicate 1 of" in line:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
         assert process.wait(60) == 130
     assert leftovers(state_dir) == []
     assert mounts_below(state_dir) == []

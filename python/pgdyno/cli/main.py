@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -119,8 +120,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def main() -> NoReturn:
-    """The entry point of the installed command."""
+    """The entry point of the installed command. SIGTERM ends a command as Ctrl-C does: everything is undone."""
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(run())
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the undoing
+    raise KeyboardInterrupt
 
 
 def _print_error(error: PgdynoError) -> int:

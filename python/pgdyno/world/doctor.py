@@ -30,6 +30,8 @@ MEMORY_WARN_BYTES = 6 << 30
 SPACE_WARN_BYTES = 2 << 30
 STEAL_WARN_SHARE = 0.02
 _STEAL_WINDOW_S = 0.2
+_CAP_SYS_RESOURCE = 24
+"""Its bit in a process's capabilities (linux/capability.h)."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def examine(state_dir: Path | None = None) -> list[Check]:
         ("CPU steal", _steal),
         ("clock", _clock),
         ("timers", _timers),
+        ("memory pressure", _memory_pressure),
         ("DAMON reclaim", _damon),
         ("writeback throttle", _wbt),
         ("volumes", lambda: _volumes(state)),
@@ -198,6 +201,20 @@ def _timers() -> Check:
     found = f"a sleep of 1 ms ends {late_us:.0f} µs late"
     remedy = "end other programs; many virtual machines halt idle CPUs too eagerly"
     return Check("timers", *(("warn", found, remedy) if late_us > 500 else ("ok", found)))
+
+
+def _memory_pressure() -> Check:
+    """Whether a volume's daemon may protect itself against waiting for memory that it is needed to free."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    effective = int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
+    if effective >> _CAP_SYS_RESOURCE & 1:
+        return Check("memory pressure", "ok", "a volume's daemon can mark itself as an I/O flusher")
+    return Check(
+        "memory pressure",
+        "warn",
+        "without CAP_SYS_RESOURCE a volume's daemon is not protected when memory runs out",
+        "leave memory free during a run; in a container pass `--cap-add SYS_RESOURCE`",
+    )
 
 
 def _lateness_us() -> float:
