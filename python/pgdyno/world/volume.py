@@ -66,7 +66,13 @@ class AttachedVolume:
     def stats(self) -> dict[str, Any]:
         """Counters and histograms since attach, as the engine gives them (``t_ns`` is CLOCK_MONOTONIC)."""
         self._require_daemon()
-        return _engine.run_json(["volume", "stats", self.name, "--state-dir", str(self.state_dir)])
+        try:
+            return _engine.run_json(["volume", "stats", self.name, "--state-dir", str(self.state_dir)])
+        except PgdynoError:
+            # A killed daemon closes its socket some time before it is gone: say that it is dead, not that it is silent.
+            wait_until(lambda: not self.alive, 2.0)
+            self._require_daemon()
+            raise
 
     def keep(self) -> None:
         """Let the volume outlive this command: from now on it goes only by :meth:`detach`."""
