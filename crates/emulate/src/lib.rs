@@ -26,6 +26,7 @@ mod store;
 mod submit_log;
 mod work_queue;
 
+pub use calibrate::measure_path;
 pub use control::{detach, list, request};
 pub use error::EmulateError;
 pub use serve::{ServeSpec, serve};

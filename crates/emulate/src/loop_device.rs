@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::{Context, EmulateError, Result};
+use crate::precautions::{run, tool};
 use crate::serve::wait_until;
 use crate::store::BLOCK_BYTES;
 
@@ -130,8 +131,7 @@ impl LoopDevice {
         ] {
             // What a kernel does not offer it cannot do wrong; what matters is read back below.
             if queue(name).exists() {
-                fs::write(queue(name), &value)
-                    .context(|| format!("cannot set {} to {value}", queue(name).display()), "run on a writable /sys")?;
+                set(&queue(name), &value)?;
             }
         }
         let read =
@@ -181,6 +181,13 @@ fn wrong(name: &str, found: &str, wanted: &str) -> EmulateError {
         format!("the device is not what was asked for: {name} is {found:?}, not {wanted:?}"),
         "run `pgdyno doctor --clean` and attach again; if it stays, this kernel cannot carry an emulated volume",
     )
+}
+
+/// Writes a queue's attribute through a process of its own: the kernel first waits for the device's requests, which this
+/// process answers (see `calibrate`).
+fn set(attribute: &Path, value: &str) -> Result<()> {
+    let script = r#"printf %s "$2" > "$1""#;
+    run(tool("/bin/sh").args(["-c", script, "set"]).arg(attribute).arg(value), "run on a writable /sys").map(drop)
 }
 
 fn configure(device: &File, backing: &File) -> io::Result<()> {

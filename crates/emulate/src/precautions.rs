@@ -4,9 +4,12 @@
 //! memory itself: its threads are marked as I/O flushers, its pages are locked, it is the last to be killed, and it is
 //! scheduled ahead of the load that it serves (Mayastor and libfuse users report the hangs that follow otherwise).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use crate::error::{Context, EmulateError, Result};
 
 /// Priority among real-time threads: any is ahead of ordinary ones; the lowest leaves room for the host's own.
 const REALTIME_PRIORITY: i32 = 1;
@@ -54,6 +57,24 @@ pub(crate) fn tool(program: &str) -> Command {
         })
     };
     command
+}
+
+/// Runs a tool to its end and returns what it printed.
+pub(crate) fn run(command: &mut Command, remedy: &str) -> Result<Vec<u8>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().context(|| format!("cannot start {program}"), remedy)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(EmulateError::new(format!("{program} failed: {said}"), remedy))
+}
+
+/// Runs a hidden command of this very binary in a process of its own, and returns what it printed.
+pub(crate) fn run_helper(arguments: &[&OsStr]) -> Result<Vec<u8>> {
+    let remedy = "run `pgdyno doctor`";
+    let engine = std::env::current_exe().context(|| "cannot find this program".to_owned(), remedy)?;
+    run(tool(&engine.to_string_lossy()).arg("volume").args(arguments), remedy)
 }
 
 /// CPU time of the whole process in nanoseconds.

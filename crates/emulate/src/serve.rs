@@ -20,13 +20,13 @@ use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::loop_device::LoopDevice;
 use crate::overhead::BaseOverhead;
 use crate::pipeline::{Mode, Pipeline};
-use crate::precautions::{self, tool};
+use crate::precautions::{self, run, tool};
 use crate::release;
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
 use crate::submit_log::{LogBuffer, LogHeader, LogWriter};
 
-/// Two event loops feed the model faster than one; more only take turns on its lock (docs/decision/0005).
+/// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
 const EVENT_LOOPS: usize = 2;
 /// Workers of a store on a disk: its queue depth.
 const DISK_WORKERS: usize = 32;
@@ -204,17 +204,14 @@ impl Attached {
         }
     }
 
+    /// Unmounts through a process of its own. An unmount waits for the file system's last requests, which this process
+    /// answers: if it were killed inside that call, its files would stay open, and whoever waits would wait for ever.
     fn unmount(&mut self) -> Result<()> {
-        let Some(target) = &self.mount else {
-            return Ok(());
-        };
-        let remedy = "close what uses it (`fuser -vm` on the folder names it) and detach again";
-        match rustix::mount::unmount(target, rustix::mount::UnmountFlags::empty()) {
-            // Somebody unmounted it already, or removed the folder with it.
-            Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
-            Err(error) => {
-                return Err(error).context(|| format!("cannot unmount {}", target.display()), remedy);
-            }
+        let Some(target) = &self.mount else { return Ok(()) };
+        // Somebody may have unmounted it already, or removed the folder with it.
+        if is_mount_point(target) {
+            let remedy = "close what uses it (`fuser -vm` on the folder names it) and detach again";
+            run(tool("umount").arg(target), remedy)?;
         }
         self.mount = None;
         Ok(())
@@ -224,7 +221,7 @@ impl Attached {
     fn take_down(&mut self, save_image: Option<&Path>) -> Result<()> {
         let mut result = self.unmount();
         if let Some(target) = self.mount.take() {
-            let _ = rustix::mount::unmount(&target, rustix::mount::UnmountFlags::DETACH);
+            let _ = run(tool("umount").arg("--lazy").arg(&target), "");
         }
         if let Some(device) = self.device.take() {
             result = result.and(device.detach(GONE_TIMEOUT));
@@ -319,7 +316,7 @@ fn file_system_magic(folder: &Path) -> Result<u64> {
 /// No lazy initialisation: it would write in the background of a measurement.
 fn format_ext4(device: &Path) -> Result<()> {
     let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-    run(tool("mkfs.ext4").args(["-q", "-F", "-E", options]).arg(device), "install e2fsprogs")
+    run(tool("mkfs.ext4").args(["-q", "-F", "-E", options]).arg(device), "install e2fsprogs").map(drop)
 }
 
 fn mount_ext4(device: &Path, target: &Path, options: &str) -> Result<()> {
@@ -328,17 +325,14 @@ fn mount_ext4(device: &Path, target: &Path, options: &str) -> Result<()> {
     if !options.is_empty() {
         command.args(["-o", options]);
     }
-    run(command.arg(device).arg(target), "check the mount options, and that the kernel knows ext4")
+    run(command.arg(device).arg(target), "check the mount options, and that the kernel knows ext4").map(drop)
 }
 
-fn run(command: &mut std::process::Command, remedy: &str) -> Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().context(|| format!("cannot start {program}"), remedy)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(EmulateError::new(format!("{program} failed: {said}"), remedy))
+/// Whether something is mounted exactly there, by the kernel's own list: a look at the folder itself could hang.
+fn is_mount_point(target: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let wanted = target.to_string_lossy();
+    mounts.lines().filter_map(|line| line.split(' ').nth(4)).any(|place| place.replace("\\040", " ") == wanted)
 }
 
 /// SIGTERM, SIGINT and SIGHUP become orders. Blocked before any thread starts, so that only the watcher takes them.

@@ -52,6 +52,12 @@ enum VolumeCommand {
     Types,
     /// Attaches a volume and serves it until it is detached; reads its specification from standard input.
     Serve,
+    /// The daemon's own helper: what requests to a device take.
+    #[command(hide = true)]
+    MeasurePath {
+        /// The block device.
+        device: PathBuf,
+    },
     /// The attached volumes.
     List(StateDir),
     /// Counters and distributions of a volume.
@@ -144,6 +150,7 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             })?;
             None
         }
+        VolumeCommand::MeasurePath { device } => Some(pgdyno_emulate::measure_path(&device)?),
         VolumeCommand::List(at) => Some(json!({"volumes": pgdyno_emulate::list(&at.state_dir)})),
         VolumeCommand::Stats { name, at } => {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "stats"}))?)
