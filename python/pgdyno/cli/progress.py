@@ -58,8 +58,8 @@ class Display:
         if self._bar is not None:
             self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
         elif step.title != self._title:
-            left_s = max(0.0, self._total_s - done_s)
-            self._say(f"{step.title} (about {left_s / 60:.0f} min {left_s % 60:02.0f} s left)")
+            minutes, seconds = divmod(round(max(0.0, self._total_s - done_s)), 60)
+            self._say(f"{step.title} (about {minutes} min {seconds:02d} s left)")
         self._title = step.title
 
     def finished(self, cell: Cell, path: Path) -> None:
