@@ -7,10 +7,9 @@ import random
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pgdyno.errors import InputError
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.workload.spec import PgbenchSpec, explained
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,8 @@ class CompareExperiment(BaseModel):
     @classmethod
     def of(cls, **values: Any) -> Self:
         """The experiment, or an :class:`InputError` that names the field."""
-        try:
+        with explained():
             return cls(**values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InputError(
-                f"{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
-                remedy="see `pgdyno compare --help`",
-            ) from error
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol, Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ScriptName = Literal["tpcb-like", "simple-update", "select-only"]
 
 SCRIPTS: tuple[ScriptName, ...] = ("tpcb-like", "simple-update", "select-only")
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
 """Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
+
+
+@contextmanager
+def explained(subject: str = "") -> Iterator[None]:
+    """Turn what pydantic says of a wrong value into an :class:`InputError` that names the field."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{subject}{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
+            remedy="see `pgdyno compare --help`",
+        ) from error
 
 
 class Binaries(Protocol):
@@ -64,15 +82,8 @@ class PgbenchSpec(BaseModel):
     @classmethod
     def of(cls, **values: Any) -> Self:
         """The specification, or an :class:`InputError` that names the field."""
-        try:
+        with explained("pgbench: "):
             return cls(**values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InputError(
-                f"pgbench: {where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
-                remedy="see `pgdyno compare --help`",
-            ) from error
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
