@@ -86,6 +86,8 @@ pub(crate) struct State {
     events: Vec<Event>,
     stats: HostStats,
     log: Option<LogBuffer>,
+    /// When the release thread looks next; `u64::MAX` while it waits to be called.
+    alarm: u64,
     /// Whether the model's time has begun. Before that it must not hear of any instant.
     armed: bool,
     pub(crate) stopping: bool,
@@ -126,6 +128,7 @@ impl Pipeline {
             events: Vec::with_capacity(4 * SLOTS),
             stats: HostStats::new(),
             log: None,
+            alarm: u64::MAX,
             armed: false,
             stopping: false,
         };
@@ -153,9 +156,10 @@ impl Pipeline {
         };
         let mut slot = self.slot(index);
         let now = self.clock.now();
-        let due = state.submit(now, index, Io { id: IoId(u64::from(index)), op, offset, len });
+        let due_now = state.submit(now, index, Io { id: IoId(u64::from(index)), op, offset, len });
+        let wake = state.must_wake();
         drop(state);
-        if due == Due::Sooner {
+        if wake {
             self.earlier.notify_one();
         }
         slot.len = len as usize;
@@ -166,12 +170,12 @@ impl Pipeline {
                 slot.buffer[..data.len()].copy_from_slice(data);
             }
         }
-        slot.moving = Some(Moving { op, offset, wanted: due == Due::Now });
+        slot.moving = Some(Moving { op, offset, wanted: due_now });
         if let Some(disk) = &self.disk {
             disk.push(index);
         } else {
             self.move_data(&mut slot);
-            if due == Due::Now {
+            if due_now {
                 slot.answer();
                 drop(slot);
                 self.finish(index, false);
@@ -277,8 +281,11 @@ impl Pipeline {
         if let Some(log) = &mut state.log {
             log.push(&Record::Change { now, change });
         }
+        let wake = state.must_wake();
         drop(state);
-        self.earlier.notify_one();
+        if wake {
+            self.earlier.notify_one();
+        }
     }
 
     pub(crate) fn swap_log(&self, empty: &mut Vec<u8>) {
@@ -313,28 +320,20 @@ impl Pipeline {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
-    /// The answer goes out as soon as the data is moved.
-    Now,
-    /// Before everything that the release thread waits for.
-    Sooner,
-    Later,
-}
-
 impl State {
-    fn submit(&mut self, now: u64, index: u16, io: Io) -> Due {
-        let first = self.next_wake();
+    /// `true`: the answer goes out as soon as the data is moved, without the release thread.
+    fn submit(&mut self, now: u64, index: u16, io: Io) -> bool {
         self.stats.submitted(now);
         let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now };
         self.schedule[usize::from(index)] = entry;
         match self.mode {
-            Mode::Bypass => return Due::Now,
+            Mode::Bypass => true,
             Mode::Fixed(ns) => {
                 let at = now + ns;
                 let entry = &mut self.schedule[usize::from(index)];
                 (entry.done_at, entry.target) = (at, at);
                 self.releases.push(Reverse((at, index)));
+                false
             }
             Mode::Model => {
                 let volume = self.volume;
@@ -342,15 +341,25 @@ impl State {
                 if let Some(log) = &mut self.log {
                     log.push(&Record::Submit { now, volume, io });
                 }
-                if self.advance(now, Some(index)) {
-                    return Due::Now;
-                }
+                self.advance(now, Some(index))
             }
         }
-        match (self.next_wake(), first) {
-            (Some(next), Some(first)) if next >= first => Due::Later,
-            _ => Due::Sooner,
-        }
+    }
+
+    /// Whether something is due before the release thread looks next; it must then be called, once. The comparison is
+    /// with what that thread really waits for: what was pending before may be something that it never knew of.
+    fn must_wake(&mut self) -> bool {
+        let next = self.next_wake().unwrap_or(u64::MAX);
+        let wake = next < self.alarm;
+        self.alarm = self.alarm.min(next);
+        wake
+    }
+
+    /// What the release thread waits for from here on, or `None` when there is nothing to wait for.
+    pub(crate) fn set_alarm(&mut self) -> Option<u64> {
+        let next = self.next_wake();
+        self.alarm = next.unwrap_or(u64::MAX);
+        next
     }
 
     /// Schedules what the model has granted. `true`: `submitting` is due already and was left to its submitter.
@@ -392,7 +401,7 @@ impl State {
     }
 
     /// When the release thread has to look again: the next release, or the model's next grant.
-    pub(crate) fn next_wake(&self) -> Option<u64> {
+    fn next_wake(&self) -> Option<u64> {
         let release = self.releases.peek().map(|Reverse((target, _))| *target);
         release.into_iter().chain(self.model.next_event()).min()
     }
@@ -422,5 +431,39 @@ fn refuse(payload: Payload<'_>) {
     match payload {
         Payload::Read(reply, _) => reply.error(Errno::EAGAIN),
         Payload::Write(reply, _) => reply.error(Errno::EAGAIN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pgdyno_volume::{QuantileTable, ServiceTimeParams, VolumeParams};
+
+    use super::*;
+    use crate::overhead::PathCost;
+
+    /// Reads are faster than the path, so they are answered at once and leave the model an event that the release
+    /// thread, which sleeps until it is called, has not heard of. A write after them must call it all the same.
+    #[test]
+    fn a_request_that_waits_calls_the_release_thread_whatever_came_before() {
+        let folder = std::env::temp_dir().join(format!("pgdyno-pipeline-{}", std::process::id()));
+        let store = Store::create(&folder, 1 << 20, None, false).expect("create");
+        let (read, write) = (QuantileTable::constant(100_000), QuantileTable::constant(5_000_000));
+        let mut model = Instance::new(1);
+        let service_time = ServiceTimeParams { read, write };
+        let volume = model.add_volume(VolumeParams { service_time, ..VolumeParams::unlimited(1 << 20) });
+        let pipeline = Pipeline::new(store, false, model, volume, 4096);
+        let path = PathCost { fixed_ns: 1_000_000, per_kib_ps: 0 };
+        pipeline.arm(BaseOverhead { read: path, write: path }, None);
+
+        let mut state = pipeline.lock();
+        assert_eq!(state.set_alarm(), None, "nothing to wait for");
+        let io = |op, id| Io { id: IoId(id), op, offset: id * 4096, len: 4096 };
+        assert!(state.submit(1_000, 0, io(Op::Read, 0)), "answered at once");
+        let called_for_the_read = state.must_wake();
+        assert!(!state.submit(2_000, 1, io(Op::Write, 1)), "answered later");
+        assert!(called_for_the_read || state.must_wake());
+        assert!(state.alarm <= 4_002_000, "in time for the write");
+        drop(state);
+        pipeline.remove().expect("remove");
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(pipeline: &Arc<Pipeline>) {
         if state.stopping {
             return;
         }
-        let Some(next) = state.next_wake() else {
+        let Some(next) = state.set_alarm() else {
             state = pipeline.earlier.wait(state).expect("the state's holder does not panic");
             continue;
         };
