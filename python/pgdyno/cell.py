@@ -161,7 +161,8 @@ def _drive(
             host_probe.roles = _roles(instance, attached, driver_pid)
             host_probe.start()
 
-        with contextlib.closing(_Stopping(host_probe)):
+        with contextlib.ExitStack() as ending:
+            ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
             outcome = pgbench.run(
                 cluster,
                 spec,
@@ -177,16 +178,6 @@ def _drive(
             samples = host_probe.stop()
         samples = samples | sql_probe.stop() | volume_latency(*edges)
     return outcome, samples
-
-
-@dataclass
-class _Stopping:
-    """Ends a probe whatever happens between its start and its stop."""
-
-    host_probe: HostProbe
-
-    def close(self) -> None:
-        self.host_probe.__exit__(None, None, None)
 
 
 def _roles(instance: Instance, attached: volume.AttachedVolume, driver_pid: int) -> dict[str, Role]:

@@ -393,11 +393,11 @@ impl State {
         due_now
     }
 
-    /// The next request whose release is due at `now`, with the instant it was due.
-    pub(crate) fn pop_due(&mut self, now: u64) -> Option<(u16, u64)> {
-        let Reverse((target, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= now)?;
+    /// The next request whose release is due at `now`.
+    pub(crate) fn pop_due(&mut self, now: u64) -> Option<u16> {
+        let Reverse((_, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= now)?;
         self.releases.pop();
-        Some((index, target))
+        Some(index)
     }
 
     /// When the release thread has to look again: the next release, or the model's next grant.

@@ -26,9 +26,7 @@ pub(crate) fn run(pipeline: &Arc<Pipeline>) {
         let now = pipeline.clock.now();
         state.advance(now, None);
         while batch.len() < BATCH {
-            let Some((index, _)) = state.pop_due(now + ahead_ns) else {
-                break;
-            };
+            let Some(index) = state.pop_due(now + ahead_ns) else { break };
             batch.push((index, 0));
         }
         if !batch.is_empty() {
