@@ -66,6 +66,35 @@ def _missing_fio() -> str | None:
     return None if shutil.which("fio") else "needs fio (apt install fio)"
 
 
+def _missing_xfs() -> str | None:
+    if not _has_program("mkfs.xfs"):
+        return "needs xfsprogs (apt install xfsprogs)"
+    known = Path("/proc/filesystems").read_text().split()
+    module = Path("/lib/modules") / os.uname().release / "kernel/fs/xfs"
+    return None if "xfs" in known or module.is_dir() else "needs a kernel with xfs"
+
+
+def _missing_qemu() -> str | None:
+    lacks = None if _has_program("qemu-storage-daemon") else "needs qemu-storage-daemon (apt install qemu-system-common)"
+    return lacks or _missing_fuse()
+
+
+def _has_program(name: str) -> bool:
+    """Whether a program is in PATH or among the administrator's, which PATH may lack."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
+
+
+def find_system_postgres() -> Path | None:
+    """Programs of a PostgreSQL 14 to 18 that a package of this machine brought, the newest first."""
+    versions = range(18, 13, -1)
+    folders = [Path(f"/usr/lib/postgresql/{n}/bin") for n in versions] + [Path(f"/usr/pgsql-{n}/bin") for n in versions]
+    return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "pgbench").exists()), None)
+
+
+def _missing_system_postgres() -> str | None:
+    return None if find_system_postgres() else "needs an installed PostgreSQL 14 to 18 (apt install postgresql)"
+
+
 def find_chromium() -> str | None:
     """The first Chromium in PATH."""
     return next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
@@ -80,6 +109,9 @@ NEEDS: dict[str, Callable[[], str | None]] = {
     "needs_fuse": _missing_fuse,
     "needs_fio": _missing_fio,
     "needs_chromium": _missing_chromium,
+    "needs_xfs": _missing_xfs,
+    "needs_qemu": _missing_qemu,
+    "needs_system_postgres": _missing_system_postgres,
 }
 """For each marker what this machine lacks for it, or ``None``."""
 
@@ -142,6 +174,17 @@ def engine() -> Path:
     if reason is not None:
         pytest.skip(reason)
     return _engine.checked()
+
+
+@pytest.fixture(scope="session")
+def system_postgres() -> Path:
+    """The directory of programs of a PostgreSQL that a package brought; another than the embedded one."""
+    reason = _missing_system_postgres()
+    if reason is not None:
+        pytest.skip(reason)
+    found = find_system_postgres()
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="session")
