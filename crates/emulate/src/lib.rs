@@ -13,6 +13,7 @@ mod calibrate;
 mod clock;
 mod control;
 mod error;
+mod file_system;
 mod fs;
 mod loop_device;
 mod overhead;

@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use crate::calibrate::calibrate;
 use crate::control::{self, Order};
 use crate::error::{Context, EmulateError, Result};
+use crate::file_system;
 use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::loop_device::LoopDevice;
 use crate::overhead::BaseOverhead;
 use crate::pipeline::{Mode, Pipeline};
-use crate::precautions::{self, run, tool};
+use crate::precautions;
 use crate::release;
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
@@ -78,7 +79,7 @@ struct Attached {
 /// Attaches a volume, calls `ready` with its facts, and serves until it is told to stop.
 pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
     let resolved = Resolved::parse(&spec.spec).map_err(|error| EmulateError::new(error.message, error.remedy))?;
-    check_mount_point(spec.mount.as_deref())?;
+    file_system::check_mount_point(spec.mount.as_deref())?;
     let (orders, inbox) = channel();
     watch_signals(orders.clone())?;
     let refused = precautions::protect_process();
@@ -148,10 +149,10 @@ impl Attached {
         let path = device.path.clone();
         let overhead = calibrate(&self.pipeline, &path)?;
         if spec.image.is_none() {
-            format_ext4(&path)?;
+            file_system::format(&path)?;
         }
         if let Some(target) = &spec.mount {
-            mount_ext4(&path, target, &spec.mount_options)?;
+            file_system::mount(&path, target, &spec.mount_options)?;
             self.mount = Some(target.clone());
         }
         let started_ns = self.arm(spec, resolved, overhead)?;
@@ -204,14 +205,11 @@ impl Attached {
         }
     }
 
-    /// Unmounts through a process of its own. An unmount waits for the file system's last requests, which this process
-    /// answers: if it were killed inside that call, its files would stay open, and whoever waits would wait for ever.
     fn unmount(&mut self) -> Result<()> {
         let Some(target) = &self.mount else { return Ok(()) };
         // Somebody may have unmounted it already, or removed the folder with it.
-        if is_mount_point(target) {
-            let remedy = "close what uses it (`fuser -vm` on the folder names it) and detach again";
-            run(tool("umount").arg(target), remedy)?;
+        if file_system::is_mount_point(target) {
+            file_system::unmount(target)?;
         }
         self.mount = None;
         Ok(())
@@ -221,7 +219,7 @@ impl Attached {
     fn take_down(&mut self, save_image: Option<&Path>) -> Result<()> {
         let mut result = self.unmount();
         if let Some(target) = self.mount.take() {
-            let _ = run(tool("umount").arg("--lazy").arg(&target), "");
+            file_system::unmount_lazily(&target);
         }
         if let Some(device) = self.device.take() {
             result = result.and(device.detach(GONE_TIMEOUT));
@@ -288,20 +286,6 @@ fn start_session(
     session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
 }
 
-fn check_mount_point(target: Option<&Path>) -> Result<()> {
-    let Some(target) = target else { return Ok(()) };
-    let shown = target.display();
-    let mut entries = fs::read_dir(target)
-        .context(|| format!("cannot read the mount point {shown}"), "create the folder first: `mkdir -p`")?;
-    if entries.next().is_some() {
-        return Err(EmulateError::new(
-            format!("the mount point {shown} is not empty"),
-            "name an empty folder; what is in this one would be hidden",
-        ));
-    }
-    Ok(())
-}
-
 /// A mount that failed silently would leave a plain folder, and every figure would be the host disk's.
 fn file_system_magic(folder: &Path) -> Result<u64> {
     let remedy = "run `pgdyno doctor --clean` and attach again";
@@ -311,28 +295,6 @@ fn file_system_magic(folder: &Path) -> Result<u64> {
         return Ok(magic);
     }
     Err(EmulateError::new(format!("{} is not our FUSE mount: magic {magic:#x}", folder.display()), remedy))
-}
-
-/// No lazy initialisation: it would write in the background of a measurement.
-fn format_ext4(device: &Path) -> Result<()> {
-    let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-    run(tool("mkfs.ext4").args(["-q", "-F", "-E", options]).arg(device), "install e2fsprogs").map(drop)
-}
-
-fn mount_ext4(device: &Path, target: &Path, options: &str) -> Result<()> {
-    let mut command = tool("mount");
-    command.args(["-t", "ext4"]);
-    if !options.is_empty() {
-        command.args(["-o", options]);
-    }
-    run(command.arg(device).arg(target), "check the mount options, and that the kernel knows ext4").map(drop)
-}
-
-/// Whether something is mounted exactly there, by the kernel's own list: a look at the folder itself could hang.
-fn is_mount_point(target: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let wanted = target.to_string_lossy();
-    mounts.lines().filter_map(|line| line.split(' ').nth(4)).any(|place| place.replace("\\040", " ") == wanted)
 }
 
 /// SIGTERM, SIGINT and SIGHUP become orders. Blocked before any thread starts, so that only the watcher takes them.
