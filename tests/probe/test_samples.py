@@ -113,8 +113,8 @@ def test_the_volumes_histograms_at_two_instants() -> None:
     samples = volume_latency({"t_ns": 1, "histograms": histograms}, {"t_ns": 2, "histograms": histograms})
     rows = samples.tables["probe/volume_latency"].to_pylist()
     assert rows[:3] == [
-        {"t_ns": 1, "op": "read", "latency_ns": 100, "count": 2},
-        {"t_ns": 1, "op": "read", "latency_ns": 200, "count": 1},
-        {"t_ns": 1, "op": "lateness", "latency_ns": 7, "count": 3},
+        {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 100, "count": 2},
+        {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 200, "count": 1},
+        {"t_ns": 1, "volume": "data", "op": "lateness", "latency_ns": 7, "count": 3},
     ]
     assert len(rows) == 6

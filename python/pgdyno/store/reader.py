@@ -40,7 +40,7 @@ class Run:
             raise InputError(f"there is no table {name}", remedy=f"one of {', '.join(tables.TABLES)}")
         if not self.has(name):
             return tables.empty(name)
-        return pq.read_table(self.path / f"{name}.parquet", partitioning=None)
+        return tables.with_volume(name, pq.read_table(self.path / f"{name}.parquet", partitioning=None))
 
     def document(self, relative: str) -> dict[str, Any]:
         """A JSON file of the run (``workload/latency.hdr.json``)."""

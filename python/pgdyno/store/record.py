@@ -60,6 +60,15 @@ class InstanceRecord(_Record):
     """Limit of the memory cgroup; None when nothing was limited."""
     cpus: str | None = None
     """The cpuset in the kernel's notation (``0-3,6``); None when every core was shared."""
+    type: str | None = None
+    """Name of the instance type (``r6g.large``); None when memory and CPUs were given by themselves."""
+    vcpus: Annotated[int, Field(ge=1)] | None = None
+    """What the type has; the run had ``cpus`` of the host's cores, whatever this says."""
+    ebs: dict[str, Any] = Field(default_factory=dict)
+    """The type's EBS limits, as ``pgdyno-engine instance spec`` prints them."""
+    storage_only: bool = False
+    """Whether the type has more vCPUs than the host has cores: then what the storage did is that instance's, and
+    what the CPU did is this host's."""
 
 
 class HostRecord(_Record):
@@ -70,14 +79,50 @@ class HostRecord(_Record):
     memory_bytes: Count
 
 
+class VolumeRecord(_Record):
+    """One volume of the instance."""
+
+    spec: dict[str, Any] = Field(default_factory=dict)
+    """The resolved specification, as ``pgdyno-engine volume spec`` prints it; empty for a device that was there."""
+    attach: dict[str, Any] = Field(default_factory=dict)
+    """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
+
+
+class ServerRecord(_Record):
+    """A server that existed already. Its connection string is not kept: it can hold a password."""
+
+    host: str | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    dbname: str | None = None
+    user: str | None = None
+
+
+class Visibility(_Record):
+    """One thing that a report would tell of, and whether this run could see it."""
+
+    what: str
+    """``wait events of other sessions``, ``the data directory's device``, ..."""
+    seen: bool
+    why: str = ""
+    """What stood in the way, or what it is known from; a sentence's end without its full stop."""
+
+
 class WorldRecord(_Record):
     """Where the workload ran."""
 
     kind: Literal["emulated", "simulated", "real"]
     volume: dict[str, Any] = Field(default_factory=dict)
-    """The resolved specification, as ``pgdyno-engine volume spec`` prints it."""
+    """The resolved specification of the data's volume, as ``pgdyno-engine volume spec`` prints it."""
     attach: dict[str, Any] = Field(default_factory=dict)
-    """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
+    """What the data volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
+    volumes: dict[str, VolumeRecord] = Field(default_factory=dict)
+    """Every volume by its role: ``data``, ``wal``, ``temp``, ``backup``, ``tablespace.NAME``."""
+    file_system: str | None = None
+    """``ext4`` or ``xfs``; None where it is not known."""
+    mount_options: str | None = None
+    """As they were asked for."""
+    server: ServerRecord | None = None
+    """The server of a real world."""
     instance: InstanceRecord = InstanceRecord()
     host: HostRecord
 
@@ -166,8 +211,10 @@ class RunRecord(_Record):
     command: tuple[str, ...]
     """The command line that repeats the experiment."""
     arm: str
-    """The arm as the user wrote it (a volume specification)."""
+    """The arm as the user wrote it: a volume specification, or the levels of the factors joined."""
     arm_index: Count
+    factors: dict[str, str] = Field(default_factory=dict)
+    """Factor -> this arm's level, as the experiment file has them; empty in records from before there were factors."""
     block: Annotated[int, Field(ge=1)]
     """The replicate: one run of every arm makes a block, and ratios are paired within blocks."""
     position: Count
@@ -182,6 +229,8 @@ class RunRecord(_Record):
     account: Account
     checks: tuple[Check, ...] = ()
     validity: Validity
+    visibility: tuple[Visibility, ...] = ()
+    """What could be seen of the world and what could not; empty where everything can be (an emulated one)."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """What the run spent its time on: attach, start, warmup, measure, stop."""
 
@@ -211,6 +260,8 @@ class ExperimentRecord(_Record):
     seed: Count
     arms: tuple[str, ...]
     """The arms as the user wrote them, in that order; the first is what the others are compared to."""
+    factors: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Factor -> its levels, in the order of the experiment file; the first of each is the reference."""
     replicates: Annotated[int, Field(ge=1)]
     order: tuple[tuple[int, int], ...] = ()
     """(block, arm index) in the seeded order of the runs."""

@@ -20,9 +20,9 @@ TABLES: dict[str, str] = {
     " the scheduled start",
     "workload/service": "open loop only: the same, from the actual start",
     "workload/throughput": "transactions that ended in each second of the run",
-    "probe/disk": "the block device's /proc/diskstats, cumulative",
-    "probe/volume": "the emulated volume's counters, cumulative",
-    "probe/volume_latency": "the emulated volume's histograms, cumulative, when measuring began and when it ended",
+    "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
+    "probe/volume": "each emulated volume's counters, cumulative",
+    "probe/volume_latency": "each emulated volume's histograms, cumulative, when measuring began and when it ended",
     "probe/cpu": "CPU time by role, cumulative",
     "probe/memory": "memory of the server's cgroup and of the host",
     "probe/gap": "what could not be sampled, from when to when",
@@ -30,6 +30,7 @@ TABLES: dict[str, str] = {
     "probe/io": "pg_stat_io, cumulative, rows that ever counted anything; NULL is unknown, not 0",
     "probe/wal": "pg_stat_wal, cumulative",
     "probe/checkpointer": "pg_stat_checkpointer (pg_stat_bgwriter before 17), cumulative",
+    "probe/wait_events": "sessions seen in each state of pg_stat_activity, added up over the samples of an interval",
     "postgres/settings": "every setting of the server, as it ran",
 }
 """Name (path in the run's directory without ``.parquet``) and meaning of each table."""
@@ -41,12 +42,12 @@ _COLUMNS: dict[str, str] = {
     "workload/latency": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
     "workload/service": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
     "workload/throughput": "t_begin_ns:i t_end_ns:i script:s transactions:i failed:i skipped:i",
-    "probe/disk": "t_ns:i reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
+    "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",
-    "probe/volume": "t_ns:i read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"
+    "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"
     " write_time_ns:i queue_length:i queue_time_ns:i exceeded_iops_ns:i exceeded_throughput_ns:i late_ops:i"
     " overrun_ops:i daemon_cpu_ns:i",
-    "probe/volume_latency": "t_ns:i op:s latency_ns:i count:i",
+    "probe/volume_latency": "t_ns:i volume:s op:s latency_ns:i count:i",
     "probe/cpu": "t_ns:i role:s cpu_ns:i",
     "probe/memory": "t_ns:i role:s name:s bytes:i",
     "probe/gap": "t_begin_ns:i t_end_ns:i what:s why:s",
@@ -54,11 +55,15 @@ _COLUMNS: dict[str, str] = {
     "probe/io": "t_begin_ns:i t_end_ns:i backend_type:s object:s context:s",
     "probe/wal": "t_begin_ns:i t_end_ns:i",
     "probe/checkpointer": "t_begin_ns:i t_end_ns:i",
+    "probe/wait_events": "t_begin_ns:i t_end_ns:i wait_event_type:s wait_event:s backend_type:s count:i",
     "postgres/settings": "name:s setting:s unit:s source:s boot_val:s",
 }
 
 _FURTHER_COLUMNS = {"probe/volume", "probe/database", "probe/io", "probe/wal", "probe/checkpointer"}
 """Tables whose source names the rest of the columns (the engine, the server's version)."""
+
+DATA_VOLUME = "data"
+"""Role of the volume that every world has. A table without the column ``volume`` is of that one alone."""
 
 
 def columns(name: str) -> pa.Schema:
@@ -76,6 +81,7 @@ def conform(name: str, table: pa.Table) -> pa.Table:
     if name not in _COLUMNS:
         raise PgdynoError(f"there is no table {name}", remedy=f"one of {', '.join(TABLES)}")
     wanted = columns(name)
+    table = with_volume(name, table)
     missing = [field.name for field in wanted if field.name not in table.column_names]
     further = [column for column in table.column_names if column not in wanted.names]
     if missing or (further and name not in _FURTHER_COLUMNS):
@@ -85,6 +91,15 @@ def conform(name: str, table: pa.Table) -> pa.Table:
         )
     schema = pa.schema([*wanted, *(table.schema.field(column) for column in further)])
     return table.select(schema.names).cast(schema)
+
+
+def with_volume(name: str, table: pa.Table) -> pa.Table:
+    """The table with its column ``volume``: one that was written before there could be several is of the data's."""
+    import pyarrow as pa
+
+    if "volume" not in columns(name).names or "volume" in table.column_names:
+        return table
+    return table.add_column(1, "volume", pa.array([DATA_VOLUME] * table.num_rows, pa.string()))
 
 
 def empty(name: str) -> pa.Table:
@@ -98,6 +113,8 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
     found = list(rows)
     wanted = columns(name)
+    if "volume" in wanted.names:
+        found = [{"volume": DATA_VOLUME, **row} for row in found]
     further = {key: None for row in found for key in row if key not in wanted.names}
     arrays = {field.name: pa.array([row.get(field.name) for row in found], field.type) for field in wanted}
     for key in further if name in _FURTHER_COLUMNS else ():
