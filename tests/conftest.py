@@ -75,8 +75,9 @@ def _missing_xfs() -> str | None:
 
 
 def _missing_qemu() -> str | None:
-    lacks = None if _has_program("qemu-storage-daemon") else "needs qemu-storage-daemon (apt install qemu-system-common)"
-    return lacks or _missing_fuse()
+    if not _has_program("qemu-storage-daemon"):
+        return "needs qemu-storage-daemon (apt install qemu-system-common)"
+    return _missing_fuse()
 
 
 def _has_program(name: str) -> bool:
