@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,3 +138,23 @@ def _marked(pid: int, run_dir: Path | None = None) -> bool:
         return f"{MARK}={value}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
+
+
+def around(command: list[str]) -> int:
+    """Run a command that is a whole run of tests (``cargo test``); what it left is removed, and makes it fail."""
+    run_dir = Path(tempfile.mkdtemp(prefix="pgdt-")).resolve()
+    run_dir.chmod(0o755)
+    before = look(run_dir)
+    code = subprocess.run(
+        command, env=os.environ | {MARK: str(run_dir), "TMPDIR": str(run_dir)}, check=False
+    ).returncode
+    left = leaked(run_dir, before)
+    for line in left:
+        print(f"{command[0]} left on the machine (now removed): {line}", file=sys.stderr)
+    if f" {run_dir}/" not in Path("/proc/mounts").read_text(errors="replace"):
+        shutil.rmtree(run_dir, ignore_errors=True)
+    return code or bool(left)
+
+
+if __name__ == "__main__":
+    sys.exit(around(sys.argv[1:]))

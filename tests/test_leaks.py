@@ -63,3 +63,9 @@ def test_a_control_group_left_behind_is_found_and_removed(run_dir: Path) -> None
     left = leaks.leaked(run_dir, before, 0.3)
     assert left == [f"cgroup {group} with 0 processes"]
     assert not group.exists()
+
+
+def test_what_a_whole_run_of_tests_leaves_makes_it_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leaks.around(["true"]) == 0
+    assert leaks.around(["sh", "-c", "sleep 600 >/dev/null & exit 0"]) == 1
+    assert "sh left on the machine (now removed): process" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def attach(state_dir: Path) -> Iterator[Attach]:
     attached: list[volume.AttachedVolume] = []
 
     def one(spec: str, mount: Path | None = None, **options: object) -> volume.AttachedVolume:
-        attached.append(volume.attach(spec, mount=mount, **options))  # type: ignore[arg-type]
+        attached.append(volume.attach(spec, mount=mount, **options))  # type: ignore[arg-type]  # attach checks them
         return attached[-1]
 
     yield one

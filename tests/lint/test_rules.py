@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.lint.conftest import Project
-from tools.lint import catalogue, clock_free, crates, hosts, links, sizes, sleeps, stages
+from tools.lint import (
+    catalogue,
+    clock_free,
+    crates,
+    exceptions,
+    hosts,
+    links,
+    remedies,
+    sizes,
+    sleeps,
+    stages,
+    start_up,
+)
 
 LONG = "def long():\n" + "    x = 1\n" * 75
 
@@ -112,13 +124,19 @@ def test_sleeps(project: Project) -> None:
             "tests/test_a.py": "import time\ntime.sleep(1)\n",
             "tests/test_b.py": "from time import sleep\n",
             "python/c.py": "import time\ntime.sleep(1)\n",
+            "tests/test_e.py": "import subprocess\nsubprocess.run(['sleep', '1'])\nsubprocess.Popen(['sleep', '9'])\n",
+            "tests/test_f.py": "from asyncio import sleep\n",
             "crates/x/tests/d.rs": "fn f() { std::thread::sleep(d) }\n",
+            "crates/x/src/g.rs": "fn f() { thread::sleep(d) }\n#[cfg(test)]\nmod tests { fn g() { thread::sleep(d) } }\n",
         }
     )
     assert [(finding.path, finding.line) for finding in sleeps.check(root)] == [
+        ("crates/x/src/g.rs", 3),
         ("crates/x/tests/d.rs", 1),
         ("tests/test_a.py", 2),
         ("tests/test_b.py", 1),
+        ("tests/test_e.py", 2),
+        ("tests/test_f.py", 1),
     ]
 
 
@@ -149,3 +167,50 @@ def test_hosts(project: Project) -> None:
     assert found[0].startswith("a.md:1:")
     assert "this clone's own path" in found[1]
     assert found[2].startswith("requirements.lock:1: https://mirror.example/simple binds the lock file to a host")
+
+
+def test_exceptions(project: Project) -> None:
+    marks = [
+        "no" + "qa",
+        "no" + "qa: S704",
+        "no" + "qa: S704 (drawn elsewhere)",
+        "type: " + "ignore[arg-type]  # said below",
+    ]
+    reasoned = '#[allow(dead_code, reason = "each test uses a part")]\n'
+    root = project(
+        {
+            "a.py": "".join(f"x = 1  # {mark}\n" for mark in marks),
+            "b.rs": "#[allow(dead_code)]\n" + reasoned + '#[allow(clippy::too_many_lines, reason = "long")]\n',
+            "src/c.rs": '#[expect(clippy::disallowed_methods, reason = "just once")]\n',
+            "tests/c.rs": '#[expect(clippy::disallowed_methods, reason = "it compares with exp")]\n',
+        }
+    )
+    found = [str(finding) for finding in exceptions.check(root)]
+    assert len(found) == 5
+    assert found[0] == "a.py:1: `noqa` of everything: name the rule that does not fit here"
+    assert found[1].startswith("a.py:2:") and "write the reason behind it" in found[1]
+    assert found[2].startswith("b.rs:1:") and 'add `reason = "…"`' in found[2]
+    assert found[3] == "b.rs:3: clippy::too_many_lines has no exceptions: change the code"
+    assert found[4] == "src/c.rs:1: clippy::disallowed_methods has no exceptions: change the code"
+
+
+def test_remedies(project: Project) -> None:
+    tree = "class PgdynoError(Exception): ...\nclass HostError(PgdynoError): ...\nclass RunInvalid(PgdynoError): ...\n"
+    uses = (
+        'raise HostError("no")\nraise errors.PgdynoError("no", remedy="do")\nraise RunInvalid("no")\n'
+        'raise HostError("no", **more)\nraise ValueError("no")\n'
+    )
+    root = project({remedies.ERRORS_FILE: tree, "python/pgdyno/a.py": uses, "tests/a.py": uses})
+    assert [str(finding) for finding in remedies.check(root)] == [
+        "python/pgdyno/a.py:1: HostError without a remedy: say what to do about it, with `remedy=`"
+    ]
+
+
+def test_start_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = "import sys, time\nwhile 'slow' in sys.argv and time.process_time() < 1: pass\n"
+    commands = {f"python/pgdyno/cli/{name}.py": "\ndef command() -> None: ...\n" for name in ("quick", "slow")}
+    root = project({"python/pgdyno/__main__.py": busy, **commands})
+    monkeypatch.setattr(start_up, "STARTS", 2)
+    (found,) = start_up.check(root)
+    assert "`pgdyno slow --help` takes" in found.message
+    assert "import inside the functions that need it" in found.message

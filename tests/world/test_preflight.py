@@ -41,8 +41,7 @@ def test_mount_point_in_use(tmp_path: Path) -> None:
     preflight.require_mount_point(tmp_path)
     preflight.require_mount_point(tmp_path / "new")
     (tmp_path / "precious").touch()
-    check = lambda: preflight.require_mount_point(tmp_path)  # noqa: E731
-    refused(check, "not empty", "precious", exit_code=EXIT_USAGE)
+    refused(lambda: preflight.require_mount_point(tmp_path), "not empty", "precious", exit_code=EXIT_USAGE)
     refused(lambda: preflight.require_mount_point(tmp_path / "precious"), "not a directory", exit_code=EXIT_USAGE)
 
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tools.lint import catalogue, clock_free, crates, hosts, links, sizes, sleeps, stages
+from tools.lint import (
+    catalogue,
+    clock_free,
+    crates,
+    exceptions,
+    hosts,
+    links,
+    remedies,
+    sizes,
+    sleeps,
+    stages,
+    start_up,
+)
 
-RULES = (sizes, crates, clock_free, catalogue, stages, sleeps, links, hosts)
+RULES = (sizes, crates, clock_free, catalogue, stages, sleeps, exceptions, remedies, links, hosts, start_up)
 
 
 def main() -> int:

@@ -22,6 +22,17 @@ BANNED_METHODS = {
     "std::fs::read_to_string",
     "std::fs::write",
     "std::env::var",
+    "std::thread::Builder::spawn",
+    "std::thread::scope",
+    "std::fs::OpenOptions::open",
+    "std::process::Command::new",
+    "std::process::id",
+    "f64::exp",
+    "f64::ln",
+    "f64::ln_1p",
+    "f64::powf",
+    "f64::sin",
+    "f64::cos",
 }
 BANNED_TYPES = {
     "std::collections::HashMap",
@@ -29,6 +40,12 @@ BANNED_TYPES = {
     "std::fs::File",
     "std::net::TcpStream",
     "std::net::UdpSocket",
+}
+BANNED_MACROS = {"std::println", "std::eprintln", "std::dbg"}
+BANS = {
+    "disallowed-methods": BANNED_METHODS,
+    "disallowed-types": BANNED_TYPES,
+    "disallowed-macros": BANNED_MACROS,
 }
 
 
@@ -48,7 +65,7 @@ def check(root: Path) -> list[Finding]:
         for key, value in common.items():
             if settings.get(key) != value:
                 findings.append(Finding(place, 0, f"set `{key} = {value}` as the workspace's clippy.toml does"))
-        for key, wanted in (("disallowed-methods", BANNED_METHODS), ("disallowed-types", BANNED_TYPES)):
+        for key, wanted in BANS.items():
             entries = settings.get(key, [])
             missing = wanted - {entry["path"] for entry in entries}
             findings += [Finding(place, 0, f"ban {name} in `{key}` again") for name in sorted(missing)]

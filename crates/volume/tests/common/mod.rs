@@ -1,5 +1,5 @@
 //! A host in virtual time for the model's tests.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, reason = "each test file uses a part of it")]
 
 use pgdyno_volume::*;
 
