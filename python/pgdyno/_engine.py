@@ -113,10 +113,11 @@ def spawn(
     """Start an engine that goes on after its first line, and wait for that line.
 
     ``stdin`` is sent as one line; the pipe stays open when ``keep_stdin``. Standard error goes to ``log``
-    (appended). ``new_session`` lets it outlive this process. The first line is ``{"ready": {...}}``, or
-    ``{"error": {...}}``, which is raised; no line within ``timeout_s`` ends the process and raises.
+    (appended). ``new_session`` lets it outlive this process. The first line is ``{"ready": {...}}``; an
+    error in its place, or as the last words, is raised; no line within ``timeout_s`` ends the process and raises.
     """
     with log.open("ab") as log_file:
+        begin = log_file.tell()
         process = subprocess.Popen(
             [checked(), *args],
             stdin=subprocess.PIPE,
@@ -131,9 +132,14 @@ def spawn(
         answer = _parse(line) if line else {}
         if "ready" in answer:
             return Spawned(process, dict(answer["ready"]))
-        raise _error_of(answer) or EngineError(
-            f"the engine `{' '.join(args)}` gave no sign of being ready: {_tail(log.read_bytes()) or 'it said nothing'}",
-            remedy=f"read {log}",
+        said = log.read_bytes()[begin:]
+        raise (
+            _error_of(answer)
+            or _error_from_text(said)
+            or EngineError(
+                f"the engine `{' '.join(args)}` gave no sign of being ready: {_tail(said) or 'it said nothing'}",
+                remedy=f"read {log}",
+            )
         )
     except BaseException:
         process.kill()

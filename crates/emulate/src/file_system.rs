@@ -1,10 +1,16 @@
 //! The file system on the device: made, mounted and unmounted by the system's own tools.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, EmulateError, Result};
 use crate::precautions::{run, tool};
+
+/// Where the superblock of ext4 has its magic number, in bytes (linux/magic.h, ext4's on-disk format).
+const EXT4_MAGIC_AT: usize = 1024 + 56;
 
 /// A mount point is an empty folder: what is in it would be hidden.
 pub(crate) fn check_mount_point(target: Option<&Path>) -> Result<()> {
@@ -21,20 +27,89 @@ pub(crate) fn check_mount_point(target: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// No lazy initialisation: it would write in the background of a measurement.
-pub(crate) fn format(device: &Path) -> Result<()> {
-    let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-    run(tool("mkfs.ext4").args(["-q", "-F", "-E", options]).arg(device), "install e2fsprogs").map(drop)
+/// A kind of file system that a volume can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+}
+
+impl FileSystem {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// The package that brings `mkfs` for it, as Debian calls it.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Ext4 => "e2fsprogs",
+            Self::Xfs => "xfsprogs",
+        }
+    }
+
+    /// What is on a device, by the magic numbers of its superblock; none of ours is `None`.
+    fn of_device(device: &Path) -> Result<Option<Self>> {
+        let mut start = [0; EXT4_MAGIC_AT + 2];
+        let read = fs::File::open(device).and_then(|mut file| file.read_exact(&mut start));
+        read.context(|| format!("cannot read {}", device.display()), "run `pgdyno doctor`")?;
+        Ok(match (&start[..4], &start[EXT4_MAGIC_AT..]) {
+            (b"XFSB", _) => Some(Self::Xfs),
+            (_, [0x53, 0xef]) => Some(Self::Ext4),
+            _ => None,
+        })
+    }
+}
+
+/// Makes a file system that leaves nothing to do in the background of a measurement, and discards nothing first.
+///
+/// ext4 writes its inode tables and its journal now. XFS makes inodes as they are needed and has nothing to write
+/// later; its stripe is none, as on a single EBS volume, whatever sizes the loop device announces.
+pub(crate) fn format(device: &Path, kind: FileSystem) -> Result<FileSystem> {
+    let mut command = tool(&format!("mkfs.{}", kind.name()));
+    match kind {
+        FileSystem::Ext4 => command.args(["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]),
+        FileSystem::Xfs => command.args(["-q", "-f", "-K", "-d", "noalign"]),
+    };
+    run(command.arg(device), &format!("use a larger volume, or install {}", kind.package())).map(|_| kind)
+}
+
+/// What is on a cloned device. An image of another kind than `wanted` is refused, not taken as it is.
+pub(crate) fn found(device: &Path, wanted: Option<FileSystem>) -> Result<Option<FileSystem>> {
+    match (FileSystem::of_device(device)?, wanted) {
+        (found, Some(wanted)) if found != Some(wanted) => Err(EmulateError::new(
+            format!(
+                "the image holds {}, not {}",
+                found.map_or("no file system that is known", FileSystem::name),
+                wanted.name()
+            ),
+            "leave the file system away: an image brings its own",
+        )),
+        (found, _) => Ok(found),
+    }
 }
 
 /// Mounts it with `options`, as `mount -o` takes them.
-pub(crate) fn mount(device: &Path, target: &Path, options: &str) -> Result<()> {
-    let mut command = tool("mount");
-    command.args(["-t", "ext4"]);
-    if !options.is_empty() {
-        command.args(["-o", options]);
+pub(crate) fn mount(device: &Path, target: &Path, kind: Option<FileSystem>, options: &str) -> Result<()> {
+    let nothing = || EmulateError::new("the image holds neither ext4 nor xfs", "attach it with --no-mount");
+    let kind = kind.ok_or_else(nothing)?;
+    let mut options: Vec<&str> = options.split(',').filter(|option| !option.is_empty()).collect();
+    if kind == FileSystem::Xfs {
+        // A clone has the identity of its image, and XFS mounts each identity once.
+        options.push("nouuid");
     }
-    run(command.arg(device).arg(target), "check the mount options, and that the kernel knows ext4").map(drop)
+    let mut command = tool("mount");
+    command.args(["-t", kind.name()]);
+    if !options.is_empty() {
+        command.arg("-o").arg(options.join(","));
+    }
+    let remedy = format!("check the mount options, and that the kernel knows {}", kind.name());
+    run(command.arg(device).arg(target), &remedy).map(drop)
 }
 
 /// Unmounts through a process of its own. An unmount waits for the file system's last requests, which this process

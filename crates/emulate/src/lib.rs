@@ -1,7 +1,7 @@
 //! The emulated volume: the model of `pgdyno-volume` under the real clock, behind a block device.
 //!
 //! ```text
-//! ext4 -> /dev/loopN -> FUSE file -> pipeline (model, store) -> release thread -> reply
+//! ext4 or xfs -> /dev/loopN -> FUSE file -> pipeline (model, store) -> release thread -> reply
 //! ```
 //!
 //! A FUSE file system exports one file; a loop device with direct I/O stands on it. A request is submitted to the model
@@ -30,5 +30,6 @@ mod work_queue;
 pub use calibrate::measure_path;
 pub use control::{detach, list, request};
 pub use error::EmulateError;
+pub use file_system::FileSystem;
 pub use serve::{ServeSpec, serve};
 pub use submit_log::{LogHeader, read_log};

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::calibrate::calibrate;
 use crate::control::{self, Order};
 use crate::error::{Context, EmulateError, Result};
-use crate::file_system;
+use crate::file_system::{self, FileSystem};
 use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::loop_device::LoopDevice;
 use crate::overhead::BaseOverhead;
@@ -46,8 +46,10 @@ pub struct ServeSpec {
     pub mount: Option<PathBuf>,
     /// Where the daemon keeps its socket and facts.
     pub state_dir: PathBuf,
-    /// An image to clone; without it the volume is formatted with ext4.
+    /// An image to clone; without it the volume is formatted.
     pub image: Option<PathBuf>,
+    /// What to format it with (ext4 unless said); of an image, what must be on it.
+    pub file_system: Option<FileSystem>,
     /// `memory`, or a folder on a disk.
     #[serde(default = "memory")]
     pub store: String,
@@ -148,11 +150,12 @@ impl Attached {
         let proofs = device.prove(&file, fuse_magic, resolved.params().accounting.unit_bytes / 1024)?;
         let path = device.path.clone();
         let overhead = calibrate(&self.pipeline, &path)?;
-        if spec.image.is_none() {
-            file_system::format(&path)?;
-        }
+        let kind = match spec.image {
+            Some(_) => file_system::found(&path, spec.file_system)?,
+            None => Some(file_system::format(&path, spec.file_system.unwrap_or(FileSystem::Ext4))?),
+        };
         if let Some(target) = &spec.mount {
-            file_system::mount(&path, target, &spec.mount_options)?;
+            file_system::mount(&path, target, kind, &spec.mount_options)?;
             self.mount = Some(target.clone());
         }
         let started_ns = self.arm(spec, resolved, overhead)?;
@@ -160,7 +163,7 @@ impl Attached {
         let facts = json!({
             "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": resolved, "mount": spec.mount,
             "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": spec.seed,
-            "store": spec.store, "image": spec.image, "layer": self.pipeline.layer(),
+            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image, "layer": self.pipeline.layer(),
             "submit_log": spec.submit_log, "started_monotonic_ns": started_ns, "base_overhead": overhead,
             "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
             "proofs": proofs, "refused_precautions": refused,

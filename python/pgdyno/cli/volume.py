@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from pgdyno.world.file_system import FileSystem
     from pgdyno.world.volume import AttachedVolume
 
 
@@ -29,10 +30,12 @@ def command() -> None:
 
 @command.command()
 @click.argument("spec")
-@click.option("--mount", type=click.Path(path_type=Path), help="Empty or new directory for its ext4.")
+@click.option("--mount", type=click.Path(path_type=Path), help="Empty or new directory to mount it on.")
 @click.option("--no-mount", is_flag=True, help="Leave it a bare block device.")
 @click.option("--name", help="What to call it [gp3-1, gp3-2, ...].")
 @click.option("--image", type=click.Path(path_type=Path), help="Start with the content of this saved image.")
+@click.option("--file-system", type=click.Choice(["ext4", "xfs"]), help="What it is formatted with [ext4].")
+@click.option("--mount-options", default="", metavar="OPTIONS", help="As `mount -o` takes them: `noatime`.")
 @click.option("--store", default="memory", show_default=True, help="Where the content is kept: memory, or a directory.")
 @click.option("--submit-log", type=click.Path(path_type=Path), help="Record every request, for replay.")
 @click.option(
@@ -45,6 +48,8 @@ def attach(
     no_mount: bool,
     name: str | None,
     image: Path | None,
+    file_system: FileSystem | None,
+    mount_options: str,
     store: str,
     submit_log: Path | None,
     seed: int,
@@ -57,6 +62,7 @@ def attach(
     \b
     Example:
       sudo pgdyno volume attach gp3:size=100GiB,iops=6000,throughput=250 --mount /mnt/gp3 --name fast
+      sudo pgdyno volume attach io2bx --mount /mnt/wal --file-system xfs --mount-options noatime
     """
     from pgdyno.errors import InputError
     from pgdyno.world import volume
@@ -65,7 +71,17 @@ def attach(
         raise InputError(
             "say where to mount the volume, or that it is not to be", remedy="use --mount DIR or --no-mount"
         )
-    attached = volume.attach(spec, mount=mount, name=name, image=image, store=store, submit_log=submit_log, seed=seed)
+    attached = volume.attach(
+        spec,
+        mount=mount,
+        name=name,
+        image=image,
+        store=store,
+        submit_log=submit_log,
+        seed=seed,
+        file_system=file_system,
+        mount_options=mount_options,
+    )
     attached.keep()
     if as_json:
         _print_json(attached.facts)

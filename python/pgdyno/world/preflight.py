@@ -12,6 +12,8 @@ from pgdyno.world import mounts
 
 FUSE_DEVICE = Path("/dev/fuse")
 LOOP_CONTROL = Path("/dev/loop-control")
+_PACKAGES = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount", "umount": "mount"}
+"""Which package brings a program, as Debian calls it; the others are in util-linux."""
 
 
 def require_root(what: str) -> None:
@@ -51,7 +53,8 @@ def require_programs(*names: str) -> None:
     if missing:
         raise HostError(
             f"this machine has no {', '.join(missing)}",
-            remedy="install the packages e2fsprogs, util-linux and mount with the system's package manager",
+            remedy="install the packages that bring them with the system's package manager:"
+            f" {', '.join(sorted({_PACKAGES.get(name, 'util-linux') for name in missing}))}",
         )
 
 

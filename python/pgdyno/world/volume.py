@@ -1,7 +1,7 @@
 """Emulated volumes: attach, find, read their counters, detach.
 
 An attached volume is a daemon (``pgdyno-engine volume serve``), its directory ``volumes/NAME`` in the state directory
-with a FUSE mount inside, a loop device on the file in that mount, and, when asked for, an ext4 on that device. The
+with a FUSE mount inside, a loop device on the file in that mount, and, when asked for, a file system on that device. The
 directory ``claims/NAME`` is made first: it takes the name, and holds what a clean-up has to know.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 from pgdyno import _engine
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.world import paths, preflight
+from pgdyno.world.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
 from pgdyno.world.journal import Journal
 from pgdyno.world.process import ProcessIdentity, boot_id, identity
 from pgdyno.world.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, write_claim
@@ -138,18 +139,21 @@ def attach(
     submit_log: Path | None = None,
     seed: int = 0,
     state_dir: Path | None = None,
+    file_system: FileSystem | None = None,
     mount_options: str = "",
 ) -> AttachedVolume:
     """Attach an emulated volume and wait until it can be used.
 
     ``mount`` is an empty or new directory, or ``None`` for a bare block device. The volume belongs to this process
     (a killed command's volume is cleaned up) until :meth:`AttachedVolume.keep`. ``image`` starts from the content
-    of a saved volume. ``store`` is ``memory`` or a directory. Raises before anything changed when the specification
+    of a saved volume. ``store`` is ``memory`` or a directory. ``file_system`` is ext4 unless said, or the image's own;
+    ``mount_options`` are those of mount(8). Raises before anything changed when the specification
     is illegal or the machine lacks something.
     """
     state = (state_dir or paths.state_dir()).resolve()
     mount = None if mount is None else mount.resolve()
-    _require(spec, mount, store, image)
+    require_mount_options(mount_options)
+    _require(spec, mount, store, image, file_system)
     if name is not None and not NAME.fullmatch(name):
         raise InputError(
             f"`{name}` is no name for a volume", remedy="use up to 32 lower-case letters, digits, `-` and `_`"
@@ -165,6 +169,7 @@ def attach(
         "store": store if store == "memory" else str(Path(store).resolve()),
         "submit_log": _text(submit_log),
         "seed": seed,
+        "file_system": file_system,
         "mount_options": mount_options,
     }
     try:
@@ -219,7 +224,7 @@ def find(name: str, state_dir: Path | None = None) -> AttachedVolume:
     )
 
 
-def _require(spec: str, mount: Path | None, store: str, image: Path | None) -> None:
+def _require(spec: str, mount: Path | None, store: str, image: Path | None, file_system: FileSystem | None) -> None:
     resolve(spec)
     if mount is not None:
         preflight.require_mount_point(mount)
@@ -230,7 +235,7 @@ def _require(spec: str, mount: Path | None, store: str, image: Path | None) -> N
     preflight.require_root("attaching a volume")
     preflight.require_fuse()
     preflight.require_loop()
-    preflight.require_programs("mkfs.ext4", "mount", "umount", "losetup")
+    preflight.require_programs(f"mkfs.{file_system or FILE_SYSTEMS[0]}", "mount", "umount", "losetup")
     if store == "memory":
         preflight.require_memory(_ROOM_BYTES, "a volume in memory")
     else:

@@ -1,0 +1,90 @@
+"""A volume carries ext4 or XFS with the options asked for, and a clone brings its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pgdyno.cli.main import run
+from pgdyno.errors import EXIT_USAGE, InputError
+from pgdyno.world import volume
+from pgdyno.world.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
+
+from .needs import needs_fuse
+
+needs_xfs = pytest.mark.skipif(shutil.which("mkfs.xfs") is None, reason="needs mkfs.xfs (apt install xfsprogs)")
+KINDS = [pytest.param(kind, marks=needs_xfs if kind == "xfs" else ()) for kind in FILE_SYSTEMS]
+
+
+def mounted(mount: Path) -> tuple[str, list[str]]:
+    """Kind and options of what is mounted, as the kernel says."""
+    lines = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    found = next(line for line in lines if line[1] == str(mount))
+    return found[2], found[3].split(",")
+
+
+@needs_fuse
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_formatted_and_mounted_as_asked(state: Path, kind: FileSystem) -> None:
+    mount = state.parent / "mnt"
+    with volume.attached("null", mount=mount, file_system=kind, mount_options="noatime,nodev") as attached:
+        (mount / "file").write_bytes(bytes(1 << 20))
+        found, options = mounted(mount)
+        assert found == attached.facts["file_system"] == kind
+        assert {"noatime", "nodev"} <= set(options)
+        assert attached.facts["mount_options"] == "noatime,nodev"
+
+
+@needs_fuse
+@pytest.mark.parametrize("kind", KINDS)
+def test_clones_of_one_image_are_mounted_beside_each_other(state: Path, kind: FileSystem) -> None:
+    """XFS refuses a second mount of one identity unless it is told not to look."""
+    image, mounts = state.parent / "images" / "saved", [state.parent / name for name in ("a", "b")]
+    with volume.attached("null", mount=mounts[0], file_system=kind) as first:
+        (mounts[0] / "kept").write_text("kept")
+        first.detach(save_image=image)
+    with (
+        volume.attached("gp3", mount=mounts[0], image=image) as one,
+        volume.attached("gp3", mount=mounts[1], image=image, file_system=kind) as two,
+    ):
+        assert [(mount / "kept").read_text() for mount in mounts] == ["kept", "kept"]
+        assert one.facts["file_system"] == two.facts["file_system"] == kind
+        (mounts[0] / "mine").touch()
+        assert not (mounts[1] / "mine").exists()
+
+
+@needs_fuse
+@needs_xfs
+def test_an_image_of_another_kind_is_refused(state: Path) -> None:
+    image, mount = state.parent / "images" / "saved", state.parent / "mnt"
+    with volume.attached("null", mount=mount) as first:
+        first.detach(save_image=image)
+    with pytest.raises(InputError, match="the image holds ext4, not xfs"):
+        volume.attach("gp3", mount=mount, image=image, file_system="xfs")
+    assert not mount.exists()
+
+
+@pytest.mark.parametrize("options", ["nobarrier", "noatime,barrier=0", "norecovery", "a b", "x;y", "loop"])
+def test_options_that_give_up_durability_are_refused(options: str) -> None:
+    with pytest.raises(InputError) as caught:
+        require_mount_options(options)
+    assert caught.value.remedy
+
+
+def test_ordinary_options_are_allowed() -> None:
+    require_mount_options("")
+    require_mount_options("noatime,commit=30,data=ordered,logbsize=256k")
+
+
+@needs_fuse
+def test_the_command_hands_them_on(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mount = state.parent / "mnt"
+    assert run(["volume", "attach", "null", "--mount", str(mount), "--name", "v", "--mount-options", "noatime"]) == 0
+    try:
+        assert "noatime" in mounted(mount)[1]
+    finally:
+        assert run(["volume", "detach", "v"]) == 0
+    assert run(["volume", "attach", "null", "--mount", str(mount), "--mount-options", "nobarrier"]) == EXIT_USAGE
+    assert "durable" in capsys.readouterr().err
