@@ -23,6 +23,7 @@ from pgdyno.probe.samples import Samples, volume_latency
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.store import record, tables
 from pgdyno.store.scratch import scratch_directory
+from pgdyno.store.tables import DATA_VOLUME
 from pgdyno.workload import invariants, pgbench
 from pgdyno.world import paths, volume
 from pgdyno.world.instance import Instance
@@ -154,7 +155,10 @@ def _drive(
     edges: list[dict[str, Any]] = []
     with scratch_directory(writer.path) as scratch, SqlProbe(cluster.dsn) as sql_probe:
         host_probe = HostProbe(
-            scratch, {}, block_device=attached.block_device, volume=(attached.name, attached.state_dir)
+            scratch,
+            {},
+            devices={} if attached.block_device is None else {DATA_VOLUME: attached.block_device},
+            volumes={DATA_VOLUME: (attached.name, attached.state_dir)},
         )
 
         def watch_host(driver_pid: int) -> None:
@@ -176,7 +180,7 @@ def _drive(
                 prefix=("taskset", "-c", experiment.driver_cpus) if experiment.driver_cpus else (),
             )
             samples = host_probe.stop()
-        samples = samples | sql_probe.stop() | volume_latency(*edges)
+        samples = samples | sql_probe.stop() | volume_latency({DATA_VOLUME: edges})
     return outcome, samples
 
 

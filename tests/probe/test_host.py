@@ -70,10 +70,17 @@ def test_a_process_that_ends_is_a_gap_and_keeps_its_share(tmp_path: Path) -> Non
 
 def test_what_is_not_there_is_a_gap(tmp_path: Path) -> None:
     roles = {"server": Role(cgroup_cpu=tmp_path / "none", cgroup_memory=tmp_path / "none")}
-    probe = HostProbe(tmp_path, roles, block_device="/dev/none", volume=("none", tmp_path), interval_ms=INTERVAL_MS)
+    probe = HostProbe(
+        tmp_path,
+        roles,
+        devices={"data": "/dev/none", "wal": "none"},
+        volumes={"data": ("none", tmp_path)},
+        interval_ms=INTERVAL_MS,
+    )
     probe.start()
     samples = probe.stop()
-    assert {gap.what for gap in samples.gaps} == {"disk", "volume", "server.cgroup_cpu", "server.cgroup_memory"}
+    volumes = {"disk.data", "disk.wal", "volume.data"}
+    assert {gap.what for gap in samples.gaps} == volumes | {"server.cgroup_cpu", "server.cgroup_memory"}
     assert "probe/disk" not in samples.tables
 
 

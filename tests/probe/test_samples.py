@@ -27,23 +27,27 @@ def sample(second: int, **parts: Any) -> str:
         "t_begin_ns": t_ns + 1,
         "t_end_ns": t_ns + 9,
         "missed": 0,
+        "disks": [],
+        "volumes": [],
         "cpu": {"t_ns": t_ns + 4, "cpu_ns": {"server": second, "host_idle": 2 * second}},
         "memory": {"t_ns": t_ns + 5, "bytes": {"host": {"dirty": 7}}},
     }
     return json.dumps(made | parts) + "\n"
 
 
-def disk(reads: int) -> dict[str, int]:
+def disk(volume: str, reads: int) -> dict[str, Any]:
     names = "reads writes read_bytes write_bytes read_time_ms write_time_ms in_flight io_time_ms weighted_time_ms"
-    return dict.fromkeys(names.split(), 0) | {"t_ns": 3, "reads": reads}
+    return dict.fromkeys(names.split(), 0) | {"t_ns": 3, "volume": volume, "reads": reads}
 
 
 def test_lines_become_tables_that_a_run_can_hold(tmp_path: Path) -> None:
     lines = tmp_path / "probe.jsonl"
-    volume = {"t_ns": 2, "counters": {"read_ops": 5, "later_counter": 6}}
-    lines.write_text(sample(1, disk=disk(1), volume=volume) + sample(2, disk=disk(4)))
+    volume = {"t_ns": 2, "volume": "wal", "counters": {"read_ops": 5, "later_counter": 6}}
+    first = sample(1, disks=[disk("data", 1), disk("wal", 2)], volumes=[volume])
+    lines.write_text(first + sample(2, disks=[disk("data", 4)]))
     samples = read_samples(lines)
-    assert samples.tables["probe/disk"]["reads"].to_pylist() == [1, 4]
+    disks = samples.tables["probe/disk"].to_pylist()
+    assert [(row["volume"], row["reads"]) for row in disks] == [("data", 1), ("wal", 2), ("data", 4)]
     assert samples.tables["probe/cpu"].num_rows == 4
     assert samples.tables["probe/memory"].to_pylist()[0] == {
         "t_ns": 1_000_000_005,
@@ -52,7 +56,7 @@ def test_lines_become_tables_that_a_run_can_hold(tmp_path: Path) -> None:
         "bytes": 7,
     }
     (row,) = samples.tables["probe/volume"].to_pylist()
-    assert (row["t_ns"], row["read_ops"], row["later_counter"]) == (2, 5, 6)
+    assert (row["t_ns"], row["volume"], row["read_ops"], row["later_counter"]) == (2, "wal", 5, 6)
     for name, table in samples.tables.items():
         assert conform(name, table).num_rows == table.num_rows
     samples.write(RunWriter(tmp_path, "e", "r"))
@@ -110,11 +114,12 @@ def test_samples_of_two_probes_are_one() -> None:
 
 def test_the_volumes_histograms_at_two_instants() -> None:
     histograms = {"read_latency_ns": [[100, 2], [200, 1]], "write_latency_ns": [], "lateness_ns": [[7, 3]]}
-    samples = volume_latency({"t_ns": 1, "histograms": histograms}, {"t_ns": 2, "histograms": histograms})
+    said = [{"t_ns": t_ns, "histograms": histograms} for t_ns in (1, 2)]
+    samples = volume_latency({"data": said, "wal": said[:1]})
     rows = samples.tables["probe/volume_latency"].to_pylist()
     assert rows[:3] == [
         {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 100, "count": 2},
         {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 200, "count": 1},
         {"t_ns": 1, "volume": "data", "op": "lateness", "latency_ns": 7, "count": 3},
     ]
-    assert len(rows) == 6
+    assert [row["volume"] for row in rows] == 6 * ["data"] + 3 * ["wal"]

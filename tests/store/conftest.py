@@ -50,6 +50,20 @@ def make_record(**changes: Any) -> RunRecord:
     return RunRecord(**values | changes)
 
 
+def make_experiment_record(arms: tuple[str, ...], replicates: int) -> ExperimentRecord:
+    """The record of a comparison of ``arms``."""
+    return ExperimentRecord(
+        experiment_id=EXPERIMENT_ID,
+        experiment_hash=HASH,
+        kind="compare",
+        created_unix_ns=1_795_265_100_000_000_000,
+        command=("pgdyno", "compare", *arms),
+        seed=7,
+        arms=arms,
+        replicates=replicates,
+    )
+
+
 def throughput_table(transactions: int) -> pa.Table:
     """``workload/throughput`` of one second."""
     return pa.table(
@@ -77,19 +91,7 @@ def make_experiment() -> MakeExperiment:
 
     def make(root: Path, replicates: int = 2) -> Path:
         arms = ("gp3", "io2bx:iops=16000")
-        path = write_experiment(
-            root,
-            ExperimentRecord(
-                experiment_id=EXPERIMENT_ID,
-                experiment_hash=HASH,
-                kind="compare",
-                created_unix_ns=1_795_265_100_000_000_000,
-                command=("pgdyno", "compare", *arms),
-                seed=7,
-                arms=arms,
-                replicates=replicates,
-            ),
-        )
+        path = write_experiment(root, make_experiment_record(arms, replicates))
         for position in range(replicates * len(arms)):
             block, index = position // len(arms) + 1, position % len(arms)
             name = run_name(position, arms[index], block)

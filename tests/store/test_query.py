@@ -7,12 +7,16 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
+from pgdyno.store import RunWriter, open_run, write_experiment
 from pgdyno.store.query import RUNS_COLUMNS, describe_views, query
-from pgdyno.store.tables import TABLES
+from pgdyno.store.tables import TABLES, from_rows
+
+from .conftest import EXPERIMENT_ID, make_experiment_record, make_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +47,20 @@ def test_tables_of_all_runs_are_one_view_with_the_runs_keys(results: Path) -> No
 def test_every_view_can_be_read_and_begins_with_the_keys(results: Path, view: str) -> None:
     found = query(results, f"SELECT * FROM {view} ORDER BY ALL")
     assert found.columns[:4] == ("experiment_id", "run_id", "arm", "block")
+
+
+def test_a_run_older_than_the_column_volume_was_about_its_data_volume(tmp_path: Path) -> None:
+    write_experiment(tmp_path, make_experiment_record(("gp3",), 1))
+    for number, volume in enumerate((None, "wal")):
+        writer = RunWriter(tmp_path, EXPERIMENT_ID, f"{number:02d}-gp3-r1")
+        table = from_rows("probe/volume", [{"t_ns": number, "volume": volume or "data", "read_ops": 5}])
+        writer.table("probe/volume", table)
+        if volume is None:
+            pq.write_table(table.drop_columns("volume"), writer.file("probe/volume.parquet"))
+        run = writer.finish(make_record(run_id=writer.final_path.name, position=number))
+        assert open_run(run).table("probe/volume")["volume"].to_pylist() == [volume or "data"]
+        found = query(tmp_path, "SELECT volume, read_ops FROM volume ORDER BY t_ns")
+        assert found.rows == (("data", 5), ("wal", 5))[: number + 1]
 
 
 def test_every_table_has_a_view(results: Path) -> None:

@@ -1,5 +1,5 @@
-//! Samples a Linux host while something is measured: one block device, CPU time by role, memory, and the counters of
-//! an emulated volume.
+//! Samples a Linux host while something is measured: block devices, CPU time by role, memory, and the counters of
+//! emulated volumes.
 //!
 //! The probe disturbs what it watches as little as it can: every file stays open and is read again from its start,
 //! buffers are reused, a sample is one line of JSON written in one go, and nothing is compressed or interpreted.
@@ -24,7 +24,7 @@ mod volume;
 
 pub use error::ProbeError;
 pub use sample::{Cpu, Disk, Gap, Memory, Sample, Volume};
-pub use spec::{ProbeSpec, RoleSpec, VolumeSpec};
+pub use spec::{DeviceSpec, ProbeSpec, RoleSpec, VolumeSpec};
 
 /// Samples until SIGTERM, SIGINT or the end of standard input, then takes a last sample and returns.
 ///

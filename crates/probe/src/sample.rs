@@ -17,12 +17,10 @@ pub struct Sample {
     pub t_end_ns: u64,
     /// Deadlines before this one that passed without a sample.
     pub missed: u64,
-    /// The block device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk: Option<Stamped<Disk>>,
-    /// The emulated volume.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<Stamped<Volume>>,
+    /// The block devices that could be read.
+    pub disks: Vec<Stamped<Disk>>,
+    /// The emulated volumes that answered.
+    pub volumes: Vec<Stamped<Volume>>,
     /// CPU time by role.
     pub cpu: Stamped<Cpu>,
     /// Memory by role.
@@ -45,6 +43,8 @@ pub struct Stamped<T> {
 /// A block device's counters, as the kernel's `Documentation/block/stat.rst` defines them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disk {
+    /// The volume that the device is of: `data`, `wal`, ...
+    pub volume: String,
     /// Reads that completed.
     pub reads: u64,
     /// Writes that completed.
@@ -82,6 +82,8 @@ pub struct Memory {
 /// An emulated volume's counters, as its daemon gave them.
 #[derive(Debug, Serialize)]
 pub struct Volume {
+    /// Which of the server's volumes: `data`, `wal`, ...
+    pub volume: String,
     /// Name and value.
     pub counters: Box<RawValue>,
 }
@@ -89,7 +91,7 @@ pub struct Volume {
 /// Something that could not be read.
 #[derive(Debug, Serialize)]
 pub struct Gap {
-    /// `server.cgroup_cpu`, `driver.pid.42`, `disk`, `volume`, ...
+    /// `server.cgroup_cpu`, `driver.pid.42`, `disk.data`, `volume.wal`, ...
     pub what: String,
     /// The kernel's reason.
     pub why: String,

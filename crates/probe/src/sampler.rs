@@ -58,8 +58,8 @@ fn write_line(out: &mut File, line: &mut Vec<u8>, sample: &Sample) -> io::Result
 }
 
 struct Readers {
-    disk: Option<DiskReader>,
-    volume: Option<VolumeReader>,
+    disks: Vec<DiskReader>,
+    volumes: Vec<VolumeReader>,
     roles: Vec<RoleReader>,
     host: HostReader,
     tick_ns: u64,
@@ -72,8 +72,8 @@ impl Readers {
             roles.push(RoleReader::new(SELF, &RoleSpec::default()));
         }
         Self {
-            disk: spec.block_device.as_deref().map(DiskReader::new),
-            volume: spec.volume.as_ref().map(VolumeReader::new),
+            disks: spec.devices.iter().map(DiskReader::new).collect(),
+            volumes: spec.volumes.iter().map(VolumeReader::new).collect(),
             roles,
             host: HostReader::new(),
             tick_ns: SECOND_NS / rustix::param::clock_ticks_per_second(),
@@ -83,11 +83,19 @@ impl Readers {
     fn sample(&mut self, due_ns: u64, missed: u64) -> Sample {
         let t_begin_ns = monotonic_ns();
         let mut gaps = Vec::new();
-        let disk = self.disk.as_mut().and_then(|reader| stamped("disk", &mut gaps, || reader.read()));
-        let volume = self.volume.as_mut().and_then(|reader| stamped("volume", &mut gaps, || reader.read()));
+        let mut disks = Vec::with_capacity(self.disks.len());
+        for reader in &mut self.disks {
+            let begin_ns = monotonic_ns();
+            keep(&mut disks, &mut gaps, begin_ns, reader.read(), &reader.what);
+        }
+        let mut volumes = Vec::with_capacity(self.volumes.len());
+        for reader in &mut self.volumes {
+            let begin_ns = monotonic_ns();
+            keep(&mut volumes, &mut gaps, begin_ns, reader.read(), &reader.what);
+        }
         let cpu = self.cpu(&mut gaps);
         let memory = self.memory(&mut gaps);
-        Sample { due_ns, t_begin_ns, t_end_ns: monotonic_ns(), missed, disk, volume, cpu, memory, gaps }
+        Sample { due_ns, t_begin_ns, t_end_ns: monotonic_ns(), missed, disks, volumes, cpu, memory, gaps }
     }
 
     fn cpu(&mut self, gaps: &mut Vec<Gap>) -> Stamped<Cpu> {
@@ -128,14 +136,11 @@ impl Readers {
     }
 }
 
-fn stamped<T>(what: &str, gaps: &mut Vec<Gap>, read: impl FnOnce() -> io::Result<T>) -> Option<Stamped<T>> {
-    let begin_ns = monotonic_ns();
-    match read() {
-        Ok(value) => Some(Stamped { t_ns: middle_ns(begin_ns), value }),
-        Err(error) => {
-            gaps.push(Gap::new(what, &error));
-            None
-        }
+/// Puts what was read with its instant into `kept`, or the reason why it was not into `gaps`.
+fn keep<T>(kept: &mut Vec<Stamped<T>>, gaps: &mut Vec<Gap>, begin_ns: u64, read: io::Result<T>, what: &str) {
+    match read {
+        Ok(value) => kept.push(Stamped { t_ns: middle_ns(begin_ns), value }),
+        Err(error) => gaps.push(Gap::new(what, &error)),
     }
 }
 
@@ -160,22 +165,27 @@ fn clock_ns(clock: ClockId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::DeviceSpec;
     use std::collections::BTreeMap;
 
-    fn spec(block_device: Option<&str>) -> ProbeSpec {
+    fn spec(devices: &[(&str, &str)]) -> ProbeSpec {
+        let device = |&(volume, block_device): &(&str, &str)| DeviceSpec {
+            volume: volume.to_owned(),
+            block_device: block_device.to_owned(),
+        };
         let own = RoleSpec { pids: vec![std::process::id()], ..RoleSpec::default() };
         ProbeSpec {
             interval_ms: 1000,
             out: "/dev/null".into(),
-            block_device: block_device.map(str::to_owned),
-            volume: None,
+            devices: devices.iter().map(device).collect(),
+            volumes: Vec::new(),
             roles: BTreeMap::from([("driver".to_owned(), own)]),
         }
     }
 
     #[test]
     fn a_sample_is_one_line_with_every_role_and_no_gap() {
-        let sample = Readers::new(&spec(None)).sample(1, 0);
+        let sample = Readers::new(&spec(&[])).sample(1, 0);
         assert!(sample.t_begin_ns <= sample.cpu.t_ns && sample.cpu.t_ns <= sample.memory.t_ns);
         assert!(sample.memory.t_ns <= sample.t_end_ns);
         let text = serde_json::to_string(&sample).unwrap();
@@ -189,9 +199,17 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_exist_is_a_gap() {
-        let sample = Readers::new(&spec(Some("no-such-device"))).sample(1, 0);
-        assert!(sample.disk.is_none());
-        assert_eq!(sample.gaps[0].what, "disk");
+        let sample = Readers::new(&spec(&[("data", "no-such-device"), ("wal", "/dev/none")])).sample(1, 0);
+        assert!(sample.disks.is_empty());
+        let missing: Vec<_> = sample.gaps.iter().map(|gap| gap.what.as_str()).collect();
+        assert_eq!(missing, ["disk.data", "disk.wal"]);
+    }
+
+    #[test]
+    fn a_volume_that_is_named_twice_is_refused() {
+        let twice = spec(&[("data", "loop0"), ("data", "loop1")]);
+        let Err(ProbeError::Spec(said)) = run(&twice) else { panic!("accepted") };
+        assert_eq!(said, "the volume data is named twice");
     }
 
     #[test]
@@ -204,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_would_never_rest_is_refused() {
-        let spec = ProbeSpec { interval_ms: 0, ..spec(None) };
+        let spec = ProbeSpec { interval_ms: 0, ..spec(&[]) };
         assert!(matches!(run(&spec), Err(ProbeError::Spec(_))));
     }
 }

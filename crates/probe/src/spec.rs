@@ -1,6 +1,6 @@
 //! What to sample: one JSON document on standard input.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -16,21 +16,33 @@ pub struct ProbeSpec {
     pub interval_ms: u64,
     /// File of samples, one JSON document a line; appended to.
     pub out: PathBuf,
-    /// `loop3` or `/dev/loop3`.
+    /// Block devices to sample.
     #[serde(default)]
-    pub block_device: Option<String>,
-    /// The emulated volume to ask for its counters.
+    pub devices: Vec<DeviceSpec>,
+    /// Emulated volumes to ask for their counters.
     #[serde(default)]
-    pub volume: Option<VolumeSpec>,
+    pub volumes: Vec<VolumeSpec>,
     /// Who uses CPU and memory, by name of the role; the role `probe` always has this process in it.
     #[serde(default)]
     pub roles: BTreeMap<String, RoleSpec>,
+}
+
+/// The block device of one of the server's volumes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// What the volume is to the server: `data`, `wal`, ...
+    pub volume: String,
+    /// `loop3` or `/dev/loop3`; a partition counts as a device.
+    pub block_device: String,
 }
 
 /// An emulated volume, by its name and where the daemons keep their state.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSpec {
+    /// What the volume is to the server: `data`, `wal`, ...
+    pub volume: String,
     /// Name of the volume.
     pub name: String,
     /// State directory.
@@ -57,11 +69,24 @@ fn second() -> u64 {
 }
 
 impl ProbeSpec {
-    /// Refuses an interval that would sample all the time.
+    /// Refuses an interval that would sample all the time, and a volume that is named twice.
     pub(crate) fn check(&self) -> Result<(), ProbeError> {
-        if (10..=3_600_000).contains(&self.interval_ms) {
-            return Ok(());
+        if !(10..=3_600_000).contains(&self.interval_ms) {
+            let refused = format!("interval_ms is {}, it must be from 10 to 3600000", self.interval_ms);
+            return Err(ProbeError::Spec(refused));
         }
-        Err(ProbeError::Spec(format!("interval_ms is {}, it must be from 10 to 3600000", self.interval_ms)))
+        once(self.devices.iter().map(|device| &device.volume))?;
+        once(self.volumes.iter().map(|volume| &volume.volume))
     }
+}
+
+/// Two rows of one volume at one instant would be added up by whoever reads them.
+fn once<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), ProbeError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(ProbeError::Spec(format!("the volume {name} is named twice")));
+        }
+    }
+    Ok(())
 }

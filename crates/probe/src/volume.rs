@@ -18,6 +18,9 @@ const REQUEST: &[u8] = b"{\"command\":\"stats\"}\n";
 
 /// Asks one volume's daemon, over a connection that is kept.
 pub(crate) struct VolumeReader {
+    /// Its name among the gaps.
+    pub(crate) what: String,
+    volume: String,
     socket: PathBuf,
     connection: Option<BufReader<UnixStream>>,
     line: String,
@@ -33,7 +36,13 @@ struct Answer<'a> {
 impl VolumeReader {
     pub(crate) fn new(spec: &VolumeSpec) -> Self {
         let socket = spec.state_dir.join("volumes").join(&spec.name).join("control.sock");
-        Self { socket, connection: None, line: String::with_capacity(64 * 1024) }
+        Self {
+            what: format!("volume.{}", spec.volume),
+            volume: spec.volume.clone(),
+            socket,
+            connection: None,
+            line: String::with_capacity(64 * 1024),
+        }
     }
 
     /// Its counters now. After an error the next call connects anew.
@@ -48,7 +57,7 @@ impl VolumeReader {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.connection = Some(connection);
-        parse(&self.line)
+        Ok(Volume { volume: self.volume.clone(), counters: parse(&self.line)? })
     }
 }
 
@@ -59,9 +68,9 @@ fn connect(socket: &PathBuf) -> io::Result<BufReader<UnixStream>> {
     Ok(BufReader::with_capacity(64 * 1024, stream))
 }
 
-fn parse(line: &str) -> io::Result<Volume> {
+fn parse(line: &str) -> io::Result<Box<RawValue>> {
     let answer: Answer = serde_json::from_str(line).map_err(|_| unexpected("counters"))?;
-    Ok(Volume { counters: answer.counters.to_owned() })
+    Ok(answer.counters.to_owned())
 }
 
 #[cfg(test)]
@@ -91,7 +100,8 @@ mod tests {
         let listener = UnixListener::bind(directory.join("control.sock")).unwrap();
         let answer = "{\"t_ns\":5,\"counters\":{\"read_ops\":7},\"histograms\":{\"read_latency_ns\":[[1,2]]}}\n";
         let serving = daemon(listener, vec![answer, answer]);
-        let mut reader = VolumeReader::new(&VolumeSpec { name: "v".into(), state_dir: state_dir.clone() });
+        let spec = VolumeSpec { volume: "data".into(), name: "v".into(), state_dir: state_dir.clone() };
+        let mut reader = VolumeReader::new(&spec);
         assert_eq!(reader.read().unwrap().counters.get(), "{\"read_ops\":7}");
         assert!(reader.read().is_err(), "the daemon hung up");
         assert_eq!(reader.read().unwrap().counters.get(), "{\"read_ops\":7}");

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _STOP_S = 10.0
-_COUNTERS_BY_PART = {"disk": "probe/disk", "volume": "probe/volume"}
+_COUNTERS_BY_PART = {"disks": "probe/disk", "volumes": "probe/volume"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Role:
 
 @dataclass
 class HostProbe:
-    """Samples one block device, one volume, CPU and memory by role.
+    """Samples block devices, emulated volumes, CPU and memory by role.
 
     ``directory`` takes ``probe.jsonl`` and ``probe.log``; it should be in memory
     (:func:`pgdyno.store.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
@@ -47,9 +47,10 @@ class HostProbe:
     directory: Path
     roles: Mapping[str, Role]
     """``server``, ``driver``, ``daemon``, and ``probe`` for more than the probe itself."""
-    block_device: str | None = None
-    volume: tuple[str, Path] | None = None
-    """Name and state directory of an emulated volume."""
+    devices: Mapping[str, str] = field(default_factory=dict)
+    """Block device (``loop3``) by the role of its volume: ``data``, ``wal``, ..."""
+    volumes: Mapping[str, tuple[str, Path]] = field(default_factory=dict)
+    """Name and state directory of each emulated volume, by the same roles."""
     interval_ms: int = 1000
     _spawned: _engine.Spawned | None = field(default=None, init=False, repr=False)
 
@@ -65,14 +66,14 @@ class HostProbe:
 
     def start(self) -> Self:
         """Start sampling and return when the first sample was taken."""
-        volume = None
-        if self.volume is not None:
-            volume = {"name": self.volume[0], "state_dir": str(self.volume[1])}
         document = {
             "interval_ms": self.interval_ms,
             "out": str(self.lines),
-            "block_device": self.block_device,
-            "volume": volume,
+            "devices": [{"volume": role, "block_device": device} for role, device in self.devices.items()],
+            "volumes": [
+                {"volume": role, "name": name, "state_dir": str(state_dir)}
+                for role, (name, state_dir) in self.volumes.items()
+            ],
             "roles": {name: role.document() for name, role in self.roles.items()},
         }
         self._spawned = _engine.spawn(["probe"], document, log=self.directory / "probe.log", keep_stdin=True)
@@ -142,8 +143,8 @@ def _note_gaps(ledger: GapLedger, sample: dict[str, Any], last_ns: int) -> None:
 
 def _add_rows(rows: dict[str, list[dict[str, Any]]], sample: dict[str, Any]) -> None:
     for part, name in _COUNTERS_BY_PART.items():
-        if part in sample:
-            counters = dict(sample[part])
+        for found in sample[part]:
+            counters = dict(found)
             counters |= counters.pop("counters", {})
             rows[name].append(counters)
     cpu, memory = sample["cpu"], sample["memory"]

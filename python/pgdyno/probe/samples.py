@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
@@ -22,7 +22,7 @@ class Gap:
     end_ns: int
     """The last instant known to lack it."""
     what: str
-    """``disk``, ``volume``, ``driver.pid.42``, ``sql.io``, ``host.samples``, ..."""
+    """``disk.data``, ``volume.wal``, ``driver.pid.42``, ``sql.io``, ``host.samples``, ..."""
     why: str
 
 
@@ -80,14 +80,18 @@ class GapLedger:
         self._closed.append(Gap(first_ns, last_ns, *key))
 
 
-def volume_latency(*stats: dict[str, Any]) -> Samples:
-    """``probe/volume_latency`` from what the volume's daemon said, as a rule when measuring began and when it ended."""
+def volume_latency(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
+    """``probe/volume_latency`` from what each volume's daemon said, by the volume's role (``data``, ``wal``, ...).
+
+    As a rule each was asked when measuring began and when it ended.
+    """
     from pgdyno.store.tables import from_rows
 
     names = {"read": "read_latency_ns", "write": "write_latency_ns", "lateness": "lateness_ns"}
     rows = [
-        {"t_ns": said["t_ns"], "op": op, "latency_ns": latency_ns, "count": count}
-        for said in stats
+        {"t_ns": said["t_ns"], "volume": volume, "op": op, "latency_ns": latency_ns, "count": count}
+        for volume, answers in stats.items()
+        for said in answers
         for op, histogram in names.items()
         for latency_ns, count in said["histograms"][histogram]
     ]

@@ -159,10 +159,15 @@ def _create_view(connection: duckdb.DuckDBPyConnection, view: str, runs: list[Ru
         return
     files = [str(run.path / f"{table}.parquet") for run in having]
     listed = ", ".join(_quoted(file) for file in files)
+    found = f"SELECT * FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false)"
+    meant = ""
+    if "volume" in tables.columns(table).names:
+        # Runs from before there could be several do not have the column: a SELECT without rows brings it.
+        found = f"{found} UNION ALL BY NAME SELECT NULL::VARCHAR AS volume WHERE false"
+        meant = f" REPLACE (coalesce(volume, {_quoted(tables.DATA_VOLUME)}) AS volume)"
     connection.execute(
-        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename)"
-        f" FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false) t"
-        f" JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
+        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename){meant}"
+        f" FROM ({found}) t JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
     )
 
 
