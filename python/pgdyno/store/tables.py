@@ -66,6 +66,11 @@ DATA_VOLUME = "data"
 """Role of the volume that every world has. A table without the column ``volume`` is of that one alone."""
 
 
+def has_further_columns(name: str) -> bool:
+    """Whether the table may have more columns than :func:`columns` says."""
+    return name in _FURTHER_COLUMNS
+
+
 def columns(name: str) -> pa.Schema:
     """The columns that the table always has, in order."""
     import pyarrow as pa

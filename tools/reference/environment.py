@@ -1,0 +1,65 @@
+"""``environment.md``: the variables that pgdyno looks at. A variable in the sources that is missing here is an error."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tools.reference import markdown as md
+
+ROOT = Path(__file__).resolve().parents[2]
+
+VARIABLES: dict[str, tuple[str, str]] = {
+    "PGDYNO_RESULTS": ("`./results`", "Folder of the results. `--results` goes before it."),
+    "PGDYNO_ENGINE": (
+        "beside the Python that runs",
+        "The `pgdyno-engine` to use. It must be built from the sources of the package: both carry a hash of them.",
+    ),
+    "PGDYNO_STATE_DIR": (
+        "`/run/pgdyno`",
+        "What is attached, and the journal of what to undo. Commands with another value do not see each other's volumes.",
+    ),
+    "PGDYNO_IMAGE_DIR": (
+        "`/dev/shm/pgdyno/images`",
+        "Where data sets are kept while an experiment runs; in memory, unless it is changed.",
+    ),
+    "PGDYNO_POSTGRES_DIR": (
+        "`/var/lib/pgdyno`",
+        "Where the embedded PostgreSQL is copied to, so that its user can run it.",
+    ),
+    "PGDYNO_POSTGRES_USER": (
+        "`postgres`, else `nobody`",
+        "The user that PostgreSQL runs as when pgdyno runs as root (PostgreSQL refuses to run as root).",
+    ),
+    "NO_COLOR": (
+        "unset",
+        "When set to anything, nothing is coloured. A terminal with `TERM=dumb` gets no colour and no bar either.",
+    ),
+}
+"""Name -> (what holds without it, meaning)."""
+
+INTERNAL = {"PGDYNO_COMPLETE", "PGDYNO_BUILD_HASH"}
+"""Between the shell and click, and between cargo and the engine that it builds."""
+
+INTRODUCTION = """
+Variables of the environment that pgdyno looks at. What PostgreSQL's own programs look at (`PGHOST`, `PGPASSFILE`,
+`PGSERVICEFILE` ...) counts for a server that exists already, and never for those that pgdyno starts.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    unknown = sorted(_in_sources() ^ {name for name in VARIABLES if name.startswith("PGDYNO_")})
+    if unknown:
+        raise SystemExit(
+            f"tools/reference/environment.py must describe exactly what the sources use: {', '.join(unknown)}"
+        )
+    rows = [[md.code(name), default, meaning] for name, (default, meaning) in VARIABLES.items()]
+    table = md.table(["variable", "without it", "meaning"], rows)
+    return md.page("Environment", "`tools/reference/environment.py`", INTRODUCTION, table)
+
+
+def _in_sources() -> set[str]:
+    files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "crates").glob("*/src/**/*.rs")]
+    found = {name for path in files for name in re.findall(r"\bPGDYNO_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    return {name for name in found if name not in INTERNAL}

@@ -1,0 +1,117 @@
+"""A typed model as tables: one for each part, with key, type, default and meaning."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from typing import Any
+
+from pydantic import BaseModel
+
+from tools.reference import markdown as md
+
+
+def sections(model: type[BaseModel], title: str) -> list[str]:
+    """The model and every model that it uses, each as a heading, its docstring and a table of its fields."""
+    schema = model.model_json_schema()
+    parts = schema.pop("$defs", {})
+    models = _models(model, {})
+    found = [_section(title, schema, model)]
+    for name, part in parts.items():
+        if "properties" in part:
+            found.append(_section(name, part, models[name]))
+    return found
+
+
+def _models(model: type[BaseModel], found: dict[str, type[BaseModel]]) -> dict[str, type[BaseModel]]:
+    """Every model that one uses, by its name."""
+    if model.__name__ not in found:
+        found[model.__name__] = model
+        for field in model.model_fields.values():
+            for used in _classes(field.annotation):
+                _models(used, found)
+    return found
+
+
+def _classes(annotation: Any) -> list[type[BaseModel]]:
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [used for inner in getattr(annotation, "__args__", ()) for used in _classes(inner)]
+
+
+def _section(title: str, schema: dict[str, Any], model: type[BaseModel]) -> str:
+    meanings = attribute_docstrings(model)
+    required = set(schema.get("required", ()))
+    rows = []
+    for key, field in schema.get("properties", {}).items():
+        default = "" if key in required else _default(field)
+        meaning = field.get("description") or meanings.get(key, "")
+        rows.append([md.code(key), type_of(field), default, md.literals(meaning)])
+    about = md.literals(inspect.cleandoc(schema.get("description", "")))
+    head = f"## {title}\n\n{about}".rstrip()
+    return f"{head}\n\n{md.table(['key', 'type', 'default', 'meaning'], rows)}"
+
+
+def _default(field: dict[str, Any]) -> str:
+    if "default" not in field:
+        return "empty"  # made by a function: an empty list or table
+    if field["default"] is None:
+        return "none"
+    return md.code(json.dumps(field["default"], ensure_ascii=False))
+
+
+def type_of(field: dict[str, Any]) -> str:
+    """The type of a field in words."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}]({md.anchor(name)})"
+    if "allOf" in field:
+        return type_of(field["allOf"][0])
+    choices = field.get("anyOf") or field.get("oneOf")
+    if choices:
+        return " or ".join(dict.fromkeys(type_of(choice) for choice in choices))
+    if "const" in field:
+        return md.code(json.dumps(field["const"]))
+    if "enum" in field:
+        return " or ".join(md.code(json.dumps(value)) for value in field["enum"])
+    return _plain(field)
+
+
+def _plain(field: dict[str, Any]) -> str:
+    kind = field.get("type", "anything")
+    if kind == "array":
+        if "prefixItems" in field:
+            return "[" + ", ".join(type_of(item) for item in field["prefixItems"]) + "]"
+        return f"list of {type_of(field.get('items', {}))}"
+    if kind == "object":
+        inner = field.get("additionalProperties")
+        return f"table of {type_of(inner)}" if isinstance(inner, dict) and inner else "table"
+    return f"{kind}{_bounds(field)}"
+
+
+def _bounds(field: dict[str, Any]) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    return "".join(f" {sign} {field[name]:g}" for name, sign in signs.items() if name in field)
+
+
+def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The text below each field in the source of a model and of those that it descends from."""
+    found: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if one.__module__.startswith("pgdyno."):
+            found |= _own_docstrings(one)
+    return found
+
+
+def _own_docstrings(model: type) -> dict[str, str]:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            value = below.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found[field.target.id] = inspect.cleandoc(value.value)
+    return found
