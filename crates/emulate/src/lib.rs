@@ -32,4 +32,4 @@ pub use control::{detach, list, request};
 pub use error::EmulateError;
 pub use file_system::FileSystem;
 pub use serve::{ServeSpec, serve};
-pub use submit_log::{LogHeader, read_log};
+pub use submit_log::{LogHeader, read_log, write_header};

@@ -101,7 +101,8 @@ fn drain(pipeline: &Pipeline, file: &mut File, stopped: &Receiver<()>) -> io::Re
     }
 }
 
-fn write_header(file: &mut File, header: &LogHeader) -> io::Result<()> {
+/// Begins a log: the format's mark, then the header.
+pub fn write_header(file: &mut impl Write, header: &LogHeader) -> io::Result<()> {
     let text = serde_json::to_vec(header)?;
     file.write_all(&MAGIC)?;
     file.write_all(&(text.len() as u64).to_le_bytes())?;
@@ -109,7 +110,7 @@ fn write_header(file: &mut File, header: &LogHeader) -> io::Result<()> {
 }
 
 /// Reads a log's header and gives its records one by one; a record that is cut off or unknown ends the log.
-pub fn read_log(path: &Path) -> Result<(LogHeader, impl Iterator<Item = Record>)> {
+pub fn read_log(path: &Path) -> Result<(LogHeader, impl Iterator<Item = Record> + use<>)> {
     let remedy = "name a file that `--submit-log` wrote with this version of pgdyno";
     let file = File::open(path).context(|| format!("cannot open {}", path.display()), remedy)?;
     let mut reader = BufReader::with_capacity(1 << 20, file);

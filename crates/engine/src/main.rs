@@ -38,6 +38,12 @@ enum Command {
     Replay {
         /// The log that `volume attach --submit-log` wrote.
         log: PathBuf,
+        /// Write to this file, as a log, what the requests come to on a host that takes no time.
+        #[arg(long, requires = "depth")]
+        ideal: Option<PathBuf>,
+        /// Requests that such a host keeps outstanding.
+        #[arg(long, requires = "ideal", value_parser = clap::value_parser!(u16).range(1..))]
+        depth: Option<u16>,
     },
 }
 
@@ -130,7 +136,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             })?;
             Ok(None)
         }
-        Command::Replay { log } => replay::replay(&log).map(Some),
+        Command::Replay { log, ideal: Some(ideal), depth: Some(depth) } => {
+            replay::ideal(&log, usize::from(depth), &ideal).map(Some)
+        }
+        Command::Replay { log, .. } => replay::replay(&log).map(Some),
     }
 }
 

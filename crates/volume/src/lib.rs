@@ -19,6 +19,7 @@
 //! work ([`stage::service_time`]).
 
 mod bucket;
+pub mod closed_loop;
 mod counters;
 mod instance;
 mod io;
