@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from pgdyno.cli.terminal import is_live
+
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
@@ -33,7 +35,7 @@ class Display:
 
     def __enter__(self) -> Self:
         """Start the bar, if somebody is watching."""
-        if sys.stderr.isatty():
+        if is_live(sys.stderr):
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
