@@ -24,6 +24,7 @@ from pgdyno.errors import EXIT_CODES, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, P
 COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can do, and clean up after killed runs.",
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
+    "run": "Run an experiment file.",
     "volume": "Attach, list, measure and detach emulated volumes.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
