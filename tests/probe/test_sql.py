@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.errors import PgdynoError
-from pgdyno.probe.sql import SqlProbe, choose_queries
+from pgdyno.probe.counters import CounterProbe
+from pgdyno.probe.queries import choose_queries
+from pgdyno.probe.sql import SqlProbe
 from pgdyno.store.tables import conform
 from pgdyno.world.waiting import wait_until
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 )
 def test_each_version_gets_its_queries(version: int, has_io: bool, in_checkpointer: str, in_wal: str) -> None:
     queries = choose_queries(version)
-    assert set(queries) == {"checkpointer", "database", "wal"} | ({"io"} if has_io else set())
+    assert set(queries) == {"checkpointer", "database", "wal", "wait_events"} | ({"io"} if has_io else set())
     assert in_checkpointer in queries["checkpointer"]
     assert in_wal in queries["wal"]
     if has_io:
@@ -42,20 +44,22 @@ def test_a_server_too_old_has_no_queries() -> None:
     assert choose_queries(130000) == {}
 
 
-def sampled(probe: SqlProbe, count: int) -> bool:
+def sampled(probe: CounterProbe, count: int) -> bool:
     """Wait until the probe has sampled so often."""
     return wait_until(lambda: probe.samples_taken >= count, 10.0)
 
 
 def test_counters_of_a_server_that_works(cluster: Cluster) -> None:
-    probe = SqlProbe(cluster.dsn, 0.1).start()
+    probe = CounterProbe(cluster.dsn, 0.1).start()
     with cluster.connect() as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS filled AS SELECT generate_series(1, 20000) AS i")
         connection.execute("CHECKPOINT")
     assert sampled(probe, 5)
     samples = probe.stop()
+    cost = samples.tables.pop("probe/cost")
     assert set(samples.tables) == {"probe/checkpointer", "probe/database", "probe/io", "probe/wal"}
     assert samples.gaps == ()
+    assert cost["samples"].to_pylist() == [samples.tables["probe/wal"].num_rows]
     for name, table in samples.tables.items():
         assert conform(name, table).num_rows == table.num_rows
         for before, after in itertools.pairwise(table["t_begin_ns"].to_pylist()):
@@ -71,14 +75,14 @@ def test_counters_of_a_server_that_works(cluster: Cluster) -> None:
 def test_every_query_is_answered_by_other_versions(older_server: Cluster) -> None:
     samples = SqlProbe(older_server.dsn).start().stop()
     assert samples.gaps == ()
-    assert {"probe/checkpointer", "probe/database", "probe/wal"} <= set(samples.tables)
+    assert {"probe/checkpointer", "probe/database", "probe/wal", "probe/wait_events"} <= set(samples.tables)
     for name, table in samples.tables.items():
         assert conform(name, table).num_rows > 0
 
 
 def test_times_that_nobody_measured_are_unknown_and_not_zero(cluster: Cluster) -> None:
     def read_times() -> set[float | None]:
-        samples = SqlProbe(cluster.dsn).start().stop()
+        samples = CounterProbe(cluster.dsn).start().stop()
         return set(samples.tables["probe/database"]["blk_read_time_ms"].to_pylist())
 
     assert read_times() == {None}
@@ -93,7 +97,7 @@ def test_times_that_nobody_measured_are_unknown_and_not_zero(cluster: Cluster) -
 
 
 def test_a_lost_connection_is_a_gap_and_is_made_again(cluster: Cluster) -> None:
-    probe = SqlProbe(cluster.dsn, 0.05).start()
+    probe = CounterProbe(cluster.dsn, 0.05).start()
     with cluster.connect() as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"

@@ -78,11 +78,9 @@ pub struct QuantileRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// First come, first granted: under saturation every latency is queue depth / IOPS.
+    /// First come, first granted.
     #[default]
     Fifo,
-    /// At random, so that under saturation latencies follow a gamma law of shape 2 with that mean.
-    Gamma,
 }
 
 impl VolumeParams {

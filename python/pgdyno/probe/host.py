@@ -120,7 +120,7 @@ def read_samples(lines: Path, ended: str | None = None) -> Samples:
         name: [] for name in ("probe/disk", "probe/volume", "probe/cpu", "probe/memory")
     }
     ledger = GapLedger()
-    last_ns = 0
+    first_ns = last_ns = taken = missed = 0
     for line in lines.read_bytes().splitlines() if lines.exists() else ():
         try:
             sample = json.loads(line)
@@ -128,7 +128,11 @@ def read_samples(lines: Path, ended: str | None = None) -> Samples:
             raise EngineError(f"{lines}: not a sample: {line[:200]!r}", remedy="this is a bug in pgdyno") from None
         _note_gaps(ledger, sample, last_ns)
         _add_rows(rows, sample)
-        last_ns = sample["t_end_ns"]
+        first_ns, last_ns = first_ns or sample["t_begin_ns"], sample["t_end_ns"]
+        taken, missed = taken + 1, missed + sample["missed"]
+    if taken:  # what it costs is in `probe/cpu`, role probe
+        cost = {"t_begin_ns": first_ns, "t_end_ns": last_ns, "probe": "host", "samples": taken, "lost_samples": missed}
+        rows["probe/cost"] = [cost]
     if ended is not None:
         ledger.add(Gap(last_ns, max(last_ns, _now_ns()), "host.samples", ended))
     return Samples({name: from_rows(name, found) for name, found in rows.items() if found}, ledger.gaps())

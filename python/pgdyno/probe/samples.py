@@ -34,8 +34,14 @@ class Samples:
     gaps: tuple[Gap, ...] = ()
 
     def __or__(self, other: Samples) -> Samples:
-        """Both together."""
-        return Samples(self.tables | other.tables, self.gaps + other.gaps)
+        """Both together; the rows of a table that both have follow each other."""
+        import pyarrow as pa
+
+        both = {
+            name: pa.concat_tables([table, other.tables[name]]) if name in other.tables else table
+            for name, table in self.tables.items()
+        }
+        return Samples(other.tables | both, self.gaps + other.gaps)
 
     def write(self, writer: RunWriter) -> None:
         """Put every table, and ``probe/gap``, into a run's directory."""

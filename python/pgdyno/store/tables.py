@@ -25,12 +25,14 @@ TABLES: dict[str, str] = {
     "probe/volume_latency": "each emulated volume's histograms, cumulative, when measuring began and when it ended",
     "probe/cpu": "CPU time by role, cumulative",
     "probe/memory": "memory of the server's cgroup and of the host",
+    "probe/cost": "what each probe cost, and how many of its samples were lost; NULL is unknown, not 0",
     "probe/gap": "what could not be sampled, from when to when",
     "probe/database": "pg_stat_database of the workload's database, cumulative",
     "probe/io": "pg_stat_io, cumulative, rows that ever counted anything; NULL is unknown, not 0",
     "probe/wal": "pg_stat_wal, cumulative",
     "probe/checkpointer": "pg_stat_checkpointer (pg_stat_bgwriter before 17), cumulative",
-    "probe/wait_events": "sessions seen in each state of pg_stat_activity, added up over the samples of an interval",
+    "probe/wait_events": "sessions in each state of pg_stat_activity that does something or waits for it, ten samples a"
+    " second; count 0 where a sample saw none",
     "postgres/settings": "every setting of the server, as it ran",
 }
 """Name (path in the run's directory without ``.parquet``) and meaning of each table."""
@@ -50,6 +52,7 @@ _COLUMNS: dict[str, str] = {
     "probe/volume_latency": "t_ns:i volume:s op:s latency_ns:i count:i",
     "probe/cpu": "t_ns:i role:s cpu_ns:i",
     "probe/memory": "t_ns:i role:s name:s bytes:i",
+    "probe/cost": "t_begin_ns:i t_end_ns:i probe:s samples:i lost_samples:i answer_ns:i client_cpu_ns:i server_cpu_ns:i",
     "probe/gap": "t_begin_ns:i t_end_ns:i what:s why:s",
     "probe/database": "t_begin_ns:i t_end_ns:i",
     "probe/io": "t_begin_ns:i t_end_ns:i backend_type:s object:s context:s",

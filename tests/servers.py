@@ -1,4 +1,4 @@
-"""A PostgreSQL for tests: on a plain directory, gone afterwards."""
+"""PostgreSQL for tests that need a server and no volume: on a plain directory, gone afterwards."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -34,3 +36,19 @@ def throwaway_cluster(pg_bin: Path | None = None) -> Iterator[Cluster]:
                 yield cluster
         finally:
             cluster.close()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """One server of the embedded PostgreSQL for all tests of a folder."""
+    with throwaway_cluster() as started:
+        yield started
+
+
+@pytest.fixture(scope="session", params=sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [None], ids=str)
+def older_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Each PostgreSQL that the system has packages of."""
+    if request.param is None:
+        pytest.skip("no other PostgreSQL below /usr/lib/postgresql")
+    with throwaway_cluster(request.param) as started:
+        yield started

@@ -1,0 +1,86 @@
+"""PostgreSQL's own cumulative counters, once a second: a lost sample costs resolution and no truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.probe.queries import choose_queries
+from pgdyno.probe.sampler import SqlSampler, now_ns, reason
+from pgdyno.probe.samples import Samples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pgdyno.probe.sampler import Connection
+
+TABLES = ("checkpointer", "database", "io", "wal")
+"""What is asked for, where the server's version has it."""
+
+
+@dataclass
+class _Source:
+    """One query with what it brought."""
+
+    query: str
+    columns: list[tuple[str, int]] = field(default_factory=list)
+    """(name, type's oid) of the answer."""
+    answers: list[tuple[int, int, list[tuple[Any, ...]]]] = field(default_factory=list)
+    """(begin, end, rows) of each sample."""
+
+
+class CounterProbe(SqlSampler):
+    """Samples the views of counters. Rows are kept as they came and become tables when the run is over."""
+
+    name = "sql"
+
+    def __init__(self, dsn: str, interval_s: float = 1.0, **options: Any) -> None:
+        super().__init__(dsn, interval_s, **options)
+        self._sources: dict[str, _Source] = {}
+
+    def _begin(self, connection: Connection) -> None:
+        queries = choose_queries(connection.info.server_version)
+        self._sources = {table: _Source(queries[table]) for table in TABLES if table in queries}
+
+    def _ask(self, connection: Connection) -> list[tuple[str, str]]:
+        import psycopg
+
+        missing: list[tuple[str, str]] = []
+        lost = ""
+        for table, source in self._sources.items():
+            if connection.closed:
+                missing.append((f"sql.{table}", lost))
+                continue
+            try:
+                begin_ns = now_ns()
+                cursor = connection.execute(source.query.encode(), prepare=True)
+                rows = cursor.fetchall()
+                source.answers.append((begin_ns, now_ns(), rows))
+                source.columns = [(column.name, column.type_code) for column in cursor.description or ()]
+            except psycopg.Error as error:
+                lost = reason(error)
+                missing.append((f"sql.{table}", lost))
+        return missing
+
+    def _parts(self) -> list[str]:
+        return [f"sql.{table}" for table in self._sources]
+
+    def _brought(self) -> Samples:
+        return Samples(
+            {f"probe/{table}": _table(source) for table, source in self._sources.items() if source.answers},
+            self.ledger.gaps(),
+        )
+
+
+def _table(source: _Source) -> pa.Table:
+    import pyarrow as pa
+
+    types = {20: pa.int64(), 701: pa.float64()}  # bigint, double precision; everything else is text
+    lengths = [len(rows) for _, _, rows in source.answers]
+    begin = [begin_ns for (begin_ns, _, _), length in zip(source.answers, lengths, strict=True) for _ in range(length)]
+    end = [end_ns for (_, end_ns, _), length in zip(source.answers, lengths, strict=True) for _ in range(length)]
+    arrays: dict[str, pa.Array] = {"t_begin_ns": pa.array(begin, pa.int64()), "t_end_ns": pa.array(end, pa.int64())}
+    for number, (name, type_oid) in enumerate(source.columns):
+        values = [row[number] for _, _, rows in source.answers for row in rows]
+        arrays[name] = pa.array(values, types.get(type_oid, pa.string()))
+    return pa.table(arrays)

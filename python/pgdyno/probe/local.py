@@ -1,0 +1,87 @@
+"""Whether a server's processes run on this host, proven rather than guessed.
+
+A host name proves nothing: ``localhost`` may be a tunnel, and a container's server is here under another number. The
+session's process is the one that calls itself postgres, has the number that the server gives it (in its own process
+namespace), and is as old as the session.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psycopg
+
+_NAMES = ("postgres", "postmaster", "edb-postgres")
+_AGE_TOLERANCE_S = 0.5
+"""The kernel counts a start in ticks of 10 ms; the rest is the way of the answer on a busy machine."""
+_SESSION = (
+    "SELECT pg_backend_pid(), extract(epoch FROM clock_timestamp() - backend_start)::float8"
+    " FROM pg_stat_get_activity(pg_backend_pid())"
+)
+
+
+def local_backend(connection: psycopg.Connection[tuple[Any, ...]]) -> int | None:
+    """Process id, here, of the process that serves a connection; None when it is not on this host, or hidden."""
+    row = connection.execute(_SESSION).fetchone()
+    if row is None or row[1] is None:
+        return None
+    server_pid, age_s = int(row[0]), float(row[1])
+    for pid in _candidates(server_pid):
+        found_s = _age_s(pid)
+        if found_s is not None and abs(found_s - age_s) <= _AGE_TOLERANCE_S:
+            return pid
+    return None
+
+
+def parent(pid: int) -> int | None:
+    """The process that started ``pid``; None when there is no such process."""
+    found = _status(pid).get("PPid")
+    return int(found[0]) if found else None
+
+
+def cpu_time_ns(pid: int | None) -> int | None:
+    """What a process with one thread has used; None when it is gone or the kernel does not count."""
+    if pid is None:
+        return None
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _candidates(server_pid: int) -> Iterator[int]:
+    """Processes that the server may mean by that number: as a rule the one that has it here too."""
+    others = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    for pid in (server_pid, *others):
+        if _name(pid) in _NAMES and _status(pid).get("NSpid", ["0"])[-1] == str(server_pid):
+            yield pid
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _status(pid: int) -> dict[str, list[str]]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    return {name: values.split() for name, _, values in (line.partition(":") for line in lines)}
+
+
+def _age_s(pid: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        begun_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - begun_s

@@ -1,0 +1,19 @@
+"""The probe's queries: files ``sql/<table>_from_<first version>.sql``, the newest that the server is new enough for."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+_FILE = re.compile(r"([a-z_]+)_from_(\d{6})\.sql")
+
+
+def choose_queries(server_version: int) -> dict[str, str]:
+    """Table (``io``) -> query, for a server of that ``server_version_num``; a table it cannot have is left out."""
+    chosen: dict[str, tuple[int, str]] = {}
+    for file in resources.files("pgdyno.probe").joinpath("sql").iterdir():
+        if found := _FILE.fullmatch(file.name):
+            table, first_version = found[1], int(found[2])
+            if first_version <= server_version and first_version > chosen.get(table, (0, ""))[0]:
+                chosen[table] = (first_version, file.read_text())
+    return {table: query for table, (_, query) in sorted(chosen.items())}

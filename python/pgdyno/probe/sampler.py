@@ -1,0 +1,219 @@
+"""What the SQL probes share: a connection of their own, asked in a thread on a grid of absolute instants."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno.errors import PgdynoError
+from pgdyno.probe.local import cpu_time_ns, local_backend
+from pgdyno.probe.samples import Gap, GapLedger, Samples
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+APPLICATION_NAME = "pgdyno probe"
+"""How the probes' sessions are known to the server, and how they leave themselves out of what they count."""
+PATIENCE_S = 5.0
+"""A server that does not answer a query about its counters in this time is recorded as a gap."""
+_NS = 1_000_000_000
+
+
+@dataclass
+class Cost:
+    """What a probe took, and what it did not get."""
+
+    samples: int = 0
+    """With an answer."""
+    lost_samples: int = 0
+    """Deadlines that passed without a sample, and samples without an answer."""
+    answer_ns: int = 0
+    """Sum over the samples, from the question to the whole answer."""
+    client_cpu_ns: int = 0
+    """CPU time in this process."""
+    server_cpu_ns: int | None = None
+    """CPU time of the probe's own session in the server; None when the server's processes cannot be seen."""
+
+
+class SqlSampler(ABC):
+    """Samples one server, ``dsn`` in libpq's notation, every ``interval_s`` seconds from ``start`` until ``stop``.
+
+    A question that fails is a gap; a connection that is lost is opened again for the next sample. The session is
+    read-only. ``patience_s`` bounds every wait for the server, so that a server that hangs does not hang the probe.
+    """
+
+    name: str
+    """Name of the probe: its gaps begin with it."""
+
+    def __init__(self, dsn: str, interval_s: float, *, patience_s: float = PATIENCE_S) -> None:
+        self._dsn = dsn
+        self._interval_ns = int(interval_s * _NS)
+        self._patience_s = patience_s
+        self._stopping = threading.Event()
+        self._broken_off = False
+        self._thread: threading.Thread | None = None
+        self._connection: Connection | None = None
+        self._backend: int | None = None
+        self._backend_began_ns: int | None = None
+        self._began_ns = 0
+        self._ended_ns = 0
+        self.ledger = GapLedger()
+        self.cost = Cost()
+        self.samples_taken = 0
+        """How often the server was asked, with or without an answer."""
+
+    @abstractmethod
+    def _begin(self, connection: Connection) -> None:
+        """Choose what to ask, once it is known who answers."""
+
+    @abstractmethod
+    def _ask(self, connection: Connection) -> list[tuple[str, str]]:
+        """Ask for one sample and keep the answer. Returns what is missing from it, with the reason."""
+
+    @abstractmethod
+    def _parts(self) -> list[str]:
+        """What is missing when nobody answers at all."""
+
+    @abstractmethod
+    def _brought(self) -> Samples:
+        """The tables of all samples."""
+
+    def start(self) -> Self:
+        """Connect, take a first sample, go on in a thread. :class:`PgdynoError` when there is no server."""
+        import psycopg
+
+        try:
+            connection = self._connect()
+        except psycopg.Error as error:
+            self._disconnect()
+            raise PgdynoError(f"the server cannot be sampled: {error}", remedy="look at the server's log") from error
+        self._begin(connection)
+        self._began_ns = now_ns()
+        self._sample(self._began_ns)
+        self._thread = threading.Thread(target=self._go_on, name=f"pgdyno-{self.name}", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> Samples:
+        """Take a last sample, disconnect, and return everything."""
+        if self._thread is not None:
+            self._stopping.set()
+            self._thread.join(self._patience_s)
+            if self._thread.is_alive():
+                self._break_off()
+                self._thread.join()
+            self._thread = None
+            self._ended_ns = now_ns()
+        self._disconnect()
+        return self._brought() | self._cost_table()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Stop if nobody did."""
+        self.stop()
+
+    def _go_on(self) -> None:
+        """Sample on a grid of absolute instants, so that a slow answer does not shift the next ones."""
+        due_ns = self._began_ns + self._interval_ns
+        while not self._stopping.wait(max(0.0, (due_ns - now_ns()) / _NS)):
+            due_ns += (1 + self._sample_and_count(due_ns)) * self._interval_ns
+        if not self._broken_off:
+            self._sample_and_count(now_ns())
+
+    def _sample_and_count(self, due_ns: int) -> int:
+        """Take a sample and return how many deadlines passed meanwhile."""
+        self._sample(due_ns)
+        missed = (now_ns() - due_ns) // self._interval_ns
+        if missed > 0:
+            self.cost.lost_samples += missed
+            self._missed(due_ns, missed)
+        return max(0, missed)
+
+    def _missed(self, due_ns: int, missed: int) -> None:
+        self.ledger.add(Gap(due_ns, now_ns(), f"{self.name}.samples", f"{missed} deadlines were missed"))
+
+    def _sample(self, due_ns: int) -> None:
+        import psycopg
+
+        before_ns, cpu_ns = now_ns(), time.thread_time_ns()
+        try:
+            connection = self._connection or self._connect()
+            missing = self._ask(connection)
+            if connection.closed:
+                self._disconnect()
+        except psycopg.Error as error:
+            missing = [(part, reason(error)) for part in self._parts()]
+            self._disconnect()
+        self.ledger.sample(due_ns, now_ns(), missing)
+        if missing:
+            self.cost.lost_samples += 1
+        else:
+            self.cost.samples += 1
+            self.cost.answer_ns += now_ns() - before_ns
+        self.cost.client_cpu_ns += time.thread_time_ns() - cpu_ns
+        self.samples_taken += 1
+
+    def _connect(self) -> Connection:
+        import psycopg
+
+        self._connection = connection = psycopg.connect(
+            self._dsn,
+            autocommit=True,
+            application_name=APPLICATION_NAME,
+            connect_timeout=max(2, int(self._patience_s)),
+        )
+        # Not by libpq's `options`: those may be the user's own, and poolers refuse them.
+        connection.execute(
+            "SELECT set_config('statement_timeout', %s, false), set_config('jit', 'off', false),"
+            " set_config('default_transaction_read_only', 'on', false)",
+            (f"{int(self._patience_s * 1000)}ms",),
+        )
+        self._backend = local_backend(connection)
+        self._backend_began_ns = cpu_time_ns(self._backend)
+        return connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            used_ns = cpu_time_ns(self._backend)
+            if used_ns is not None and self._backend_began_ns is not None:
+                self.cost.server_cpu_ns = (self.cost.server_cpu_ns or 0) + used_ns - self._backend_began_ns
+            connection.close()
+
+    def _break_off(self) -> None:
+        """End the connection under the thread that waits for it."""
+        self._broken_off = True
+        connection = self._connection
+        if connection is None:
+            return
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as ours:
+            ours.shutdown(socket.SHUT_RDWR)
+
+    def _cost_table(self) -> Samples:
+        from pgdyno.store.tables import from_rows
+
+        if not self.samples_taken:
+            return Samples()
+        row = {"t_begin_ns": self._began_ns, "t_end_ns": self._ended_ns, "probe": self.name} | vars(self.cost)
+        return Samples({"probe/cost": from_rows("probe/cost", [row])})
+
+
+def reason(error: Exception) -> str:
+    """The first line of what an error says."""
+    return str(error).strip().partition("\n")[0]
+
+
+def now_ns() -> int:
+    """CLOCK_MONOTONIC."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

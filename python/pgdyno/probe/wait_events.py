@@ -1,0 +1,68 @@
+"""What the server's sessions do, ten times a second: on a CPU, or waiting for what.
+
+A sample sees an instant, so its counts are statistics: an event that takes a tenth of the sessions' time is seen in a
+tenth of what is counted. A lost sample costs nothing but precision; how many were lost is in ``probe/cost``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.probe.queries import choose_queries
+from pgdyno.probe.sampler import SqlSampler, now_ns
+from pgdyno.probe.samples import Samples
+
+if TYPE_CHECKING:
+    from pgdyno.probe.sampler import Connection
+
+INTERVAL_S = 0.1
+GAP_S = 1.0
+"""Deadlines missed for less than this are counted as lost samples and not named as a gap."""
+_NOBODY = ("CPU", "CPU", "client backend", 0)
+"""A sample in which nobody did anything is a sample too: no client's session was on a CPU."""
+
+
+class WaitEventProbe(SqlSampler):
+    """Samples ``pg_stat_activity`` over a prepared connection of its own."""
+
+    name = "wait_events"
+
+    def __init__(self, dsn: str, interval_s: float = INTERVAL_S, **options: Any) -> None:
+        super().__init__(dsn, interval_s, **options)
+        self._query = b""
+        self._states: dict[tuple[str, str, str], int] = {}
+        """(type, event, kind of process) -> its number: an hour has 36,000 samples and a few dozen states."""
+        self._rows = array("q")
+        """begin, end, state, count; again and again."""
+
+    def _begin(self, connection: Connection) -> None:
+        self._query = choose_queries(connection.info.server_version)["wait_events"].encode()
+
+    def _ask(self, connection: Connection) -> list[tuple[str, str]]:
+        begin_ns = now_ns()
+        rows = connection.execute(self._query, prepare=True).fetchall()
+        end_ns = now_ns()
+        for *state, count in rows or (_NOBODY,):
+            number = self._states.setdefault((state[0], state[1], state[2]), len(self._states))
+            self._rows.extend((begin_ns, end_ns, number, count))
+        return []
+
+    def _missed(self, due_ns: int, missed: int) -> None:
+        if missed * self._interval_ns >= GAP_S * 1e9:
+            super()._missed(due_ns, missed)
+
+    def _parts(self) -> list[str]:
+        return ["wait_events"]
+
+    def _brought(self) -> Samples:
+        import numpy as np
+        import pyarrow as pa
+
+        begin_ns, end_ns, number, count = np.array(self._rows, np.int64).reshape(-1, 4).T
+        arrays = {"t_begin_ns": pa.array(begin_ns), "t_end_ns": pa.array(end_ns)}
+        for place, name in enumerate(("wait_event_type", "wait_event", "backend_type")):
+            names = pa.array([state[place] for state in self._states], pa.string())
+            arrays[name] = names.take(pa.array(number))
+        table = pa.table({**arrays, "count": pa.array(count)})
+        return Samples({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
