@@ -7,6 +7,7 @@
     |-- HostError          exit 3   this machine lacks something: root, /dev/fuse, space, a port, a binary
     |   `-- EngineMissing  exit 3   pgdyno-engine is absent, or belongs to other sources than this package
     |-- EngineError        exit 1   the engine failed or said something that is not its protocol
+    |-- Interrupted        exit 130 Ctrl-C or SIGTERM after some runs had finished; those are kept
     `-- RunInvalid         exit 4   the run ended, but its numbers must not be used
 
 An error says in one sentence what is wrong, and its ``remedy`` says what to do. One place prints them:
@@ -67,6 +68,12 @@ class EngineMissing(HostError):
 
 class EngineError(PgdynoError):
     """The engine ended in a way that its protocol does not foresee."""
+
+
+class Interrupted(PgdynoError):
+    """Ctrl-C or SIGTERM after some runs had finished. Those are kept; the remedy says how to go on."""
+
+    default_exit_code = EXIT_INTERRUPTED
 
 
 class RunInvalid(PgdynoError):

@@ -1,28 +1,28 @@
-"""The flow: an experiment becomes a data set, its cells become run directories, and those become the report."""
+"""The flow: an experiment becomes data sets, its cells become run directories, and those become the report."""
 
 from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
-from pgdyno.cell import Context, run_cell, server_settings
-from pgdyno.dataset import loaded, volume_bytes
-from pgdyno.postgres import settings
-from pgdyno.postgres.binaries import PgBinaries, find_binaries
-from pgdyno.store import names, record
+from pgdyno.cell import Context, run_cell
+from pgdyno.dataset import DatasetKey, dataset_keys, loaded
+from pgdyno.errors import Interrupted, PgdynoError
+from pgdyno.resolved import resolve
+from pgdyno.resume import finished, require_same
+from pgdyno.store import names, open_experiment, record
 from pgdyno.store.writer import RunWriter, write_experiment
-from pgdyno.world import preflight
-from pgdyno.world.dirty_limits import current_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pgdyno.experiment import Cell, CompareExperiment
+    from pgdyno.experiment import Cell, Experiment
+    from pgdyno.resolved import ResolvedArm
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of what is left."""
@@ -38,77 +38,165 @@ class Step:
     """Of this step, 0 to 1."""
 
 
-def compare(
-    experiment: CompareExperiment,
-    *,
-    root: Path,
-    command: tuple[str, ...],
-    pg_bin: Path | None = None,
-    on_step: Callable[[Step], None] = lambda _step: None,
-    on_run: Callable[[Cell, Path], None] = lambda _cell, _path: None,
-) -> Path:
-    """Run ``experiment`` in the emulated world and return its directory below ``root``.
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be done: nothing in it has been refused, and nothing has been changed."""
 
-    Raises before anything is changed when the machine or the experiment is not fit for it.
+    experiment: Experiment
+    arms: tuple[ResolvedArm, ...]
+    keys: dict[int, DatasetKey]
+    """The data set of each arm."""
+    cells: tuple[Cell, ...]
+    """The runs to make, in their order."""
+    directory: Path | None = None
+    """The experiment that is continued."""
+
+    @property
+    def load_s(self) -> float:
+        """Estimate: loading every data set."""
+        return sum(key.estimate_s for key in {self.keys[cell.arm.index] for cell in self.cells})
+
+    @property
+    def cells_s(self) -> float:
+        """Estimate: every run that is to be made."""
+        return sum(cell_s(cell) for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how far an experiment is."""
+
+    step: Callable[[Step], None] = lambda _step: None
+    run: Callable[[Cell, Path], None] = lambda _cell, _path: None
+    note: Callable[[str], None] = lambda _text: None
+
+
+def cell_s(cell: Cell) -> float:
+    """Estimate: how long a run takes."""
+    return cell.arm.workload.warmup_s + cell.arm.workload.measure_s + OVERHEAD_S
+
+
+def plan(experiment: Experiment, *, resume: Path | None = None, only: Sequence[str] = ()) -> Plan:
+    """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
+
+    ``resume`` is the directory of an experiment that is continued, ``only`` the labels of the arms to run.
     """
-    binaries = require(experiment, pg_bin)
-    written = _record(experiment, binaries, command)
-    directory = write_experiment(root, written)
-    with _quiet(directory), loaded(experiment, binaries, _reporter(on_step, "load")) as dataset:
-        context = Context(experiment, written.experiment_id, written.experiment_hash, command, binaries, dataset, root)
-        for cell in experiment.cells():
-            name = names.run_name(cell.position, cell.arm, cell.block)
-            writer = RunWriter(root, written.experiment_id, name)
-            title = f"{cell.arm}, replicate {cell.block} of {experiment.replicates}"
-            on_run(cell, run_cell(context, cell, writer, _reporter(on_step, title)))
+    arms = resolve(experiment)
+    cells = experiment.cells
+    if resume is not None:
+        done = finished(resume)
+        cells = tuple(cell for cell in cells if cell.position not in done)
+    if only:
+        cells = tuple(cell for cell in cells if cell.arm.label in only)
+    return Plan(experiment, arms, dataset_keys(experiment, arms), cells, resume)
+
+
+def execute(
+    planned: Plan, *, root: Path, command: tuple[str, ...], budget_s: float | None = None, tell: Listener | None = None
+) -> Path:
+    """Make the runs of a plan, and return the experiment's directory below ``root`` (or the one that is continued).
+
+    With ``budget_s`` no run is begun that would not end within that time. After an error or an interruption the
+    finished runs stay, and the error says how to go on.
+    """
+    listener = tell or Listener()
+    begin = time.monotonic()
+    written = _record(planned, command)
+    directory = _directory(planned, root, written)
+    if planned.directory is not None:
+        written = open_experiment(directory).record
+    wanted = {planned.keys[cell.arm.index]: planned.arms[cell.arm.index].binaries for cell in planned.cells}
+    with _kept(directory, planned), loaded(wanted, lambda key: _loading(listener, key, len(wanted))) as datasets:
+        context = Context(
+            planned.experiment,
+            written.experiment_id,
+            written.experiment_hash,
+            written.command,
+            planned.arms,
+            {index: datasets[key] for index, key in planned.keys.items() if key in datasets},
+        )
+        for cell in planned.cells:
+            if budget_s is not None and time.monotonic() - begin + cell_s(cell) > budget_s:
+                listener.note(f"the time is used up; `pgdyno run --resume {directory}` makes the other runs")
+                break
+            listener.run(cell, _run(context, cell, directory, listener))
     return directory
 
 
-def require(experiment: CompareExperiment, pg_bin: Path | None) -> PgBinaries:
-    """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, binaries."""
-    volume_bytes(experiment)
-    settings.render(server_settings(experiment))
-    preflight.require_root("attaching a volume")
-    preflight.require_fuse()
-    preflight.require_loop()
-    preflight.require_programs("mkfs.ext4", "mount", "umount", "taskset")
-    current_limits()
-    return find_binaries(pg_bin)
+def run_experiment(experiment: Experiment, *, root: Path, command: tuple[str, ...]) -> Path:
+    """Plan and execute an experiment without an audience."""
+    return execute(plan(experiment), root=root, command=command)
 
 
-def _record(experiment: CompareExperiment, binaries: PgBinaries, command: tuple[str, ...]) -> record.ExperimentRecord:
+def _run(context: Context, cell: Cell, directory: Path, listener: Listener) -> Path:
+    name = names.run_name(cell.position, cell.arm.label, cell.block)
+    writer = RunWriter(directory.parent, directory.name, name)
+    title = f"{cell.arm.label}, replicate {cell.block} of {context.experiment.replicates}"
+    return run_cell(context, cell, writer, lambda share, text: listener.step(Step(title, text, share)))
+
+
+def _loading(listener: Listener, key: DatasetKey, count: int) -> Callable[[float, str], None]:
+    which = f" for PostgreSQL {key.postgres_major} on {key.file_system}, scale {key.scale}" if count > 1 else ""
+    return lambda share, text: listener.step(Step("load" + which, text, share))
+
+
+def _directory(planned: Plan, root: Path, written: record.ExperimentRecord) -> Path:
+    if planned.directory is None:
+        return write_experiment(root, written)
+    require_same(planned.directory, planned.experiment, written)
+    return planned.directory
+
+
+def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
     engine = _engine.facts()
-    identity = experiment.identity() | {"postgres": binaries.version, "engine": engine.build_hash}
+    experiment = planned.experiment
+    versions = {resolved.arm.postgres.bin: resolved.binaries.version for resolved in planned.arms}
+    identity = experiment.identity() | {"versions": versions, "engine": engine.build_hash}
     experiment_hash = names.identity_hash(identity)
     created_unix_ns = time.time_ns()
+    postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in versions.items()}
     return record.ExperimentRecord(
-        experiment_id=names.experiment_id("compare", experiment_hash, created_unix_ns),
+        experiment_id=names.experiment_id(experiment.name, experiment_hash, created_unix_ns),
         experiment_hash=experiment_hash,
-        kind="compare",
+        kind=experiment.kind,
         created_unix_ns=created_unix_ns,
         command=command,
         seed=experiment.seed,
-        arms=experiment.arms,
+        arms=tuple(arm.label for arm in experiment.arms),
+        factors=experiment.factors,
         replicates=experiment.replicates,
-        order=tuple((cell.block, cell.arm_index) for cell in experiment.cells()),
-        settings=experiment.model_dump(exclude={"arms", "seed", "replicates"}),
-        versions={"pgdyno": __version__, "engine": engine.build_hash, "python": platform.python_version()},
+        order=tuple((cell.block, cell.arm.index) for cell in experiment.cells),
+        settings=experiment.settings(),
+        versions={
+            "pgdyno": __version__,
+            "engine": engine.build_hash,
+            "python": platform.python_version(),
+            **postgres,
+        },
     )
 
 
-def _reporter(on_step: Callable[[Step], None], title: str) -> Callable[[float, str], None]:
-    return lambda share, text: on_step(Step(title, text, share))
-
-
 @contextmanager
-def _quiet(directory: Path) -> Iterator[None]:
-    """An experiment that ends before its first run leaves no directory behind."""
+def _kept(directory: Path, planned: Plan) -> Iterator[None]:
+    """What ends before its first run leaves no directory behind; what ends later says how to go on."""
     try:
         yield
-    except BaseException:
-        if not any((directory / "runs").glob("*/run.json")):
-            (directory / "experiment.json").unlink(missing_ok=True)
-            for folder in (directory / "runs", directory):
-                if folder.is_dir() and not any(folder.iterdir()):
-                    folder.rmdir()
+    except BaseException as error:
+        done = len(finished(directory))
+        if done == 0:
+            _forget(directory)
+            raise
+        total = len(planned.experiment.cells)
+        way = f"`pgdyno run --resume {directory}` makes the other {total - done}"
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(f"interrupted; {done} of {total} runs are finished", remedy=way) from None
+        if isinstance(error, PgdynoError):
+            error.remedy = f"{error.remedy}; then {way}" if error.remedy else way
         raise
+
+
+def _forget(directory: Path) -> None:
+    (directory / "experiment.json").unlink(missing_ok=True)
+    for folder in (directory / "runs", directory):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import ArmSummary, Comparison, summarise
-from pgdyno.experiment import CompareExperiment
+from pgdyno.experiment import Experiment
 from pgdyno.report import table
-from pgdyno.run import compare
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +25,15 @@ pytestmark = [pytest.mark.needs_fuse, pytest.mark.bench]
 
 
 def _compare(root: Path, *arms: str, **asked: Any) -> Comparison:
-    fields = {name: asked.pop(name) for name in ("warmup_s", "measure_s", "extra_settings") if name in asked}
-    memory_bytes = asked.pop("memory_mib") << 20
-    experiment = CompareExperiment.of(arms=arms, memory_bytes=memory_bytes, workload=PgbenchSpec.of(**asked), **fields)
-    comparison = summarise(compare(experiment, root=root, command=("make", "bench")))
+    durations = {"warmup": f"{asked.pop('warmup_s')}s", "duration": f"{asked.pop('measure_s')}s"}
+    document = {
+        "schema_version": 1,
+        "name": "control",
+        "instance": {"memory": f"{asked.pop('memory_mib')}MiB"},
+        "workload": {**durations, **asked},
+        "factors": {"world.volume": list(arms)},
+    }
+    comparison = summarise(run_experiment(Experiment.of(document), root=root, command=("make", "bench")))
     print("\n" + table(comparison))
     return comparison
 

@@ -8,9 +8,8 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.interval import ratio_interval
-from pgdyno.experiment import CompareExperiment
-from pgdyno.run import compare
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.experiment import Experiment
+from pgdyno.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,18 +44,17 @@ def test_sharing_both_cores_is_not_slower_than_splitting_them(tmp_path: Path, st
 
 def _runs(root: Path, placement: str, block: int) -> list[RunFigures]:
     server_cpus, driver_cpus = PLACEMENTS[placement]
-    experiment = CompareExperiment.of(
-        arms=ARMS,
-        replicates=1,
-        seed=block,
-        workload=PgbenchSpec.of(scale=40, clients=16),
-        memory_bytes=160 << 20,
-        warmup_s=6,
-        measure_s=12,
-        server_cpus=server_cpus,
-        driver_cpus=driver_cpus,
-    )
-    comparison = summarise(compare(experiment, root=root, command=("make", "bench")))
+    cpus = {} if server_cpus is None else {"cpus": server_cpus}
+    document = {
+        "schema_version": 1,
+        "name": "cpu-placement",
+        "seed": block,
+        "replicates": 1,
+        "instance": {"memory": "160MiB", **cpus},
+        "workload": {"scale": 40, "clients": 16, "warmup": "6s", "duration": "12s", "driver_cpus": driver_cpus},
+        "factors": {"world.volume": list(ARMS)},
+    }
+    comparison = summarise(run_experiment(Experiment.of(document), root=root, command=("make", "bench")))
     return [arm.replicates[0].figures for arm in comparison.arms]
 
 

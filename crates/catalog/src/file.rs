@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use pgdyno_volume::Order;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
@@ -36,6 +37,7 @@ pub(crate) struct VolumeFile {
     /// `None`: no limit on bytes per second.
     pub throughput: Option<ThroughputFacts>,
     pub accounting: AccountingFacts,
+    pub queueing: QueueingFacts,
     pub durability: Option<DurabilityFacts>,
     /// `None`: nobody sells it.
     pub price: Option<PriceFacts>,
@@ -93,6 +95,13 @@ pub(crate) struct ProvisionedThroughput {
 pub(crate) struct AccountingFacts {
     pub unit_kib: Fact<u64>,
     pub merge_sequential: Fact<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QueueingFacts {
+    /// In which order requests that wait for a limit are granted, unless another one is asked for.
+    pub order: Fact<Order>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -190,6 +199,7 @@ impl VolumeFile {
         all.extend([&size.minimum_mib, &size.maximum_mib, &size.default_mib].map(origin));
         all.push(origin(&self.accounting.unit_kib));
         all.push(origin(&self.accounting.merge_sequential));
+        all.push(origin(&self.queueing.order));
         if let Some(iops) = &self.iops {
             let facts = [&iops.minimum, &iops.maximum, &iops.default, &iops.maximum_per_gib, &iops.bucket_depth_ms];
             all.extend(facts.map(origin));

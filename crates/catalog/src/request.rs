@@ -36,8 +36,13 @@ struct BadItem {
     instead: Vec<Option<Item>>,
 }
 
-/// Only order there is today; it is the default, so the canonical specification leaves it out.
-const ORDER_FIFO: &str = "fifo";
+/// The orders by their names.
+const ORDERS: [(&str, Order); 2] = [("fifo", Order::Fifo), ("gamma", Order::Gamma)];
+
+/// What the user writes for an order.
+pub(crate) fn order_name(order: Order) -> &'static str {
+    ORDERS.iter().find(|(_, known)| *known == order).map_or("", |(name, _)| name)
+}
 
 impl Request {
     /// A type with nothing asked of it.
@@ -97,7 +102,8 @@ impl fmt::Display for Request {
         let size = self.size_bytes.map(|bytes| format!("size={}", size_key(bytes)));
         let iops = self.iops.map(|iops| format!("iops={iops}"));
         let throughput = self.throughput_mib_per_s.map(|mib_per_s| format!("throughput={mib_per_s}"));
-        let keys: Vec<String> = [size, iops, throughput].into_iter().flatten().collect();
+        let order = self.order.map(|order| format!("order={}", order_name(order)));
+        let keys: Vec<String> = [size, iops, throughput, order].into_iter().flatten().collect();
         let separator = if keys.is_empty() { "" } else { ":" };
         write!(out, "{}{separator}{}", self.file.name, keys.join(","))
     }
@@ -197,11 +203,21 @@ fn read_value(key: &str, value: &str) -> Option<Result<Item, BadItem>> {
         return Some(whole(number, "throughput", " of MiB/s").map(Item::Throughput));
     }
     if is("order") {
-        let problem = || format!("order={}: the only order is {ORDER_FIFO}", shown(value));
-        let fifo = value.eq_ignore_ascii_case(ORDER_FIFO).then_some(Item::Order(Order::Fifo));
-        return Some(fifo.ok_or_else(|| BadItem { problem: problem(), instead: vec![None] }));
+        return Some(read_order(value));
     }
     None
+}
+
+fn read_order(value: &str) -> Result<Item, BadItem> {
+    let named = |wanted: &str| ORDERS.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    named(value).map(|(_, order)| Item::Order(*order)).ok_or_else(|| {
+        let names = ORDERS.map(|(name, _)| name);
+        let meant = nearest(value, names).and_then(named).map(|(_, order)| Item::Order(*order));
+        BadItem {
+            problem: format!("order={}: the orders are {}", shown(value), names.join(" and ")),
+            instead: vec![meant],
+        }
+    })
 }
 
 fn whole(value: &str, key: &str, unit: &str) -> Result<u64, BadItem> {

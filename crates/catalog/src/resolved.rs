@@ -7,7 +7,7 @@ use crate::error::SpecError;
 use crate::file::{PriceFacts, Tier, VolumeFile, catalog};
 use crate::hash::model_hash;
 use crate::remedy;
-use crate::request::Request;
+use crate::request::{Request, order_name};
 use crate::rules::{Figures, judge};
 use crate::units::{GIB, KIB, MIB, count_phrase, size_key, size_phrase};
 
@@ -75,13 +75,13 @@ impl Resolved {
         let request = Request::parse(text, catalog()?)?;
         let figures = judge(&request)
             .map_err(|violation| SpecError { message: violation.message, remedy: remedy::text(violation.fixes) })?;
-        Ok(Resolved::new(request.file, figures, request.order.unwrap_or_default()))
+        Ok(Resolved::new(request.file, figures, request.order))
     }
 
     /// The volume that a type gives when nothing is asked for.
     pub(crate) fn of_defaults(file: &'static VolumeFile) -> Self {
         let figures = judge(&Request::new(file)).expect("a type's defaults keep its own rules: checked with the file");
-        Resolved::new(file, figures, Order::default())
+        Resolved::new(file, figures, None)
     }
 
     /// What the volume model runs on.
@@ -94,15 +94,17 @@ impl Resolved {
         model_hash(&self.params)
     }
 
-    fn new(file: &VolumeFile, figures: Figures, order: Order) -> Self {
+    fn new(file: &VolumeFile, figures: Figures, order: Option<Order>) -> Self {
+        let default_order = file.queueing.order.value;
+        let other_order = order.filter(|order| *order != default_order).map(order_name);
         let Figures { size_bytes, iops, throughput_bytes_per_s } = figures;
-        let params = params(file, figures, order);
+        let params = params(file, figures, order.unwrap_or(default_order));
         let limits = Limits { iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) };
         let durability = file.durability.as_ref();
         Resolved {
-            spec: canonical(file, &figures),
+            spec: canonical(file, &figures, other_order),
             volume_type: file.name.clone(),
-            title: title(file, size_bytes, &limits),
+            title: title(file, size_bytes, &limits, other_order),
             size_bytes,
             limits,
             accounting_unit_kib: file.accounting.unit_kib.value,
@@ -133,8 +135,9 @@ fn params(file: &VolumeFile, figures: Figures, order: Order) -> VolumeParams {
     }
 }
 
-/// Only what can be chosen: io2's throughput follows from its IOPS and is no key.
-fn canonical(file: &VolumeFile, figures: &Figures) -> String {
+/// Only what can be chosen: io2's throughput follows from its IOPS and is no key. An order is named if it is not the
+/// type's own.
+fn canonical(file: &VolumeFile, figures: &Figures, other_order: Option<&str>) -> String {
     let mut spec = format!("{}:size={}", file.name, size_key(figures.size_bytes));
     if let Some(iops) = figures.iops {
         spec += &format!(",iops={iops}");
@@ -143,16 +146,20 @@ fn canonical(file: &VolumeFile, figures: &Figures) -> String {
     if let Some(bytes_per_s) = figures.throughput_bytes_per_s.filter(|_| chosen) {
         spec += &format!(",throughput={}", bytes_per_s / MIB);
     }
+    if let Some(order) = other_order {
+        spec += &format!(",order={order}");
+    }
     spec
 }
 
-fn title(file: &VolumeFile, size_bytes: u64, limits: &Limits) -> String {
+fn title(file: &VolumeFile, size_bytes: u64, limits: &Limits, other_order: Option<&str>) -> String {
     let mut parts = vec![file.title.clone(), size_phrase(size_bytes)];
     parts.extend(limits.iops.map(|iops| format!("{} IOPS", count_phrase(iops))));
     parts.extend(limits.throughput_mib_per_s.map(|mib_per_s| format!("{} MiB/s", decimal_phrase(mib_per_s))));
     if limits.iops.is_none() && limits.throughput_mib_per_s.is_none() {
         parts.push("no limits".to_owned());
     }
+    parts.extend(other_order.map(|order| format!("{order} order")));
     parts.join(", ")
 }
 

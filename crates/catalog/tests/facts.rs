@@ -62,7 +62,7 @@ fn buckets_hold_one_second_and_units_are_256_kib() {
     assert_eq!(gp3.params().accounting.unit_bytes, 256 << 10);
     assert!(gp3.params().accounting.merge_sequential);
     assert_eq!(gp3.params().size_bytes, 100 * GIB);
-    assert_eq!(gp3.params().order, Order::Fifo);
+    assert_eq!(gp3.params().order, Order::Gamma);
     assert_eq!((gp3.accounting_unit_kib, gp3.durability.as_deref()), (256, Some("99.8-99.9 %")));
 }
 
@@ -104,13 +104,13 @@ fn resolved_volumes_survive_json() {
 
 #[test]
 fn the_model_hash_moves_with_every_parameter_and_with_nothing_else() {
-    let texts = ["null", "gp3", "gp3:size=101GiB", "gp3:iops=3001", "gp3:throughput=126", "io2bx"];
+    let texts = ["null", "gp3", "gp3:size=101GiB", "gp3:iops=3001", "gp3:throughput=126", "gp3:order=fifo", "io2bx"];
     let hashes: Vec<u64> = texts.iter().map(|text| resolved(text).model_hash()).collect();
     for (i, hash) in hashes.iter().enumerate() {
         assert!(!hashes[..i].contains(hash), "{} has the hash of another", texts[i]);
         assert_eq!(resolved(texts[i]).model_hash, format!("{hash:016x}"));
     }
-    assert_eq!(resolved("gp3").model_hash(), resolved("GP3:order=fifo,size=102400MiB").model_hash());
+    assert_eq!(resolved("gp3").model_hash(), resolved("GP3:order=gamma,size=102400MiB").model_hash());
     let mut slower = resolved("gp3").params;
     slower.service_time.write.rows[2].service_ns[3] += 1;
     assert_ne!(model_hash(&slower), resolved("gp3").model_hash());

@@ -13,7 +13,8 @@ fn specification_like() -> impl Strategy<Value = String> {
         "[0-9]{0,30}"
     ];
     let unit = prop_oneof!["", "KiB", "MiB", "GiB", "TiB", "GB", "MiB/s", "[a-zA-Z/%.]{0,4}"];
-    let value = prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "NaN|-inf|fifo|-1|1e9|\\PC{0,6}"];
+    let value =
+        prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "NaN|-inf|fifo|gamma|gama|-1|1e9|\\PC{0,6}"];
     let item = prop_oneof![9 => (key, value).prop_map(|(k, v)| format!("{k}={v}")), 1 => "\\PC{0,6}"];
     (name, prop::collection::vec(item, 0..5)).prop_map(|(name, items)| match items.is_empty() {
         true => name,

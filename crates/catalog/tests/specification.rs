@@ -21,6 +21,9 @@ fn every_figure_is_in_the_canonical_specification() {
         ("gp3:size=64TiB,iops=80000,throughput=2000", "gp3:size=64TiB,iops=80000,throughput=2000"),
         ("io2bx", "io2bx:size=100GiB,iops=16000"),
         ("io2bx:size=4GiB", "io2bx:size=4GiB,iops=4000"),
+        ("gp3:order=gamma", "gp3:size=100GiB,iops=3000,throughput=125"),
+        ("gp3:order=fifo", "gp3:size=100GiB,iops=3000,throughput=125,order=fifo"),
+        ("null:order=fifo", "null:size=100GiB"),
         ("io2bx:size=1TiB,iops=40000", "io2bx:size=1TiB,iops=40000"),
     ] {
         assert_eq!(resolved(text).spec, spec, "{text}");
@@ -35,7 +38,7 @@ fn case_spaces_units_and_the_alias_do_not_matter() {
         "GP3:SIZE=200gib,IOPS=6000,Throughput=250",
         " gp3 : size = 200 GiB , iops=6000 , throughput=250 ",
         "gp3:size=204800MiB,iops=06000,throughput=250MiB/s",
-        "gp3:size=209715200KiB,iops=6000,throughput=250 mib/s,order=FIFO",
+        "gp3:size=209715200KiB,iops=6000,throughput=250 mib/s,order=GAMMA",
     ] {
         assert_eq!(resolved(text), plain, "{text}");
     }
@@ -49,6 +52,7 @@ fn titles_read_as_a_person_would_write_them() {
         ("gp3", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s"),
         ("gp3:size=1025MiB", "gp3, 1,025 MiB, 3,000 IOPS, 125 MiB/s"),
         ("io2bx", "io2 Block Express, 100 GiB, 16,000 IOPS, 4,000 MiB/s"),
+        ("gp3:order=fifo", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, fifo order"),
         ("io2bx:iops=100", "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s"),
     ] {
         assert_eq!(resolved(text).title, title);
@@ -149,7 +153,8 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:iops=3e3", "write a whole number", "gp3"),
         ("gp3:iops=٣٠٠٠", "write a whole number", "gp3"),
         ("gp3:throughput=250MB/s", "throughput=250MB/s: write a whole number of MiB/s", "gp3"),
-        ("gp3:order=gamma", "order=gamma: the only order is fifo", "gp3"),
+        ("gp3:order=lifo", "order=lifo: the orders are fifo and gamma", "gp3:order=fifo"),
+        ("gp3:order=x,iops=3000", "order=x: the orders are fifo and gamma", "gp3:iops=3000"),
     ] {
         let error = refused(text);
         assert!(error.message.contains(part), "{text}: {}", error.message);

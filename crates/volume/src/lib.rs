@@ -15,12 +15,13 @@
 //! ```
 //!
 //! A request passes the stages of [`stage`] in this order: its cost in I/O units ([`stage::split_merge`]), the two limits
-//! ([`stage::iops_limit`], [`stage::throughput_limit`]) in arrival order ([`stage::queueing`]), and the device's own
+//! ([`stage::iops_limit`], [`stage::throughput_limit`]) in the order of the volume ([`stage::queueing`]), and the device's own
 //! work ([`stage::service_time`]).
 
 mod bucket;
 pub mod closed_loop;
 mod counters;
+mod gamma;
 mod instance;
 mod io;
 pub mod log;

@@ -78,9 +78,11 @@ pub struct QuantileRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// First come, first granted.
+    /// First come, first granted: under saturation every latency is queue depth / IOPS.
     #[default]
     Fifo,
+    /// At random, so that under saturation latencies follow a gamma law of shape 2 with that mean.
+    Gamma,
 }
 
 impl VolumeParams {

@@ -1,6 +1,7 @@
-//! Random values as a pure function of (seed, volume, request ordinal).
+//! Random values as a pure function of (seed, volume, purpose, ordinal).
 //!
-//! No stream is shared, so the value of one request never depends on how many others drew before it.
+//! No stream is shared: the service time of one request never depends on how many others drew before it, nor on the
+//! order in which requests are granted.
 
 use crate::io::VolumeId;
 
@@ -11,24 +12,51 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 64 uniform bits for one request of one volume.
-pub(crate) fn draw(seed: u64, volume: VolumeId, ordinal: u64) -> u64 {
-    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let stream = mix(seed.wrapping_add(GOLDEN.wrapping_mul(u64::from(volume.0) + 1)));
-    mix(stream.wrapping_add(GOLDEN.wrapping_mul(ordinal.wrapping_add(1))))
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What a volume draws random values for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// How long a request takes; the ordinal is the request's.
+    ServiceTime = 0,
+    /// Who is granted next; the ordinal counts the choices.
+    Order = 1,
+}
+
+/// The random values of one volume for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream(u64);
+
+impl Stream {
+    pub fn new(seed: u64, volume: VolumeId, purpose: Purpose) -> Self {
+        let stream = mix(seed.wrapping_add(GOLDEN.wrapping_mul(u64::from(volume.0) + 1)));
+        // The salt is far above any ordinal, so the streams of two purposes do not overlap.
+        Self(stream ^ (purpose as u64) << 63)
+    }
+
+    /// 64 uniform bits.
+    pub fn draw(self, ordinal: u64) -> u64 {
+        mix(self.0.wrapping_add(GOLDEN.wrapping_mul(ordinal.wrapping_add(1))))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn service(seed: u64, volume: u16) -> Stream {
+        Stream::new(seed, VolumeId(volume), Purpose::ServiceTime)
+    }
+
     #[test]
     fn draws_are_uniform_and_differ_by_every_argument() {
         let n = 100_000u64;
-        let mean = (0..n).map(|i| (draw(1, VolumeId(0), i) >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() / n as f64;
+        let stream = service(1, 0);
+        let mean = (0..n).map(|i| (stream.draw(i) >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() / n as f64;
         assert!((mean - 0.5).abs() < 0.005, "mean {mean}");
-        assert_ne!(draw(1, VolumeId(0), 0), draw(2, VolumeId(0), 0));
-        assert_ne!(draw(1, VolumeId(0), 0), draw(1, VolumeId(1), 0));
-        assert_ne!(draw(1, VolumeId(0), 0), draw(1, VolumeId(0), 1));
+        assert_ne!(stream.draw(0), stream.draw(1));
+        assert_ne!(stream.draw(0), service(2, 0).draw(0));
+        assert_ne!(stream.draw(0), service(1, 1).draw(0));
+        assert_ne!(stream.draw(0), Stream::new(1, VolumeId(0), Purpose::Order).draw(0));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use crate::counters::Counters;
 use crate::io::{Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
 use crate::params::{BucketParams, VolumeParams};
-use crate::seed;
+use crate::seed::{Purpose, Stream};
 use crate::stage::iops_limit::IopsLimit;
 use crate::stage::queueing::{Queue, Waiting};
 use crate::stage::service_time::ServiceTime;
@@ -26,8 +26,7 @@ struct Completion {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
-    id: VolumeId,
-    seed: u64,
+    service_draws: Stream,
     size_bytes: u64,
     split_merge: SplitMerge,
     iops_limit: IopsLimit,
@@ -42,14 +41,13 @@ pub(crate) struct Volume {
 impl Volume {
     pub(crate) fn new(id: VolumeId, seed: u64, params: VolumeParams) -> Self {
         Self {
-            id,
-            seed,
+            service_draws: Stream::new(seed, id, Purpose::ServiceTime),
             size_bytes: params.size_bytes,
             split_merge: SplitMerge::new(params.accounting),
             iops_limit: IopsLimit::new(params.iops_limit),
             throughput_limit: ThroughputLimit::new(params.throughput_limit),
             service_time: ServiceTime::new(params.service_time),
-            queue: Queue::new(EXPECTED_DEPTH),
+            queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
             in_flight: BinaryHeap::with_capacity(EXPECTED_DEPTH),
             ordinal: 0,
             counters: Counters::default(),
@@ -57,7 +55,7 @@ impl Volume {
     }
 
     pub(crate) fn submit(&mut self, now: Nanos, io: Io) {
-        let service_ns = self.service_time.service_ns(&io, seed::draw(self.seed, self.id, self.ordinal));
+        let service_ns = self.service_time.service_ns(&io, self.service_draws.draw(self.ordinal));
         self.ordinal += 1;
         let units = self.split_merge.units(now, &io);
         let (ops, bytes) = match io.op {
@@ -66,6 +64,9 @@ impl Volume {
         };
         *ops += 1;
         *bytes += u64::from(io.len);
+        if self.queue.head_may_change() {
+            self.hold(now);
+        }
         self.queue.push(Waiting { io, submitted_at: now, units, service_ns });
     }
 
@@ -81,7 +82,8 @@ impl Volume {
         self.throughput_limit.fill(level_ppm, now);
     }
 
-    /// Settles what the head has waited so far, before a change at `now` alters what it waits for.
+    /// Settles what the head has waited so far, before a change or an arrival at `now` alters what it waits for or
+    /// who stands there.
     fn hold(&mut self, now: Nanos) {
         if let Some(grant) = self.next_grant() {
             self.count_waiting(&grant, now);

@@ -6,6 +6,8 @@ use pgdyno_volume::*;
 use proptest::prelude::*;
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn every_request_is_granted_once_in_order_and_done_once(
         arrivals in prop::collection::vec((0u64..2_000_000, any::<bool>(), 1u32..100), 1..300),

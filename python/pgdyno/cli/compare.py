@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from pgdyno.experiment import CompareExperiment
+    from pgdyno.experiment import Experiment
 
 
 @click.command(name="compare")
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--driver-cpus", help="CPUs of pgbench [all].")
 @click.option("--full-check", is_flag=True, help="Add up every account after each run: reads all data.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Decides order and every random draw.")
-@click.option("--pg-bin", type=click.Path(path_type=Path), help="Directory of PostgreSQL's programs [embedded].")
+@click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [embedded].")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -62,66 +61,63 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       sudo pgdyno compare gp3 io2bx:iops=16000
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
     """
-    from pgdyno.analysis.compare import summarise
-    from pgdyno.cli.progress import Display
-    from pgdyno.errors import EXIT_INVALID, RunInvalid
-    from pgdyno.report import document, print_table, write_report
-    from pgdyno.run import OVERHEAD_S, compare
-    from pgdyno.store import results_root
+    from pgdyno.cli.outcome import execute_and_show
+    from pgdyno.run import plan
 
-    experiment = _experiment(volumes, options)
-    words = ("pgdyno", *sys.argv[1:])
-    with Display(experiment, experiment.estimate_s(OVERHEAD_S)) as display:
-        directory = compare(
-            experiment,
-            root=results_root(options["results"]).absolute(),
-            command=words,
-            pg_bin=options["pg_bin"],
-            on_step=display.step,
-            on_run=display.finished,
+    execute_and_show(plan(_experiment(volumes, options)), options["results"], as_json, keep_invalid)
+
+
+def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> Experiment:
+    """The experiment of the flags: one factor, the volume."""
+    from pgdyno.errors import InputError
+    from pgdyno.experiment import Experiment, Origin
+
+    if len(volumes) < 2:
+        raise InputError(
+            "a comparison needs at least two volumes (the same one twice shows the noise)",
+            remedy="name another one: pgdyno compare gp3 io2bx",
         )
-        display.note("writing the report")
-        comparison = summarise(directory)
-        written = write_report(comparison, directory / "report.html")
-    if as_json:
-        click.echo(document(comparison, written.page).model_dump_json(indent=2))
-    else:
-        print_table(comparison, written.page)
-    if not comparison.valid and not keep_invalid:
-        raise RunInvalid(
-            "the numbers above must not be used; the reasons stand below the table",
-            remedy="mend the cause and run again; --keep-invalid accepts them as they are",
-            exit_code=EXIT_INVALID,
-        )
+    document: dict[str, Any] = {
+        "schema_version": 1,
+        "name": "compare",
+        "factors": {"world.volume": list(volumes)},
+        "postgres": {"parameters": dict(_setting(text) for text in options["extra"])},
+    }
+    flags: dict[tuple[str | int, ...], str] = {
+        ("postgres", "parameters"): "--set",
+        ("factors", "world.volume"): "VOLUME",
+    }
+    for option, path in _PLACES.items():
+        if options[option] is not None:
+            *tables, key = path
+            table = document
+            for name in tables:
+                table = table.setdefault(name, {})
+            table[key] = options[option]
+            flags[path] = "--" + option.replace("_", "-")
+    return Experiment.of(document, Origin(flags=flags, remedy="see `pgdyno compare --help`"), kind="compare")
 
 
-def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> CompareExperiment:
-    from pgdyno.experiment import CompareExperiment, parse_bytes, parse_seconds
-    from pgdyno.workload.spec import PgbenchSpec
-
-    workload = PgbenchSpec.of(
-        script=options["script"],
-        scale=options["scale"],
-        fillfactor=options["fillfactor"],
-        clients=options["clients"],
-        threads=options["threads"],
-        protocol=options["protocol"],
-        rate_per_s=options["rate"],
-    )
-    return CompareExperiment.of(
-        arms=volumes,
-        replicates=options["replicates"],
-        seed=options["seed"],
-        workload=workload,
-        warmup_s=parse_seconds(options["warmup"], "--warmup"),
-        measure_s=parse_seconds(options["duration"], "--duration"),
-        memory_bytes=parse_bytes(options["memory"], "--memory"),
-        server_cpus=options["server_cpus"],
-        driver_cpus=options["driver_cpus"],
-        settings=options["settings"],
-        extra_settings=dict(_setting(text) for text in options["extra"]),
-        full_check=options["full_check"],
-    )
+_PLACES: dict[str, tuple[str, ...]] = {
+    "script": ("workload", "script"),
+    "scale": ("workload", "scale"),
+    "clients": ("workload", "clients"),
+    "threads": ("workload", "threads"),
+    "protocol": ("workload", "protocol"),
+    "fillfactor": ("workload", "fillfactor"),
+    "rate": ("workload", "rate_per_s"),
+    "warmup": ("workload", "warmup"),
+    "duration": ("workload", "duration"),
+    "driver_cpus": ("workload", "driver_cpus"),
+    "full_check": ("workload", "full_check"),
+    "memory": ("instance", "memory"),
+    "server_cpus": ("instance", "cpus"),
+    "settings": ("postgres", "settings"),
+    "pg_bin": ("postgres", "bin"),
+    "replicates": ("replicates",),
+    "seed": ("seed",),
+}
+"""Where each flag stands in an experiment."""
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -18,11 +18,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from pgdyno import __version__
+from pgdyno.cli.terminal import WIDEST, HelpContext, fit, wants_colour
 from pgdyno.errors import EXIT_CODES, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, PgdynoError
 
 COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can do, and clean up after killed runs.",
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
+    "run": "Run an experiment file.",
     "volume": "Attach, list, measure and detach emulated volumes.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
@@ -46,7 +48,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"pgdyno.cli.{cmd_name}")
         command = module.command
         assert isinstance(command, click.Command)
-        return command
+        return fit(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -72,7 +74,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST})
 @click.version_option(__version__, "-V", "--version", message="pgdyno %(version)s")
 def cli() -> None:
     """Measure what a cloud volume does to PostgreSQL, before paying for it.
@@ -84,10 +86,15 @@ def cli() -> None:
     """
 
 
+cli.context_class = HelpContext
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; errors are printed here and nowhere else."""
     try:
-        result = cli.main(None if arguments is None else list(arguments), prog_name="pgdyno", standalone_mode=False)
+        words = None if arguments is None else list(arguments)
+        colour = None if wants_colour(sys.stdout) else False
+        result = cli.main(words, prog_name="pgdyno", standalone_mode=False, color=colour)
     except PgdynoError as error:
         return _print_error(error)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -131,12 +138,8 @@ def _interrupt(number: int, _frame: object) -> NoReturn:
 
 
 def _print_error(error: PgdynoError) -> int:
-    red, bold, plain = ("\033[31m", "\033[1m", "\033[0m") if _colour(sys.stderr.isatty()) else ("", "", "")
+    red, bold, plain = ("\033[31m", "\033[1m", "\033[0m") if wants_colour(sys.stderr) else ("", "", "")
     print(f"{red}{bold}error:{plain} {error.message}", file=sys.stderr)
     if error.remedy:
         print(f"  {bold}remedy:{plain} {error.remedy}", file=sys.stderr)
     return error.exit_code
-
-
-def _colour(terminal: bool) -> bool:
-    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -6,34 +6,34 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from pgdyno.cli.terminal import is_live
+
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pgdyno.experiment import Cell, CompareExperiment
-    from pgdyno.run import Step
-
-_LOAD_S_PER_SCALE = 0.2
-"""Loading on two cores, as measured; it only places the bar."""
+    from pgdyno.experiment import Cell
+    from pgdyno.run import Plan, Step
 
 
 class Display:
-    """Shows an experiment's steps. ``cells_s`` is the estimate for all runs."""
+    """Shows the steps of an experiment. What is left is estimated, and the estimate corrected by each finished run."""
 
-    def __init__(self, experiment: CompareExperiment, cells_s: float) -> None:
-        self._cells = len(experiment.arms) * experiment.replicates
-        self._load_s = 5.0 + experiment.workload.scale * _LOAD_S_PER_SCALE
-        self._cell_s = cells_s / self._cells
-        self._total_s = self._load_s + cells_s
+    def __init__(self, plan: Plan) -> None:
+        self._cells = len(plan.cells)
+        self._load_s = plan.load_s
+        self._cell_s = plan.cells_s / max(1, self._cells)
+        self._total_s = plan.load_s + plan.cells_s
         self._done_cells = 0
         self._began = time.monotonic()
+        self._cells_began: float | None = None
         self._bar: Any = None
         self._task: Any = None
         self._title = ""
 
     def __enter__(self) -> Self:
         """Start the bar, if somebody is watching."""
-        if sys.stderr.isatty():
+        if is_live(sys.stderr):
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -52,14 +52,16 @@ class Display:
 
     def step(self, step: Step) -> None:
         """Show where the experiment is."""
-        loading = step.title == "load"
+        loading = step.title.startswith("load")
+        if not loading and self._cells_began is None:
+            self._cells_began = time.monotonic()
         done_s = 0.0 if loading else self._load_s + self._done_cells * self._cell_s
         done_s += step.share * (self._load_s if loading else self._cell_s)
         if self._bar is not None:
             self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
         elif step.title != self._title:
             minutes, seconds = divmod(round(max(0.0, self._total_s - done_s)), 60)
-            self._say(f"{step.title} (about {minutes} min {seconds:02d} s left)")
+            self.say(f"{step.title} (about {minutes} min {seconds:02d} s left)")
         self._title = step.title
 
     def finished(self, cell: Cell, path: Path) -> None:
@@ -67,16 +69,22 @@ class Display:
         from pgdyno.store import open_run
 
         self._done_cells += 1
+        if self._cells_began is not None:
+            self._cell_s = (time.monotonic() - self._cells_began) / self._done_cells
+            self._total_s = self._load_s + self._cells * self._cell_s
+            if self._bar is not None:
+                self._bar.update(self._task, total=self._total_s)
         run = open_run(path).record
         tps = run.account.succeeded / run.measure.seconds
-        self._say(f"run {self._done_cells} of {self._cells}: {cell.arm}, replicate {cell.block}: {tps:,.0f} TPS")
+        self.say(f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}: {tps:,.0f} TPS")
 
     def note(self, text: str) -> None:
         """Show a last step that is not a run."""
         if self._bar is not None:
             self._bar.update(self._task, completed=self._total_s, description=text)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
         if self._bar is not None:
             self._bar.console.print(text, highlight=False)
         else:

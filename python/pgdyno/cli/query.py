@@ -17,7 +17,8 @@ class _CommandWithViews(click.Command):
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from pgdyno.store.query import describe_views
 
-        with formatter.section("Views (every one begins with experiment_id, run_id, arm, block)"):
+        with formatter.section("Views"):
+            formatter.write_text("Every one begins with experiment_id, run_id, arm, block.")
             formatter.write_dl(list(describe_views().items()))
 
 

@@ -1,6 +1,8 @@
-"""What is asked for: arms, workload, instance, durations, seed. Typed, and without a side effect."""
+"""What is asked for: world, instance, server, workload, factors, seed. Typed, and without a side effect."""
 
-from pgdyno.experiment.compare import Cell, CompareExperiment
+from pgdyno.experiment.file import read_experiment
+from pgdyno.experiment.model import Arm, Cell, Experiment
+from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.quantity import parse_bytes, parse_seconds
 
-__all__ = ["Cell", "CompareExperiment", "parse_bytes", "parse_seconds"]
+__all__ = ["Arm", "Cell", "Experiment", "Origin", "parse_bytes", "parse_seconds", "read_experiment"]

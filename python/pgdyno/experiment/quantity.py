@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 from pgdyno.errors import InputError
 
@@ -26,3 +29,35 @@ def _parse(text: str, what: str, units: dict[str, float] | dict[str, int], examp
     if found is None or found[2] not in units:
         raise InputError(f"{what}: `{text}` is not understood", remedy=f"write it as {examples}")
     return float(found[1]) * units[found[2]]
+
+
+def _bytes(value: Any) -> int:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit; write it as 512MiB or 4GiB, in quotes")
+    return int(_in_a_file(value, _BYTES, "512MiB or 4GiB"))
+
+
+def _seconds(value: Any) -> float:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit; write it as 30s or 5min, in quotes")
+    return _in_a_file(value, {"": 1.0, **_SECONDS}, "30s or 5min")
+
+
+def _in_a_file(text: str, units: dict[str, float] | dict[str, int], examples: str) -> float:
+    """As :func:`_parse`, with the error that pydantic collects: the place is named by whoever knows it."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None or found[2] not in units:
+        raise ValueError(f"`{text}` is not understood; write it as {examples}")
+    return float(found[1]) * units[found[2]]
+
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(KiB|MiB|GiB|TiB)\s*$"}),
+]
+"""A size in an experiment file, ``"512MiB"``; bytes."""
+Seconds = Annotated[
+    float, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(s|min|h)?\s*$"})
+]
+"""A duration in an experiment file, ``"90s"``; seconds."""

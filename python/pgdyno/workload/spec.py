@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pydantic_core import ErrorDetails
 
 ScriptName = Literal["tpcb-like", "simple-update", "select-only"]
 
@@ -26,11 +29,20 @@ def explained(subject: str = "") -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = ".".join(str(part) for part in (*first["loc"], *_key(first)))
         raise InputError(
             f"{subject}{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
             remedy="see `pgdyno compare --help`",
         ) from error
+
+
+def at_key(key: str, message: str) -> PydanticCustomError:
+    """What a check of a whole table raises about one of its keys."""
+    return PydanticCustomError("at_key", "{message}", {"key": key, "message": message})
+
+
+def _key(found: ErrorDetails) -> tuple[str, ...]:
+    return (str(found["ctx"]["key"]),) if found["type"] == "at_key" else ()
 
 
 class Binaries(Protocol):
@@ -53,8 +65,8 @@ class Server(Protocol):
         """The programs that belong to it."""
 
 
-class PgbenchSpec(BaseModel):
-    """One pgbench workload.
+class PgbenchAsked(BaseModel):
+    """A pgbench workload as an experiment asks for it: everything but the seed, which the experiment draws.
 
     Without ``rate_per_s`` the loop is closed: a client sends when its last transaction has ended, so a stall of the
     server lowers the load, and latency is service time under that load. With it the loop is open: transactions are
@@ -77,21 +89,19 @@ class PgbenchSpec(BaseModel):
     """Transactions that an open loop would start later than this are skipped, and counted as skipped."""
     tries_max: Annotated[int, Field(ge=1)] = 1
     """How often a transaction is tried that ends in a serialisation failure or a deadlock."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
+    @field_validator("script")
     @classmethod
-    def of(cls, **values: Any) -> Self:
-        """The specification, or an :class:`InputError` that names the field."""
-        with explained("pgbench: "):
-            return cls(**values)
+    def _is_a_script(cls, script: str) -> str:
+        parse_script(script)
+        return script
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
-        parse_script(self.script)
         if self.threads > self.clients:
-            raise ValueError(f"{self.threads} threads for {self.clients} clients: a thread needs a client")
+            raise at_key("threads", f"{self.threads} threads for {self.clients} clients: a thread needs a client")
         if self.latency_limit_ms is not None and self.rate_per_s is None:
-            raise ValueError("latency_limit_ms needs rate_per_s: without a schedule nothing is late")
+            raise at_key("latency_limit_ms", "it needs rate_per_s: without a schedule nothing is late")
         return self
 
     @property
@@ -103,6 +113,18 @@ class PgbenchSpec(BaseModel):
     def scripts(self) -> tuple[tuple[ScriptName, int], ...]:
         """(name, weight) in the order in which pgbench numbers them in its log."""
         return parse_script(self.script)
+
+
+class PgbenchSpec(PgbenchAsked):
+    """One pgbench workload, with its seed: two runs of it ask for the same transactions."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The specification, or an :class:`InputError` that names the field."""
+        with explained("pgbench: "):
+            return cls(**values)
 
     def record(self) -> dict[str, Any]:
         """The specification as it stands in ``run.json``."""

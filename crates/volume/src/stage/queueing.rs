@@ -1,11 +1,15 @@
 //! The queue in front of the limits, and in which order it is served.
 //!
-//! First come, first granted: a request is granted when it is at the head and both limits have its cost. Waiting is
-//! the model's, not a thread's sleep, so the queue length and the time above a limit are exact.
+//! A request is granted when it is the head and both limits have its cost. Who is the head is the order of the volume:
+//! the one that waits longest (FIFO), or one drawn at random so that waits follow a gamma law, as was measured on EBS
+//! (`gamma.rs`). Waiting is the model's, not a thread's sleep, so the queue length and the time above a limit are exact.
 
 use std::collections::VecDeque;
 
+use crate::gamma::GammaLine;
 use crate::io::{Io, Nanos};
+use crate::params::Order;
+use crate::seed::Stream;
 
 /// A request that waits for its grant.
 #[derive(Clone, Copy, Debug)]
@@ -20,48 +24,77 @@ pub struct Waiting {
     pub service_ns: Nanos,
 }
 
-/// Requests in arrival order.
+/// Requests that wait.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    waiting: VecDeque<Waiting>,
-    /// The last grant or change: no grant comes before it.
+    line: Line,
+    /// The last grant, change, or arrival that could change the head: no grant comes before it.
     not_before: Nanos,
 }
 
+#[derive(Clone, Debug)]
+enum Line {
+    Fifo(VecDeque<Waiting>),
+    Gamma(GammaLine),
+}
+
 impl Queue {
-    /// Room for `depth` requests before memory is asked for.
-    pub fn new(depth: usize) -> Self {
-        Self { waiting: VecDeque::with_capacity(depth), not_before: 0 }
+    /// Room for `depth` requests before memory is asked for; `draws` are for the order alone.
+    pub(crate) fn new(order: Order, depth: usize, draws: Stream) -> Self {
+        let line = match order {
+            Order::Fifo => Line::Fifo(VecDeque::with_capacity(depth)),
+            Order::Gamma => Line::Gamma(GammaLine::new(depth, draws)),
+        };
+        Self { line, not_before: 0 }
     }
 
-    /// Appends a request.
+    /// Adds a request.
     pub fn push(&mut self, waiting: Waiting) {
-        self.waiting.push_back(waiting);
+        match &mut self.line {
+            Line::Fifo(line) => line.push_back(waiting),
+            Line::Gamma(line) => line.push(waiting),
+        }
+    }
+
+    /// Whether an arrival may become the head before those that wait already. What the head has waited is settled
+    /// first then, and [`Self::hold_until`] is called: the new head cannot have been granted before it was one.
+    pub fn head_may_change(&self) -> bool {
+        matches!(self.line, Line::Gamma(_)) && !self.is_empty()
     }
 
     /// The request that is granted next, and the instant from which it stands at the head.
     pub fn head(&self) -> Option<(&Waiting, Nanos)> {
-        self.waiting.front().map(|head| (head, head.submitted_at.max(self.not_before)))
+        let head = match &self.line {
+            Line::Fifo(line) => line.front(),
+            Line::Gamma(line) => line.head(),
+        };
+        head.map(|head| (head, head.submitted_at.max(self.not_before)))
     }
 
     /// Removes the head, granted at `at`.
     pub fn grant(&mut self, at: Nanos) -> Option<Waiting> {
         self.not_before = at;
-        self.waiting.pop_front()
+        match &mut self.line {
+            Line::Fifo(line) => line.pop_front(),
+            Line::Gamma(line) => line.pop(),
+        }
     }
 
-    /// What waits at `now` waits until a change made at `now` is in force.
+    /// Who is the head after `now` is granted at `now` at the earliest.
     pub fn hold_until(&mut self, now: Nanos) {
         self.not_before = self.not_before.max(now);
     }
 
     /// Requests that wait.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        match &self.line {
+            Line::Fifo(line) => line.len(),
+            Line::Gamma(line) => line.len(),
+        }
     }
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len() == 0
     }
 }

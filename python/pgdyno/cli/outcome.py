@@ -1,0 +1,47 @@
+"""What ``pgdyno compare`` and ``pgdyno run`` have in common: making the runs of a plan and showing what came of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.run import Plan
+
+
+def execute_and_show(
+    plan: Plan, results: Path | None, as_json: bool, keep_invalid: bool, budget_s: float | None = None
+) -> None:
+    """Run, report, print. :class:`RunInvalid` when the numbers must not be used, unless ``keep_invalid``."""
+    from pgdyno.analysis.compare import summarise
+    from pgdyno.cli.progress import Display
+    from pgdyno.errors import EXIT_INVALID, RunInvalid
+    from pgdyno.report import document, print_table, write_report
+    from pgdyno.run import Listener, execute
+    from pgdyno.store import results_root
+
+    with Display(plan) as display:
+        directory = execute(
+            plan,
+            root=results_root(results).absolute(),
+            command=("pgdyno", *sys.argv[1:]),
+            budget_s=budget_s,
+            tell=Listener(display.step, display.finished, display.say),
+        )
+        display.note("writing the report")
+        comparison = summarise(directory)
+        written = write_report(comparison, directory / "report.html")
+    if as_json:
+        click.echo(document(comparison, written.page).model_dump_json(indent=2))
+    else:
+        print_table(comparison, written.page)
+    if not comparison.valid and not keep_invalid:
+        raise RunInvalid(
+            "the numbers above must not be used; the reasons stand below the table",
+            remedy="mend the cause and run again; --keep-invalid accepts them as they are",
+            exit_code=EXIT_INVALID,
+        )

@@ -1,0 +1,118 @@
+"""Factors: which value of an experiment each one changes, and what its levels are called."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_origin
+
+from pydantic import BaseModel
+
+from pgdyno.experiment.origin import keys, table_of
+
+SEPARATOR = " · "
+"""Between the levels of an arm's label."""
+_SELF_EXPLAINING = frozenset(
+    {
+        "world.volume",
+        "world.volumes.data",
+        "world.file_system",
+        "instance.type",
+        "postgres.bin",
+        "postgres.settings",
+        "workload.script",
+    }
+)
+"""Factors whose levels say themselves what they are; a level of another one is shown with its key."""
+_EMPTY = {
+    "postgres.bin": "embedded",
+    "world.mount_options": "default mount options",
+}
+"""What an empty level means, where it is not just the absence of the key."""
+_VERSION_IN_PATH = re.compile(r".*/(?:postgresql/|pgsql-|postgres-|pg)(\d{2})(?:/bin)?/?")
+"""A directory of one version's programs, as distributions lay them out."""
+
+
+class UnknownKey(Exception):
+    """A dotted key that no experiment has; the text ends a sentence that names the key."""
+
+    def __init__(self, part: str, known: Sequence[str]) -> None:
+        near = difflib.get_close_matches(part, known, n=1)
+        others = f"there are {', '.join(known)}" if known else "it has no keys below it"
+        super().__init__(f"; did you mean `{near[0]}`?" if near else f"; {others}")
+
+
+def target(model: type[BaseModel], name: str) -> tuple[str, ...]:
+    """The path of a dotted key in an experiment's document: ``("world", "volumes", "tablespace.fast")``.
+
+    Below a table of free keys the rest of the name is one key. :class:`UnknownKey` when a part is not known.
+    """
+    parts = name.split(".")
+    path: list[str] = []
+    while parts:
+        known = keys(model, ())
+        part = parts.pop(0)
+        if part not in known:
+            raise UnknownKey(part, known)
+        path.append(part)
+        info = next(info for field, info in model.model_fields.items() if part in (field, info.alias))
+        inner = table_of(info.annotation)
+        if inner is not None:
+            model = inner
+        elif get_origin(info.annotation) is dict and parts:
+            return (*path, ".".join(parts))
+        elif parts:
+            raise UnknownKey(parts[0], ())
+    return tuple(path)
+
+
+def combinations(factors: Mapping[str, Sequence[Any]]) -> Iterator[tuple[int, ...]]:
+    """The place of each factor's level in every arm: all combinations, the first factor changing slowest."""
+    return itertools.product(*(range(len(levels)) for levels in factors.values()))
+
+
+def substituted(document: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    """A copy of a document with values set at paths; tables on the way are made."""
+    made: dict[str, Any] = copy.deepcopy(dict(document))
+    for path, value in values.items():
+        table = made
+        for part in path[:-1]:
+            inner = table.setdefault(part, {})
+            if not isinstance(inner, dict):
+                break  # it is no table, which reading the result will say
+            table = inner
+        else:
+            table[path[-1]] = copy.deepcopy(value)
+    return made
+
+
+def level_text(factor: str, value: Any) -> str:
+    """A level as a record keeps it: as written, or what leaving it empty means."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {level_text(f'{factor}.{key}', inner)}" for key, inner in value.items()) or "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value == "":
+        role = factor.removeprefix("world.volumes.")
+        return f"no {role} volume" if role != factor else _EMPTY.get(factor, "none")
+    if factor == "postgres.bin" and (found := _VERSION_IN_PATH.fullmatch(str(value))):
+        return f"PostgreSQL {found[1]}"
+    return str(value)
+
+
+def level_texts(factor: str, values: Sequence[Any]) -> tuple[str, ...]:
+    """:func:`level_text` of a factor's levels; where two would be called alike, as they were written."""
+    texts = [level_text(factor, value) for value in values]
+    return tuple(
+        str(value) if value != "" and texts.count(text) > 1 else text for text, value in zip(texts, values, strict=True)
+    )
+
+
+def label_part(factor: str, text: str, value: Any) -> str:
+    """A level in an arm's label: with the last word of its key where the level alone would not be understood."""
+    if factor in _SELF_EXPLAINING or isinstance(value, Mapping) or value == "":
+        return text
+    return f"{factor.rpartition('.')[2]} {text}"

@@ -1,0 +1,64 @@
+"""Reads experiment files: TOML, with values set on the command line over it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pgdyno.errors import InputError
+from pgdyno.experiment import factors
+from pgdyno.experiment.model import Experiment, ExperimentFile
+from pgdyno.experiment.origin import Origin
+from pgdyno.experiment.toml_lines import key_lines
+
+
+def read_experiment(
+    path: Path, assignments: Sequence[str] = (), flags: Mapping[str, tuple[str, Any]] | None = None
+) -> Experiment:
+    """The experiment in a file. ``assignments`` are ``workload.duration=5s``; ``flags`` is key -> (flag, value).
+
+    :class:`InputError` names file, line and key of what is wrong, or the flag.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {why}", remedy="name an experiment file (TOML)") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # Its message ends in the line and the column.
+        raise InputError(f"{path}: {error}", remedy="mend the line; strings stand in quotes") from None
+    document.setdefault("name", path.stem)
+    set_here: dict[tuple[str | int, ...], str] = {}
+    for key, (flag, value) in (flags or {}).items():
+        target = tuple(key.split("."))
+        document = factors.substituted(document, {target: value})
+        set_here[target] = flag
+    for assignment in assignments:
+        target, value = parse_assignment(assignment)
+        document = factors.substituted(document, {target: value})
+        set_here[target] = f"--set {assignment}"
+    return Experiment.of(document, Origin(str(path), key_lines(text), set_here))
+
+
+def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
+    """``workload.duration=5s`` as a path and a value. The value is read as TOML where it is that, else as a string."""
+    name, equals, written = text.partition("=")
+    remedy = "write it as --set workload.duration=5s"
+    if not equals or not name.strip():
+        raise InputError(f"--set: `{text}` is no assignment", remedy=remedy)
+    try:
+        path = factors.target(ExperimentFile, name.strip())
+    except factors.UnknownKey as error:
+        raise InputError(f"--set: an experiment has no key `{name.strip()}`{error}", remedy=remedy) from None
+    return path, _value(written.strip())
+
+
+def _value(written: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        return written

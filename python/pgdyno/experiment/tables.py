@@ -1,0 +1,152 @@
+"""The tables of an experiment file: world, instance, postgres, workload. Typed, and every key is known.
+
+A field whose unit is in its value has the unit in its name here and not in the file: ``memory = "512MiB"`` is
+``memory_bytes``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from pgdyno.experiment.quantity import Bytes, Seconds
+from pgdyno.workload.spec import PgbenchAsked, at_key
+
+MEMORY_BYTES_DEFAULT = 512 << 20
+MEMORY_BYTES_MIN = 64 << 20
+"""PostgreSQL's own processes need about half of this before they cache anything."""
+ROLES = ("data", "wal", "temp", "backup", "tablespace.NAME")
+"""What a volume can be for. ``tablespace.NAME`` holds the tablespace of that name; there may be several."""
+_ROLE = re.compile(r"data|wal|temp|backup|tablespace\.[a-z][a-z0-9_]{0,30}")
+_SECRET = frozenset({"password", "sslpassword", "oauth_client_secret"})
+"""Keywords of a connection string that must be nowhere but in the user's own files."""
+
+
+class Table(BaseModel):
+    """A table of the file. A key that is not known is an error, and nothing is changed after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=False)
+
+
+def _text(value: Any) -> Any:
+    """A setting as the file may give it, as PostgreSQL's configuration file takes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+class WorldTable(Table):
+    """What PostgreSQL stands on."""
+
+    kind: Literal["emulated", "real"] = "emulated"
+    """`emulated`: volumes that behave like the ones named. `real`: a server that exists already, named by `dsn`."""
+    volume: str | None = None
+    """The volume of the data, as `gp3:iops=6000`: short for `volumes.data`."""
+    volumes: dict[str, str] = Field(default_factory=dict)
+    """A volume for each purpose: `data`, `wal`, `temp`, `backup`, `tablespace.NAME`. Empty: no such volume."""
+    file_system: Literal["ext4", "xfs"] = "ext4"
+    """File system of every volume."""
+    mount_options: str = ""
+    """Options for mount(8), as `noatime`. Empty: the file system's own."""
+    dsn: str | None = None
+    """Connection string of a real server, without a password (use a service file, PGPASSFILE or PGPASSWORD)."""
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if self.volume is not None and "data" in self.volumes:
+            raise at_key("volume", "volume and volumes.data are the same thing; write one of them")
+        for role in self.volumes:
+            if not _ROLE.fullmatch(role):
+                raise at_key("volumes", f"a volume cannot be for `{role}`; there are {', '.join(ROLES)}")
+        if self.kind == "emulated":
+            if self.dsn is not None:
+                raise at_key("dsn", 'dsn is for kind = "real"; an emulated world starts its own server')
+            return self
+        asked = self.model_fields_set & {"volume", "volumes", "file_system", "mount_options"}
+        if asked:
+            raise at_key(min(asked), 'it cannot be chosen with kind = "real": the server has its storage already')
+        if self.dsn is not None:
+            refuse_secrets(self.dsn)
+        return self
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """Role -> specification of every volume there is, the data's first."""
+        data = {} if self.volume is None else {"data": self.volume}
+        given = data | self.volumes
+        return {role: given[role] for role in sorted(given, key=lambda role: (role != "data", role)) if given[role]}
+
+
+class InstanceTable(Table):
+    """The machine that PostgreSQL is given."""
+
+    type: str | None = None
+    """An instance type by name, as `r6g.large`: its memory, vCPUs and EBS limits."""
+    memory_bytes: Bytes | None = Field(None, alias="memory")
+    """Memory, page cache included, as `512MiB`. Default: the type's, or 512 MiB without one."""
+    vcpus: Annotated[int, Field(ge=1)] | None = None
+    """vCPUs it is said to have. More than this host's cores: the run is labelled storage-only."""
+    cpus: str | None = None
+    """CPUs of this host that the server may use, as `0-1`. Default: all, shared with the laboratory."""
+
+    @field_validator("memory_bytes")
+    @classmethod
+    def _is_enough(cls, memory_bytes: int | None) -> int | None:
+        if memory_bytes is not None and memory_bytes < MEMORY_BYTES_MIN:
+            raise ValueError(f"PostgreSQL needs at least {MEMORY_BYTES_MIN >> 20}MiB")
+        return memory_bytes
+
+
+class PostgresTable(Table):
+    """The server."""
+
+    bin: str = ""
+    """Directory of PostgreSQL's programs, 14 to 18. Empty: the embedded PostgreSQL."""
+    settings: Literal["tuned", "defaults"] = "tuned"
+    """`tuned` is a plain set for the instance's memory, `defaults` PostgreSQL's own."""
+    parameters: dict[str, Annotated[str, BeforeValidator(_text)]] = Field(default_factory=dict)
+    """Settings by name; they win over `settings`."""
+
+
+class WorkloadTable(PgbenchAsked):
+    """What PostgreSQL is asked to do, and for how long."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    kind: Literal["pgbench"] = "pgbench"
+    """The driver."""
+    warmup_s: Annotated[Seconds, Field(ge=0)] = Field(15.0, alias="warmup")
+    """Driven, but not measured, as `15s`."""
+    measure_s: Annotated[Seconds, Field(ge=2)] = Field(30.0, alias="duration")
+    """Measured, as `30s`."""
+    driver_cpus: str | None = None
+    """CPUs of this host for the driver. Default: all."""
+    full_check: bool = False
+    """Whether every account's balance is added up after a run: a scan of all data through the volume."""
+
+    def asked(self) -> dict[str, Any]:
+        """The fields of :class:`~pgdyno.workload.spec.PgbenchSpec`, but for the seed."""
+        return {name: getattr(self, name) for name in PgbenchAsked.model_fields}
+
+
+def refuse_secrets(dsn: str) -> None:
+    """Raise when a connection string is none, or holds a password."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        # libpq's message repeats what it could not read, which may be the password.
+        raise at_key(
+            "dsn", "dsn is no connection string; write it as `host=db.example dbname=app user=bench`"
+        ) from error
+    secret = sorted(_SECRET & parts.keys())
+    if secret:
+        raise at_key(
+            "dsn",
+            f"a {secret[0]} does not belong in a file or on a command line;"
+            " use a service file, PGPASSFILE or PGPASSWORD",
+        )

@@ -1,0 +1,89 @@
+"""What an arm comes to on this machine: programs, volumes, instance, settings. Everything that can be refused is, here.
+
+Nothing is changed. What is wrong is said with the place in the experiment file where it was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT
+from pgdyno.postgres import settings
+from pgdyno.postgres.binaries import PgBinaries, find_binaries
+from pgdyno.store import record
+from pgdyno.world import preflight, volume
+from pgdyno.world.dirty_limits import current_limits
+from pgdyno.world.file_system import require_mount_options
+from pgdyno.world.instance import parse_cpus
+
+if TYPE_CHECKING:
+    from pgdyno.experiment import Arm, Experiment
+
+
+@dataclass(frozen=True)
+class ResolvedArm:
+    """An arm with what its words mean here."""
+
+    arm: Arm
+    binaries: PgBinaries
+    volumes: dict[str, dict[str, Any]]
+    """Role -> resolved specification, the data's first."""
+    instance: record.InstanceRecord
+    settings: dict[str, str]
+    """PostgreSQL's settings: the chosen set, and over it what the user named."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the instance."""
+        assert self.instance.memory_bytes is not None
+        return self.instance.memory_bytes
+
+
+def resolve(experiment: Experiment) -> tuple[ResolvedArm, ...]:
+    """Every arm of ``experiment``, or the first reason why it cannot be run here."""
+    arms = tuple(_resolve(experiment, arm) for arm in experiment.arms)
+    _require_host()
+    return arms
+
+
+def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
+    origin = experiment.origin
+    if set(arm.world.placement) != {"data"} or arm.world.kind != "emulated":
+        raise experiment.error(arm, ("world",), "only one emulated volume can be run so far")
+    volumes = {}
+    for role, spec in arm.world.placement.items():
+        short = role == "data" and arm.world.volume is not None
+        with origin.explained(arm.written(("world", "volume") if short else ("world", "volumes", role))):
+            volumes[role] = volume.resolve(spec)
+    with origin.explained(arm.written(("world", "mount_options"))):
+        require_mount_options(arm.world.mount_options)
+    with origin.explained(arm.written(("world", "file_system"))):
+        preflight.require_programs(f"mkfs.{arm.world.file_system}")
+    instance = _instance(experiment, arm)
+    assert instance.memory_bytes is not None
+    base = settings.tuned(instance.memory_bytes) if arm.postgres.settings == "tuned" else settings.defaults()
+    chosen = base | arm.postgres.parameters
+    with origin.explained(arm.written(("postgres", "parameters"))):
+        settings.render(chosen)
+    with origin.explained(arm.written(("postgres", "bin"))):
+        binaries = find_binaries(Path(arm.postgres.bin) if arm.postgres.bin else None)
+    return ResolvedArm(arm, binaries, volumes, instance, chosen)
+
+
+def _instance(experiment: Experiment, arm: Arm) -> record.InstanceRecord:
+    asked, origin = arm.instance, experiment.origin
+    for path, cpus in ((("instance", "cpus"), asked.cpus), (("workload", "driver_cpus"), arm.workload.driver_cpus)):
+        if cpus is not None:
+            with origin.explained(arm.written(path)):
+                parse_cpus(cpus)
+    return record.InstanceRecord(memory_bytes=asked.memory_bytes or MEMORY_BYTES_DEFAULT, cpus=asked.cpus)
+
+
+def _require_host() -> None:
+    preflight.require_root("attaching a volume")
+    preflight.require_fuse()
+    preflight.require_loop()
+    preflight.require_programs("mount", "umount", "taskset")
+    current_limits()

@@ -1,0 +1,73 @@
+"""Continuing an experiment: which of its runs are there, and whether it is still the same experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import InputError
+from pgdyno.experiment import Experiment
+from pgdyno.experiment.origin import Origin, dotted
+from pgdyno.store import open_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.store.record import ExperimentRecord
+
+_SHOWN = 5
+"""Differences that an error lists; the first ones say enough."""
+
+
+def recorded(directory: Path) -> Experiment:
+    """The experiment that a directory was made from, as it was."""
+    written = open_experiment(directory).record
+    document = {
+        **written.settings,
+        "seed": written.seed,
+        "replicates": written.replicates,
+    }
+    return Experiment.of(document, Origin(str(directory / "experiment.json")), kind=written.kind)
+
+
+def finished(directory: Path) -> set[int]:
+    """Positions of the runs that are whole."""
+    return {run.record.position for run in open_experiment(directory).runs}
+
+
+def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord) -> None:
+    """Refuse to continue an experiment that has changed, or whose programs have; the error lists the differences."""
+    before = open_experiment(directory).record
+    asked = _flat(recorded(directory).whole()), _flat(experiment.whole())
+    made = {("version of " + name,): value for name, value in before.versions.items() if name != "python"}
+    here = {("version of " + name,): value for name, value in now.versions.items() if name != "python"}
+    found = [*_differences(*asked), *_differences(made, here)]
+    if not found:
+        return
+    shown = "; ".join(
+        f"{experiment.origin.place(path) if path in asked[1] else dotted(path)} is {_words(new)}, was {_words(old)}"
+        for path, old, new in found[:_SHOWN]
+    )
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    raise InputError(
+        f"{directory} was another experiment: {shown}{more}",
+        remedy="change it back, or run the file anew without --resume",
+    )
+
+
+def _flat(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], Any]:
+    if isinstance(value, dict) and value:
+        return {key: inner for name, part in value.items() for key, inner in _flat(part, (*path, name)).items()}
+    if isinstance(value, list | tuple) and value:
+        return {key: inner for place, part in enumerate(value) for key, inner in _flat(part, (*path, place)).items()}
+    return {path: value}
+
+
+def _differences(old: dict[Any, Any], new: dict[Any, Any]) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    for path in dict.fromkeys((*old, *new)):
+        if old.get(path) != new.get(path):
+            yield path, old.get(path), new.get(path)
+
+
+def _words(value: Any) -> str:
+    return "not there" if value is None else repr(value)

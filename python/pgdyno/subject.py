@@ -1,0 +1,147 @@
+"""The server under test, with what it stands on: in an emulated world, made for one run and taken away after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.dataset import DATA_FOLDER, Dataset
+from pgdyno.errors import PgdynoError
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.probe.host import Role
+from pgdyno.store import record
+from pgdyno.world import paths, volume
+from pgdyno.world.instance import Instance
+from pgdyno.world.journal import Journal
+
+if TYPE_CHECKING:
+    from pgdyno.resolved import ResolvedArm
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by stage."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time of a ``with`` block."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - begin, 3)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The server under test while it runs."""
+
+    server: Cluster
+    world: record.WorldRecord
+    postgres: record.PostgresRecord
+    volumes: dict[str, volume.AttachedVolume]
+    """By role; the volumes that the probe can look at."""
+    roles: Callable[[int], dict[str, Role]]
+    """Whose use of the host is counted, given the driver's process id."""
+    _seconds: Stopwatch
+
+    def stop(self) -> None:
+        """End the server; its storage stays until the end of the ``with`` block."""
+        with self._seconds.stage("stop"):
+            # The volume's content is thrown away, so the server need not write its buffers back first.
+            self.server.stop("immediate")
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """Every emulated volume's counters now, by role."""
+        return {role: attached.stats() for role, attached in self.volumes.items()}
+
+    def reasons(self) -> tuple[str, ...]:
+        """What broke while the run went on."""
+        dead = [role for role, attached in self.volumes.items() if not attached.alive]
+        return tuple(f"the daemon of the {role} volume died during the run" for role in dead)
+
+
+@contextlib.contextmanager
+def emulated(
+    resolved: ResolvedArm, dataset: Dataset, *, name: str, seed: int, watch: Stopwatch, log: Path
+) -> Iterator[Subject]:
+    """PostgreSQL in an instance on emulated volumes that start from the data set; ``log`` receives the server's."""
+    journal = Journal(paths.state_dir())
+    with contextlib.ExitStack() as stack:
+        mount = stack.enter_context(journal.directory(paths.state_dir() / "mounts" / name))
+        with watch.stage("attach"):
+            world = resolved.arm.world
+            attached = volume.attach(
+                world.placement["data"],
+                mount=mount,
+                name=name,
+                image=dataset.images["data"],
+                seed=seed,
+                file_system=world.file_system,
+                mount_options=world.mount_options,
+            )
+        stack.callback(_detach, attached, watch)
+        instance = stack.enter_context(Instance(name, resolved.memory_bytes, resolved.instance.cpus, journal=journal))
+        cluster = Cluster(resolved.binaries, mount / DATA_FOLDER)
+        stack.callback(_close, cluster, log)
+        with watch.stage("start"):
+            cluster.start(resolved.settings, instance)
+        facts = record.VolumeRecord(
+            spec=attached.spec, attach={key: value for key, value in attached.facts.items() if key != "spec"}
+        )
+        yield Subject(
+            server=cluster,
+            world=record.WorldRecord(
+                kind="emulated",
+                volume=facts.spec,
+                attach=facts.attach,
+                volumes={"data": facts},
+                file_system=resolved.arm.world.file_system,
+                mount_options=resolved.arm.world.mount_options,
+                instance=resolved.instance,
+                host=host_facts(),
+            ),
+            postgres=record.PostgresRecord(version=resolved.binaries.version, source=resolved.binaries.source),
+            volumes={"data": attached},
+            roles=lambda driver_pid: _roles(instance, [attached], driver_pid),
+            _seconds=watch,
+        )
+
+
+def _detach(attached: volume.AttachedVolume, watch: Stopwatch) -> None:
+    with watch.stage("detach"):
+        attached.detach()
+
+
+def _close(cluster: Cluster, log: Path) -> None:
+    with contextlib.suppress(OSError):
+        log.write_bytes(cluster.log_path.read_bytes())
+    cluster.close()
+
+
+def _roles(instance: Instance, volumes: list[volume.AttachedVolume], driver_pid: int) -> dict[str, Role]:
+    groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
+    return {
+        "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
+        "driver": Role(pids=(driver_pid,)),
+        "daemon": Role(pids=tuple(attached.daemon.pid for attached in volumes)),
+        # This process samples the server's counters, so it is part of the probe.
+        "probe": Role(pids=(os.getpid(),)),
+    }
+
+
+def host_facts() -> record.HostRecord:
+    """The machine that runs the experiment."""
+    cores = len(os.sched_getaffinity(0))
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if memory_bytes <= 0:
+        raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
+    return record.HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes)
