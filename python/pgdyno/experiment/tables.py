@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from pgdyno.experiment.quantity import Bytes, Seconds
 from pgdyno.workload.spec import PgbenchAsked, at_key
@@ -35,6 +35,10 @@ def _text(value: Any) -> Any:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value) if isinstance(value, int | float) else value
+
+
+Parameter = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+"""The value of a setting of PostgreSQL."""
 
 
 class WorldTable(Table):
@@ -106,20 +110,18 @@ class PostgresTable(Table):
     """Directory of PostgreSQL's programs, 14 to 18. Empty: the embedded PostgreSQL."""
     settings: Literal["tuned", "defaults"] = "tuned"
     """`tuned` is a plain set for the instance's memory, `defaults` PostgreSQL's own."""
-    parameters: dict[str, Annotated[str, BeforeValidator(_text)]] = Field(default_factory=dict)
+    parameters: dict[str, Parameter] = Field(default_factory=dict)
     """Settings by name; they win over `settings`."""
 
 
 class WorkloadTable(PgbenchAsked):
     """What PostgreSQL is asked to do, and for how long."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     kind: Literal["pgbench"] = "pgbench"
     """The driver."""
-    warmup_s: Annotated[Seconds, Field(ge=0)] = Field(15.0, alias="warmup")
+    warmup_s: Annotated[Seconds, Field(ge=0)] = Field("15s", alias="warmup", validate_default=True)
     """Driven, but not measured, as `15s`."""
-    measure_s: Annotated[Seconds, Field(ge=2)] = Field(30.0, alias="duration")
+    measure_s: Annotated[Seconds, Field(ge=2)] = Field("30s", alias="duration", validate_default=True)
     """Measured, as `30s`."""
     driver_cpus: str | None = None
     """CPUs of this host for the driver. Default: all."""

@@ -25,19 +25,24 @@ def schema_text() -> str:
     return json.dumps(titled, indent=2, ensure_ascii=False) + "\n"
 
 
-def main(arguments: list[str]) -> int:
-    """Write or check; returns the exit code."""
+def write_or_check(file: Path, text: str, module: str, arguments: list[str]) -> int:
+    """Write a generated file, or with ``--check`` compare it; returns the exit code. ``module`` is who makes it."""
     if arguments not in ([], ["--check"]):
-        print("usage: python -m pgdyno.report.schema [--check]", file=sys.stderr)
+        print(f"usage: python -m {module} [--check]", file=sys.stderr)
         return 2
     if not arguments:
-        SCHEMA_FILE.parent.mkdir(exist_ok=True)
-        SCHEMA_FILE.write_text(schema_text())
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
         return 0
-    if SCHEMA_FILE.is_file() and SCHEMA_FILE.read_text() == schema_text():
+    if file.is_file() and file.read_text() == text:
         return 0
-    print(f"{SCHEMA_FILE} is not what the model makes: run `python -m pgdyno.report.schema`", file=sys.stderr)
+    print(f"{file} is not what the model makes: run `python -m {module}`", file=sys.stderr)
     return 1
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check; returns the exit code."""
+    return write_or_check(SCHEMA_FILE, schema_text(), "pgdyno.report.schema", arguments)
 
 
 if __name__ == "__main__":

@@ -73,18 +73,22 @@ class PgbenchAsked(BaseModel):
     scheduled at random (Poisson) and latency counts from the schedule.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     script: str = "tpcb-like"
-    """``tpcb-like``, ``simple-update``, ``select-only``, or a mix: ``select-only@3,simple-update@1``."""
+    """`tpcb-like`, `simple-update`, `select-only`, or a mix: `select-only@3,simple-update@1`."""
     scale: Annotated[int, Field(ge=1)] = 100
     """100,000 accounts each, about 15 MB with the primary key."""
     fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
+    """Of the tables, in per cent: what is left free is room for updates."""
     clients: Annotated[int, Field(ge=1)] = 8
+    """Connections that work at a time."""
     threads: Annotated[int, Field(ge=1)] = 1
     """One thread of pgbench drives tens of thousands of transactions a second; more only compete with the server."""
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
+    """Query protocol."""
     rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    """Open loop: transactions started per second, at random (Poisson). Default: a closed loop."""
     latency_limit_ms: Annotated[float, Field(gt=0)] | None = None
     """Transactions that an open loop would start later than this are skipped, and counted as skipped."""
     tries_max: Annotated[int, Field(ge=1)] = 1

@@ -1,0 +1,39 @@
+"""Experiment documents for tests, small and sound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.experiment import Experiment, read_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = """\
+schema_version = 1
+replicates = 2
+
+[instance]
+memory = "128MiB"
+
+[workload]
+scale = 2
+clients = 4
+warmup = "1s"
+duration = "2s"
+
+[factors]
+"world.volume" = ["gp3", "io2bx"]
+"""
+
+
+def experiment(**tables: Any) -> Experiment:
+    """An experiment on one gp3, with the tables that matter to a test."""
+    return Experiment.of({"schema_version": 1, "world": {"volume": "gp3"}} | tables)
+
+
+def written(folder: Path, text: str = FILE, *assignments: str) -> Experiment:
+    """The experiment of a file with that text."""
+    path = folder / "trial.toml"
+    path.write_text(text)
+    return read_experiment(path, assignments)

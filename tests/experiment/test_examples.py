@@ -1,0 +1,57 @@
+"""Every file in ``experiments/`` can be run: its keys, its volumes, and the schema that an editor checks it with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pgdyno.experiment import read_experiment
+from pgdyno.experiment.schema import schema_text
+from pgdyno.run import OVERHEAD_S
+from pgdyno.world import volume
+from tests.experiment.documents import FILE
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "experiments").glob("*.toml"))
+MINUTES_MAX = 15
+"""An example is something to try."""
+
+
+def test_the_examples_are_found() -> None:
+    assert {path.stem for path in FILES} >= {"compare-gp3-io2bx", "postgres-versions", "wal-volume", "real-server"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_example_can_be_run_and_is_short(path: Path, engine: Path) -> None:
+    found = read_experiment(path)
+    assert found.file.title, "an example says what it is about"
+    for arm in found.arms:
+        for spec in arm.world.placement.values():
+            assert volume.resolve(spec)["size_bytes"] > 0
+    whole_s = sum(cell.arm.workload.warmup_s + cell.arm.workload.measure_s + OVERHEAD_S for cell in found.cells)
+    assert whole_s < MINUTES_MAX * 60
+    assert len({arm.label for arm in found.arms}) == len(found.arms)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_example_fits_the_schema(path: Path) -> None:
+    jsonschema.validate(tomllib.loads(path.read_text()), json.loads(schema_text()))
+
+
+def test_the_schema_refuses_what_the_reader_refuses() -> None:
+    schema = json.loads(schema_text())
+    for old, new in (("clients", "clinets"), ('"128MiB"', "128"), ("scale = 2", "scale = 0"), ('"1s"', '"1 day"')):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(tomllib.loads(FILE.replace(old, new)), schema)
+
+
+def test_the_schema_in_the_repository_is_what_the_model_makes() -> None:
+    command = [sys.executable, "-m", "pgdyno.experiment.schema", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,123 @@
+"""What is wrong with an experiment file is said with file, line, key and what was probably meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import InputError
+from pgdyno.experiment.file import parse_assignment, read_experiment
+from tests.experiment.documents import FILE, written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REAL = 'schema_version = 1\n[world]\nkind = "real"\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("clients", "clinets", "trial.toml:9: workload.clinets: there is no such key; did you mean `clients`?"),
+        ("memory", "memroy", "trial.toml:5: instance.memroy: there is no such key; did you mean `memory`?"),
+        ("[instance]", "[instanc]", "trial.toml:4: instanc: there is no such key; did you mean `instance`?"),
+        ('"128MiB"', "128", "trial.toml:5: instance.memory: 128 has no unit; write it as 512MiB"),
+        ('"128MiB"', '"128MB"', "trial.toml:5: instance.memory: `128MB` is not understood"),
+        ('"128MiB"', '"8MiB"', "trial.toml:5: instance.memory: PostgreSQL needs at least 64MiB"),
+        (
+            "clients = 4",
+            "clients = 0",
+            "trial.toml:9: workload.clients: it should be greater than or equal to 1, not 0",
+        ),
+        ("clients = 4", "threads = 9", "trial.toml:9: workload.threads: 9 threads for 8 clients"),
+        ("clients = 4", 'script = "tpcc"', "trial.toml:9: workload.script: there is no script 'tpcc'"),
+        ('"2s"', '"0s"', "trial.toml:11: workload.duration: it should be greater than or equal to 2"),
+        ('"world.volume"', '"world.volum"', 'trial.toml:14: factors."world.volum": an experiment has no key'),
+        ('"world.volume"', '"seed"', "trial.toml:14: factors.seed: a factor is a key of world, instance"),
+        ('["gp3", "io2bx"]', "[]", 'trial.toml:14: factors."world.volume": '),
+        ("schema_version = 1\n", "", "trial.toml:1: schema_version = 1 is missing"),
+        ("schema_version = 1", "schema_version = 2", "trial.toml:1: schema_version: it should be 1, not 2"),
+        ("replicates = 2", "replicates = 2 3", "at line 2"),
+        (
+            "[instance]",
+            '[world]\nvolumes = { wals = "gp3" }\n[instance]',
+            "trial.toml:5: world.volumes: a volume cannot",
+        ),
+        ("[instance]", "[world]\nvolumes.data = 'gp3'\n[instance]", "the same thing; write one of them"),
+        ("[instance]", '[world]\ndsn = "host=x"\n[instance]', 'trial.toml:5: world.dsn: dsn is for kind = "real"'),
+        ("[factors]", '[factors]\n"world.file_system" = ["ext4",\n "zfs"]', 'world.file_system"[2]: it should be'),
+        ("[factors]", '[factors]\n"workload.threads" = [1, 9]', 'trial.toml:14: factors."workload.threads"[2]: 9 thr'),
+        ("[factors]", '[factors]\n"workload.clients" = [1, 1]', 'trial.toml:14: factors."workload.clients"[2]: 1 is'),
+    ],
+)
+def test_a_mistake_is_named(old: str, new: str, said: str, tmp_path: Path) -> None:
+    assert FILE.count(old) >= 1
+    with pytest.raises(InputError) as found:
+        written(tmp_path, FILE.replace(old, new, 1))
+    assert said in found.value.message
+    assert str(tmp_path) in found.value.message
+    assert found.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("", 'trial.toml:2: world: kind = "real" needs a dsn'),
+        ('dsn = "host=db password=hush"\n', "trial.toml:4: world.dsn: a password does not belong in a file"),
+        ('dsn = "postgresql://me:hush@db/app"\n', "trial.toml:4: world.dsn: a password does not belong in a file"),
+        ('dsn = "hush hush"\n', "trial.toml:4: world.dsn: dsn is no connection string"),
+        ('dsn = "host=db"\nvolume = "gp3"\n', 'trial.toml:5: world.volume: it cannot be chosen with kind = "real"'),
+        ('dsn = "host=db"\n[postgres]\nsettings = "tuned"\n', "trial.toml:6: postgres.settings: a real server is"),
+        ('dsn = "host=db"\n[instance]\nmemory = "1GiB"\n', "trial.toml:6: instance.memory: a real server is"),
+    ],
+)
+def test_a_real_server_is_neither_made_nor_set_and_its_password_is_not_here(
+    more: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as found:
+        written(tmp_path, REAL + more)
+    assert said in found.value.message
+    assert "hush" not in found.value.message + found.value.remedy
+
+
+def test_what_the_command_line_sets_wins_and_is_named(tmp_path: Path) -> None:
+    set_here = (
+        "workload.duration=5s",
+        "workload.clients=2",
+        'factors.world.volume=["gp3"]',
+        "postgres.parameters.jit=off",
+    )
+    found = written(tmp_path, FILE, *set_here)
+    assert [arm.label for arm in found.arms] == ["gp3"]
+    arm = found.arms[0]
+    assert (arm.workload.measure_s, arm.workload.clients, arm.postgres.parameters) == (5.0, 2, {"jit": "off"})
+    with pytest.raises(InputError, match=r"^--set workload.clients=0: workload.clients: it should be"):
+        written(tmp_path, FILE, "workload.clients=0")
+    with pytest.raises(InputError, match=r"did you mean `clients`\?"):
+        written(tmp_path, FILE, "workload.client=1")
+    flags = {"seed": ("--seed", -1)}
+    with pytest.raises(InputError, match=r"^--seed: it should be"):
+        read_experiment(tmp_path / "trial.toml", flags=flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        ("workload.scale=3", ("workload", "scale"), 3),
+        ("world.volume=gp3:iops=6000", ("world", "volume"), "gp3:iops=6000"),
+        ("world.volumes.tablespace.fast=io2bx", ("world", "volumes", "tablespace.fast"), "io2bx"),
+        ("postgres.bin=", ("postgres", "bin"), ""),
+        ('world.volumes={ data = "gp3" }', ("world", "volumes"), {"data": "gp3"}),
+    ],
+)
+def test_an_assignment_is_a_path_and_a_value(text: str, path: tuple[str, ...], value: object) -> None:
+    assert parse_assignment(text) == (path, value)
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_experiment(tmp_path / "none.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_experiment(tmp_path / "binary.toml")
