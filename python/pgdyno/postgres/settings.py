@@ -14,6 +14,9 @@ from pgdyno.errors import InputError
 _MIB = 1 << 20
 _GIB = 1 << 30
 
+NEWEST_MAJOR = 18
+"""The embedded server's major version."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -24,8 +27,12 @@ class Setting:
     reason: str
 
 
-def tuned_settings(memory_bytes: int) -> list[Setting]:
-    """The plain tuned set for an instance of ``memory_bytes``, with reasons."""
+def tuned_settings(memory_bytes: int, major: int = NEWEST_MAJOR) -> list[Setting]:
+    """The plain tuned set for an instance of ``memory_bytes`` under the major version ``major``, with reasons.
+
+    Where versions have different defaults the later one's value is set for the earlier, so that two versions are
+    compared by their code and not by what each happens to assume of a disk.
+    """
     wal_mib = _clamp(2 * memory_bytes, 2 * _GIB, 64 * _GIB) // _MIB
     return [
         Setting("shared_buffers", _mib(memory_bytes // 4), "25 % of memory, the manual's starting point"),
@@ -44,12 +51,29 @@ def tuned_settings(memory_bytes: int) -> list[Setting]:
         Setting("random_page_cost", "1.1", "a network SSD reads at random nearly as fast as in sequence"),
         Setting("huge_pages", "off", "the same on every host; the default depends on what the host has reserved"),
         Setting("max_connections", "200", "room for many clients and the probe"),
+        Setting("jit", "off", "statements are short, and not every build has it"),
+        *_of_version(major),
     ]
 
 
-def tuned(memory_bytes: int) -> dict[str, str]:
+def _of_version(major: int) -> list[Setting]:
+    """What only some versions need or know."""
+    found = []
+    if major < 18:
+        found += [
+            Setting("effective_io_concurrency", "16", "the default since 18; it was 1, which reads one page at a time"),
+            Setting("maintenance_io_concurrency", "16", "the default since 18; it was 10"),
+        ]
+    if major == 16:
+        found.append(Setting("vacuum_buffer_usage_limit", "2MB", "the default since 17; it was 256 kB"))
+    if major >= 18:
+        found.append(Setting("io_method", "worker", "the default, said: io_uring is not in every build"))
+    return found
+
+
+def tuned(memory_bytes: int, major: int = NEWEST_MAJOR) -> dict[str, str]:
     """Names and values of :func:`tuned_settings`."""
-    return {setting.name: setting.value for setting in tuned_settings(memory_bytes)}
+    return {setting.name: setting.value for setting in tuned_settings(memory_bytes, major)}
 
 
 def defaults() -> dict[str, str]:

@@ -57,7 +57,7 @@ def launch(
     ``user`` is taken on with no privilege left, ``join_files`` are the ``cgroup.procs`` to be in from the first
     instruction on, ``folder`` is where the program's own children work (for the clean-up of orphans).
     """
-    command = [*_as_user(user), *map(str, argv)]
+    command = [*user_prefix(user), *map(str, argv)]
     with log.open("ab") as log_file:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _GATE, f"pgdyno-{name}", *map(str, join_files), "--", *command],
@@ -82,7 +82,8 @@ def launch(
     return Launched(process, who, entry)
 
 
-def _as_user(user: SystemUser | None) -> list[str]:
+def user_prefix(user: SystemUser | None) -> list[str]:
+    """What stands before a command line so that it runs as ``user`` with no privilege left; nothing without root."""
     if user is None or os.geteuid() != 0:
         return []
     return ["setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "--no-new-privs", "--"]

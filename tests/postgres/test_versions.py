@@ -1,0 +1,163 @@
+"""A PostgreSQL of a package runs as the embedded one does: same life cycle, settings of its own version."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.postgres import publish, settings
+from pgdyno.postgres.accepted import require_accepted
+from pgdyno.postgres.binaries import embedded_package, find_binaries
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.user import require_reachable, server_user
+from tests.conftest import find_system_postgres
+
+from ..world.needs import needs_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.postgres.binaries import PgBinaries
+
+GIB = 1 << 30
+SERVERS = ["embedded", pytest.param("system", marks=pytest.mark.needs_system_postgres)]
+
+
+@pytest.fixture(params=SERVERS)
+def binaries(request: pytest.FixtureRequest) -> PgBinaries:
+    """The embedded programs, then those of a package of this machine."""
+    return find_binaries(find_system_postgres() if request.param == "system" else None)
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An installation of the usual shape below a directory that only its owner may enter; its programs."""
+    monkeypatch.setenv("PGDYNO_POSTGRES_DIR", str(tmp_path / "var"))
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    package = embedded_package()
+    prefix = shutil.copytree(package / "pginstall", home / "postgres", symlinks=True)
+    for library in (package.parent / f"{package.name}.libs").glob("*"):
+        shutil.copy2(library, prefix / "lib")
+    for folder in (tmp_path, *tmp_path.parents):
+        # pytest's own are private too, and the copy must be reachable.
+        if folder.stat().st_uid == os.geteuid() and not folder.stat().st_mode & 1:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    yield prefix / "bin"
+
+
+def test_a_cluster_lives_with_the_tuned_set_of_its_version(binaries: PgBinaries, state: Path) -> None:
+    cluster = Cluster(binaries, state.parent / "data")
+    try:
+        cluster.initdb()
+        tuned = settings.tuned(GIB, binaries.major)
+        with cluster.running(tuned):
+            rows = {row["name"]: row for row in cluster.settings()}
+            assert {name for name in tuned if rows[name]["source"] != "configuration file"} == set()
+            assert rows["effective_io_concurrency"]["setting"] == "16", "the same on every version"
+            with cluster.connect() as connection:
+                row = connection.execute("SHOW server_version_num").fetchone()
+            assert row is not None
+            assert int(row[0]) // 10000 == binaries.major
+            env = os.environ | {"PGHOST": str(cluster.socket_dir), "PGUSER": "postgres", "PGDATABASE": "postgres"}
+            load = [str(binaries.program("pgbench")), "-i", "-s", "1", "-q"]
+            subprocess.run(load, env=env, check=True, capture_output=True, timeout=60)
+        assert not cluster.alive
+        cluster.start(settings.defaults())
+        cluster.kill()
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("major", range(14, 19))
+def test_every_version_has_its_own_set(major: int) -> None:
+    names = set(settings.tuned(GIB, major))
+    assert ("io_method" in names) == (major >= 18)
+    assert ("effective_io_concurrency" in names) == (major < 18)
+    assert ("vacuum_buffer_usage_limit" in names) == (major == 16)
+
+
+def test_the_tuned_set_is_accepted(binaries: PgBinaries) -> None:
+    require_accepted(binaries, settings.tuned(GIB, binaries.major))
+    require_accepted(binaries, {})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words", "remedy"),
+    [
+        ({"work_men": "4MB"}, 'unrecognized configuration parameter "work_men"', "work_mem"),
+        ({"checkpoint_timeout": "5 weeks"}, 'invalid value for parameter "checkpoint_timeout"', "a value"),
+        ({"max_connections": "0"}, "outside the valid range", "a value"),
+    ],
+)
+def test_what_a_version_refuses_is_said_before_anything_is_made(
+    binaries: PgBinaries, chosen: dict[str, str], words: str, remedy: str
+) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        require_accepted(binaries, chosen)
+    assert binaries.version in caught.value.message
+    assert remedy in caught.value.remedy
+
+
+@pytest.mark.needs_system_postgres
+def test_a_setting_of_a_later_version_is_refused() -> None:
+    binaries = find_binaries(find_system_postgres())
+    if binaries.major >= 18:
+        pytest.skip("the installed PostgreSQL is the newest")
+    with pytest.raises(InputError, match="io_method"):
+        require_accepted(binaries, {"io_method": "worker"})
+
+
+@pytest.mark.needs_system_postgres
+def test_programs_that_everyone_can_run_are_used_in_place() -> None:
+    folder = find_system_postgres()
+    assert folder is not None
+    found = find_binaries(folder)
+    assert (found.bin_dir, found.library_dir, found.source) == (folder.resolve(), None, str(folder.resolve()))
+
+
+@needs_root
+def test_programs_in_a_private_directory_are_copied(private: Path, state: Path) -> None:
+    found = find_binaries(private)
+    assert found.bin_dir != private
+    assert found.source == str(private)
+    require_reachable(found.bin_dir, server_user())
+    cluster = Cluster(found, state.parent / "data")
+    try:
+        cluster.initdb()
+        with cluster.running():
+            assert cluster.alive
+    finally:
+        cluster.close()
+    assert find_binaries(private) == found, "the second time the copy is there"
+
+
+@needs_root
+def test_a_prefix_that_is_not_its_own_is_not_copied(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.postgres.binaries.COPY_BYTES_MAX", 1 << 20)
+    with pytest.raises(HostError, match="own prefix") as caught:
+        find_binaries(private)
+    assert "chmod" in caught.value.remedy
+
+
+@needs_root
+def test_a_copy_that_does_not_run_says_why(private: Path) -> None:
+    shutil.rmtree(private.parent / "share")
+    (private.parent / "share").mkdir()
+    with pytest.raises(HostError, match="nor a copy of it"):
+        find_binaries(private)
+
+
+def test_a_copy_is_of_the_folders_named(tmp_path: Path) -> None:
+    for name in ("bin", "lib", "other"):
+        (tmp_path / "prefix" / name).mkdir(parents=True)
+        (tmp_path / "prefix" / name / "file").touch()
+    prefix = tmp_path / "prefix"
+    copy = publish.publish(prefix, [prefix / "bin", prefix / "lib"], tmp_path / "var")
+    assert sorted(file.name for file in copy.iterdir() if file.is_dir()) == ["bin", "lib"]
