@@ -130,7 +130,7 @@ def _fill(key: DatasetKey, binaries: PgBinaries, mount: Path, journal: Journal, 
     cluster = Cluster(binaries, mount / DATA_FOLDER, journal=journal)
     try:
         cluster.initdb()
-        with cluster.running(settings.tuned(_LOAD_MEMORY_BYTES)):
+        with cluster.running(settings.tuned(_LOAD_MEMORY_BYTES, binaries.major)):
             load(cluster, PgbenchSpec(scale=key.scale, fillfactor=key.fillfactor), progress)
     finally:
         cluster.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT
 from pgdyno.postgres import settings
+from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import PgBinaries, find_binaries
 from pgdyno.store import record
 from pgdyno.world import preflight, volume
@@ -63,12 +64,12 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
         preflight.require_programs(f"mkfs.{arm.world.file_system}")
     instance = _instance(experiment, arm)
     assert instance.memory_bytes is not None
-    base = settings.tuned(instance.memory_bytes) if arm.postgres.settings == "tuned" else settings.defaults()
-    chosen = base | arm.postgres.parameters
-    with origin.explained(arm.written(("postgres", "parameters"))):
-        settings.render(chosen)
     with origin.explained(arm.written(("postgres", "bin"))):
         binaries = find_binaries(Path(arm.postgres.bin) if arm.postgres.bin else None)
+    tuned = settings.tuned(instance.memory_bytes, binaries.major)
+    chosen = (tuned if arm.postgres.settings == "tuned" else settings.defaults()) | arm.postgres.parameters
+    with origin.explained(arm.written(("postgres", "parameters"))):
+        require_accepted(binaries, chosen)
     return ResolvedArm(arm, binaries, volumes, instance, chosen)
 
 
