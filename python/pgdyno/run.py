@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pgdyno import __version__, _engine
 from pgdyno.cell import Context, run_cell
 from pgdyno.dataset import DatasetKey, dataset_keys, loaded
-from pgdyno.errors import Interrupted, PgdynoError
+from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.resolved import resolve
 from pgdyno.resume import finished, require_same
 from pgdyno.store import names, open_experiment, record
@@ -101,6 +101,11 @@ def execute(
     """
     listener = tell or Listener()
     begin = time.monotonic()
+    if budget_s is not None and planned.cells and planned.load_s + cell_s(planned.cells[0]) > budget_s:
+        least_s = planned.load_s + cell_s(planned.cells[0])
+        raise InputError(
+            f"loading and the first run take about {least_s:.0f} s", remedy="allow more time with --budget"
+        )
     written = _record(planned, command)
     directory = _directory(planned, root, written)
     if planned.directory is not None:
@@ -120,6 +125,8 @@ def execute(
                 listener.note(f"the time is used up; `pgdyno run --resume {directory}` makes the other runs")
                 break
             listener.run(cell, _run(context, cell, directory, listener))
+        if not finished(directory):
+            raise PgdynoError("loading took the whole time, no run was begun", remedy="allow more time with --budget")
     return directory
 
 

@@ -1,0 +1,143 @@
+"""``pgdyno run`` as a user runs it: whole, in parts, interrupted, continued, changed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgdyno.store import open_experiment
+from pgdyno.world.clean import leftovers
+from pgdyno.world.mounts import mounts_below
+from tests.experiment.documents import FILE
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = (
+    "workload.scale=2",
+    "workload.clients=4",
+    "workload.warmup=1s",
+    "workload.duration=2s",
+    "instance.memory=96MiB",
+)
+"""What makes an example short. Numbers of such runs mean nothing, so they may be invalid."""
+
+
+def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """``pgdyno run`` of the package under test."""
+    command = [sys.executable, "-m", "pgdyno", "run", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def small(example: str, *assignments: str) -> list[str]:
+    """The arguments that run an example, made short."""
+    words = [str(ROOT / "experiments" / f"{example}.toml"), "--keep-invalid"]
+    for assignment in (*SMALL, *assignments):
+        words += ["--set", assignment]
+    return words
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.slow
+def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path) -> None:
+    """Arm by arm, interrupted, continued: the end is that of one uninterrupted experiment."""
+    arguments = [*small("compare-gp3-io2bx", "replicates=2"), "--results", str(tmp_path)]
+    run(*arguments, "--only", "2", "--budget", "30s")
+    directory = next(tmp_path.glob("*-compare-gp3-io2bx-*"))
+    first = open_experiment(directory)
+    assert {one.record.arm for one in first.runs} == {"io2bx:iops=16000"}
+    began = {one.path.name: one.record.anchor.unix_ns for one in first.runs}
+
+    changed = run(*small("compare-gp3-io2bx", "replicates=2", "workload.clients=5"), "--resume", str(directory), code=2)
+    assert "workload.clients is 5, was 4" in changed.stderr
+    refused = run("--resume", str(directory), "--seed", "2", code=2)
+    assert "a resumed experiment is as it was" in refused.stderr
+
+    interrupted = _interrupt_after_a_run(["--resume", str(directory), "--keep-invalid"])
+    assert f"pgdyno run --resume {directory}" in interrupted
+    assert leftovers(state_dir) == []
+    assert mounts_below(state_dir) == []
+
+    done = run("--resume", str(directory), "--keep-invalid", "--json")
+    whole = open_experiment(directory)
+    assert [one.record.position for one in whole.runs] == [0, 1, 2, 3]
+    assert {name: began[name] for name in began} == {
+        one.path.name: one.record.anchor.unix_ns for one in whole.runs if one.path.name in began
+    }
+    assert [(one.record.block, one.record.arm_index) for one in whole.runs] == list(whole.record.order)
+    assert {one.record.experiment_hash for one in whole.runs} == {whole.record.experiment_hash}
+    assert whole.record.factors == {"world.volume": ("gp3", "io2bx:iops=16000")}
+    assert all(one.record.factors == {"world.volume": one.record.arm} for one in whole.runs)
+    assert json.loads(done.stdout)["arms"][0]["tps"]["n"] == 2
+
+    nothing_left = run("--resume", str(directory), "--keep-invalid")
+    assert "run 1 of" not in nothing_left.stderr
+
+
+def _interrupt_after_a_run(arguments: list[str]) -> str:
+    command = [sys.executable, "-m", "pgdyno", "run", *arguments]
+    said = ""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said += line
+            if "run 1 of" in line:
+                process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130, said
+    return said
+
+
+@pytest.mark.needs_fuse
+def test_a_budget_in_which_nothing_fits_is_refused(state_dir: Path, tmp_path: Path) -> None:
+    done = run(*small("compare-gp3-io2bx"), "--results", str(tmp_path / "results"), "--budget", "5s", code=2)
+    assert "loading and the first run take about" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.needs_fuse
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(FILE)
+    done = run(str(path), "--dry-run", "--results", str(tmp_path / "results"))
+    assert "arm 2: io2bx" in done.stdout
+    assert "run 4: replicate 2" in done.stdout
+    planned = json.loads(run(str(path), "--dry-run", "--json", "--only", "gp3").stdout)
+    assert [one["arm"] for one in planned["runs"]] == ["gp3", "gp3"]
+    assert planned["total_s"] > sum(one["seconds"] for one in planned["runs"])
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["trial.toml"]
+    assert not state_dir.exists()
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"io2bx"', '"gp4"', 'trial.toml:14: factors."world.volume"[2]: '),
+        ("clients = 4", 'driver_cpus = "x"', "trial.toml:9: workload.driver_cpus: `x` is no list of CPUs"),
+        ("scale = 2", "scale = 9000", "trial.toml:8: workload.scale: gp3 holds 100.0 GiB"),
+        ("[workload]", '[postgres]\nbin = "/nowhere"\n[workload]', "trial.toml:8: postgres.bin: /nowhere"),
+        ("[workload]", "[postgres]\nparameters.fsync = false\n[workload]", "trial.toml:8: postgres.parameters"),
+        ("[factors]", '[factors]\n"world.mount_options" = ["", "nobarrier"]', 'trial.toml:14: factors."world.mount_'),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_its_line(
+    old: str, new: str, said: str, state_dir: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(FILE.replace(old, new))
+    done = run(str(path), "--results", str(tmp_path / "results"), code=2)
+    assert said in done.stderr
+    assert "remedy:" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_arm_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(FILE)
+    assert "did you mean `io2bx`?" in run(str(path), "--only", "io2b", code=2).stderr
+    assert "pgdyno run EXPERIMENT.toml" in run(code=2).stderr
