@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @click.option(
     "--resume",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Make the runs that an experiment's directory lacks.",
+    type=click.Path(path_type=Path),
+    help="Make the runs that an experiment lacks: its directory, or its name in the results folder.",
 )
 @click.option(
     "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a key of the file; may be repeated."
@@ -54,6 +54,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     from pgdyno.experiment import parse_seconds
     from pgdyno.run import plan
 
+    if options["resume"] is not None:
+        options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     experiment = _experiment(file, options)
     planned = plan(experiment, resume=options["resume"], only=_labels(experiment, options["only"]))
@@ -76,6 +78,14 @@ def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
     if flags or options["assignments"]:
         raise InputError("a resumed experiment is as it was", remedy="leave --set, --seed and --replicates away")
     return recorded(options["resume"])
+
+
+def _directory(resume: Path, results: Path | None) -> Path:
+    """The directory of an experiment by its path or its name."""
+    from pgdyno.store import results_root
+
+    named = results_root(results) / resume
+    return (named if not resume.exists() and named.is_dir() else resume).absolute()
 
 
 def _labels(experiment: Experiment, only: tuple[str, ...]) -> list[str]:
