@@ -11,17 +11,22 @@ import sys
 
 from pgdyno.cli.main import run
 
+_MEASURE = {"workload.scale": "2", "workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
+
 SMALLER: dict[str, list[str]] = {
     "compare": ["--scale=2", "--clients=4", "--warmup=1s", "--duration=2s", "--replicates=1", "--keep-invalid"],
+    "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""
+AS_IT_WAS = ["--keep-invalid"]
+"""A resumed experiment is as small as it was begun."""
 
 
 def smaller(words: list[str]) -> list[str]:
     """The arguments of a command, with what makes it small."""
     if not words or {"--help", "-h"} & set(words):
         return words
-    return [*words, *SMALLER.get(words[0], [])]
+    return [*words, *(AS_IT_WAS if "--resume" in words else SMALLER.get(words[0], []))]
 
 
 def main() -> int:

@@ -32,8 +32,13 @@ OPTIONAL_TOOLS = ("jq", "fio", "psql")
 """Programs of others that a document may use; a command that needs one is left out where it is missing."""
 COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
 """`doctor` ends with 3 on a machine that lacks something, and says what: as documented."""
-GIVEN = {r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1"}
-"""What the reference supposes: a name in a command -> how it came to be there, when it is not."""
+GIVEN: dict[str, str] = {
+    r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1",
+    r"--resume (results/\S+)": (
+        "pgdyno run experiments/wal-volume.toml --budget 1s --results begun || true; mv begun/*-wal-volume-* {0}"
+    ),
+}
+"""What the reference supposes: a name in a command (an attached volume, a folder) -> how it comes to be there."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class Clone:
             check=False,
             timeout=TIMEOUT_S,
         )
+
+    def has(self, name: str) -> bool:
+        """Whether there is a folder, or a volume, of that name."""
+        return (self.folder / name).exists() if "/" in name else name in self.attached()
 
     def attached(self) -> list[str]:
         """Names of the volumes that are attached."""
@@ -122,8 +131,9 @@ def run(example: Example, clone: Clone) -> str | None:
         return None
     for pattern, given in GIVEN.items():
         named = re.search(pattern, example.text)
-        if named and named.group(1) not in clone.attached():
-            assert clone.bash(given).returncode == 0
+        if named and not clone.has(named.group(1)):
+            made = clone.bash(given.format(named.group(1)))
+            assert made.returncode == 0, made.stderr
     done = clone.bash(example.text)
     if done.returncode == 0 or (done.returncode == 3 and COULD_BE_3.search(example.text)):
         clone.seen.update({plain} if measures else ())
