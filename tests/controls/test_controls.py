@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.compare import ArmSummary, Comparison, summarise
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.experiment import Experiment
 from pgdyno.report import table
 from pgdyno.run import run_experiment

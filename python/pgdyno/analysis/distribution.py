@@ -90,14 +90,17 @@ def latency_ms(run: Run, script: str = "all") -> Distribution:
     return _from_seconds(run, script).scaled(1e-3)
 
 
-def volume_latency_ms(run: Run) -> Mapping[str, Distribution]:
-    """Latency of the volume's operations in the measure phase, in milliseconds, by ``read``, ``write``, ``lateness``.
+def volume_latency_ms(run: Run, role: str = "data") -> Mapping[str, Distribution]:
+    """Latency of a volume's operations in the measure phase, in milliseconds, by ``read``, ``write``, ``lateness``.
 
     The table holds the cumulative histograms at the begin and at the end of the phase; the difference is the phase.
     """
     measure = run.record.measure
     middle_ns = (measure.begin_ns + measure.end_ns) // 2
-    rows = run.table("probe/volume_latency").to_pydict()
+    import pyarrow.compute as pc
+
+    table = run.table("probe/volume_latency")
+    rows = table.filter(pc.equal(table["volume"], role)).to_pydict()
     instants = sorted(set(rows["t_ns"]))
     # An empty histogram has no rows, so the first of the two instants may be absent and counts as nothing.
     first = max(

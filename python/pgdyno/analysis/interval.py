@@ -30,7 +30,7 @@ class Estimate:
     n: int
 
 
-def t_quantile(degrees: int, level: float = LEVEL) -> float:
+def t_quantile(degrees: float, level: float = LEVEL) -> float:
     """The factor of a two-sided Student t interval: 4.30 for 2 degrees of freedom at 95 %."""
     from scipy.special import stdtrit
 
@@ -70,6 +70,39 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -
         None if log.high is None else math.exp(log.high),
         log.n,
     )
+
+
+def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate:
+    """Mean ratio over strata, from the logarithms of ratios in each, every stratum weighing the same.
+
+    A stratum is one combination of the other factors: its own mean is part of what is asked, not noise, and its
+    spread is its own (a saturated volume scatters less than a busy CPU). The standard error adds the strata's, and the
+    degrees of freedom are Welch and Satterthwaite's; for one stratum this is :func:`ratio_interval`. A stratum of a
+    single value is taken to spread like the mean of the others; ``n`` is the number of values. Raises ValueError for
+    none.
+    """
+    filled = [values for values in strata if values]
+    if not filled:
+        raise ValueError("an interval needs at least one value")
+    n = sum(len(values) for values in filled)
+    mean = math.fsum(math.fsum(values) / len(values) for values in filled) / len(filled)
+    spreads = [_variance(values) for values in filled if len(values) > 1]
+    if not spreads:
+        return Estimate(math.exp(mean), None, None, n)
+    usual = math.fsum(spreads) / len(spreads)
+    squares = math.fsum((_variance(values) if len(values) > 1 else usual) / len(values) for values in filled)
+    below = math.fsum(
+        (_variance(values) / len(values)) ** 2 / (len(values) - 1) for values in filled if len(values) > 1
+    )
+    # Strata without any spread at all leave nothing to weigh them by; the smallest number of degrees is the safe one.
+    degrees = squares**2 / below if below > 0 else 1.0
+    half = t_quantile(degrees, level) * math.sqrt(squares) / len(filled)
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def distinguishable(ratio: Estimate) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.counters import Counters
-from pgdyno.analysis.run_figures import volume_counters
+from pgdyno.analysis.volume_figures import DATA, volume_counters, volume_roles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,8 @@ class Series:
     t_s: tuple[float, ...]
     """Middle of each bin, seconds since the measure phase began."""
     columns: dict[str, tuple[float | None, ...]]
-    """``tps``, ``iops``, ``mib_per_s``, ``queue_length``, ``latency_ms_p50``, ``latency_ms_p99``."""
+    """``tps``, ``latency_ms_p50``, ``latency_ms_p99``, and of the data's volume ``iops``, ``mib_per_s``, ``queue_length``; of
+    another the same with its role before it (``wal.iops``)."""
     checkpoints: tuple[tuple[float, float | None], ...]
     """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen."""
 
@@ -49,7 +50,10 @@ def series_of(run: Run) -> Series:
     count = max(1, seconds // width)
     edges = measure.begin_ns + np.arange(count + 1, dtype=np.int64) * width * _SECOND_NS
     p50, p99 = _latency(run, edges)
-    columns = {"tps": _tps(run, edges), **_volume(volume_counters(run), edges)}
+    columns = {"tps": _tps(run, edges)}
+    for role in volume_roles(run):
+        prefix = "" if role == DATA else f"{role}."
+        columns |= {prefix + name: values for name, values in _volume(volume_counters(run, role), edges).items()}
     return Series(
         bin_seconds=float(width),
         t_s=tuple(width * (place + 0.5) for place in range(count)),

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, volume_counters
+from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
+from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters, volume_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pgdyno.analysis.volume_figures import VolumeFigures
     from pgdyno.store import Run
 
 LATE_SHARE_WARN = 0.01
@@ -74,13 +76,14 @@ def findings(run: RunFigures) -> list[Finding]:
         *_invariants(run),
         _failed(run),
         _skipped(run),
-        *_volume(run),
+        *(finding for volume in run.volumes.values() for finding in _volume(run, volume)),
         _driver(run),
         _laboratory(run),
         _steal(run),
-        _samples(run),
+        *(finding for role in run.volumes for finding in _samples(run, role)),
         *_gaps(run),
-        *_device_queue(run),
+        *(finding for role in run.volumes for finding in _device_queue(run, role)),
+        *_instance(run),
     ]
 
 
@@ -137,12 +140,12 @@ def _skipped(run: RunFigures) -> Finding:
     return Finding("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({_percent(share)})")
 
 
-def _volume(run: RunFigures) -> Iterator[Finding]:
+def _volume(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
     """Whether requests came back when the model said; without a model there is nothing to be late to."""
-    if run.record.world.kind != "emulated" or run.record.world.volume.get("type") == "null":
+    if run.record.world.kind != "emulated" or volume_spec(run.run, volume.role).get("type") == "null":
         return
     measure = run.record.measure
-    counters = volume_counters(run.run)
+    counters = volume_counters(run.run, volume.role)
     operations = counters.delta("ops", measure.begin_ns, measure.end_ns)
     for check, name, words, grade in (
         ("lateness", "late_ops", "late by more than 5 % of their modelled latency", _grade_lateness),
@@ -150,16 +153,22 @@ def _volume(run: RunFigures) -> Iterator[Finding]:
     ):
         counted = counters.delta(name, measure.begin_ns, measure.end_ns)
         if operations is None or counted is None:
-            yield Finding(check, "invalid", "the volume's counters do not cover the measure phase")
+            yield Finding(_of(check, volume.role), "invalid", "the volume's counters do not cover the measure phase")
         elif operations > 0:
             share = counted / operations
-            level, extent = grade(run, share)
-            yield Finding(check, level, f"{_percent(share)} of {operations:,.0f} requests {words}{extent}")
+            level, extent = grade(volume, share)
+            figure = f"{_percent(share)} of {operations:,.0f} requests {words}{extent}"
+            yield Finding(_of(check, volume.role), level, figure)
 
 
-def _grade_lateness(run: RunFigures, share: float) -> tuple[Level, str]:
+def _of(check: str, role: str) -> str:
+    """The check's name; that of another volume than the data's says which."""
+    return check if role == DATA else f"{check}, {role} volume"
+
+
+def _grade_lateness(volume: VolumeFigures, share: float) -> tuple[Level, str]:
     """By how many were late, and by how much time that was beside the latency of all requests."""
-    late, latency_ms = run.lateness_ms, run.read_ms.sum + run.write_ms.sum
+    late, latency_ms = volume.lateness_ms, volume.read_ms.sum + volume.write_ms.sum
     median, p99 = late.percentile(50), late.percentile(99)
     if median is None or p99 is None or latency_ms == 0:
         return _level(share, LATE_SHARE_WARN, LATE_SHARE_NOTABLE), ""
@@ -169,7 +178,7 @@ def _grade_lateness(run: RunFigures, share: float) -> tuple[Level, str]:
     return "invalid" if heavy else _level(share, LATE_SHARE_WARN, LATE_SHARE_INVALID), extent
 
 
-def _grade_overrun(_run: RunFigures, share: float) -> tuple[Level, str]:
+def _grade_overrun(_volume: VolumeFigures, share: float) -> tuple[Level, str]:
     return _level(share, LATE_SHARE_WARN, OVERRUN_SHARE_INVALID), ""
 
 
@@ -206,23 +215,23 @@ def _steal(run: RunFigures) -> Finding:
     )
 
 
-def _samples(run: RunFigures) -> Finding:
-    """Missing samples of the volume (or of the block device when there is no emulated volume)."""
-    lost = lost_samples(run.run)
-    if lost is None:
-        return Finding("samples", "invalid", "no counters of the volume in the measure phase")
-    share, expected = lost
-    return _graded(
-        "samples",
-        share,
-        LOST_SAMPLES_WARN,
-        LOST_SAMPLES_INVALID,
-        f"{_percent(share)} of {expected:,} samples of the volume are missing",
-    )
+def _samples(run: RunFigures, role: str) -> Iterator[Finding]:
+    """Missing samples of a volume (or of its block device when there is no emulated one)."""
+    lost = lost_samples(run.run, role)
+    if lost is not None:
+        share, expected = lost
+        figure = f"{_percent(share)} of {expected:,} samples of the volume are missing"
+        yield _graded(_of("samples", role), share, LOST_SAMPLES_WARN, LOST_SAMPLES_INVALID, figure)
+    elif run.record.world.kind == "real":
+        why = next((row.why for row in run.record.visibility if not row.seen and "device" in row.what), "")
+        figure = "the volume was not sampled" + (f": {why}" if why else "")
+        yield Finding(_of("samples", role), "unknown", figure)
+    else:
+        yield Finding(_of("samples", role), "invalid", "no counters of the volume in the measure phase")
 
 
-def lost_samples(run: Run) -> tuple[float, int] | None:
-    """Share of the volume's samples that are missing from the measure phase, and how many were expected.
+def lost_samples(run: Run, role: str = DATA) -> tuple[float, int] | None:
+    """Share of a volume's samples that are missing from the measure phase, and how many were expected.
 
     The interval is the median gap, so that the figure does not depend on what interval was asked for. None when there
     are too few samples to tell.
@@ -230,7 +239,7 @@ def lost_samples(run: Run) -> tuple[float, int] | None:
     import numpy as np
 
     measure = run.record.measure
-    t_ns = volume_counters(run).t_ns
+    t_ns = volume_counters(run, role).t_ns
     inside = t_ns[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]
     if len(t_ns) < 2 or len(inside) == 0:
         return None
@@ -253,10 +262,11 @@ def _gaps(run: RunFigures) -> Iterator[Finding]:
         yield Finding("probes", "warn", f"{what} was not sampled for {seconds:.1f} s: {why}")
 
 
-def _device_queue(run: RunFigures) -> Iterator[Finding]:
+def _device_queue(run: RunFigures, role: str) -> Iterator[Finding]:
+    """Whether the kernel's loop device, not the volume, bounded how many requests were in flight."""
     measure = run.record.measure
-    table = run.run.table("probe/disk")
-    if table.num_rows == 0:
+    table = of_role(run.run.table("probe/disk"), role)
+    if table.num_rows == 0 or run.record.world.kind == "real":
         return
     t_ns = table["t_ns"].to_numpy()
     in_flight = table["in_flight"].to_numpy()[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]
@@ -265,10 +275,20 @@ def _device_queue(run: RunFigures) -> Iterator[Finding]:
     share = float((in_flight >= DEVICE_QUEUE_FULL).mean())
     if share > DEVICE_QUEUE_FULL_WARN:
         yield Finding(
-            "device's queue",
+            _of("device's queue", role),
             "warn",
             f"full ({DEVICE_QUEUE_FULL} in flight) in {_percent(share)} of samples: queue length is 'at least'",
         )
+
+
+def _instance(run: RunFigures) -> Iterator[Finding]:
+    """Whether the CPU was the instance's: an instance that is larger than the host is emulated in its storage only."""
+    instance, cores = run.record.world.instance, run.record.world.host.cores
+    if instance.storage_only:
+        name = instance.type or "the instance"
+        has = "" if instance.vcpus is None else f" has {instance.vcpus} vCPUs,"
+        figure = f"storage only: {name}{has} this host {cores} cores, so what the CPU bounds is the host's"
+        yield Finding("instance", "unknown", figure)
 
 
 def _percent(share: float) -> str:

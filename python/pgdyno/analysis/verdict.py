@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.compare import ArmSummary, Ratio
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Ratio
+    from pgdyno.analysis.effects import Effect
+    from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.interval import Estimate
+
+SENTENCES_MAX = 4
+"""More arms than this after the first are counted instead of told one by one: nobody reads fifteen sentences."""
 
 
 def figures(value: float, digits: int = 3) -> str:
@@ -27,7 +34,78 @@ def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio]) -> str:
     if not ratios:
         return _alone(arms[0])
     by_name = {arm.index: arm for arm in arms}
+    if len(ratios) > SENTENCES_MAX:
+        return _counted(by_name, ratios)
     return " ".join(_against(by_name[ratio.index], by_name[ratio.to_index], ratio) for ratio in ratios)
+
+
+def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Sequence[Effect]) -> str:
+    """The verdict of an experiment with several factors: what each did over all others, the largest first."""
+    invalid = [arm.label for arm in arms if not arm.valid]
+    if invalid:
+        names = f"{invalid[0]} is" if len(invalid) == 1 else f"{len(invalid)} of the {len(arms)} arms are"
+        return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
+    known = [effect for effect in effects if effect.estimate is not None]
+    told = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
+    same = [effect for effect in known if not effect.distinguishable]
+    sentences = [effect_sentence(factors, effect) for effect in told]
+    if same:
+        pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
+        sentences.append(f"Not distinguishable: {pairs}.")
+    return " ".join(sentences) or "No verdict: no two runs differ in one factor alone."
+
+
+def effect_sentence(factors: Sequence[Factor], effect: Effect) -> str:
+    """One distinguishable effect, with its interval and what it depends on."""
+    over, under = sides(factors, effect)
+    assert effect.estimate is not None
+    text = (
+        f"{over} does {figures(effect.estimate.mean)} times the transactions of {under} ({interval(effect.estimate)})"
+    )
+    on = dict.fromkeys(factors[within.factor].title for within in effect.within)
+    return text + (f", which depends on the {' and the '.join(on)}." if on else ".")
+
+
+def sides(factors: Sequence[Factor], effect: Effect) -> tuple[str, str]:
+    """The names of the two levels of an effect."""
+    labels = factors[effect.factor].labels
+    return labels[effect.level], labels[0]
+
+
+def distance(estimate: Estimate | None) -> float:
+    """How far a ratio is from 1, the same for a ratio and its inverse."""
+    import math
+
+    return 0.0 if estimate is None or estimate.mean <= 0 else abs(math.log(estimate.mean))
+
+
+def interval(estimate: Estimate) -> str:
+    """``95 % interval 2.9 to 3.1``, or that there is none."""
+    if estimate.low is None or estimate.high is None:
+        return "one replicate has no interval"
+    return f"95 % interval {figures(estimate.low)} to {figures(estimate.high)}"
+
+
+def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
+    base = by_index[ratios[0].to_index]
+    told = [
+        ratio
+        for ratio in ratios
+        if ratio.estimate is not None and ratio.distinguishable and by_index[ratio.index].valid and base.valid
+    ]
+    invalid = [ratio for ratio in ratios if not by_index[ratio.index].valid or not base.valid]
+    more = [ratio for ratio in told if ratio.estimate is not None and ratio.estimate.mean > 1]
+    parts = [
+        f"{len(more)} do more transactions than {base.label}",
+        f"{len(told) - len(more)} do fewer",
+        f"{len(ratios) - len(told) - len(invalid)} are not distinguishable from it",
+        *([f"{len(invalid)} have no verdict because runs are invalid"] if invalid else []),
+    ]
+    sentence = f"Of {len(ratios)} arms {', '.join(parts[:-1])} and {parts[-1]}."
+    if more:
+        most = max(more, key=lambda ratio: distance(ratio.estimate))
+        sentence += " " + _against(by_index[most.index], base, most)
+    return sentence
 
 
 def _alone(arm: ArmSummary) -> str:
@@ -48,13 +126,13 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
             f"{arm.label} did {times} times the transactions of {base.label} in the only replicate: one replicate has no"
             " interval, so the two are not distinguishable."
         )
-    interval = f"95 % interval {figures(estimate.low)} to {figures(estimate.high)}, {estimate.n} replicates"
+    extent = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
         return (
-            f"{arm.label} and {base.label} are not distinguishable: {times} times the transactions ({interval}){money}."
+            f"{arm.label} and {base.label} are not distinguishable: {times} times the transactions ({extent}){money}."
         )
-    return f"{arm.label} does {times} times the transactions of {base.label} ({interval}){money}."
+    return f"{arm.label} does {times} times the transactions of {base.label} ({extent}){money}."
 
 
 def dollars(amount: float) -> str:

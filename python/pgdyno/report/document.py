@@ -1,4 +1,4 @@
-"""The JSON that ``pgdyno compare --json`` and ``pgdyno report --json`` print. ``schema/compare.schema.json`` is made from it.
+"""The JSON that ``compare``, ``run`` and ``report`` print with ``--json``. ``schema/compare.schema.json`` is made from it.
 
 A field is added, never renamed or given another meaning. A figure that was not recorded is null.
 """
@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.analysis.compare import ArmSummary, Comparison, Ratio
+    from pgdyno.analysis.arm import ArmSummary, VolumeSummary
+    from pgdyno.analysis.compare import Comparison, Ratio
+    from pgdyno.analysis.effects import Effect
+    from pgdyno.analysis.factors import Factor
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -42,7 +46,7 @@ class LatencyMs(_Document):
 
 
 class Disk(_Document):
-    """What the volume did during the measure phase, means of the replicates."""
+    """What the data's volume did during the measure phase, means of the replicates."""
 
     iops: float | None
     mib_per_s: float | None
@@ -51,17 +55,63 @@ class Disk(_Document):
     write_ms_p50: float | None
 
 
+class Volume(Disk):
+    """One of an arm's volumes."""
+
+    spec: str | None
+    """The specification in full; null for a device that was there."""
+    read_ms_p99: float | None
+    write_ms_p99: float | None
+    time_above_limit: dict[str, Share]
+    usd_per_month: float | None
+
+
+class WaitEvent(_Document):
+    """What sessions were seen waiting for, or that they were on a CPU."""
+
+    type: str
+    event: str
+    sessions: float
+    """Mean number of the clients' sessions in this state."""
+
+
+class Unseen(_Document):
+    """Something that could not be observed."""
+
+    what: str
+    why: str
+
+
 class Arm(_Document):
-    """One volume."""
+    """One volume, or one combination of the factors' levels."""
 
     volume: str
-    """As it was written on the command line."""
+    """The arm as it was written: for ``compare`` the volume, else the levels of the factors, joined."""
+    label: str
+    """A short name."""
+    factors: dict[str, str]
+    """Factor -> this arm's level."""
     tps: Tps
     latency_ms: LatencyMs
     disk: Disk
     time_above_limit: dict[str, Share]
-    """Limit -> share of the time in which requests waited for it."""
+    """Limit of the data's volume -> share of the time in which requests waited for it."""
+    volumes: dict[str, Volume]
+    """Role -> volume; empty where none was seen."""
+    postgres: str
+    """The server's version."""
+    server: dict[str, float]
+    """What PostgreSQL counted itself; the unit is the last word of a name."""
+    wait_events: list[WaitEvent]
+    """The most frequent first; empty when nobody looked."""
+    cpu_share: dict[str, Share]
+    """Role -> share of the host's CPU time."""
+    storage_only: bool
+    """Whether the instance has more vCPUs than the host has cores, so that only the storage was the instance's."""
+    unseen: list[Unseen]
+    """What could not be observed; empty where everything was."""
     usd_per_month: float | None
+    """Of all its volumes; null where one has no price."""
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -80,15 +130,62 @@ class RatioOf(_Document):
     """Whether the 95 % interval excludes 1."""
 
 
+class FactorOf(_Document):
+    """What the arms differ in."""
+
+    name: str
+    """Its path in the experiment file."""
+    title: str
+    levels: list[str]
+    """The first is what the others are compared to."""
+
+
+class EffectAt(_Document):
+    """An effect at one level of another factor."""
+
+    factor: str
+    level: str
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+class EffectOf(_Document):
+    """A level of a factor against its first level, over all other factors and all replicates."""
+
+    factor: str
+    level: str
+    to: str
+    metric: Literal["tps"]
+    ratio: float
+    low: float | None
+    high: float | None
+    pairs: int
+    """Pairs of runs that differ in this alone."""
+    distinguishable: bool
+    """Whether the 95 % interval excludes 1."""
+    depends_on: list[EffectAt]
+    """The effect at each level of a factor on which it was seen to depend; empty where no such evidence was found."""
+
+
 class CompareDocument(_Document):
-    """A comparison of volumes."""
+    """A comparison of volumes, or of any other arms."""
+
+    experiment: str
+    """Its id."""
 
     command: str
     """The command line that repeats the experiment."""
     seed: int
     verdict: str
+    factors: list[FactorOf]
     arms: list[Arm]
+    absent: list[str]
+    """Arms that were planned and have no finished run."""
     ratios: list[RatioOf]
+    """Each arm after the first against the first."""
+    effects: list[EffectOf]
+    """What each factor did; empty for a single factor, whose effects are the ratios."""
     report: str | None
     """Path of the HTML page; null when none was written."""
 
@@ -98,11 +195,15 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
     by_index = {arm.index: arm for arm in comparison.arms}
     ratios = [_ratio(ratio, by_index) for ratio in comparison.ratios]
     return CompareDocument(
+        experiment=comparison.experiment.experiment_id,
         command=command_line(comparison),
         seed=comparison.experiment.seed,
         verdict=comparison.verdict,
-        arms=[_arm(arm) for arm in comparison.arms],
+        factors=[FactorOf(name=f.name, title=f.title, levels=list(f.levels)) for f in comparison.factors],
+        arms=[_arm(arm, comparison.factors) for arm in comparison.arms],
+        absent=list(comparison.absent),
         ratios=[ratio for ratio in ratios if ratio is not None],
+        effects=[found for effect in comparison.effects if (found := _effect(effect, comparison.factors)) is not None],
         report=None if report is None else str(report),
     )
 
@@ -112,24 +213,77 @@ def command_line(comparison: Comparison) -> str:
     return shlex.join(comparison.experiment.command)
 
 
-def _arm(arm: ArmSummary) -> Arm:
+def _arm(arm: ArmSummary, factors: Sequence[Factor]) -> Arm:
     latency = arm.latency_ms
     return Arm(
         volume=arm.volume,
+        label=arm.label,
+        factors={factor.name: factor.levels[level] for factor, level in zip(factors, arm.levels, strict=True)},
         tps=Tps(mean=arm.tps.mean, low=arm.tps.low, high=arm.tps.high, n=arm.tps.n),
         latency_ms=LatencyMs(p50=latency.percentile(50), p95=latency.percentile(95), p99=latency.percentile(99)),
-        disk=Disk(
-            iops=arm.iops,
-            mib_per_s=arm.mib_per_s,
-            queue_length=arm.queue_length,
-            read_ms_p50=arm.read_ms.percentile(50),
-            write_ms_p50=arm.write_ms.percentile(50),
-        ),
-        time_above_limit=arm.time_above_limit,
+        disk=Disk(**_disk(arm.data)),
+        time_above_limit=arm.data.time_above_limit,
+        volumes={
+            role: _volume(volume) for role, volume in arm.volumes.items() if volume.resolved or volume.iops is not None
+        },
+        postgres=arm.replicates[0].figures.record.postgres.version,
+        server=arm.server,
+        wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
+        cpu_share={role: min(1.0, max(0.0, share)) for role, share in arm.cpu_share.items()},
+        storage_only=arm.storage_only,
+        unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
         usd_per_month=arm.usd_per_month,
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),
+    )
+
+
+def _disk(volume: VolumeSummary) -> dict[str, float | None]:
+    return {
+        "iops": volume.iops,
+        "mib_per_s": volume.mib_per_s,
+        "queue_length": volume.queue_length,
+        "read_ms_p50": volume.read_ms.percentile(50),
+        "write_ms_p50": volume.write_ms.percentile(50),
+    }
+
+
+def _volume(volume: VolumeSummary) -> Volume:
+    return Volume(
+        **_disk(volume),
+        spec=volume.resolved.get("spec"),
+        read_ms_p99=volume.read_ms.percentile(99),
+        write_ms_p99=volume.write_ms.percentile(99),
+        time_above_limit=volume.time_above_limit,
+        usd_per_month=volume.usd_per_month,
+    )
+
+
+def _effect(effect: Effect, factors: Sequence[Factor]) -> EffectOf | None:
+    if effect.estimate is None:
+        return None
+    factor = factors[effect.factor]
+    return EffectOf(
+        factor=factor.name,
+        level=factor.levels[effect.level],
+        to=factor.levels[0],
+        metric="tps",
+        ratio=effect.estimate.mean,
+        low=effect.estimate.low,
+        high=effect.estimate.high,
+        pairs=effect.estimate.n,
+        distinguishable=effect.distinguishable,
+        depends_on=[
+            EffectAt(
+                factor=factors[within.factor].name,
+                level=factors[within.factor].levels[within.level],
+                ratio=within.estimate.mean,
+                low=within.estimate.low,
+                high=within.estimate.high,
+            )
+            for within in effect.within
+        ],
     )
 
 

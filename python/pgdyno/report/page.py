@@ -10,14 +10,17 @@ import contextlib
 import os
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.series import Series, series_of
+from pgdyno.analysis.volume_figures import DATA
 from pgdyno.errors import HostError
-from pgdyno.report import facts, figures
+from pgdyno.report import asked, effects, figures, summary, trust, waits
 from pgdyno.report.document import command_line
 from pgdyno.report.theme import DARK, LIGHT, PAGE, PAPER, colour_classes, custom_properties, png_of, svg_of
+from pgdyno.report.words import COLUMNS_MAX, colour_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,15 +68,25 @@ def html(comparison: Comparison) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    different, default = facts.settings(comparison)
+    different, default = asked.settings(comparison)
+    arms = comparison.arms
     style, _, _ = environment.loader.get_source(environment, "page.css") if environment.loader else ("", None, None)
     return environment.get_template("page.html").render(
         comparison=comparison,
         experiment=comparison.experiment,
         moment=_moment(comparison.experiment.created_unix_ns),
-        arms=comparison.arms,
+        arms=arms,
+        many=len(arms) > COLUMNS_MAX,
+        factors=[factor for factor in comparison.factors if len(factor.levels) > 1],
+        places=[place for place, factor in enumerate(comparison.factors) if len(factor.levels) > 1],
+        colour={arm.index: colour_index(arm.levels, arm.index, len(arms)) for arm in arms},
         command=command_line(comparison),
-        facts=facts,
+        asked=asked,
+        effects=effects,
+        summary=summary,
+        trust=trust,
+        waits=waits,
+        workload=arms[0].replicates[0].figures.record.workload,
         different=different,
         default=default,
         drawings=_drawings(comparison),
@@ -88,27 +101,62 @@ def _drawings(comparison: Comparison) -> dict[str, Any]:
     """Name of a figure -> its drawings as HTML; a figure without data is absent."""
     arms = comparison.arms
     lines = _lines(comparison)
-    bin_seconds = max(series.bin_seconds for _, _, series in lines)
-    makers: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
-        "tps": ("Transactions per second of each volume", lambda width: figures.tps(arms, width, PAGE)),
-        "timeline": ("Course of each run", lambda width: figures.timeline(lines, arms, width, PAGE)),
+    makers = {
+        "tps": ("Transactions per second of each arm", lambda width: figures.tps(arms, width, PAGE)),
+        **_effects(comparison),
+        **(_for_many(comparison, lines) if len(arms) > COLUMNS_MAX else _for_few(comparison, lines)),
     }
+    if any(arm.waits for arm in arms):
+        makers["waits"] = ("What sessions waited for", lambda width: figures.waits(arms, width, PAGE))
+    if any(arm.cpu_share for arm in arms):
+        makers["cpu"] = ("CPU time by role", lambda width: figures.cpu(arms, width, PAGE))
+    drawn: dict[str, Any] = {name: _drawing(name, title, make) for name, (title, make) in makers.items()}
+    drawn["requests"] = {name.partition("-")[2]: drawn[name] for name in makers if name.startswith("requests-")}
+    bin_seconds = max(series.bin_seconds for _, _, series in lines)
+    return {**drawn, "bin_seconds": bin_seconds, "checkpoints": any(series.checkpoints for _, _, series in lines)}
+
+
+Makers = dict[str, tuple[str, "Callable[[int], dict[str, Any]]"]]
+"""Name of a figure -> what a screen reader calls it, and what draws it at a width."""
+
+
+def _effects(comparison: Comparison) -> Makers:
+    rows = effects.effect_rows(comparison)
+    if not any(row.estimate is not None for row in rows):
+        return {}
+    return {"effects": ("Effect of each factor", lambda width: figures.effects(rows, comparison.arms, width, PAGE))}
+
+
+def _for_few(comparison: Comparison, lines: list[tuple[int, bool, Series]]) -> Makers:
+    """Lines of all arms in one figure."""
+    arms = comparison.arms
+    makers: Makers = {"timeline": ("Course of each run", lambda width: figures.timeline(lines, arms, width, PAGE))}
     responses = _response_curves(comparison)
     if any(figures.percentile_points(curve[1]) for curve in responses):
         makers["response"] = (
             "Response time by percentile",
             lambda width: figures.percentiles(responses, arms, width, PAGE),
         )
-    requests = _volume_curves(comparison)
-    if any(figures.percentile_points(curve[1]) for curve in requests):
-        makers["requests"] = (
-            "Latency of the volume's requests by percentile",
-            lambda width: figures.percentiles(requests, arms, width, PAGE),
-        )
-    if any(arm.cpu_share for arm in arms):
-        makers["cpu"] = ("CPU time by role", lambda width: figures.cpu(arms, width, PAGE))
-    drawn: dict[str, Any] = {name: _drawing(name, title, make) for name, (title, make) in makers.items()}
-    return {**drawn, "bin_seconds": bin_seconds, "checkpoints": any(series.checkpoints for _, _, series in lines)}
+    for role in dict.fromkeys(role for arm in arms for role in arm.volumes):
+        requests = _volume_curves(comparison, role)
+        if any(figures.percentile_points(curve[1]) for curve in requests):
+            makers[f"requests-{role}"] = (
+                f"Latency of the {role} volume's requests by percentile",
+                partial(figures.percentiles, requests, arms, theme=PAGE),
+            )
+    return makers
+
+
+def _for_many(comparison: Comparison, lines: list[tuple[int, bool, Series]]) -> Makers:
+    """A row or a panel for each arm, where the lines of one figure could not be told apart."""
+    arms = comparison.arms
+    makers: Makers = {"timeline": ("Course of each arm", lambda width: figures.courses(lines, arms, width, PAGE))}
+    rows = [(arm.index, arm.label, arm.latency_ms) for arm in arms]
+    if any(figures.percentile_points(distribution) for _, _, distribution in rows):
+        makers["response"] = (
+            "Response time of each arm", lambda width: figures.percentile_dots(rows, arms, width, PAGE),
+        )  # fmt: skip
+    return makers
 
 
 def _drawing(name: str, title: str, make: Callable[[int], dict[str, Any]]) -> Any:
@@ -137,9 +185,10 @@ def _response_curves(comparison: Comparison) -> list[tuple[int, Distribution, st
     return [*thin, *((arm.index, arm.latency_ms, "main") for arm in comparison.arms)]
 
 
-def _volume_curves(comparison: Comparison) -> list[tuple[int, Distribution, str]]:
-    reads = [(arm.index, arm.read_ms, "main") for arm in comparison.arms]
-    return [*reads, *((arm.index, arm.write_ms, "dashed") for arm in comparison.arms)]
+def _volume_curves(comparison: Comparison, role: str = DATA) -> list[tuple[int, Distribution, str]]:
+    having = [(arm.index, arm.volumes[role]) for arm in comparison.arms if role in arm.volumes]
+    reads = [(index, volume.read_ms, "main") for index, volume in having]
+    return [*reads, *((index, volume.write_ms, "dashed") for index, volume in having)]
 
 
 def _moment(unix_ns: int) -> str:
@@ -151,15 +200,15 @@ def _moment(unix_ns: int) -> str:
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     try:
-        descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
-            Path(partial).chmod(0o644)
-            Path(partial).replace(path)
+            Path(unfinished).chmod(0o644)
+            Path(unfinished).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                Path(partial).unlink()
+                Path(unfinished).unlink()
             raise
     except OSError as error:
         raise HostError(

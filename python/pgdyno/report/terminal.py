@@ -1,4 +1,4 @@
-"""The table at the end of a comparison: at most 100 columns, plain text or, on a terminal, with some weight."""
+"""The table at the end of an experiment: at most 100 columns, fewer on a narrower terminal, plain text or with some weight."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from pgdyno.analysis.verdict import dollars, figures
+from pgdyno.report import trust
+from pgdyno.report.effects import effect_rows, hints
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.analysis.compare import ArmSummary, Comparison
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
 
 WIDTH = 100
+WIDTH_MIN = 40
+"""What is narrower than this is a mistake of the terminal; lines wrap there."""
 NAME_WIDTH_MAX = 27
 """A longer name of an arm is cut in the table and given whole below it."""
 
@@ -25,87 +31,158 @@ _UNKNOWN = "-"
 class _Column:
     title: str
     unit: str
+    spare: int = 0
+    """Which columns go first on a narrow terminal: those with the largest number; 0 stays."""
 
 
 _COLUMNS = (
     _Column("volume", ""),
     _Column("TPS", "95 % interval"),
-    _Column("p50", "ms"),
-    _Column("p95", "ms"),
-    _Column("p99", "ms"),
-    _Column("IOPS", ""),
-    _Column("MiB/s", ""),
-    _Column("queue", ""),
-    _Column("above", "limit"),
-    _Column("price", "/month"),
+    _Column("p50", "ms", 5),
+    _Column("p95", "ms", 6),
+    _Column("p99", "ms", 1),
+    _Column("IOPS", "", 3),
+    _Column("MiB/s", "", 8),
+    _Column("queue", "", 7),
+    _Column("above", "limit", 4),
+    _Column("price", "/month", 2),
     _Column("valid", ""),
 )
 
 
-def table(comparison: Comparison, report: Path | None = None) -> str:
-    """The table, the verdict, the warnings and the path of the page as plain text."""
-    names = _names(comparison)
-    rows = [[column.title for column in _COLUMNS], [column.unit for column in _COLUMNS]]
-    rows += [_row(arm, name) for arm, name in zip(comparison.arms, names, strict=True)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_COLUMNS))]
-    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
-    lines = [
-        gap.join(_padded(cell, width, place) for place, (cell, width) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    ]
-    lines.insert(2, "-" * max(len(line) for line in lines))
+def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH) -> str:
+    """The table, the verdict, the warnings and the path of the page as plain text of at most ``width`` columns."""
+    width = max(WIDTH_MIN, min(width, WIDTH))
+    names = _names(comparison, width)
     keys = [f"{name} = {arm.volume}" for arm, name in zip(comparison.arms, names, strict=True) if name != arm.volume]
-    after = [*keys, "", *_wrapped(comparison.verdict), *_remarks(comparison)]
+    lines = [
+        *_figures(comparison, names, width),
+        *(line for key in keys for line in _wrapped(key, width, "", "    ")),
+        *_effects(comparison, width),
+        "",
+        *_wrapped(comparison.verdict, width),
+        *_remarks(comparison, width),
+    ]
     if report is not None:
-        after += ["", f"report: {report}"]
-    return "\n".join([line.rstrip() for line in lines] + after) + "\n"
+        lines += ["", f"report: {report}"]
+    return "\n".join(lines) + "\n"
 
 
 def print_table(comparison: Comparison, report: Path | None = None, stream: TextIO | None = None) -> None:
-    """Print the table; on a terminal the heading is dim, invalid arms are red and the verdict is bold."""
+    """Print the table; on a terminal it fits its width, the heading is dim, invalid arms are red, the verdict is bold."""
     stream = stream or sys.stdout
-    text = table(comparison, report)
-    if not stream.isatty() or os.environ.get("NO_COLOR"):
+    if not stream.isatty():
+        stream.write(table(comparison, report))
+        return
+    width = _terminal_width(stream)
+    text = table(comparison, report, width)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         stream.write(text)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    verdict = set(_wrapped(comparison.verdict))
+    verdict = set(_wrapped(comparison.verdict, max(WIDTH_MIN, min(width, WIDTH))))
     for place, line in enumerate(text.splitlines()):
         style = "dim" if place < 3 else "bold" if line in verdict else ""
-        style = "red" if line.endswith("  NO") or line.startswith("invalid: ") else style
-        style = "yellow" if line.startswith("warning: ") else style
+        style = "red" if line.endswith(" NO") or line.startswith("invalid: ") else style
+        style = "yellow" if line.startswith(("warning: ", "unknown: ", "storage only: ")) else style
         console.print(Text(line, style=style))
 
 
-def _names(comparison: Comparison) -> list[str]:
+def _terminal_width(stream: TextIO) -> int:
+    """Columns of the terminal; ``COLUMNS`` goes first, as users and tests expect."""
+    import shutil
+
+    if os.environ.get("COLUMNS", "").isdigit():
+        return int(os.environ["COLUMNS"])
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def _names(comparison: Comparison, width: int) -> list[str]:
     """Each arm as the user wrote it where that fits, else its short label, else a number."""
+    most = min(NAME_WIDTH_MAX, width // 3)
+    many = any(len(arm.label) > most for arm in comparison.arms)
     names = []
     for arm in comparison.arms:
-        fits = [name for name in (arm.volume, arm.label) if len(name) <= NAME_WIDTH_MAX]
-        names.append(fits[0] if fits else f"volume {arm.index + 1}")
+        fits = [name for name in (arm.volume, arm.label) if len(name) <= most]
+        # Either all arms of a factorial have their names or all have numbers: half and half cannot be read.
+        numbered = not fits or (many and len(comparison.factors) > 1)
+        names.append(f"{_noun(comparison)} {arm.index + 1}" if numbered else fits[0])
     return names
 
 
-def _row(arm: ArmSummary, name: str) -> list[str]:
+def _noun(comparison: Comparison) -> str:
+    return "volume" if len(comparison.factors) == 1 and comparison.factors[0].title == "volume" else "arm"
+
+
+def _figures(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
+    """The table itself: without the interval, then without columns, until it is narrow enough."""
+    for interval in (True, False):
+        rows = [[column.title for column in _COLUMNS], [column.unit for column in _COLUMNS]]
+        rows[0][0] = _noun(comparison)
+        rows[1][1] = rows[1][1] if interval else ""
+        rows += [_row(arm, name, interval) for arm, name in zip(comparison.arms, names, strict=True)]
+        places = list(range(len(_COLUMNS)))
+        # A little narrower than wide is worth a few columns; much narrower costs the interval first.
+        while len(places) > (7 if interval else 3) and _width(rows, places) > width:
+            places.remove(max(places, key=lambda place: _COLUMNS[place].spare))
+        if _width(rows, places) <= width:
+            break
+    widths = {place: max(len(row[place]) for row in rows) for place in places}
+    gap = "  " if sum(widths.values()) + 2 * (len(places) - 1) <= width else " "
+    lines = [gap.join(_padded(row[place], widths[place], place) for place in places).rstrip() for row in rows]
+    lines.insert(2, "-" * max(len(line) for line in lines))
+    return lines
+
+
+def _width(rows: Sequence[Sequence[str]], places: Sequence[int]) -> int:
+    """Columns that the table needs with single spaces between."""
+    return sum(max(len(row[place]) for row in rows) for place in places) + len(places) - 1
+
+
+def _row(arm: ArmSummary, name: str, interval: bool) -> list[str]:
     latency = arm.latency_ms
     tps = figures(arm.tps.mean)
-    if arm.tps.low is not None and arm.tps.high is not None:
+    if interval and arm.tps.low is not None and arm.tps.high is not None:
         tps += f" ({figures(arm.tps.low)}-{figures(arm.tps.high)})"
-    above = max(arm.time_above_limit.values(), default=None)
+    above = max((share for volume in arm.volumes.values() for share in volume.time_above_limit.values()), default=None)
     return [
         name,
         tps,
         *(_number(latency.percentile(percent)) for percent in (50, 95, 99)),
-        _number(arm.iops),
-        _number(arm.mib_per_s),
-        _number(arm.queue_length),
+        _number(arm.data.iops),
+        _number(arm.data.mib_per_s),
+        _number(arm.data.queue_length),
         _UNKNOWN if above is None else f"{above * 100:.0f} %",
         _UNKNOWN if arm.usd_per_month is None else dollars(arm.usd_per_month),
         "yes" if arm.valid else "NO",
     ]
+
+
+def _effects(comparison: Comparison, width: int) -> list[str]:
+    """The effect of each factor, a line each; indented where it holds at a level of another factor."""
+    rows = effect_rows(comparison)
+    if not rows:
+        return []
+    texts = []
+    for row in rows:
+        pair = f"  with {row.at}" if row.at else f"{row.over} against {row.under}"
+        extent = "" if row.estimate is None or row.estimate.low is None else f"({row.extent.replace(' to ', '-')})"
+        texts.append((pair, row.ratio, extent, "" if row.verdict in ("more", "fewer") else row.verdict))
+    widths = [max(len(text[place]) for text in texts) for place in range(4)]
+    lines = ["", "effect of each factor on TPS"]
+    for pair, ratio, extent, verdict in texts:
+        if sum(widths) + 6 <= width:
+            lines.append(f"{pair:<{widths[0]}}  {ratio:>{widths[1]}}  {extent:<{widths[2]}}  {verdict}".rstrip())
+        else:
+            figure = " ".join(part for part in (ratio, extent, verdict) if part)
+            lines += _wrapped(f"{pair.strip()}: {figure}", width, "  " if pair.startswith("  ") else "", "    ")
+    return lines + [line for hint in hints(comparison) for line in _wrapped(hint, width, "depends: ")]
 
 
 def _number(value: float | None) -> str:
@@ -116,18 +193,20 @@ def _padded(cell: str, width: int, place: int) -> str:
     return cell.ljust(width) if place == 0 else cell.rjust(width)
 
 
-def _wrapped(text: str, first: str = "") -> list[str]:
+def _wrapped(text: str, width: int, first: str = "", further: str | None = None) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(first + text, WIDTH, subsequent_indent=" " * len(first), break_on_hyphens=False)
+    indent = " " * len(first) if further is None else further
+    # Long words are cut only on a terminal too narrow for them: a name that is cut cannot be searched for.
+    return textwrap.wrap(first + text, width, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _remarks(comparison: Comparison) -> list[str]:
-    lines: list[str] = []
-    for arm in comparison.arms:
-        for word, reasons in (("invalid: ", arm.why_invalid), ("warning: ", arm.warnings)):
-            for reason in reasons:
-                lines += _wrapped(f"{arm.label}: {reason}", word)
-    for text in comparison.unreadable:
-        lines += _wrapped(text, "warning: ")
-    return lines
+def _remarks(comparison: Comparison, width: int) -> list[str]:
+    label = trust.storage_only(comparison)
+    remarks = [
+        *(("invalid: ", reason) for reason in trust.why_invalid(comparison)),
+        *([("storage only: ", label)] if label else []),
+        *(("unknown: ", f"{row.what}: {row.why}" if row.why else row.what) for row in trust.unseen(comparison)),
+        *(("warning: ", reason) for reason in trust.warnings(comparison)),
+    ]
+    return [line for word, text in remarks for line in _wrapped(text, width, word)]

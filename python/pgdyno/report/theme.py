@@ -13,6 +13,13 @@ from typing import Any
 
 ARMS_LIGHT = ("#b8500c", "#0a66a8", "#00785a", "#a04a7d", "#7a6200", "#4b4ba3")
 ARMS_DARK = ("#f0955a", "#5db3ec", "#3fc49c", "#e39bc6", "#dfc04f", "#a9a6ee")
+WAITS_LIGHT = (
+    "#3f8f5b", "#2f6690", "#b8500c", "#b3261e", "#8f5aa3", "#c79a2e", "#9aa0a6", "#5c6bc0", "#6d4c41",
+)  # fmt: skip
+WAITS_DARK = (
+    "#6cc795", "#6ea6d0", "#f0955a", "#ef7a6d", "#bd8fd0", "#dfc04f", "#767d85", "#9fa8da", "#bcaaa4",
+)  # fmt: skip
+"""Of :data:`pgdyno.report.waits.TYPES`, in that order."""
 
 LIGHT = {
     "ground": "#fbfbf9",
@@ -32,6 +39,7 @@ LIGHT = {
     "role4": "#9aa0a6",
     "role5": "#c0392b",
     "role6": "#ecedea",
+    **{f"wait{place}": colour for place, colour in enumerate(WAITS_LIGHT)},
 }
 DARK = {
     "ground": "#15171a",
@@ -51,6 +59,7 @@ DARK = {
     "role4": "#767d85",
     "role5": "#ef7a6d",
     "role6": "#272b30",
+    **{f"wait{place}": colour for place, colour in enumerate(WAITS_DARK)},
 }
 
 
@@ -64,8 +73,8 @@ class Theme:
         return self.colours[name]
 
     def arm(self, index: int) -> str:
-        """Colour of an arm; after the sixth they begin again, and labels must tell them apart."""
-        return self.colours[f"arm{index % len(ARMS_LIGHT)}"]
+        """Colour of an arm by its :func:`~pgdyno.report.words.colour_index`."""
+        return self.colours[f"arm{index}"]
 
     def config(self) -> dict[str, Any]:
         """Vega-Lite's configuration: quiet axes, no frames, the arms' lines in front."""
@@ -111,8 +120,8 @@ def custom_properties(colours: dict[str, str]) -> str:
 
 
 def colour_classes() -> str:
-    """Classes ``arm0``, ``role0``, ... that fill an element with the colour of that name."""
-    names = [name for name in LIGHT if name.startswith(("arm", "role"))]
+    """Classes ``arm0``, ``role0``, ``wait0``, ... that fill an element with the colour of that name."""
+    names = [name for name in LIGHT if name.startswith(("arm", "role", "wait"))]
     return "\n".join(f".{name} {{ background: var(--{name}); }}" for name in names)
 
 
@@ -134,7 +143,8 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
     drawn = re.sub(r' xmlns(?::xlink)?="[^"]*"', "", drawn)
     drawn = re.sub(r"<path class=\"(?:background|foreground)\"[^>]*(?:d=\"\"|d=\"M0,0h0v0h0Z\")[^>]*/>", "", drawn)
     drawn = re.sub(r' pointer-events="none"| stroke-miterlimit="10"| version="1.1"', "", drawn)
-    drawn = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn)
+    # Coordinates alone, which are attributes: a figure in a text keeps its digits.
+    drawn = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), drawn)
     return drawn.replace("<svg", f'<svg role="img" aria-label="{html.escape(title)}"', 1)
 
 

@@ -9,20 +9,23 @@ from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, l
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.series import Series
     from pgdyno.report.theme import Theme
 
 
+VOLUME_PANELS = (
+    ("iops", "requests per second (IOPS)", False),
+    ("mib_per_s", "MiB per second", False),
+    ("queue_length", "queue length", False),
+)
+"""Panels of a volume: column of a series, title, whether the axis is logarithmic."""
 PANELS = (
     ("tps", "Transactions per second", False),
-    ("iops", "Volume: requests per second (IOPS)", False),
-    ("mib_per_s", "Volume: MiB per second", False),
-    ("queue_length", "Volume: queue length", False),
+    *((column, f"Volume: {title}", logarithmic) for column, title, logarithmic in VOLUME_PANELS),
     ("latency_ms_p50", "Response time, median, ms", True),
     ("latency_ms_p99", "Response time, p99, ms", True),
 )
-"""Column of a series, title of its panel, whether the axis is logarithmic."""
 
 
 def timeline(
@@ -39,7 +42,7 @@ def timeline(
     seconds = max(series.t_s[-1] + series.bin_seconds / 2 for _, _, series in lines)
     x = alt.X("t_s:Q", scale=alt.Scale(domain=[0, seconds], nice=False))
     checkpoints = _checkpoint_rows(lines, seconds)
-    shown = [panel for panel in PANELS if any(_known(series, panel[0]) for _, _, series in lines)]
+    shown = [panel for panel in _panels(lines) if any(_known(series, panel[0]) for _, _, series in lines)]
     panels = [_checkpoint_lane(sheet, checkpoints, x, plot_px)] if checkpoints else []
     for column, title, logarithmic in shown:
         axis = x.axis(
@@ -58,6 +61,66 @@ def timeline(
     return sheet.finish(chart)
 
 
+def courses(
+    lines: Sequence[tuple[int, bool, Series]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+) -> dict[str, Any]:
+    """TPS over time with a small panel for each arm, on common axes: for more arms than lines can be told apart."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    columns = 4 if width_px > 800 else 2
+    plot_px = (width_px - LABELS_PX - RIGHT_PX - 16 * (columns - 1)) // columns
+    shown = {arm: series for arm, main, series in lines if main}
+    seconds = max(series.t_s[-1] + series.bin_seconds / 2 for series in shown.values())
+    most = max((value for series in shown.values() for value in series.columns["tps"] if value), default=1.0)
+    rows = []
+    for place in range(0, len(arms), columns):
+        panels = []
+        for arm in arms[place : place + columns]:
+            first, last = arm is arms[place], place + columns >= len(arms)
+            points = _line_rows([(arm.index, True, shown[arm.index])], "tps")
+            spans = _checkpoint_rows([(arm.index, True, shown[arm.index])], seconds)
+            x = alt.X("t_s:Q", scale=alt.Scale(domain=[0, seconds], nice=False),
+                      axis=alt.Axis(title=None, labels=last, tickCount=3, labelFlush=True))  # fmt: skip
+            y = alt.Y("value:Q", scale=alt.Scale(domain=[0, most * 1.05], nice=False),
+                      axis=alt.Axis(title=None, labels=first, tickCount=3, minExtent=LABELS_PX if first else 0,
+                                    maxExtent=LABELS_PX if first else 0))  # fmt: skip
+            line = (
+                sheet.chart(points)
+                .mark_line(aria=False, clip=True, strokeWidth=1.5)
+                .encode(x=x, y=y, color=sheet.colour())
+            )
+            bars = (
+                sheet.chart(spans)
+                .mark_rule(strokeWidth=4, opacity=0.6)
+                .encode(x=x, x2="end_s:Q", y=alt.value(1), color=sheet.colour(), description="what:N")
+            )
+            title = {"text": _lines_of_title(arm.label, plot_px), "fontSize": 11, "fontWeight": "normal", "offset": 5}
+            panels.append(alt.layer(bars, line).properties(width=plot_px, height=70, title=title))
+        rows.append(alt.hconcat(*panels, spacing=16))
+    return sheet.finish(alt.vconcat(*rows, spacing=10).resolve_scale(color="independent"))
+
+
+def _lines_of_title(label: str, width_px: int) -> list[str]:
+    """An arm's name in two lines where it is wider than its panel."""
+    parts = label.split(" · ")
+    if len(label) * 6 <= width_px or len(parts) < 2:
+        return [label]
+    half = (len(parts) + 1) // 2
+    return [" · ".join(parts[:half]) + " ·", " · ".join(parts[half:])]
+
+
+def _panels(lines: Sequence[tuple[int, bool, Series]]) -> list[tuple[str, str, bool]]:
+    """The panels of the figure; those of further volumes follow the data's."""
+    roles = dict.fromkeys(c.rpartition(".")[0] for _, _, series in lines for c in series.columns if "." in c)
+    further = [
+        (f"{role}.{column}", f"{role} volume: {title}", logarithmic)
+        for role in roles
+        for column, title, logarithmic in VOLUME_PANELS
+    ]
+    return [*PANELS[:4], *further, *PANELS[4:]]
+
+
 def _line_rows(lines: Sequence[tuple[int, bool, Series]], column: str) -> list[dict[str, Any]]:
     """A row for each point. One without a value interrupts its line: nothing is drawn where nothing was recorded."""
     return [
@@ -69,7 +132,7 @@ def _line_rows(lines: Sequence[tuple[int, bool, Series]], column: str) -> list[d
             "value": None if value is None else float(f"{value:.4g}"),
         }
         for number, (arm, main, series) in enumerate(lines)
-        for t_s, value in zip(series.t_s, series.columns[column], strict=True)
+        for t_s, value in zip(series.t_s, series.columns.get(column, (None,) * len(series.t_s)), strict=True)
     ]
 
 
@@ -97,7 +160,7 @@ def _lines(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, logarithmic: bo
 
 
 def _known(series: Series, column: str) -> bool:
-    return any(value is not None for value in series.columns[column])
+    return any(value is not None for value in series.columns.get(column, ()))
 
 
 def _checkpoint_rows(lines: Sequence[tuple[int, bool, Series]], seconds: float) -> list[dict[str, Any]]:

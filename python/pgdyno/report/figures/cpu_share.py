@@ -9,7 +9,7 @@ from pgdyno.report.figures.parts import RIGHT_PX, Sheet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.report.theme import Theme
 
 
@@ -44,7 +44,7 @@ def cpu(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
     scale = alt.Scale(domain=[name for _, name in ROLES], range=[theme[f"role{place}"] for place in range(len(ROLES))])
     bars = (
         sheet.chart(rows)
-        .mark_bar(size=18, yOffset=8, stroke=theme["panel"], strokeWidth=1)
+        .mark_bar(size=11 if sheet.many else 18, yOffset=7 if sheet.many else 8, stroke=theme["panel"], strokeWidth=1)
         .encode(
             x=alt.X(
                 "share:Q",
@@ -61,7 +61,8 @@ def cpu(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
     named = [row for row in rows if row["place"] == 0]
     labels = (
         sheet.chart(named)
-        .mark_text(align="left", dy=-14, fontWeight="bold")
+        .mark_text(align="left", dy=-8 if sheet.many else -14, fontWeight="bold", limit=plot_px)
         .encode(x=alt.value(0), y=y, text="label:N")
     )
-    return sheet.finish(alt.layer(bars, labels).properties(width=plot_px, height=56 * len(arms)), RIGHT_PX)
+    height = (36 if sheet.many else 56) * len(arms)
+    return sheet.finish(alt.layer(bars, labels).properties(width=plot_px, height=height), RIGHT_PX)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, log_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.distribution import Distribution
     from pgdyno.report.theme import Theme
 
@@ -64,6 +65,52 @@ def percentiles(
     ]
     chart = alt.layer(*layers).properties(width=width_px - LABELS_PX - RIGHT_PX, height=height)
     return sheet.finish(chart)
+
+
+def percentile_dots(
+    rows: Sequence[tuple[int, str, Distribution]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+) -> dict[str, Any]:
+    """p50, p95 and p99 of each row (an arm's index, its text, a distribution) on a line: for more arms than curves can be."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    plot_px = width_px - 2 * RIGHT_PX
+    points: list[dict[str, Any]] = []
+    spans: list[dict[str, Any]] = []
+    for place, (arm, text, distribution) in enumerate(rows):
+        found = {percent: distribution.percentile(percent) for percent in (50, 95, 99)}
+        known = {percent: value for percent, value in found.items() if value is not None and value > 0}
+        if not known:
+            continue
+        figure = " / ".join(digits(value) for value in known.values())
+        spans.append({"row": place, "arm": str(arm), "label": text, "low": min(known.values()),
+                      "high": max(known.values()), "figure": figure})  # fmt: skip
+        points += [
+            {
+                "row": place,
+                "arm": str(arm),
+                "ms": value,
+                "percent": percent,
+                "what": f"{text}: p{percent} {digits(value)} ms",
+            }
+            for percent, value in known.items()
+        ]
+    scale, ticks = log_scale([point["ms"] for point in points], plot_px // 3)
+    x = alt.X("ms:Q", scale=scale, axis=alt.Axis(title="ms", values=ticks, labelExpr=MS_LABELS, labelFlush=True))
+    y = alt.Y("row:O", axis=None, sort=None)
+    size = alt.Size("percent:O", legend=None, scale=alt.Scale(domain=[50, 95, 99], range=[70, 40, 20]))
+    base = sheet.chart(spans).encode(y=y)
+    layers = [
+        base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
+            x=alt.X("low:Q", scale=scale), x2="high:Q", color=sheet.colour()
+        ),
+        sheet.chart(points)
+        .mark_point(filled=True, opacity=1)
+        .encode(x=x, y=y, size=size, color=sheet.colour(), description="what:N"),
+        base.mark_text(align="left", dy=-13, limit=plot_px * 0.66).encode(x=alt.value(0), text="label:N"),
+        base.mark_text(align="right", dy=-13).encode(x=alt.value(plot_px), text="figure:N"),
+    ]
+    return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=36 * max(1, len(spans)) + 10), RIGHT_PX)
 
 
 def percentile_points(distribution: Distribution, points: int = 160) -> list[tuple[float, float]]:

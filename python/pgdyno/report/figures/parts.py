@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.report.words import COLUMNS_MAX, colour_index
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.report.theme import Theme
 
 
@@ -47,12 +49,21 @@ class Sheet:
         self.theme = theme
         self._data: dict[str, list[dict[str, Any]]] = {}
 
+    @property
+    def many(self) -> bool:
+        """Whether there are more arms than colours: then each arm has a row or a panel, and less of it."""
+        return len(self.arms) > COLUMNS_MAX
+
+    def colour_of(self, arm: ArmSummary) -> str:
+        """Colour of an arm."""
+        return self.theme.arm(colour_index(arm.levels, arm.index, len(self.arms)))
+
     def colour(self) -> Any:
         """Colour by the column ``arm`` (an arm's index as text); the key stands beside the figure, in the page."""
         import altair as alt
 
         scale = alt.Scale(
-            domain=[str(arm.index) for arm in self.arms], range=[self.theme.arm(arm.index) for arm in self.arms]
+            domain=[str(arm.index) for arm in self.arms], range=[self.colour_of(arm) for arm in self.arms]
         )
         return alt.Color("arm:N", legend=None, scale=scale)
 

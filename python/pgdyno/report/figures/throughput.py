@@ -10,12 +10,14 @@ from pgdyno.report.figures.parts import RIGHT_PX, Sheet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.compare import ArmSummary
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.report.theme import Theme
 
 
 ROW_PX = 62
 """Height of an arm's row: its name and figure, the interval, the replicates."""
+ROW_MANY_PX = 42
+"""The same where there are many."""
 
 
 def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
@@ -55,12 +57,14 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
             shape=_shape(),
         )
     )
-    names = base.mark_text(align="left", dy=-22, fontWeight="bold", limit=plot_px * 0.55).encode(
+    above_px = -15 if sheet.many else -22
+    names = base.mark_text(align="left", dy=above_px, fontWeight="bold", limit=plot_px * 0.62).encode(
         x=alt.value(0), text="label:N"
     )
-    values = base.mark_text(align="right", dy=-22).encode(x=alt.value(plot_px), text="figure:N")
+    values = base.mark_text(align="right", dy=above_px).encode(x=alt.value(plot_px), text="figure:N")
     layers = alt.layer(every, interval, *ends, mean, names, values)
-    return sheet.finish(layers.properties(width=plot_px, height=ROW_PX * len(arms) + 12), RIGHT_PX)
+    row_px = ROW_MANY_PX if sheet.many else ROW_PX
+    return sheet.finish(layers.properties(width=plot_px, height=row_px * len(arms) + 12), RIGHT_PX)
 
 
 def _mean_row(arm: ArmSummary) -> dict[str, Any]:

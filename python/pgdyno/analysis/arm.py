@@ -1,0 +1,225 @@
+"""One arm of an experiment over its replicates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.distribution import Distribution, merge
+from pgdyno.analysis.interval import Estimate, t_interval
+from pgdyno.analysis.validity import Finding, worst
+from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.server_figures import IoRate
+    from pgdyno.analysis.volume_figures import VolumeFigures
+    from pgdyno.analysis.waits import Wait
+    from pgdyno.store.record import Visibility
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """One run with what was found about it."""
+
+    figures: RunFigures
+    findings: tuple[Finding, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether no finding makes the run invalid."""
+        return worst([finding.level for finding in self.findings]) != "invalid"
+
+
+@dataclass(frozen=True)
+class VolumeSummary:
+    """One volume of an arm over the replicates; a rate is the mean of those that have it."""
+
+    role: str
+    resolved: dict[str, Any]
+    """Its resolved specification, from the first replicate; empty for a device that was there."""
+    attach: dict[str, Any]
+    """What its daemon said when it was ready, from the first replicate."""
+    figures: tuple[VolumeFigures, ...]
+
+    @property
+    def iops(self) -> float | None:
+        """Requests per second."""
+        return mean_known([one.iops for one in self.figures])
+
+    @property
+    def mib_per_s(self) -> float | None:
+        """Throughput."""
+        return mean_known([one.mib_per_s for one in self.figures])
+
+    @property
+    def queue_length(self) -> float | None:
+        """Mean queue length."""
+        return mean_known([one.queue_length for one in self.figures])
+
+    @cached_property
+    def read_ms(self) -> Distribution:
+        """Latency of its reads, all replicates together."""
+        return merge(one.read_ms for one in self.figures)
+
+    @cached_property
+    def write_ms(self) -> Distribution:
+        """Latency of its writes, all replicates together."""
+        return merge(one.write_ms for one in self.figures)
+
+    @property
+    def time_above_limit(self) -> dict[str, float]:
+        """Limit -> share of the time in which requests waited for it."""
+        return mean_by_name([one.time_above_limit for one in self.figures])
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Limit -> its value, as resolved."""
+        return dict(self.resolved.get("limits") or {})
+
+    @property
+    def usd_per_month(self) -> float | None:
+        """List price; None where it has none."""
+        price = self.resolved.get("usd_per_month")
+        return None if price is None else float(price)
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """One arm (one level of every factor) over its replicates."""
+
+    index: int
+    volume: str
+    """The arm as the user wrote it: in a comparison of volumes, the volume."""
+    label: str
+    """A short name for a figure and a sentence: see :mod:`pgdyno.analysis.factors`."""
+    replicates: tuple[Replicate, ...]
+    missing: int = 0
+    """Replicates that were planned and have no finished run."""
+    levels: tuple[int, ...] = ()
+    """The place of its level in each factor of the experiment, 0 for the reference."""
+
+    @cached_property
+    def tps(self) -> Estimate:
+        """Transactions per second: the mean of the replicates, with its interval."""
+        return t_interval([replicate.figures.tps for replicate in self.replicates])
+
+    @cached_property
+    def latency_ms(self) -> Distribution:
+        """Response times of all replicates together."""
+        return merge(replicate.figures.latency_ms for replicate in self.replicates)
+
+    @cached_property
+    def volumes(self) -> dict[str, VolumeSummary]:
+        """Its volumes by role, the data's first."""
+        roles = dict.fromkeys(role for replicate in self.replicates for role in replicate.figures.volumes)
+        first = self.replicates[0].figures.run
+        return {
+            role: VolumeSummary(
+                role=role,
+                resolved=volume_spec(first, role),
+                attach=volume_attach(first, role),
+                figures=tuple(r.figures.volumes[role] for r in self.replicates if role in r.figures.volumes),
+            )
+            for role in roles
+        }
+
+    @property
+    def data(self) -> VolumeSummary:
+        """The volume of the data directory."""
+        return self.volumes[DATA]
+
+    @property
+    def cpu_share(self) -> dict[str, float]:
+        """Role -> share of the machine, mean of the replicates."""
+        return mean_by_name([replicate.figures.cpu_share for replicate in self.replicates])
+
+    @cached_property
+    def waits(self) -> dict[Wait, float]:
+        """Mean number of the clients' sessions in each state, the most frequent first; empty when nobody looked."""
+        looked = [replicate.figures.waits for replicate in self.replicates if replicate.figures.waits]
+        names = dict.fromkeys(wait for waits in looked for wait in waits)
+        means = {wait: math.fsum(waits.get(wait, 0.0) for waits in looked) / len(looked) for wait in names}
+        return dict(sorted(means.items(), key=lambda item: -item[1]))
+
+    @property
+    def server(self) -> dict[str, float]:
+        """What PostgreSQL counted itself, by name, mean of the replicates."""
+        return mean_by_name([replicate.figures.server.rates for replicate in self.replicates])
+
+    def io_mib_per_s(self, moved: Callable[[IoRate], float]) -> dict[tuple[str, str], float]:
+        """(process, object) of pg_stat_io -> bytes that it moved, by what ``moved`` takes of a row; mean of the replicates."""
+        runs = [
+            {(rate.backend_type, rate.object): moved(rate) for rate in replicate.figures.server.io}
+            for replicate in self.replicates
+            if replicate.figures.server.io
+        ]
+        names = dict.fromkeys(name for run in runs for name in run)
+        return {name: math.fsum(run.get(name, 0.0) for run in runs) / len(runs) for name in names}
+
+    @property
+    def usd_per_month(self) -> float | None:
+        """List price of all its volumes together; None where one has none."""
+        prices = [volume.usd_per_month for volume in self.volumes.values()]
+        return None if None in prices else math.fsum(price for price in prices if price is not None)
+
+    @property
+    def storage_only(self) -> bool:
+        """Whether the instance has more vCPUs than the host has cores, so that only the storage was the instance's."""
+        return any(replicate.figures.record.world.instance.storage_only for replicate in self.replicates)
+
+    @property
+    def visibility(self) -> tuple[Visibility, ...]:
+        """What could be seen of the world and what not; where replicates differ, what was not seen once is not seen."""
+        rows: dict[str, Visibility] = {}
+        for replicate in self.replicates:
+            for row in replicate.figures.record.visibility:
+                if row.what not in rows or not row.seen:
+                    rows[row.what] = row
+        return tuple(rows.values())
+
+    @property
+    def why_invalid(self) -> tuple[str, ...]:
+        """Reasons, each with the replicate and the figure; empty for a valid arm."""
+        return self._reasons("invalid")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to keep in mind, in the same form; a missing replicate is one."""
+        lost = (f"{self.missing} of the planned replicates have no finished run",) if self.missing else ()
+        return lost + self._reasons("warn")
+
+    @property
+    def valid(self) -> bool:
+        """Whether every replicate is valid."""
+        return all(replicate.valid for replicate in self.replicates)
+
+    @property
+    def representative(self) -> Replicate:
+        """The replicate with the median TPS (the lower of the two middle ones), for lines over time."""
+        ordered = sorted(self.replicates, key=lambda replicate: replicate.figures.tps)
+        return ordered[(len(ordered) - 1) // 2]
+
+    def _reasons(self, level: str) -> tuple[str, ...]:
+        return tuple(
+            f"replicate {replicate.figures.record.block}: {finding.check}: {finding.figure}"
+            for replicate in self.replicates
+            for finding in replicate.findings
+            if finding.level == level
+        )
+
+
+def mean_known(values: Sequence[float | None]) -> float | None:
+    """Mean of the values that are known; None when none is."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def mean_by_name(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean of each name over the parts that have it."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: mean_known([part.get(name) for part in parts]) or 0.0 for name in names}

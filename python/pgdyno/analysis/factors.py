@@ -1,0 +1,128 @@
+"""The factors of an experiment and what their levels are called: short names for figures and sentences.
+
+An experiment file names a factor by its path (``world.volume``); a record has its levels as they were written
+(``gp3:size=100GiB``), an empty one as what it means (``no wal volume``). A reader wants ``volume`` and ``gp3``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.store.record import ExperimentRecord, RunRecord
+
+VOLUME = "world.volume"
+"""The factor of a comparison of volumes."""
+JOINT = " · "
+"""Between the levels in the name of an arm."""
+
+_TITLES = {
+    "world.volume": "volume",
+    "world.volumes.data": "volume",
+    "world.file_system": "file system",
+    "world.mount_options": "mount options",
+    "instance.type": "instance",
+    "instance.memory": "memory",
+    "postgres.bin": "PostgreSQL",
+    "postgres.settings": "settings",
+}
+_SELF_EXPLAINING = {*_TITLES, "workload.kind", "workload.script"} - {"instance.memory", "world.mount_options"}
+"""Factors whose levels need no name beside them: ``gp3``, ``ext4``, ``tuned``."""
+_VOLUMES = "world.volumes."
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of an experiment."""
+
+    name: str
+    """Its path in the experiment file."""
+    title: str
+    """What people call it."""
+    levels: tuple[str, ...]
+    """As the record has them; the first is the reference."""
+    labels: tuple[str, ...]
+    """A short name for each that stands by itself, unique within the factor: ``no wal volume``."""
+    cells: tuple[str, ...]
+    """What each is called below the factor's title: ``none``."""
+
+
+def factors_of(experiment: ExperimentRecord, runs: Sequence[RunRecord]) -> tuple[Factor, ...]:
+    """The factors of an experiment; ``runs`` tell what a level turned out to be (a version, a volume's type).
+
+    An experiment from before there were factors is a comparison of volumes.
+    """
+    found = experiment.factors or {VOLUME: tuple(dict.fromkeys(experiment.arms))}
+    return tuple(
+        Factor(
+            name,
+            factor_title(name),
+            levels,
+            labels=_unique(tuple(_label(name, level, runs) for level in levels), levels),
+            cells=_unique(tuple(_cell(name, level, runs) for level in levels), levels),
+        )
+        for name, levels in found.items()
+    )
+
+
+def levels_of(factors: Sequence[Factor], run: RunRecord) -> tuple[int, ...]:
+    """The place of the run's level in each factor."""
+    asked = run.factors or {VOLUME: run.arm}
+    return tuple(factor.levels.index(asked[factor.name]) for factor in factors)
+
+
+def arm_label(factors: Sequence[Factor], levels: Sequence[int]) -> str:
+    """The name of an arm: its levels, joined."""
+    return JOINT.join(factor.labels[level] for factor, level in zip(factors, levels, strict=True))
+
+
+def factor_title(name: str) -> str:
+    """``world.volume`` is the volume, ``world.volumes.wal`` the wal volume, ``workload.clients`` the clients."""
+    if name in _TITLES:
+        return _TITLES[name]
+    if name.startswith(_VOLUMES):
+        return f"{name.removeprefix(_VOLUMES).strip(chr(34))} volume"
+    return name.rpartition(".")[2].replace("_", " ") if not name.startswith("postgres.") else name.rpartition(".")[2]
+
+
+def _label(name: str, level: str, runs: Sequence[RunRecord]) -> str:
+    title, cell = factor_title(name), _cell(name, level, runs)
+    if name == "postgres.bin":
+        return f"PG {cell}" if cell[:1].isdigit() else cell
+    if cell == "none":
+        return f"no {title}"
+    if name.startswith(_VOLUMES) and title != "volume":
+        return f"{title.removesuffix(' volume')} on {cell}"
+    return cell if name in _SELF_EXPLAINING or title in cell else f"{title} {cell}"
+
+
+def _cell(name: str, level: str, runs: Sequence[RunRecord]) -> str:
+    having = [run for run in runs if (run.factors or {VOLUME: run.arm}).get(name) == level]
+    if name == "postgres.bin":
+        return having[0].postgres.version if having else level
+    if level in ("", "none", f"no {factor_title(name)}"):
+        return "none"
+    if name == VOLUME or name.startswith(_VOLUMES):
+        return _volume_type(name, level, having)
+    return level
+
+
+def _volume_type(name: str, level: str, having: Sequence[RunRecord]) -> str:
+    """The type that the specification was resolved to, or the part of it before the options."""
+    world = having[0].world if having else None
+    role = name.removeprefix(_VOLUMES).strip('"') if name.startswith(_VOLUMES) else "data"
+    if world is not None and role in world.volumes:
+        return str(world.volumes[role].spec.get("type") or level)
+    if world is not None and role == "data" and world.volume:
+        return str(world.volume.get("type") or level)
+    return level.partition(":")[0]
+
+
+def _unique(labels: tuple[str, ...], levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Labels that two levels share give way to the levels themselves."""
+    return tuple(
+        label if labels.count(label) == 1 else (level or label) for label, level in zip(labels, levels, strict=True)
+    )

@@ -1,0 +1,124 @@
+"""The figures of one volume of a run: what it did in the measure phase, as its counters and histograms say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.distribution import Distribution, volume_latency_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from pgdyno.store import Run
+
+DATA = "data"
+"""Role of the volume that holds the data directory. Others (``wal``, ``temp``, ...) are there when they were asked for."""
+
+_LIMIT_PREFIX, _LIMIT_SUFFIX = "exceeded_", "_ns"
+
+
+@dataclass(frozen=True)
+class VolumeFigures:
+    """One volume of one run. A figure is None when the run did not record what it needs."""
+
+    role: str
+    iops: float | None
+    """Requests that the volume completed per second."""
+    mib_per_s: float | None
+    queue_length: float | None
+    """Mean number of requests in the volume: the integral of the queue's length over the phase's length."""
+    read_ms: Distribution
+    """Latency of the volume's reads, as the volume gave it."""
+    write_ms: Distribution
+    lateness_ms: Distribution
+    """How much later than its modelled instant each request was answered."""
+    time_above_limit: Mapping[str, float]
+    """Limit (``iops``, ``throughput``) -> share of the phase in which requests waited for it."""
+
+
+def volume_roles(run: Run) -> tuple[str, ...]:
+    """Roles of the run's volumes, the data's first: those of its record, and those that were sampled."""
+    sampled = [
+        role for name in ("probe/volume", "probe/disk") for role in run.table(name)["volume"].unique().to_pylist()
+    ]
+    known = dict.fromkeys([*run.record.world.volumes, *sampled])
+    return (DATA, *(role for role in known if role not in (DATA, None)))
+
+
+def volume_spec(run: Run, role: str = DATA) -> dict[str, Any]:
+    """The resolved specification of a volume; empty when it is a device that was there."""
+    world = run.record.world
+    if role in world.volumes and world.volumes[role].spec:
+        return world.volumes[role].spec
+    return world.volume if role == DATA else {}
+
+
+def volume_attach(run: Run, role: str = DATA) -> dict[str, Any]:
+    """What the volume's daemon said when it was ready."""
+    world = run.record.world
+    if role in world.volumes and world.volumes[role].attach:
+        return world.volumes[role].attach
+    return world.attach if role == DATA else {}
+
+
+def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
+    """Read the tables of one volume and reduce them to its figures."""
+    measure = run.record.measure
+    span = (measure.begin_ns, measure.end_ns)
+    counters = volume_counters(run, role)
+    by_operation = volume_latency_ms(run, role)
+    nothing = Distribution.of(())
+    queue_ns = counters.mean_rate("queue_time_ns", *span)
+    size = counters.mean_rate("bytes", *span)
+    return VolumeFigures(
+        role=role,
+        iops=counters.mean_rate("ops", *span),
+        mib_per_s=None if size is None else size / 2**20,
+        queue_length=None if queue_ns is None else queue_ns / 1e9,
+        read_ms=by_operation.get("read", nothing),
+        write_ms=by_operation.get("write", nothing),
+        lateness_ms=by_operation.get("lateness", nothing),
+        time_above_limit=_time_above_limit(counters, *span),
+    )
+
+
+def volume_counters(run: Run, role: str = DATA) -> Counters:
+    """Cumulative ``ops``, ``bytes`` and ``queue_time_ns`` of a volume, and every counter of an emulated one.
+
+    A volume without an emulator's counters is read from the block device's statistics, which count the same things.
+    """
+    table = of_role(run.table("probe/volume"), role)
+    if table.num_rows:
+        counters = Counters.of(table)
+        columns = counters.columns
+        derived = {"ops": columns["read_ops"] + columns["write_ops"]}
+    else:
+        counters = Counters.of(of_role(run.table("probe/disk"), role))
+        columns = counters.columns
+        derived = {
+            "ops": columns["reads"] + columns["writes"],
+            "queue_time_ns": columns["weighted_time_ms"] * 1e6,
+        }
+    derived["bytes"] = columns["read_bytes"] + columns["write_bytes"]
+    return Counters(counters.t_ns, {**columns, **derived})
+
+
+def of_role(table: pa.Table, role: str) -> pa.Table:
+    """The rows of one volume."""
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table["volume"], role))
+
+
+def _time_above_limit(volume: Counters, begin_ns: int, end_ns: int) -> dict[str, float]:
+    shares = {}
+    for name in volume.columns:
+        if name.startswith(_LIMIT_PREFIX) and name.endswith(_LIMIT_SUFFIX):
+            rate = volume.mean_rate(name, begin_ns, end_ns)
+            if rate is not None:
+                shares[name.removeprefix(_LIMIT_PREFIX).removesuffix(_LIMIT_SUFFIX)] = min(1.0, rate / 1e9)
+    return shares

@@ -1,0 +1,219 @@
+"""What was asked for: workload, machine, volumes, course of the experiment, settings of the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.volume_figures import DATA
+from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, plain, record_of, size
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.store.record import RunRecord
+
+Pairs = list[tuple[str, str]]
+
+_ELSEWHERE = {"warmup_s", "measure_s", "memory_bytes", "seed"}
+"""Settings of an experiment, and of its workload, that other lines of the page show (a run's own seed is derived)."""
+_NAMES = {
+    "spec": "in full",
+    "type": "type",
+    "title": "name",
+    "size_bytes": "size",
+    "limits.iops": "IOPS limit",
+    "limits.throughput_mib_per_s": "throughput limit, MiB/s",
+    "accounting_unit_kib": "I/O unit, KiB",
+    "usd_per_month": "US$ a month",
+    "price_region": "price's region",
+    "durability": "durability",
+}
+"""Fields of a resolved volume in the order and the words of the page; others follow under their own names."""
+
+
+def context_line(comparison: Comparison) -> list[str]:
+    """Workload, machine and server in a few words each; what is a factor is left to the arms."""
+    record = record_of(comparison)
+    workload, instance = record.workload, record.world.instance
+    parts = [f"{workload.get('kind', 'workload')} {workload.get('script', '')}".strip()]
+    if "scale" in workload:
+        parts.append(f"scale {workload['scale']:,}")
+    if "clients" in workload:
+        loop = "closed loop" if workload.get("closed") else "open loop"
+        parts.append(f"{workload['clients']} clients, {loop}")
+    versions = _across(comparison, lambda run: run.postgres.version)
+    parts.append(f"PostgreSQL {' and '.join(versions)}")
+    if instance.type:
+        parts.append(" and ".join(_across(comparison, lambda run: run.world.instance.type or "")))
+    if instance.memory_bytes is not None:
+        memory = _across(comparison, lambda run: size(run.world.instance.memory_bytes or 0))
+        parts.append(f"{' and '.join(memory)} of memory")
+    systems = _across(comparison, lambda run: run.world.file_system or "")
+    if any(systems):
+        parts.append(" and ".join(systems))
+    parts.append("a server that was there" if record.world.kind == "real" else f"{record.world.kind} volumes")
+    return parts
+
+
+def title(comparison: Comparison) -> str:
+    """The title of the page: the arms, or the experiment's name where there are many."""
+    if len(comparison.arms) <= COLUMNS_MAX:
+        return " against ".join(arm.label for arm in comparison.arms)
+    return f"{len(comparison.arms)} arms: {', '.join(factor.title for factor in comparison.factors)}"
+
+
+def definitions(comparison: Comparison) -> list[tuple[str, Pairs]]:
+    """Titled lists of (name, value): workload, machine, course of the experiment."""
+    record = record_of(comparison)
+    workload = [
+        (name.replace("_", " "), plain(value)) for name, value in record.workload.items() if name not in _ELSEWHERE
+    ]
+    return [("Workload", workload), ("Machine", _machine(comparison)), ("Course", _course(comparison))]
+
+
+def volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int], Pairs]]:
+    """Each different volume: name, (arm's place, its index) for the colour, what its specification was resolved to.
+
+    Where there are many arms, a volume that several have is listed once.
+    """
+    many = len(comparison.arms) > COLUMNS_MAX
+    listed: list[tuple[str, tuple[int, int], Pairs]] = []
+    seen: list[tuple[str, dict[str, Any]]] = []
+    for place, arm in enumerate(comparison.arms):
+        for role, volume in arm.volumes.items():
+            if (role, volume.resolved) in seen and many:
+                continue
+            seen.append((role, volume.resolved))
+            first = [] if many or role != DATA else [("as asked", arm.volume)]
+            pairs = [*first, *_resolved(volume.resolved, arm.volume)]
+            if pairs:
+                name = "" if many else arm.label if role == DATA else f"{arm.label}: "
+                of_role = "" if role == DATA and not many else f"{role} volume"
+                kind = f" {volume.resolved.get('type', '')}" if many else ""
+                listed.append((f"{name}{of_role}{kind}", (place, arm.index), pairs))
+    return listed
+
+
+def settings(comparison: Comparison) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """PostgreSQL's settings of the first run: those that differ from the built-in default, and the rest."""
+    rows = sorted(_settings_of(comparison.arms[0]), key=lambda row: str(row["name"]))
+    different = [
+        row for row in rows if row["setting"] != row["boot_val"] and row["source"] != "default" and _matters(row)
+    ]
+    return different, [row for row in rows if row not in different]
+
+
+def settings_by_arm(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
+    """(setting, its value in each arm) of those that differ between arms; one that a server does not have is a dash."""
+    every = [{str(row["name"]): row for row in _settings_of(arm) if _matters(row)} for arm in comparison.arms]
+    names = sorted({name for rows in every for name in rows}) if len(every) > 1 else []
+    told = []
+    for name in names:
+        values = tuple(_setting(rows.get(name)) for rows in every)
+        # A setting that only one version has says what the version is, not what was chosen.
+        chosen = any(rows[name]["source"] != "default" for rows in every if name in rows)
+        if len(set(values)) > 1 and chosen:
+            told.append((name, values))
+    return told
+
+
+def _setting(row: dict[str, Any] | None) -> str:
+    return UNKNOWN if row is None else f"{row['setting']} {row['unit'] or ''}".strip()
+
+
+def _matters(row: dict[str, Any]) -> bool:
+    """Where files of a run lay says nothing about how the server was set."""
+    return not str(row["name"]).endswith(("_file", "_directory", "_directories", "_path"))
+
+
+def _settings_of(arm: ArmSummary) -> list[dict[str, Any]]:
+    return list(arm.replicates[0].figures.run.table("postgres/settings").to_pylist())
+
+
+def _across(comparison: Comparison, value_of: Any) -> list[str]:
+    """The different values of all arms, in their order; three at most."""
+    found = list(dict.fromkeys(value_of(arm.replicates[0].figures.record) for arm in comparison.arms))
+    return found if len(found) <= 3 else [f"{len(found)} kinds"]
+
+
+def _machine(comparison: Comparison) -> Pairs:
+    record = record_of(comparison)
+    world = record.world
+    instance, host = world.instance, world.host
+    pairs = []
+    if world.server is not None:
+        address = f"{world.server.host or 'this host'}:{world.server.port}" if world.server.port else world.server.host
+        pairs += [
+            ("server", plain(address)),
+            ("database", plain(world.server.dbname)),
+            ("role", plain(world.server.user)),
+        ]
+    if instance.type is not None:
+        pairs.append(("instance type", f"{instance.type}, {instance.vcpus} vCPUs"))
+        pairs += [(f"its EBS {name.replace('_', ' ')}", plain(value)) for name, value in instance.ebs.items()]
+    if world.kind != "real":
+        memory = UNKNOWN if instance.memory_bytes is None else size(instance.memory_bytes)
+        pairs += [
+            ("instance's memory", memory),
+            ("instance's CPUs", instance.cpus or "all, shared with the laboratory"),
+        ]
+    if world.file_system:
+        systems = " and ".join(_across(comparison, lambda run: run.world.file_system or UNKNOWN))
+        pairs.append(("file system", f"{systems}, {world.mount_options}" if world.mount_options else systems))
+    name = "driver's host" if world.kind == "real" else "host"
+    servers = _across(comparison, _server)
+    return [
+        *pairs,
+        (name, f"{host.cores} cores, {size(host.memory_bytes)}, Linux {host.kernel}"),
+        ("PostgreSQL", " and ".join(servers)),
+    ]
+
+
+def _server(run: RunRecord) -> str:
+    return f"{run.postgres.version} ({run.postgres.source})"
+
+
+def _course(comparison: Comparison) -> Pairs:
+    record, experiment = record_of(comparison), comparison.experiment
+    warmup = next((phase.seconds for phase in record.phases if phase.name == "warmup"), 0.0)
+    return [
+        ("experiment", experiment.experiment_id),
+        ("seed", str(experiment.seed)),
+        ("replicates", f"{experiment.replicates} of each arm"),
+        *((factor.title, ", ".join(factor.cells)) for factor in comparison.factors if len(factor.levels) > 1),
+        ("warm-up, measured", f"{warmup:,.0f} s, {record.measure.seconds:,.0f} s"),
+        ("order of the runs", _order(comparison)),
+        *(
+            (name.replace("_", " "), plain(value))
+            for name, value in experiment.settings.items()
+            if not isinstance(value, dict | list) and name not in _ELSEWHERE
+        ),
+        *((f"version of {name}", value) for name, value in experiment.versions.items()),
+    ]
+
+
+def _resolved(spec: dict[str, Any], asked: str) -> Pairs:
+    flat: dict[str, Any] = {}
+    for key, value in spec.items():
+        if key == "spec" and value == asked:
+            continue
+        if key == "size_bytes":
+            flat[key] = size(int(value))
+        elif isinstance(value, dict):
+            flat |= {f"{key}.{name}": inner for name, inner in value.items()} if key != "params" else {}
+        elif not isinstance(value, list):
+            flat[key] = value
+    order = [*(name for name in _NAMES if name in flat), *(name for name in flat if name not in _NAMES)]
+    return [(_NAMES.get(name, name.replace("_", " ").replace(".", ", ")), plain(flat[name])) for name in order]
+
+
+def _order(comparison: Comparison) -> str:
+    """The arms in the order of their runs: by name, or by number where there are many."""
+    many = len(comparison.arms) > COLUMNS_MAX
+    labels = {arm.index: str(arm.index + 1) if many else arm.label for arm in comparison.arms}
+    runs = sorted(
+        (r.figures.record.experiment_id, r.figures.record.position, labels[arm.index])
+        for arm in comparison.arms
+        for r in arm.replicates
+    )
+    return ("arms " if many else "") + ", ".join(label for _, _, label in runs)

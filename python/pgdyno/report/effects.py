@@ -1,0 +1,88 @@
+"""The effects of the factors in words, for the page and for the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.verdict import figures, sides
+from pgdyno.report.words import UNKNOWN, interval
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.effects import Effect
+    from pgdyno.analysis.interval import Estimate
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """One level against the first of its factor."""
+
+    factor: str
+    over: str
+    under: str
+    estimate: Estimate | None
+    distinguishable: bool
+    depends: bool
+    """Whether it was seen to depend on another factor."""
+    at: str = ""
+    """For a row below another: the level of the other factor that it holds at."""
+
+    @property
+    def ratio(self) -> str:
+        """The ratio alone."""
+        return UNKNOWN if self.estimate is None else figures(self.estimate.mean)
+
+    @property
+    def extent(self) -> str:
+        """Its interval."""
+        return UNKNOWN if self.estimate is None else interval(self.estimate.low, self.estimate.high)
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to."""
+        if self.estimate is None:
+            return "no pair of runs"
+        if self.estimate.low is None:
+            return "one replicate has no interval"
+        return ("more" if self.estimate.mean > 1 else "fewer") if self.distinguishable else "not distinguishable"
+
+
+def effect_rows(comparison: Comparison) -> list[EffectRow]:
+    """Every main effect, each followed by itself at the levels of a factor that it depends on."""
+    rows = []
+    for effect in comparison.effects:
+        rows.append(_row(comparison, effect))
+        for within in effect.within:
+            over, under = sides(comparison.factors, effect)
+            at = comparison.factors[within.factor].labels[within.level]
+            low, high = within.estimate.low, within.estimate.high
+            told = low is not None and high is not None and not low <= 1 <= high
+            rows.append(
+                EffectRow(comparison.factors[effect.factor].title, over, under, within.estimate, told, False, at)
+            )
+    return rows
+
+
+def hints(comparison: Comparison) -> list[str]:
+    """A sentence for each effect that depends on another factor."""
+    sentences = []
+    for effect in comparison.effects:
+        over, under = sides(comparison.factors, effect)
+        for place in dict.fromkeys(within.factor for within in effect.within):
+            factor = comparison.factors[place]
+            parts = [
+                f"{figures(within.estimate.mean)} with {factor.labels[within.level]}"
+                for within in effect.within
+                if within.factor == place
+            ]
+            sentences.append(
+                f"{over} against {under} is {' and '.join(parts)}: its mean over the {factor.title} describes neither."
+            )
+    return sentences
+
+
+def _row(comparison: Comparison, effect: Effect) -> EffectRow:
+    over, under = sides(comparison.factors, effect)
+    title = comparison.factors[effect.factor].title
+    return EffectRow(title, over, under, effect.estimate, effect.distinguishable, bool(effect.within))

@@ -1,0 +1,87 @@
+"""The effect of each factor: a ratio with its interval on a logarithmic axis, and a line where nothing changes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.verdict import figures as digits
+from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.report.effects import EffectRow
+    from pgdyno.report.theme import Theme
+
+ROW_PX = 46
+"""Height of a row: what is compared and its ratio, the interval."""
+_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
+_TICK_PX = 42
+"""Room that a label of the axis needs."""
+
+
+def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+    """A row for each effect; below one that depends on another factor, the effect at that factor's levels, smaller."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    plot_px = width_px - 2 * RIGHT_PX
+    data = [_row(place, row, theme) for place, row in enumerate(rows) if row.estimate is not None]
+    low, high = min(row["low"] for row in data), max(row["high"] for row in data)
+    domain = [min(low, 0.9) / 1.03, max(high, 1.1) * 1.03]
+    scale = alt.Scale(type="log", domain=domain, nice=False)
+    axis = alt.Axis(
+        title="times the transactions", values=_ticks(domain, plot_px), labelFlush=True, format="~g", titlePadding=8
+    )
+    y = alt.Y("row:O", axis=None, sort=None, scale=alt.Scale(domain=list(range(len(rows)))))
+    base = sheet.chart(data).encode(y=y)
+    colour = alt.Color("colour:N", scale=None)
+    one = (
+        sheet.chart([{"x": 1}])
+        .mark_rule(strokeWidth=1.5, aria=False)
+        .encode(x=alt.X("x:Q", scale=scale), color=alt.value(theme["quiet"]))
+    )
+    layers = [
+        one,
+        base.mark_rule(strokeCap="round", aria=False).encode(
+            x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour,
+            strokeWidth=alt.StrokeWidth("weight:Q", scale=None),
+        ),
+        base.mark_point(filled=True, opacity=1).encode(
+            x=alt.X("mean:Q", scale=scale, axis=axis), color=colour, description="what:N", size=alt.Size("size:Q", scale=None)
+        ),
+        base.transform_filter("!datum.indent").mark_text(align="left", dy=-14, fontWeight="bold", limit=plot_px * 0.62).encode(
+            x=alt.value(0), text="label:N"
+        ),
+        base.transform_filter("datum.indent").mark_text(align="left", dy=-14, limit=plot_px * 0.6).encode(
+            x=alt.value(14), text="label:N"
+        ),
+        base.mark_text(align="right", dy=-14, limit=plot_px * 0.42).encode(x=alt.value(plot_px), text="figure:N"),
+    ]  # fmt: skip
+    return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=ROW_PX * len(rows)), RIGHT_PX)
+
+
+def _row(place: int, row: EffectRow, theme: Theme) -> dict[str, Any]:
+    assert row.estimate is not None
+    mean = row.estimate.mean
+    low, high = (mean if end is None else end for end in (row.estimate.low, row.estimate.high))
+    figure = digits(mean) + (f"  ({digits(low)} to {digits(high)})" if row.estimate.low is not None else "")
+    pair = f"{row.over} against {row.under}"
+    return {
+        "row": place, "label": f"with {row.at}" if row.at else pair, "indent": bool(row.at), "mean": mean, "low": low,
+        "high": high, "figure": figure, "what": f"{pair}{f' with {row.at}' if row.at else ''}: {figure}, {row.verdict}",
+        "colour": theme["quiet"] if not row.distinguishable else theme["arm1"] if mean > 1 else theme["arm0"],
+        "weight": 1.5 if row.at else 3, "size": 50 if row.at else 110,
+    }  # fmt: skip
+
+
+def _ticks(domain: Sequence[float], plot_px: int) -> list[float]:
+    """1 and the round ratios around it that have room on the axis."""
+    per_px = math.log(domain[1] / domain[0]) / plot_px
+    kept: list[float] = [1.0]
+    for tick in sorted((t for t in _TICKS if domain[0] <= t <= domain[1]), key=lambda t: abs(math.log(t))):
+        if all(abs(math.log(tick / other)) >= _TICK_PX * per_px for other in kept):
+            kept.append(tick)
+    return sorted(kept)

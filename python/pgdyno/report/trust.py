@@ -1,0 +1,250 @@
+"""What speaks for and against the numbers: checks, method, what was not seen and what was not verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.interval import least_difference
+from pgdyno.analysis.validity import worst
+from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, record_of
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.validity import Finding
+    from pgdyno.store.record import Visibility
+
+REASONS_MAX = 8
+"""More reasons than this are told once for each check, with how many runs have it."""
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One check over all runs."""
+
+    check: str
+    level: str
+    runs: int
+    """Runs that were checked."""
+    as_bad: int
+    """Runs at that level."""
+    figure: str
+    """Of the first of those."""
+    arm: ArmSummary
+    block: int
+
+
+def findings_table(comparison: Comparison) -> list[Row]:
+    """For each check the most serious finding of each arm's replicates."""
+    rows = []
+    for name in _checks(comparison):
+        cells, levels = [], []
+        for arm in comparison.arms:
+            found = [f for replicate in arm.replicates for f in replicate.findings if f.check == name]
+            level = worst([finding.level for finding in found])
+            cells.append(next((finding.figure for finding in found if finding.level == level), UNKNOWN))
+            levels.append(level if found else "")
+        rows.append(Row(name, tuple(cells), levels=tuple(levels)))
+    return rows
+
+
+def checks_table(comparison: Comparison) -> list[CheckRow]:
+    """For each check the most serious finding of all runs, for more arms than a table has columns."""
+    rows = []
+    for name in _checks(comparison):
+        found = [one for one in _every(comparison) if one[2].check == name]
+        level = worst([finding.level for _, _, finding in found])
+        bad = [one for one in found if one[2].level == level]
+        arm, block, finding = bad[0]
+        rows.append(CheckRow(name, level, len(found), len(bad), finding.figure, arm, block))
+    return rows
+
+
+def all_findings(comparison: Comparison) -> list[tuple[str, int, str, str, str]]:
+    """(arm, replicate, check, level, figure) of every run."""
+    return [(arm.label, block, f.check, f.level, f.figure) for arm, block, f in _every(comparison)]
+
+
+def why_invalid(comparison: Comparison) -> list[str]:
+    """Why runs are invalid, a line for each reason, or for each check where there are many."""
+    return _reasons(comparison, "invalid")
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What to keep in mind, in the same form; what is missing is among it."""
+    lost = [f"{arm}: no finished run" for arm in comparison.absent]
+    partly = [
+        f"{arm.label}: {arm.missing} of the planned replicates have no finished run"
+        for arm in comparison.arms
+        if arm.missing
+    ]
+    if len(lost) + len(partly) > REASONS_MAX:
+        lost = [f"{len(lost)} arms have no finished run"] if lost else []
+        partly = [f"{len(partly)} arms have fewer finished runs than were planned"] if partly else []
+    return [*lost, *partly, *_reasons(comparison, "warn"), *comparison.unreadable]
+
+
+def storage_only(comparison: Comparison) -> str | None:
+    """The label of an experiment whose instance is larger than this host; None when there is none."""
+    arms = [arm for arm in comparison.arms if arm.storage_only]
+    if not arms:
+        return None
+    instances = [arm.replicates[0].figures.record.world.instance for arm in arms]
+    of_type = {i.type or "the instance": i.vcpus for i in instances}
+    named = ", ".join(f"{name} ({vcpus} vCPUs)" if vcpus else name for name, vcpus in of_type.items())
+    cores = record_of(comparison).world.host.cores
+    which = "" if len(arms) == len(comparison.arms) else f" ({', '.join(arm.label for arm in arms)})"
+    return (
+        f"{named} on {cores} cores{which}. The storage and the memory were the instance's, the CPU was not: what the"
+        " volume did counts, and where the CPU was the limit the transactions of the instance are not known."
+    )
+
+
+def unseen(comparison: Comparison) -> list[Visibility]:
+    """What a report would tell of and these runs could not see."""
+    return [row for row in visibility(comparison) if not row.seen]
+
+
+def visibility(comparison: Comparison) -> list[Visibility]:
+    """All that was looked for, what was not seen first."""
+    rows: dict[str, Visibility] = {}
+    for arm in comparison.arms:
+        for row in arm.visibility:
+            if row.what not in rows or not row.seen:
+                rows[row.what] = row
+    return sorted(rows.values(), key=lambda row: row.seen)
+
+
+def trust(comparison: Comparison) -> list[str]:
+    """How the numbers came about, in sentences: what the intervals mean, what the instrument cost, what was closed."""
+    record = record_of(comparison)
+    fresh = (
+        "Each run is"
+        if record.world.kind == "real"
+        else "Each is a fresh clone of the data on a fresh volume, started cold: it is"
+    )
+    method = (
+        f"The unit of inference is the replicate. {fresh} made in a block with one run of every arm, in an order drawn from"
+        " the seed. Intervals are 95 % Student t intervals over replicates; the ratio's is that of the mean log ratio of"
+        " runs paired by block."
+    )
+    sentences = [method]
+    if comparison.effects:
+        sentences.append(
+            "A factor's effect is the mean log ratio over all combinations of the other factors, each with its own spread"
+            " (Welch and Satterthwaite's degrees of freedom). That it depends on another factor is said when the ratio of"
+            " ratios differs from 1 at a level that makes one false hint in twenty experiments."
+        )
+    if len(comparison.ratios) > 1:
+        sentences.append("Each interval holds on its own: of twenty comparisons like these, one is expected to miss.")
+    sentences += _resolution(comparison)
+    if record.workload.get("closed"):
+        sentences.append(
+            f"Closed loop: {record.workload.get('clients', 'the')} clients each wait for a reply before they send again. A"
+            " slower volume therefore lowers the load, and the response times hold under that load; they are not what"
+            " arrivals at a fixed rate would see."
+        )
+    elif "closed" in record.workload:
+        sentences.append("Open loop: arrivals do not wait, and response time counts from the scheduled start.")
+    return sentences + _overheads(comparison)
+
+
+def not_verified(comparison: Comparison) -> list[str]:
+    """What nothing here has shown."""
+    record = record_of(comparison)
+    world, measure = record.world, record.measure
+    sentences = []
+    if world.kind == "emulated":
+        sentences.append(
+            "The volumes were emulated from published figures. A real volume may do better than its limits at times, and"
+            " its latency differs from one to the next."
+        )
+    if world.kind != "real":
+        sentences.append(
+            f"The CPU is this machine's ({world.host.cores} cores), not a cloud instance's: where PostgreSQL was bound by"
+            " CPU, another machine gives another result."
+        )
+    else:
+        sentences.append(
+            "Nothing of the server was changed or started anew between the runs: its caches, its other sessions and its"
+            " maintenance are part of what was measured."
+        )
+    sentences.append(
+        f"Each run measured {measure.seconds:,.0f} s. What takes hours (vacuum of a grown table, credit that runs out,"
+        " a cache that goes on filling) is not in it."
+    )
+    if any(arm.usd_per_month is not None for arm in comparison.arms):
+        region = comparison.arms[0].data.resolved.get("price_region")
+        where = f" in {region}" if region else ""
+        sentences.append(f"Prices are list prices of the volumes{where}, without instance, snapshots and transfer.")
+    return sentences
+
+
+def _checks(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(finding.check for _, _, finding in _every(comparison)))
+
+
+def _every(comparison: Comparison) -> list[tuple[ArmSummary, int, Finding]]:
+    return [
+        (arm, replicate.figures.record.block, finding)
+        for arm in comparison.arms
+        for replicate in arm.replicates
+        for finding in replicate.findings
+    ]
+
+
+def _reasons(comparison: Comparison, level: str) -> list[str]:
+    found = [one for one in _every(comparison) if one[2].level == level]
+    if len(found) <= REASONS_MAX:
+        return [f"{arm.label}: replicate {block}: {finding.check}: {finding.figure}" for arm, block, finding in found]
+    lines = []
+    for check in dict.fromkeys(finding.check for _, _, finding in found):
+        of_check = [one for one in found if one[2].check == check]
+        arm, block, finding = of_check[0]
+        arms = len({one[0].index for one in of_check})
+        extent = f"{len(of_check)} runs of {arms} arm{'s' * (arms > 1)}" if len(of_check) > 1 else "one run"
+        lines.append(f"{check}: {extent}; {arm.label}, replicate {block}: {finding.figure}")
+    return lines
+
+
+def _resolution(comparison: Comparison) -> list[str]:
+    """Which difference the replicates would have told from none; the range of it where there are many arms."""
+    base = comparison.arms[0].label
+    told = [
+        (arm.label, least)
+        for arm, ratio in zip(comparison.arms[1:], comparison.ratios, strict=True)
+        if ratio.estimate is not None and (least := least_difference(ratio.estimate)) is not None
+    ]
+    if len(told) < COLUMNS_MAX:
+        return [
+            f"{label} against {base}: these replicates would have told a difference of about {least * 100:.1f} % from none."
+            for label, least in told
+        ]
+    low, high = min(least for _, least in told), max(least for _, least in told)
+    extent = f"{low * 100:.1f} to {high * 100:.1f} %"
+    return [f"Against {base} these replicates would have told a difference of about {extent} from none."]
+
+
+def _overheads(comparison: Comparison) -> list[str]:
+    """What the emulator's own path costs, of each arm or as a range."""
+    costs = {arm.label: _overheads_us(arm.data.attach.get("base_overhead") or {}) for arm in comparison.arms}
+    known = {label: cost for label, cost in costs.items() if cost}
+    after = "of 8 KiB (calibrated at attach); that is taken off the modelled time."
+    if len(known) <= COLUMNS_MAX:
+        return [
+            f"{label}: the emulator's own path costs"
+            f" {' and '.join(f'{us:,.0f} µs a {operation}' for operation, us in cost.items())} {after}"
+            for label, cost in known.items()
+        ]
+    every = [us for cost in known.values() for us in cost.values()]
+    return [f"The emulator's own path costs {min(every):,.0f} to {max(every):,.0f} µs a request {after}"]
+
+
+def _overheads_us(calibrated: dict[str, Any]) -> dict[str, float]:
+    """Cost of an 8 KiB request by operation: a fixed part, and picoseconds for each KiB."""
+    return {
+        operation: parts["fixed_ns"] / 1e3 + 8 * parts.get("per_kib_ps", 0) / 1e6
+        for operation, parts in calibrated.items()
+        if isinstance(parts, dict) and "fixed_ns" in parts
+    }
