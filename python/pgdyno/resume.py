@@ -22,10 +22,15 @@ _SHOWN = 5
 def recorded(directory: Path) -> Experiment:
     """The experiment that a directory was made from, as it was."""
     written = open_experiment(directory).record
+    if not written.file_schema_version:
+        raise InputError(f"{directory} was made before experiments could be continued", remedy="run it anew")
     document = {
-        **written.settings,
+        "schema_version": written.file_schema_version,
+        "name": written.name,
+        "title": written.title,
         "seed": written.seed,
         "replicates": written.replicates,
+        **written.settings,
     }
     return Experiment.of(document, Origin(str(directory / "experiment.json")), kind=written.kind)
 

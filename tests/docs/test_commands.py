@@ -1,14 +1,13 @@
-"""Every command in the documents: it exists, its flags are right, and what is cheap is run.
+"""Every command in the documents exists, and so do its flags, its volumes and its files; on any machine.
 
-A command stands in a block of language ``console`` after ``$``. One that mounts or measures is read by the command line's own parser,
-and its volumes by the engine; the others are run on recorded results.
+:mod:`tests.docs.test_execution` runs them where volumes can be attached.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,105 +15,139 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.cli import main as cli_main
-from tests.analysis.synthetic import make_experiment
+from tests.docs import documents
+from tests.docs.documents import EXAMPLES, ROOT, Example
+from tests.docs.small import SMALLER, smaller
 
-ROOT = Path(__file__).resolve().parents[2]
-PGDYNO = ".venv/bin/pgdyno"
-RUN = {"runs", "query", "report", "completion", "volume list"}
-"""Commands that change nothing and are quick. ``doctor`` is run too; its exit code is the machine's."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """One command of one document."""
-
-    document: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.document}:{self.line}"
+PGDYNO = ("pgdyno", ".venv/bin/pgdyno")
+OTHERS = {"make", "git", "cd", "jq", "fio", "psql", "sudo", "cat", "less", "export"}
+"""What else a document may use; targets of make are looked up."""
 
 
-def examples() -> list[Example]:
-    """Every line after ``$`` in a console block."""
-    found = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!r]*/**/*.md"))]:
-        inside = False
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if line.startswith("```"):
-                inside = line == "```console"
-            elif inside and line.startswith("$ "):
-                found.append(Example(path.relative_to(ROOT).as_posix(), number, line.removeprefix("$ ")))
-    return found
+def commands(example: Example) -> Iterator[list[str]]:
+    """The words of each program of a line: ``a | b && c`` are three."""
+    lexer = shlex.shlex(example.text, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in [*lexer, "&&"]:
+        if word in ("|", "&&", ";", "||"):
+            yield words
+            words = []
+        else:
+            words.append(word)
 
 
-EXAMPLES = examples()
-COMMANDS = [example for example in EXAMPLES if PGDYNO in example.text]
-OTHERS = [example for example in EXAMPLES if PGDYNO not in example.text]
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An experiment, recorded in a results folder."""
-    return make_experiment(tmp_path_factory.mktemp("results"))
-
-
-def arguments_of(example: Example, recorded: Path) -> list[str]:
-    words = shlex.split(example.text)
-    assert words[0] in (PGDYNO, "sudo"), f"{example}: begin with {PGDYNO}, or with sudo where root is needed"
-    words = words[words.index(PGDYNO) + 1 :]
-    return [str(recorded) if re.search(r"\d{8}T\d{6}Z-compare", word) else word for word in words]
+def of_pgdyno(example: Example) -> Iterator[list[str]]:
+    """Arguments of each call of pgdyno in a line, without redirections."""
+    for words in commands(example):
+        while words and (words[0] == "sudo" or re.fullmatch(r"[A-Z_]+=.*", words[0])):
+            words = words[1:]
+        if words and words[0] in PGDYNO:
+            end = next((at for at, word in enumerate(words) if word in ("<", ">", ">>")), len(words))
+            yield words[1:end]
 
 
 def test_there_are_examples() -> None:
-    assert len(COMMANDS) > 10, "the documents have lost their examples, or this test does not find them"
+    assert len([one for one in EXAMPLES if list(of_pgdyno(one))]) > 20, "the documents have lost their examples"
 
 
-@pytest.mark.parametrize("example", COMMANDS, ids=str)
-def test_a_command_of_the_documents_is_right(
-    example: Example, recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = arguments_of(example, recorded)
-    monkeypatch.setenv("PGDYNO_RESULTS", str(recorded.parent))
-    name = " ".join(arguments[:2] if arguments[0] == "volume" else arguments[:1])
-    if name in RUN or "--help" in arguments:
-        assert cli_main.run(arguments) == 0, capsys.readouterr().err
-        assert any(capsys.readouterr())
-    elif name == "doctor" and "--clean" not in arguments:
-        assert cli_main.run(arguments) in (0, 3)
-    else:
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_a_command_of_the_documents_is_right(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in re.findall(r"results/[\w-]+", example.text):  # what a document has made before it is there
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
+    monkeypatch.chdir(tmp_path)
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for words in commands(example):
+        program = next(word for word in words if word != "sudo" and not re.fullmatch(r"[A-Z_]+=.*", word))
+        if program == "make":
+            assert {word for word in words[1:] if "=" not in word} <= targets
+        else:
+            assert program in (*PGDYNO, *OTHERS), f"{example}: teach this test what `{program}` is"
+    for arguments in of_pgdyno(example):
         parse(cli_main.cli, arguments)
+        parse(cli_main.cli, smaller(arguments))
 
 
-@pytest.mark.parametrize("example", COMMANDS, ids=str)
-def test_the_volumes_of_the_documents_can_be_bought(example: Example, recorded: Path, engine: Path) -> None:
-    arguments = arguments_of(example, recorded)
-    if arguments[0] == "compare" or arguments[:2] == ["volume", "attach"]:
-        for word in arguments[1:]:
-            if re.match(r"(null|gp3|io2bx)\b", word):
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_the_volumes_and_files_of_the_documents_exist(example: Example, engine: Path) -> None:
+    for arguments in of_pgdyno(example):
+        for word in arguments:
+            if re.match(r"(null|gp3|io2bx)(:|$)", word):
                 assert _engine.run_json(["volume", "spec", word])["spec"]
+            if word.startswith("experiments/"):
+                assert (ROOT / word).is_file(), f"{example}: {word} does not exist"
 
 
 def parse(command: click.Command, arguments: list[str]) -> None:
     """Have click read a command line down to its last command, and run nothing."""
-    with command.make_context("pgdyno", arguments.copy()) as context:
-        if isinstance(command, click.Group):
+    if {"--help", "-h"} & set(arguments):
+        arguments = [word for word in arguments if word not in ("--help", "-h")]
+    with command.make_context("pgdyno", arguments.copy(), resilient_parsing=not arguments) as context:
+        if isinstance(command, click.Group) and arguments:
             rest = [*context._protected_args, *context.args]
             _, inner, rest = command.resolve_command(context, rest)
             assert inner is not None
-            parse(inner, rest)
+            if rest or isinstance(inner, click.Group):
+                parse(inner, rest)
 
 
-@pytest.mark.parametrize("example", OTHERS, ids=str)
-def test_other_commands_of_the_documents_are_targets_of_make(example: Example) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for part in example.text.split("&&"):
-        words = shlex.split(part)
-        if words[0] == "make":
-            assert set(words[1:]) <= targets
-        else:
-            assert words[0] in ("git", "cd"), f"{example}: teach this test what `{words[0]}` is"
+SPANS = [span for path in documents.documents() for span in documents.spans(path)]
+
+
+@pytest.mark.parametrize("span", SPANS, ids=str)
+def test_a_command_in_the_text_and_its_flags_exist(span: Example) -> None:
+    command: click.Command = cli_main.cli
+    context = click.Context(command)
+    for word in shlex.split(span.text)[1:]:
+        if isinstance(command, click.Group) and re.fullmatch(r"[a-z-]+", word):
+            inner = command.get_command(context, word)
+            assert inner is not None, f"{span}: there is no `{word}` in `{span.text}`"
+            command = inner
+        elif word.startswith("-") and word not in ("--help", "-h"):
+            flags = {flag for parameter in command.params for flag in parameter.opts}
+            assert word.split("=")[0] in flags, f"{span}: there is no `{word}` in `{span.text}`"
+
+
+def test_commands_are_found_with_their_marks(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(
+        "<!-- not run: make x: it takes an hour -->\n\n```console\n$ make x y\n$ a \\\n  b\noutput\n```\n"
+        "Text `sudo .venv/bin/pgdyno runs` and `ls`.\n```text\n$ no\n```\n```console\n$ make x\n```\n"
+    )
+    found = documents.examples(page, tmp_path)
+    assert [(one.line, one.text, one.why_not) for one in found] == [
+        (4, "make x y", "it takes an hour"),
+        (5, "a   b", ""),
+        (14, "make x", ""),
+    ]
+    assert [one.text for one in documents.spans(page, tmp_path)] == ["pgdyno runs"]
+
+
+def test_a_mark_without_its_command_is_an_error(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("<!-- not run: make y: it takes an hour -->\n```console\n$ make x\n```\n")
+    with pytest.raises(AssertionError, match="no command of this block begins with make y"):
+        documents.examples(page, tmp_path)
+
+
+def test_commands_hide_in_no_other_kind_of_block() -> None:
+    hidden = []
+    for path in documents.documents():
+        language = None
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if line.startswith("```"):
+                language = line.removeprefix("```") if language is None else None
+                if language in ("sh", "bash", "shell"):
+                    hidden.append(f"{path.name}:{number}: use a block of language console, with `$ `")
+            elif language != "console" and re.match(r"(?:    )?\$ ", line):
+                hidden.append(f"{path.name}:{number}: {line}")
+    assert hidden == []
+
+
+def test_what_is_made_smaller_are_commands() -> None:
+    assert set(SMALLER) <= set(cli_main.COMMANDS)
+    assert smaller(["compare", "gp3", "--help"]) == ["compare", "gp3", "--help"]
 
 
 def test_every_document_can_be_found_from_the_first_one() -> None:

@@ -6,12 +6,13 @@
 //! Counters are cumulative, so a sample that is lost costs resolution and no truth.
 //!
 //! ```text
-//! spec -> sampler (absolute deadlines) -> disk | role (cgroup, process) | host | volume -> sample -> JSON line
+//! spec -> sampler (absolute deadlines) -> disk | role (cgroup, process, family) | host | volume -> sample -> JSON line
 //! ```
 
 mod cgroup;
 mod disk;
 mod error;
+mod family;
 mod host;
 mod kept;
 mod process;

@@ -1,4 +1,5 @@
-//! CPU time of one process: `utime + stime` of `/proc/PID/stat`, which cover its threads, those that ended too.
+//! CPU time of one process: `utime + stime` of `/proc/PID/stat`, which cover its threads, those that ended too; on
+//! request `cutime + cstime`, those of its children that ended.
 
 use std::io;
 
@@ -6,24 +7,33 @@ use crate::kept::{KeptFile, unexpected};
 
 /// Positions behind the name in parentheses, the state being 0.
 const UTIME: usize = 11;
-const STIME: usize = 12;
+/// utime and stime; behind them the same of children that have ended.
+const OWN: usize = 2;
+const WITH_ENDED_CHILDREN: usize = 4;
 
 /// Reads one process and remembers what it had used when it ended.
 pub(crate) struct ProcessReader {
     /// The process id.
     pub(crate) pid: u32,
     file: KeptFile,
+    fields: usize,
     last_ns: u64,
 }
 
 impl ProcessReader {
     pub(crate) fn new(pid: u32) -> Self {
-        Self { pid, file: KeptFile::new(format!("/proc/{pid}/stat")), last_ns: 0 }
+        Self { pid, file: KeptFile::new(format!("/proc/{pid}/stat")), fields: OWN, last_ns: 0 }
+    }
+
+    /// Counts what its children had used when it took notice of their end, too.
+    pub(crate) fn with_ended_children(pid: u32) -> Self {
+        Self { fields: WITH_ENDED_CHILDREN, ..Self::new(pid) }
     }
 
     /// CPU time until now, or until it was last seen, with the reason why it is not newer.
     pub(crate) fn read_ns(&mut self, tick_ns: u64) -> (u64, Option<io::Error>) {
-        let ticks = self.file.read(false).and_then(|text| parse_ticks(text).ok_or_else(|| unexpected("CPU time")));
+        let text = self.file.read(false);
+        let ticks = text.and_then(|text| parse_ticks(text, self.fields).ok_or_else(|| unexpected("CPU time")));
         match ticks {
             Ok(ticks) => {
                 self.last_ns = ticks * tick_ns;
@@ -35,12 +45,10 @@ impl ProcessReader {
 }
 
 /// A process may call itself `a) b (c`, so the fields are counted from the last parenthesis.
-fn parse_ticks(text: &str) -> Option<u64> {
+fn parse_ticks(text: &str, fields: usize) -> Option<u64> {
     let (_, behind) = text.rsplit_once(')')?;
-    let mut fields = behind.split_ascii_whitespace().skip(UTIME);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.nth(STIME - UTIME - 1)?.parse().ok()?;
-    Some(user + system)
+    let mut times = behind.split_ascii_whitespace().skip(UTIME).map(str::parse::<u64>);
+    (0..fields).map(|_| times.next()?.ok()).sum()
 }
 
 #[cfg(test)]
@@ -50,7 +58,9 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let text = "4242 (evil) 1 (name) S 1 4242 4242 0 -1 4194560 100 200 0 0 250 50 7 8 20 0 3 0 99 1000 20\n";
-        assert_eq!(parse_ticks(text), Some(300));
+        assert_eq!(parse_ticks(text, OWN), Some(300));
+        assert_eq!(parse_ticks(text, WITH_ENDED_CHILDREN), Some(315));
+        assert_eq!(parse_ticks("4242 (cut) S 1 4242", OWN), None);
     }
 
     #[test]

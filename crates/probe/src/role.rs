@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cgroup::{CpuReader, MemoryReader};
+use crate::family::FamilyReader;
 use crate::process::ProcessReader;
 use crate::sample::Gap;
 use crate::spec::RoleSpec;
@@ -13,6 +14,7 @@ pub(crate) struct RoleReader {
     cgroup_cpu: Option<CpuReader>,
     cgroup_memory: Option<MemoryReader>,
     processes: Vec<ProcessReader>,
+    families: Vec<FamilyReader>,
     last_cgroup_ns: u64,
 }
 
@@ -23,6 +25,7 @@ impl RoleReader {
             cgroup_cpu: spec.cgroup_cpu.as_deref().map(CpuReader::new),
             cgroup_memory: spec.cgroup_memory.as_deref().map(MemoryReader::new),
             processes: spec.pids.iter().copied().map(ProcessReader::new).collect(),
+            families: spec.parents.iter().copied().map(FamilyReader::new).collect(),
             last_cgroup_ns: 0,
         }
     }
@@ -47,6 +50,13 @@ impl RoleReader {
                 gaps.push(Gap::new(format!("{}.pid.{}", self.name, process.pid), &error));
             }
         }
+        for family in &mut self.families {
+            let (used_ns, error) = family.read_ns(tick_ns);
+            sum_ns += used_ns;
+            if let Some(error) = error {
+                gaps.push(Gap::new(format!("{}.parent.{}", self.name, family.pid()), &error));
+            }
+        }
         sum_ns
     }
 
@@ -69,12 +79,13 @@ mod tests {
 
     #[test]
     fn a_lost_process_is_a_gap_and_no_crash() {
-        let spec = RoleSpec { pids: vec![std::process::id(), u32::MAX], ..RoleSpec::default() };
+        let pids = vec![std::process::id(), u32::MAX];
+        let spec = RoleSpec { pids, parents: vec![u32::MAX - 1], ..RoleSpec::default() };
         let mut role = RoleReader::new("driver", &spec);
         let mut gaps = Vec::new();
         role.cpu_ns(10_000_000, &mut gaps);
-        assert_eq!(gaps.len(), 1);
-        assert_eq!(gaps[0].what, format!("driver.pid.{}", u32::MAX));
+        let missing: Vec<_> = gaps.iter().map(|gap| gap.what.as_str()).collect();
+        assert_eq!(missing, ["driver.pid.4294967295", "driver.parent.4294967294"]);
         assert!(role.memory(&mut gaps).is_empty());
     }
 }

@@ -62,6 +62,9 @@ pub struct RoleSpec {
     /// Processes, with all their threads; a child process has its own id.
     #[serde(default)]
     pub pids: Vec<u32>,
+    /// Processes with their children, those that begin and end meanwhile too: a server without a cgroup of its own.
+    #[serde(default)]
+    pub parents: Vec<u32>,
 }
 
 fn second() -> u64 {

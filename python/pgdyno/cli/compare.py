@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 )
 @click.option("-F", "--fillfactor", type=int, default=100, show_default=True, help="Fill factor of the tables.")
 @click.option("-R", "--rate", type=float, help="Open loop: transactions per second [closed loop].")
-@click.option("--memory", default="512MiB", show_default=True, help="Memory of the instance, page cache included.")
+@click.option("--memory", help="Memory of the instance, page cache included [512MiB, or the instance type's].")
+@click.option("--instance", metavar="TYPE", help="An instance type by name, as r6g.large.")
+@click.option("--wal", metavar="VOLUME", help="A volume of its own for WAL, in every run [on the data's volume].")
+@click.option(
+    "--file-system", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True, help="Of every volume."
+)
+@click.option("--mount-options", metavar="OPTIONS", help="For mount(8), as noatime [the file system's own].")
 @click.option("--warmup", default="15s", show_default=True, help="Driven, but not measured.")
 @click.option("--duration", default="30s", show_default=True, help="Measured, in each run.")
 @click.option("-n", "--replicates", type=int, default=3, show_default=True, help="Runs of each volume.")
@@ -111,6 +117,10 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "driver_cpus": ("workload", "driver_cpus"),
     "full_check": ("workload", "full_check"),
     "memory": ("instance", "memory"),
+    "instance": ("instance", "type"),
+    "wal": ("world", "volumes", "wal"),
+    "file_system": ("world", "file_system"),
+    "mount_options": ("world", "mount_options"),
     "server_cpus": ("instance", "cpus"),
     "settings": ("postgres", "settings"),
     "pg_bin": ("postgres", "bin"),

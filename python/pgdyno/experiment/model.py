@@ -162,8 +162,8 @@ class Experiment:
         return self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
 
     def settings(self) -> dict[str, Any]:
-        """The document for a record: as it was written, without seed and replicates, which have fields there."""
-        return {key: value for key, value in self.document.items() if key not in ("seed", "replicates")}
+        """The document's tables, for a record: as they were written."""
+        return {key: value for key, value in self.document.items() if key in (*TABLES, "factors")}
 
     def error(self, arm: Arm, path: Sequence[str | int], message: str, remedy: str = "") -> Exception:
         """An error about a value of one arm, with the place where it was written."""

@@ -21,11 +21,13 @@ _COUNTERS_BY_PART = {"disks": "probe/disk", "volumes": "probe/volume"}
 
 @dataclass(frozen=True)
 class Role:
-    """Where one role's use of the host is counted: cgroup directories, process ids, or both (they are added)."""
+    """Where one role's use of the host is counted: cgroup directories, process ids, parents (all are added)."""
 
     cgroup_cpu: Path | None = None
     cgroup_memory: Path | None = None
     pids: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    """Processes with their children, those that begin and end meanwhile too."""
 
     def document(self) -> dict[str, Any]:
         """The role as the engine reads it."""
@@ -33,6 +35,7 @@ class Role:
             "cgroup_cpu": None if self.cgroup_cpu is None else str(self.cgroup_cpu),
             "cgroup_memory": None if self.cgroup_memory is None else str(self.cgroup_memory),
             "pids": list(self.pids),
+            "parents": list(self.parents),
         }
 
 

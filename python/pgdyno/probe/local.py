@@ -55,6 +55,45 @@ def cpu_time_ns(pid: int | None) -> int | None:
         return None
 
 
+def in_container(pid: int) -> bool:
+    """Whether a process has process ids, and so as a rule mounts, of its own."""
+    return len(_status(pid).get("NSpid", [])) > 1
+
+
+def memory_group(server: int) -> Path | None:
+    """The memory control group of a server, where it has one of its own: all its members are the server's."""
+    for line in _lines(Path(f"/proc/{server}/cgroup")):
+        _, controllers, path = line.split(":", 2)
+        if path != "/" and controllers in ("", "memory"):
+            for group in _groups(controllers, path):
+                if (group / "memory.stat").is_file() and _is_alone(server, group):
+                    return group
+    return None
+
+
+def _groups(controller: str, path: str) -> Iterator[Path]:
+    """Where a group of version 1's controller, or of version 2 (no name), is mounted."""
+    for line in _lines(Path("/proc/self/mountinfo")):
+        left, _, right = line.partition(" - ")
+        root, target = left.split()[3:5]
+        kind, _, options = right.split(" ", 2)
+        if (kind == "cgroup2" and not controller) or (kind == "cgroup" and controller in options.split(",")):
+            yield Path(target, path.removeprefix(root).lstrip("/"))
+
+
+def _is_alone(server: int, group: Path) -> bool:
+    members = {int(pid) for file in group.rglob("cgroup.procs") for pid in _lines(file)}
+    # One that has no parent any more ended while we looked.
+    return server in members and all(pid == server or parent(pid) in (server, None) for pid in members)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
 def _candidates(server_pid: int) -> Iterator[int]:
     """Processes that the server may mean by that number: as a rule the one that has it here too."""
     others = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
@@ -71,10 +110,7 @@ def _name(pid: int) -> str:
 
 
 def _status(pid: int) -> dict[str, list[str]]:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return {}
+    lines = _lines(Path(f"/proc/{pid}/status"))
     return {name: values.split() for name, _, values in (line.partition(":") for line in lines)}
 
 

@@ -1,10 +1,17 @@
-"""Run directories: written once, read by everything that comes after the run."""
+"""Run directories: written once, read by everything that comes after the run.
+
+What stands here is imported when it is first used: records are pydantic models, and help and completion need none.
+"""
 
 from __future__ import annotations
 
-from pgdyno.store.names import experiment_id, identity_hash, results_root, run_name
-from pgdyno.store.reader import Experiment, Run, list_experiments, open_experiment, open_run
-from pgdyno.store.writer import RunWriter, write_experiment
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pgdyno.store.names import experiment_id, identity_hash, results_root, run_name
+    from pgdyno.store.reader import Experiment, Run, list_experiments, open_experiment, open_run
+    from pgdyno.store.writer import RunWriter, write_experiment
 
 __all__ = [
     "Experiment",
@@ -19,3 +26,17 @@ __all__ = [
     "run_name",
     "write_experiment",
 ]
+
+_MODULES = {
+    "names": ("experiment_id", "identity_hash", "results_root", "run_name"),
+    "reader": ("Experiment", "Run", "list_experiments", "open_experiment", "open_run"),
+    "writer": ("RunWriter", "write_experiment"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """The name, from its module."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
 from pgdyno.store import tables
-from pgdyno.store.reader import Run, list_experiments
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+
+    from pgdyno.store.reader import Run
 
 RUNS_VIEW = "runs"
 RUNS_COLUMNS: dict[str, str] = {
@@ -75,6 +76,8 @@ def query(root: Path, sql: str) -> QueryResult:
     Raises :class:`InputError` for bad SQL, for anything but one SELECT, and when there are no runs.
     """
     import duckdb
+
+    from pgdyno.store.reader import list_experiments
 
     runs = [run for experiment in list_experiments(root, {}) for run in experiment.runs]
     if not runs:

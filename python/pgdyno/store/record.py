@@ -254,7 +254,7 @@ class ExperimentRecord(_Record):
     experiment_id: str
     experiment_hash: str
     kind: str
-    """What made it: ``compare``."""
+    """The command that made it: ``compare``, ``run``."""
     created_unix_ns: int
     command: tuple[str, ...]
     seed: Count
@@ -265,7 +265,12 @@ class ExperimentRecord(_Record):
     replicates: Annotated[int, Field(ge=1)]
     order: tuple[tuple[int, int], ...] = ()
     """(block, arm index) in the seeded order of the runs."""
+    name: str = ""
+    """The experiment's short name; ``title`` says in a line what it is about."""
+    title: str = ""
+    file_schema_version: Count = 0
+    """Version of the experiment file's format that ``settings`` has; 0 in records from before there were such files."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Everything else that was asked for: workload, instance, durations."""
+    """Everything else that was asked for, as it was written: the experiment file's tables."""
     versions: dict[str, str] = Field(default_factory=dict)
     """pgdyno, the engine's build hash, Python."""

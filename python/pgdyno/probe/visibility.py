@@ -1,0 +1,185 @@
+"""What of a server that exists already can be watched from here, and what cannot be, with the reason.
+
+The answer depends on three things: whether the server's processes are on this host, whether this user may look into
+them, and what its role may see in the server. Nothing is changed, on the host or in the server.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import PgdynoError
+from pgdyno.probe import local
+from pgdyno.probe.device import Device, device_below
+from pgdyno.probe.host import Role
+from pgdyno.probe.sampler import PATIENCE_S, reason
+from pgdyno.store.record import Visibility
+from pgdyno.store.tables import DATA_VOLUME
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+WAL = "wal"
+"""Role of the volume that ``pg_wal`` is on, when it is not the data's."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What can be watched of a server."""
+
+    roles: dict[str, Role] = field(default_factory=dict)
+    """``server``, when its processes are here: for :class:`pgdyno.probe.host.HostProbe`."""
+    devices: dict[str, str] = field(default_factory=dict)
+    """Block device by role: ``data``, and ``wal`` and ``tablespace.NAME`` where they are on others."""
+    file_system: str | None = None
+    """Of the data directory."""
+    mount_options: str | None = None
+    visibility: tuple[Visibility, ...] = ()
+
+
+def look(dsn: str) -> View:
+    """See what can be seen of the server ``dsn``; :class:`PgdynoError` when it takes no connection."""
+    import psycopg
+
+    try:
+        with psycopg.connect(dsn, autocommit=True, connect_timeout=int(PATIENCE_S)) as connection:
+            connection.execute("SELECT set_config('default_transaction_read_only', 'on', false)")
+            backend = local.local_backend(connection)
+            roles, devices, found = _on_the_host(connection, backend)
+            said = [*found, *_in_the_server(connection)]
+    except psycopg.Error as error:
+        raise PgdynoError(
+            f"the server cannot be looked at: {reason(error)}", remedy="check the connection string and the server"
+        ) from error
+    data = devices.get(DATA_VOLUME)
+    return View(
+        roles=roles,
+        devices={role: device.name for role, device in devices.items()},
+        file_system=None if data is None else data.file_system,
+        mount_options=None if data is None else data.mount_options,
+        visibility=tuple(said),
+    )
+
+
+def _on_the_host(
+    connection: Connection, backend: int | None
+) -> tuple[dict[str, Role], dict[str, Device], list[Visibility]]:
+    server = None if backend is None else local.parent(backend)
+    if server is None:
+        why = "they are on another host, or this user may not see them"
+        what = ("the server's processes", "the server's memory", "the data directory's device")
+        return {}, {}, [Visibility(what=name, seen=False, why=why) for name in what]
+    memory = local.memory_group(server)
+    roles = {"server": Role(parents=(server,), cgroup_memory=memory)}
+    said = [
+        Visibility(what="the server's processes", seen=True, why=f"process {server} and its children"),
+        Visibility(
+            what="the server's memory",
+            seen=memory is not None,
+            why=f"the control group {memory}" if memory else "it has no control group of its own",
+        ),
+    ]
+    devices, found = _devices(connection, server)
+    return roles, devices, said + found
+
+
+def _devices(connection: Connection, server: int) -> tuple[dict[str, Device], list[Visibility]]:
+    """Devices by role, and a line for each directory."""
+    devices: dict[str, Device] = {}
+    said: list[Visibility] = []
+    for role, (what, path) in _directories(connection, server).items():
+        device = path if isinstance(path, str) else device_below(path, server)
+        if isinstance(device, str):
+            said.append(Visibility(what=what, seen=False, why=device))
+            continue
+        same = next((known for known, other in devices.items() if other.name == device.name), None)
+        if same is None:
+            devices[role] = device
+        shared = f", which is the {same} volume's" if same else ""
+        said.append(Visibility(what=what, seen=True, why=f"{device.name} with {device.file_system}{shared}"))
+    return devices, said
+
+
+def _directories(connection: Connection, server: int) -> dict[str, tuple[str, Path | str]]:
+    """(what it is, where it is seen here or why it is not) by the role of its volume."""
+    root, data = _data_directory(connection, server)
+    found: dict[str, tuple[str, Path | str]] = {DATA_VOLUME: ("the data directory's device", data)}
+    found[WAL] = ("the WAL's device", data if isinstance(data, str) else _linked(data / "pg_wal", root))
+    spaces = connection.execute(
+        "SELECT spcname, pg_tablespace_location(oid) FROM pg_tablespace"
+        " WHERE pg_tablespace_location(oid) <> '' ORDER BY 1"
+    ).fetchall()
+    for name, location in spaces:
+        place = Path(location)
+        path = root / place.relative_to("/") if place.is_absolute() else data if isinstance(data, str) else data / place
+        found[f"tablespace.{name}"] = (f"the device of the tablespace {name}", path)
+    return found
+
+
+def _data_directory(connection: Connection, server: int) -> tuple[Path, Path | str]:
+    """The root of the server's own mounts and its data directory there, or why that is not known."""
+    root = Path(f"/proc/{server}/root")
+    if os.access(root, os.X_OK):
+        # The postmaster works in its data directory, whatever that is called in its own mounts.
+        return root, Path(f"/proc/{server}/cwd")
+    if local.in_container(server):
+        return Path("/"), "the server is in a container, which this user may not look into"
+    if not _may(connection, "pg_read_all_settings"):
+        return Path("/"), "neither this user nor its role in the server may know where it is"
+    row = connection.execute("SELECT current_setting('data_directory')").fetchone()
+    assert row is not None
+    return Path("/"), Path(row[0])
+
+
+def _linked(link: Path, root: Path) -> Path | str:
+    """Where a link inside the data directory leads: an absolute one begins at the server's own root."""
+    try:
+        target = os.readlink(link)
+    except PermissionError:
+        return "this user may not look into the data directory"
+    except OSError:
+        return link  # it is the directory itself
+    return root / target.lstrip("/") if target.startswith("/") else link
+
+
+def _in_the_server(connection: Connection) -> list[Visibility]:
+    """What the role and the server's settings show."""
+    version = connection.info.server_version
+    stats = _may(connection, "pg_read_all_stats")
+    return [
+        Visibility(
+            what="wait events of other roles' sessions and of the server's own processes",
+            seen=stats,
+            why="" if stats else "the role is not a member of pg_read_all_stats (or pg_monitor)",
+        ),
+        _setting(connection, "wait events", "track_activities", "sessions do not say what they do"),
+        Visibility(
+            what="reads and writes by kind of process (pg_stat_io)",
+            seen=version >= 160000,
+            why="" if version >= 160000 else "it came with PostgreSQL 16",
+        ),
+        _setting(connection, "time of reads and writes of data", "track_io_timing", "the server does not take it"),
+        _setting(connection, "time of writes and syncs of WAL", "track_wal_io_timing", "the server does not take it"),
+        Visibility(
+            what="the volume's limits, queue and latency",
+            seen=False,
+            why="a real volume does not say; what its device did is seen where the device is",
+        ),
+    ]
+
+
+def _setting(connection: Connection, what: str, name: str, off: str) -> Visibility:
+    row = connection.execute("SELECT current_setting(%s, true)::boolean", (name,)).fetchone()
+    on = bool(row and row[0])
+    return Visibility(what=what, seen=on, why=f"{name} is on" if on else f"{name} is off: {off}")
+
+
+def _may(connection: Connection, role: str) -> bool:
+    """Whether the session has the rights of a predefined role; a superuser has them all."""
+    row = connection.execute("SELECT pg_has_role(%s, 'USAGE')", (role,)).fetchone()
+    return bool(row and row[0])

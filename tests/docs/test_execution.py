@@ -1,0 +1,160 @@
+"""Every command of the documents is run, in the order of its document, as root, on volumes that are really attached.
+
+A document runs in a folder that looks like a clone: `.venv/bin/pgdyno`, `results/` with a recorded experiment,
+`experiments/`. `sudo` is a script that does nothing more; ``/mnt`` is a folder of the test's. :mod:`tests.docs.small`
+makes measurements short. What is not run is said in the text with its reason, and counted here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.synthetic import make_experiment
+from tests.docs.documents import EXAMPLES, ROOT, Example
+
+NOT_RUN_AT_MOST = 8
+"""Commands that the documents may mark as not run. Lower it when there are fewer."""
+TIMEOUT_S = 180.0
+RECORDED = "20261121T124500Z-compare-5c0ffe"
+"""The experiment that the documents name."""
+OPTIONAL_TOOLS = ("jq", "fio", "psql")
+"""Programs of others that a document may use; a command that needs one is left out where it is missing."""
+COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
+"""`doctor` ends with 3 on a machine that lacks something, and says what: as documented."""
+GIVEN: dict[str, str] = {
+    r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1",
+    r"--resume (results/\S+)": (
+        "pgdyno run experiments/wal-volume.toml --budget 1s --results begun || true; mv begun/*-wal-volume-* {0}"
+    ),
+}
+"""What the reference supposes: a name in a command (an attached volume, a folder) -> how it comes to be there."""
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A folder to run a document in."""
+
+    folder: Path
+    environment: dict[str, str]
+    seen: set[str]
+    """Measurements that another document has run already, word for word."""
+
+    def bash(self, text: str) -> subprocess.CompletedProcess[str]:
+        """Run one line as a shell in that folder does."""
+        return subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", text.replace("/mnt/", f"{self.folder}/mnt/")],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether there is a folder, or a volume, of that name."""
+        return (self.folder / name).exists() if "/" in name else name in self.attached()
+
+    def attached(self) -> list[str]:
+        """Names of the volumes that are attached."""
+        listed = subprocess.run(
+            ["pgdyno", "volume", "list", "--json"], env=self.environment, capture_output=True, text=True, check=True
+        )
+        return [volume["name"] for volume in json.loads(listed.stdout)["volumes"]]
+
+
+def _script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def seen() -> set[str]:
+    return set()
+
+
+@pytest.fixture
+def clone(state_dir: Path, image_dir: Path, seen: set[str]) -> Iterator[Clone]:
+    """A folder that looks like a clone, with a recorded experiment; volumes that a document leaves are detached."""
+    folder = Path(tempfile.mkdtemp(prefix="d-")).resolve()
+    folder.chmod(0o755)  # PostgreSQL's user must be able to walk through
+    small = f'exec env PYTHONPATH="{ROOT}:{ROOT / "python"}" "{sys.executable}" -m tests.docs.small "$@"'
+    for place in (folder / "bin" / "pgdyno", folder / ".venv" / "bin" / "pgdyno"):
+        _script(place, small)
+    _script(folder / "bin" / "sudo", 'exec "$@"')
+    _script(folder / "bin" / "make", f'exec "{shutil.which("make")}" --old-file=setup "$@"')  # set up already: we run
+    for name in ("Makefile", "experiments", "catalog", "tools", "python"):
+        if (ROOT / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    for name in (
+        "home/.zfunc",
+        "home/.config/fish/completions",
+        "home/.local/share/bash-completion/completions",
+        "mnt",
+    ):
+        (folder / name).mkdir(parents=True)
+    make_experiment(folder / "results").rename(folder / "results" / RECORDED)
+    environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
+    environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
+    found = Clone(folder, environment, seen)
+    yield found
+    for name in found.attached():
+        assert found.bash(f"pgdyno volume detach {name}").returncode == 0
+    shutil.rmtree(folder)
+
+
+def why_left_out(example: Example) -> str:
+    """Why a command is not run here; empty when it is."""
+    words = re.findall(r"(?:^|\||&&)\s*(?:sudo )?([\w./-]+)", example.text)
+    missing = [tool for tool in OPTIONAL_TOOLS if tool in words and shutil.which(tool) is None]
+    return example.why_not or (f"needs {', '.join(missing)}" if missing else "")
+
+
+def run(example: Example, clone: Clone) -> str | None:
+    """Run a command after what it supposes; what went wrong, or ``None``."""
+    plain = example.text.replace("sudo ", "").replace(".venv/bin/", "")
+    measures = re.match(r"pgdyno (compare|run) ", plain) is not None
+    if measures and plain in clone.seen:
+        return None
+    for pattern, given in GIVEN.items():
+        named = re.search(pattern, example.text)
+        if named and not clone.has(named.group(1)):
+            made = clone.bash(given.format(named.group(1)))
+            assert made.returncode == 0, made.stderr
+    done = clone.bash(example.text)
+    if done.returncode == 0 or (done.returncode == 3 and COULD_BE_3.search(example.text)):
+        clone.seen.update({plain} if measures else ())
+        return None
+    return f"{example}: $ {example.text}\nended with {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.slow
+@pytest.mark.parametrize("document", dict.fromkeys(example.document for example in EXAMPLES))
+def test_the_commands_of_a_document_run(document: str, clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [example for example in EXAMPLES if example.document == document]
+    left_out = {example: why for example in found if (why := why_left_out(example))}
+    failed = [what for example in found if example not in left_out if (what := run(example, clone)) is not None]
+    print(f"{document}: {len(found) - len(left_out)} of {len(found)} commands run")
+    for example, why in left_out.items():
+        print(f"  {example} not run: {example.text}: {why}")
+    assert failed == [], "\n".join(failed)
+
+
+def test_few_commands_are_not_run_and_each_says_why() -> None:
+    marked = [example for example in EXAMPLES if example.why_not]
+    assert len(marked) <= NOT_RUN_AT_MOST, "\n".join(f"{one}: {one.text}: {one.why_not}" for one in marked)
+    assert all(len(example.why_not.split()) > 2 for example in marked), "a reason is a phrase"
