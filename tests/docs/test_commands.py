@@ -145,6 +145,23 @@ def test_commands_hide_in_no_other_kind_of_block() -> None:
     assert hidden == []
 
 
+def toml_blocks() -> Iterator[tuple[str, str]]:
+    """Place and text of every experiment file that stands in a document."""
+    for path in documents.documents():
+        for match in re.finditer(r"^```toml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            if "schema_version" in match.group(1):
+                yield path.relative_to(ROOT).as_posix(), match.group(1)
+
+
+@pytest.mark.parametrize(("place", "text"), list(toml_blocks()), ids=lambda value: value if "\n" not in value else "")
+def test_an_experiment_file_in_the_documents_is_right(place: str, text: str, tmp_path: Path) -> None:
+    from pgdyno.experiment import read_experiment
+
+    file = tmp_path / "experiment.toml"
+    file.write_text(text)
+    assert read_experiment(file).arms
+
+
 def test_what_is_made_smaller_are_commands() -> None:
     assert set(SMALLER) <= set(cli_main.COMMANDS)
     assert smaller(["compare", "gp3", "--help"]) == ["compare", "gp3", "--help"]

@@ -85,3 +85,9 @@ def test_a_model_becomes_tables() -> None:
         "| `kinds` | table of integer | empty |  |",
     ]
     assert "| `share` | number ≥ 0 ≤ 1 |" in part
+
+
+def test_a_part_may_have_the_name_that_readers_know() -> None:
+    whole, part = schema.sections(Whole, "The whole", {"Part": "[part]"})
+    assert "| `parts` | list of [[part]](#part) |" in whole
+    assert part.startswith("## [part]\n")

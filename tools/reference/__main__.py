@@ -6,16 +6,18 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import cli, environment, errors, records, settings, tables, volumes
+from tools.reference import cli, compare_json, environment, errors, experiment, records, settings, tables, volumes
 from tools.reference.markdown import MARK
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
+    "experiment-file.md": experiment.page,
     "volumes.md": volumes.page,
     "records.md": records.page,
     "tables.md": tables.page,
+    "compare-json.md": compare_json.page,
     "settings.md": settings.page,
     "environment.md": environment.page,
     "errors.md": errors.page,

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,20 +14,27 @@ from pydantic import BaseModel
 from tools.reference import markdown as md
 
 
-def sections(model: type[BaseModel], title: str) -> list[str]:
-    """The model and every model that it uses, each as a heading, its docstring and a table of its fields."""
-    schema = model.model_json_schema()
-    parts = schema.pop("$defs", {})
+def sections(model: type[BaseModel], title: str, titles: Mapping[str, str] | None = None) -> list[str]:
+    """The model and every model that it uses, each as a heading, its docstring and a table of its fields.
+
+    ``titles`` renames the headings of models that readers know by another name.
+    """
+    schema = json.dumps(model.model_json_schema())
     models = _models(model, {})
-    found = [_section(title, schema, model)]
-    for name, part in parts.items():
-        if "properties" in part:
-            found.append(_section(name, part, models[name]))
+    for name, other in (titles or {}).items():
+        schema = schema.replace(f'"#/$defs/{name}"', f'"#/$defs/{other}"').replace(f'"{name}": ', f'"{other}": ')
+    models = {(titles or {}).get(name, name): used for name, used in models.items()}
+    whole = json.loads(schema)
+    parts = whole.pop("$defs", {})
+    found = [_section(title, whole, model)]
+    for name, used in models.items():
+        if "properties" in parts.get(name, {}):
+            found.append(_section(name, parts[name], used))
     return found
 
 
 def _models(model: type[BaseModel], found: dict[str, type[BaseModel]]) -> dict[str, type[BaseModel]]:
-    """Every model that one uses, by its name."""
+    """Every model that one uses, by its name, in the order of the fields."""
     if model.__name__ not in found:
         found[model.__name__] = model
         for field in model.model_fields.values():
@@ -81,6 +89,8 @@ def type_of(field: dict[str, Any]) -> str:
 
 def _plain(field: dict[str, Any]) -> str:
     kind = field.get("type", "anything")
+    if isinstance(kind, list):
+        return " or ".join(kind)
     if kind == "array":
         if "prefixItems" in field:
             return "[" + ", ".join(type_of(item) for item in field["prefixItems"]) + "]"
@@ -93,7 +103,7 @@ def _plain(field: dict[str, Any]) -> str:
 
 def _bounds(field: dict[str, Any]) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    return "".join(f" {sign} {field[name]:g}" for name, sign in signs.items() if name in field)
+    return "".join(f" {sign} {field[name]:,}" for name, sign in signs.items() if name in field)
 
 
 def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
