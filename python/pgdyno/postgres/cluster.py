@@ -108,18 +108,23 @@ class Cluster:
         """Whether the postmaster runs."""
         return self._server is not None and self._server.process.poll() is None
 
-    def initdb(self, *, timeout_s: float = INITDB_TIMEOUT_S) -> None:
-        """Make a new cluster in an empty or absent ``data_dir``, with UTF-8, the C locale and checksums."""
+    def initdb(self, *, wal_dir: Path | None = None, timeout_s: float = INITDB_TIMEOUT_S) -> None:
+        """Make a new cluster in an empty or absent ``data_dir``, with UTF-8, the C locale and checksums.
+
+        ``wal_dir`` is a new directory for the WAL on another file system.
+        """
         if self.data_dir.is_dir() and any(self.data_dir.iterdir()):
             raise InputError(f"{self.data_dir} is not empty", remedy="name an empty or a new directory")
         self._prepare_run_dir()
-        self.data_dir.mkdir(exist_ok=True)
-        self._give(self.data_dir)
-        require_reachable(self.data_dir, self.user)
+        for folder in (self.data_dir, *([wal_dir] if wal_dir is not None else [])):
+            folder.mkdir(exist_ok=True)
+            self.give(folder)
+            require_reachable(folder, self.user)
         command: list[str | Path] = [
             self.binaries.program("initdb"),
             *("-D", self.data_dir, "-U", SUPERUSER, "--auth=trust"),
             *("--encoding=UTF8", "--locale=C", "--data-checksums"),
+            *(("--waldir", wal_dir) if wal_dir is not None else ()),
         ]
         job = launch(command, journal=self._journal, name="initdb", **self._launch_options())
         try:
@@ -228,6 +233,12 @@ class Cluster:
             ).fetchall()
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
+    def give(self, folder: Path) -> None:
+        """Make a directory the server's own, which nobody else may enter."""
+        folder.chmod(0o700)
+        if self.user is not None:
+            os.chown(folder, self.user.uid, self.user.gid)
+
     def log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""
         try:
@@ -261,14 +272,8 @@ class Cluster:
             self._run_dir_entry = self._journal.record("directory", path=str(self.run_dir))
         self.run_dir.mkdir(parents=True, exist_ok=True, mode=0o755)
         self.socket_dir.mkdir(exist_ok=True)
-        self._give(self.socket_dir)
+        self.give(self.socket_dir)
         require_reachable(self.socket_dir, self.user)
-
-    def _give(self, folder: Path) -> None:
-        """Make a directory the server's own, which nobody else may enter."""
-        folder.chmod(0o700)
-        if self.user is not None:
-            os.chown(folder, self.user.uid, self.user.gid)
 
     def _write_configuration(self, settings: Mapping[str, str]) -> None:
         ours = {
