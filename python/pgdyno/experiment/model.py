@@ -241,6 +241,10 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
     world = arm.world
     if world.kind == "emulated" and "data" not in world.placement:
         raise origin.error(("world",), 'there is no volume for the data; write volume = "gp3"')
+    for key, name in arm.workload.tablespaces.items() if world.kind == "emulated" else ():
+        if f"tablespace.{name}" not in world.placement:
+            place = arm.written(("workload", key))
+            raise origin.error(place, f'there is no volume for it; write "tablespace.{name}" in world.volumes')
     if world.kind == "real":
         if world.dsn is None:
             raise origin.error(("world",), 'kind = "real" needs a dsn', "write dsn in the file, or give --dsn")

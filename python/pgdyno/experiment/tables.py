@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from pgdyno.experiment.quantity import Bytes, Seconds
-from pgdyno.workload.spec import PgbenchAsked, at_key
+from pgdyno.workload.spec import TABLESPACE, PgbenchAsked, at_key
 
 MEMORY_BYTES_DEFAULT = 512 << 20
 MEMORY_BYTES_MIN = 64 << 20
 """PostgreSQL's own processes need about half of this before they cache anything."""
 ROLES = ("data", "wal", "temp", "backup", "tablespace.NAME")
 """What a volume can be for. ``tablespace.NAME`` holds the tablespace of that name; there may be several."""
-_ROLE = re.compile(r"data|wal|temp|backup|tablespace\.[a-z][a-z0-9_]{0,30}")
+_ROLE = re.compile(r"data|wal|temp|backup|tablespace\." + TABLESPACE.strip("^$"))
 _SECRET = frozenset({"password", "sslpassword", "oauth_client_secret"})
 """Keywords of a connection string that must be nowhere but in the user's own files."""
 
@@ -131,6 +131,12 @@ class WorkloadTable(PgbenchAsked):
     def asked(self) -> dict[str, Any]:
         """The fields of :class:`~pgdyno.workload.spec.PgbenchSpec`, but for the seed."""
         return {name: getattr(self, name) for name in PgbenchAsked.model_fields}
+
+    @property
+    def tablespaces(self) -> dict[str, str]:
+        """Key -> tablespace that the tables or their keys are to be in."""
+        asked = {"tablespace": self.tablespace, "index_tablespace": self.index_tablespace}
+        return {key: name for key, name in asked.items() if name is not None}
 
 
 def refuse_secrets(dsn: str) -> None:

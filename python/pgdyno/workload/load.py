@@ -50,6 +50,9 @@ def load(
     """
     report = progress or (lambda _share, _text: None)
     arguments = [str(pgbench_path(server)), "-i", "-I", _STEPS, "-s", str(spec.scale), "-F", str(spec.fillfactor)]
+    for option, name in (("tablespace", spec.tablespace), ("index-tablespace", spec.index_tablespace)):
+        if name is not None:
+            arguments.append(f"--{option}={name}")
     process = subprocess.Popen(
         arguments, env=environment(server), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

@@ -21,6 +21,9 @@ SCRIPTS: tuple[ScriptName, ...] = ("tpcb-like", "simple-update", "select-only")
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
 """Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
 
+TABLESPACE = r"^[a-z][a-z0-9_]{0,30}$"
+"""A name that needs no quotes, and is a folder's name too."""
+
 
 @contextmanager
 def explained(subject: str = "") -> Iterator[None]:
@@ -81,6 +84,10 @@ class PgbenchAsked(BaseModel):
     """100,000 accounts each, about 15 MB with the primary key."""
     fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
     """Of the tables, in per cent: what is left free is room for updates."""
+    tablespace: Annotated[str, Field(pattern=TABLESPACE)] | None = None
+    """Tablespace of the tables, as `fast` for the volume `tablespace.fast`. Default: the database's own."""
+    index_tablespace: Annotated[str, Field(pattern=TABLESPACE)] | None = None
+    """Tablespace of the primary keys."""
     clients: Annotated[int, Field(ge=1)] = 8
     """Connections that work at a time."""
     threads: Annotated[int, Field(ge=1)] = 1
