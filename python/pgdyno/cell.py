@@ -52,8 +52,7 @@ class _Measured:
     samples: Samples
     checks: tuple[record.Check, ...]
     settings: list[dict[str, str | None]]
-    world: record.WorldRecord
-    postgres: record.PostgresRecord
+    subject: subjects.Subject
     reasons: tuple[str, ...]
 
 
@@ -97,11 +96,10 @@ def _measure(
     watch.seconds |= {phase.name: round(phase.seconds, 3) for phase in outcome.phases}
     progress(1.0, "check")
     with watch.stage("check"):
-        checks = invariants.check(subject.server, outcome, full=cell.arm.workload.full_check)
+        full = cell.arm.workload.full_check
+        checks = invariants.check(subject.server, outcome, baseline=subject.baseline, full=full)
     subject.stop()
-    return _Measured(
-        outcome, samples, (*outcome.checks, *checks), rows, subject.world, subject.postgres, subject.reasons()
-    )
+    return _Measured(outcome, samples, (*outcome.checks, *checks), rows, subject, subject.reasons())
 
 
 def _drive(
@@ -115,7 +113,7 @@ def _drive(
         host_probe = HostProbe(
             scratch,
             {},
-            devices={role: attached.block_device for role, attached in subject.volumes.items()},
+            devices=subject.devices,
             volumes={role: (attached.name, attached.state_dir) for role, attached in subject.volumes.items()},
         )
 
@@ -135,6 +133,7 @@ def _drive(
                 on_measure_begin=lambda: edges.append(subject.stats()),
                 on_measure_end=lambda: edges.append(subject.stats()),
                 progress=progress,
+                env=subject.environment,
                 prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
             )
             samples = host_probe.stop()
@@ -172,13 +171,14 @@ def _write(
         position=cell.position,
         seed=seed,
         anchor=anchor,
-        world=measured.world,
+        world=measured.subject.world,
         workload=outcome.spec.record() | {"driver_cpus": cell.arm.workload.driver_cpus},
-        postgres=measured.postgres,
+        postgres=measured.subject.postgres,
         phases=outcome.phases,
         account=outcome.account,
         checks=measured.checks,
         validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),
+        visibility=measured.subject.visibility,
         seconds=watch.seconds,
     )
     return writer.finish(run)

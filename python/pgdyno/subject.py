@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.dataset import DATA_FOLDER, Dataset
 from pgdyno.errors import PgdynoError
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe.host import Role
 from pgdyno.store import record
+from pgdyno.workload.invariants import Baseline
+from pgdyno.workload.spec import Server
 from pgdyno.world import paths, volume
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
@@ -40,24 +42,33 @@ class Stopwatch:
             self.seconds[name] = round(time.monotonic() - begin, 3)
 
 
+class TestedServer(Server, Protocol):
+    """What a run needs of a server: :class:`pgdyno.postgres.cluster.Cluster`, or one that exists already."""
+
+    def settings(self) -> list[dict[str, str | None]]:
+        """Every setting as the server reports it."""
+
+
 @dataclass(frozen=True)
 class Subject:
     """The server under test while it runs."""
 
-    server: Cluster
+    server: TestedServer
     world: record.WorldRecord
     postgres: record.PostgresRecord
     volumes: dict[str, volume.AttachedVolume]
-    """By role; the volumes that the probe can look at."""
+    """Emulated volumes by role."""
+    devices: dict[str, str]
+    """Block devices that the probe can look at, by the role of their volume."""
     roles: Callable[[int], dict[str, Role]]
     """Whose use of the host is counted, given the driver's process id."""
-    _seconds: Stopwatch
-
-    def stop(self) -> None:
-        """End the server; its storage stays until the end of the ``with`` block."""
-        with self._seconds.stage("stop"):
-            # The volume's content is thrown away, so the server need not write its buffers back first.
-            self.server.stop("immediate")
+    stop: Callable[[], None]
+    """End the server, if it was started for this run; its storage stays until the end of the ``with`` block."""
+    baseline: Baseline | None = None
+    """State of the tables before the run; None for a fresh data set."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What a client program needs beside the connection string."""
+    visibility: tuple[record.Visibility, ...] = ()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Every emulated volume's counters now, by role."""
@@ -94,26 +105,40 @@ def emulated(
         stack.callback(_close, cluster, log)
         with watch.stage("start"):
             cluster.start(resolved.settings, instance)
-        facts = record.VolumeRecord(
-            spec=attached.spec, attach={key: value for key, value in attached.facts.items() if key != "spec"}
-        )
         yield Subject(
             server=cluster,
-            world=record.WorldRecord(
-                kind="emulated",
-                volume=facts.spec,
-                attach=facts.attach,
-                volumes={"data": facts},
-                file_system=resolved.arm.world.file_system,
-                mount_options=resolved.arm.world.mount_options,
-                instance=resolved.instance,
-                host=host_facts(),
-            ),
+            world=_world(resolved, {"data": attached}),
             postgres=record.PostgresRecord(version=resolved.binaries.version, source=resolved.binaries.source),
             volumes={"data": attached},
+            devices={"data": attached.block_device},
             roles=lambda driver_pid: _roles(instance, [attached], driver_pid),
-            _seconds=watch,
+            stop=lambda: _stop(cluster, watch),
         )
+
+
+def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> record.WorldRecord:
+    facts = {
+        role: record.VolumeRecord(
+            spec=attached.spec, attach={name: value for name, value in attached.facts.items() if name != "spec"}
+        )
+        for role, attached in volumes.items()
+    }
+    return record.WorldRecord(
+        kind="emulated",
+        volume=facts["data"].spec,
+        attach=facts["data"].attach,
+        volumes=facts,
+        file_system=resolved.arm.world.file_system,
+        mount_options=resolved.arm.world.mount_options,
+        instance=resolved.instance,
+        host=host_facts(),
+    )
+
+
+def _stop(cluster: Cluster, watch: Stopwatch) -> None:
+    with watch.stage("stop"):
+        # The volume's content is thrown away, so the server need not write its buffers back first.
+        cluster.stop("immediate")
 
 
 def _detach(attached: volume.AttachedVolume, watch: Stopwatch) -> None:
