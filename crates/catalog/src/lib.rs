@@ -13,6 +13,7 @@ mod error;
 mod fact;
 mod file;
 mod hash;
+mod item;
 mod nearest;
 mod remedy;
 mod request;

@@ -6,9 +6,10 @@ use pgdyno_volume::Order;
 
 use crate::error::SpecError;
 use crate::file::VolumeFile;
+use crate::item::{BadItem, Item, order_name, read_item};
 use crate::nearest::nearest;
 use crate::remedy;
-use crate::units::{SizeProblem, parse_count, parse_size, quoted, size_key};
+use crate::units::{quoted, size_key};
 
 /// A volume that was asked for; what is `None` was left to the default.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,36 +19,24 @@ pub(crate) struct Request {
     pub iops: Option<u64>,
     pub throughput_mib_per_s: Option<u64>,
     pub order: Option<Order>,
-}
-
-/// One `key=value` that makes sense.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Item {
-    Size(u64),
-    Iops(u64),
-    Throughput(u64),
-    Order(Order),
-}
-
-/// One `key=value` that does not, and what may have been meant.
-struct BadItem {
-    problem: String,
-    /// What to put in its place; `None` leaves the key out.
-    instead: Vec<Option<Item>>,
-}
-
-/// The orders by their names.
-const ORDERS: [(&str, Order); 2] = [("fifo", Order::Fifo), ("gamma", Order::Gamma)];
-
-/// What the user writes for an order.
-pub(crate) fn order_name(order: Order) -> &'static str {
-    ORDERS.iter().find(|(_, known)| *known == order).map_or("", |(name, _)| name)
+    /// Depth of the buckets of both limits, in milliseconds of their rates.
+    pub bucket_ms: Option<u64>,
+    /// One service time for every request.
+    pub service_us: Option<u64>,
 }
 
 impl Request {
     /// A type with nothing asked of it.
     pub fn new(file: &'static VolumeFile) -> Self {
-        Request { file, size_bytes: None, iops: None, throughput_mib_per_s: None, order: None }
+        Request {
+            file,
+            size_bytes: None,
+            iops: None,
+            throughput_mib_per_s: None,
+            order: None,
+            bucket_ms: None,
+            service_us: None,
+        }
     }
 
     /// Reads a specification. The type and the keys may be in any case, and spaces around them do no harm.
@@ -92,7 +81,27 @@ impl Request {
             Item::Iops(iops) => Request { iops: Some(iops), ..self },
             Item::Throughput(mib_per_s) => Request { throughput_mib_per_s: Some(mib_per_s), ..self },
             Item::Order(order) => Request { order: Some(order), ..self },
+            Item::Bucket(ms) => Request { bucket_ms: Some(ms), ..self },
+            Item::Service(us) => Request { service_us: Some(us), ..self },
         }
+    }
+
+    /// The order that is not the type's own.
+    pub fn other_order(&self) -> Option<Order> {
+        self.order.filter(|order| *order != self.file.queueing.order.value)
+    }
+
+    /// Whether nobody sells such a volume: its bucket or its service time is the laboratory's own.
+    pub fn is_made_up(&self) -> bool {
+        self.bucket_ms.is_some() || self.service_us.is_some()
+    }
+
+    /// The keys that say how the volume behaves, after those that say how much of it there is.
+    pub fn behaviour_keys(&self, order: Option<Order>) -> impl Iterator<Item = String> + use<> {
+        let order = order.map(|order| format!("order={}", order_name(order)));
+        let bucket = self.bucket_ms.map(|ms| format!("bucket_ms={ms}"));
+        let service = self.service_us.map(|us| format!("service_us={us}"));
+        [order, bucket, service].into_iter().flatten()
     }
 }
 
@@ -102,18 +111,11 @@ impl fmt::Display for Request {
         let size = self.size_bytes.map(|bytes| format!("size={}", size_key(bytes)));
         let iops = self.iops.map(|iops| format!("iops={iops}"));
         let throughput = self.throughput_mib_per_s.map(|mib_per_s| format!("throughput={mib_per_s}"));
-        let order = self.order.map(|order| format!("order={}", order_name(order)));
-        let keys: Vec<String> = [size, iops, throughput, order].into_iter().flatten().collect();
+        let amounts = [size, iops, throughput].into_iter().flatten();
+        let keys: Vec<String> = amounts.chain(self.behaviour_keys(self.order)).collect();
         let separator = if keys.is_empty() { "" } else { ":" };
         write!(out, "{}{separator}{}", self.file.name, keys.join(","))
     }
-}
-
-/// The keys that a type understands.
-pub(crate) fn keys(file: &VolumeFile) -> Vec<&'static str> {
-    let iops = file.iops.is_some().then_some("iops");
-    let throughput = file.throughput.as_ref().and_then(|t| t.provisioned.as_ref()).map(|_| "throughput");
-    [Some("size"), iops, throughput, Some("order")].into_iter().flatten().collect()
 }
 
 fn find(name: &str, catalog: &'static [VolumeFile]) -> Option<&'static VolumeFile> {
@@ -144,101 +146,4 @@ fn unknown_type(name: &str, nearest: Option<Request>, catalog: &'static [VolumeF
 fn with_aliases(file: &VolumeFile) -> String {
     let also: Vec<&str> = file.aliases.iter().map(|alias| alias.name.as_str()).collect();
     if also.is_empty() { file.name.clone() } else { format!("{} (also {})", file.name, also.join(", ")) }
-}
-
-/// Reads one `key=value`; `given` has the keys that came before it.
-fn read_item<'a>(part: &'a str, file: &VolumeFile, given: &mut Vec<&'a str>) -> Result<Item, BadItem> {
-    let bad = |problem: String| BadItem { problem, instead: vec![None] };
-    let Some((key, value)) = part.split_once('=') else {
-        let what = if part.trim().is_empty() {
-            "a key is missing".to_owned()
-        } else {
-            format!("{} has no value", quoted(part))
-        };
-        return Err(bad(format!("{what}; keys are written key=value and separated by commas")));
-    };
-    let (key, value) = (key.trim(), value.trim());
-    let (item, misspelt) = match read_value(key, value) {
-        Some(item) => (item, false),
-        None => match nearest(key, keys(file)).and_then(|known| read_value(known, value)) {
-            Some(item) => (item, true),
-            None => return Err(unknown_key(key, file, None)),
-        },
-    };
-    if misspelt {
-        return Err(unknown_key(key, file, item.ok()));
-    }
-    if given.iter().any(|earlier| earlier.eq_ignore_ascii_case(key)) {
-        return Err(BadItem {
-            problem: format!("{} is given twice", key.to_ascii_lowercase()),
-            instead: vec![item.ok(), None],
-        });
-    }
-    given.push(key);
-    item
-}
-
-fn unknown_key(key: &str, file: &VolumeFile, meant: Option<Item>) -> BadItem {
-    BadItem {
-        problem: format!("there is no key {}; there are {}", quoted(key), keys(file).join(", ")),
-        instead: vec![meant],
-    }
-}
-
-/// `None` if there is no such key. Whether the type has the key, and whether it may have the value, is for the rules.
-fn read_value(key: &str, value: &str) -> Option<Result<Item, BadItem>> {
-    let is = |name: &str| name.eq_ignore_ascii_case(key);
-    if is("size") {
-        let refused = |SizeProblem { problem, meant_bytes }| BadItem {
-            problem: format!("size={}: {problem}", shown(value)),
-            instead: vec![meant_bytes.map(Item::Size)],
-        };
-        return Some(parse_size(value).map(Item::Size).map_err(refused));
-    }
-    if is("iops") {
-        return Some(whole(value, "iops", "").map(Item::Iops));
-    }
-    if is("throughput") {
-        let number = strip_unit(value, "MiB/s").or_else(|| strip_unit(value, "MiB")).unwrap_or(value);
-        return Some(whole(number, "throughput", " of MiB/s").map(Item::Throughput));
-    }
-    if is("order") {
-        return Some(read_order(value));
-    }
-    None
-}
-
-fn read_order(value: &str) -> Result<Item, BadItem> {
-    let named = |wanted: &str| ORDERS.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-    named(value).map(|(_, order)| Item::Order(*order)).ok_or_else(|| {
-        let names = ORDERS.map(|(name, _)| name);
-        let meant = nearest(value, names).and_then(named).map(|(_, order)| Item::Order(*order));
-        BadItem {
-            problem: format!("order={}: the orders are {}", shown(value), names.join(" and ")),
-            instead: vec![meant],
-        }
-    })
-}
-
-fn whole(value: &str, key: &str, unit: &str) -> Result<u64, BadItem> {
-    parse_count(value).ok_or_else(|| BadItem {
-        problem: format!("{key}={}: write a whole number{unit}, such as {key}={}", shown(value), example(key)),
-        instead: vec![None],
-    })
-}
-
-fn example(key: &str) -> &'static str {
-    if key == "iops" { "16000" } else { "250" }
-}
-
-fn strip_unit<'a>(value: &'a str, unit: &str) -> Option<&'a str> {
-    let at = value.len().checked_sub(unit.len())?;
-    let tail = value.get(at..)?;
-    tail.eq_ignore_ascii_case(unit).then(|| value[..at].trim_end())
-}
-
-/// A value inside a sentence: bare when it is harmless, quoted and escaped otherwise.
-fn shown(value: &str) -> String {
-    let harmless = !value.is_empty() && value.len() <= 24 && value.bytes().all(|byte| byte.is_ascii_graphic());
-    if harmless { value.to_owned() } else { quoted(value) }
 }

@@ -1,16 +1,18 @@
 //! A volume with every figure settled: what the engine attaches and what a run's record says it was.
 
-use pgdyno_volume::{Accounting, BucketParams, Order, VolumeParams};
+use pgdyno_volume::{Accounting, BucketParams, QuantileTable, ServiceTimeParams, VolumeParams};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::SpecError;
 use crate::file::{PriceFacts, Tier, VolumeFile, catalog};
 use crate::hash::model_hash;
+use crate::item::order_name;
 use crate::remedy;
-use crate::request::{Request, order_name};
+use crate::request::Request;
 use crate::rules::{Figures, judge};
 use crate::units::{GIB, KIB, MIB, count_phrase, size_key, size_phrase};
 
+const NS_PER_US: u64 = 1_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// A resolved volume specification.
@@ -30,7 +32,7 @@ pub struct Resolved {
     pub limits: Limits,
     /// The largest I/O that counts as one.
     pub accounting_unit_kib: u64,
-    /// What it costs a month; `None` if nobody sells it.
+    /// What it costs a month; `None` if nobody sells it, as when its service time is the laboratory's.
     pub usd_per_month: Option<f64>,
     /// Region of that price.
     pub price_region: Option<String>,
@@ -75,13 +77,14 @@ impl Resolved {
         let request = Request::parse(text, catalog()?)?;
         let figures = judge(&request)
             .map_err(|violation| SpecError { message: violation.message, remedy: remedy::text(violation.fixes) })?;
-        Ok(Resolved::new(request.file, figures, request.order))
+        Ok(Resolved::new(&request, figures))
     }
 
     /// The volume that a type gives when nothing is asked for.
     pub(crate) fn of_defaults(file: &'static VolumeFile) -> Self {
-        let figures = judge(&Request::new(file)).expect("a type's defaults keep its own rules: checked with the file");
-        Resolved::new(file, figures, None)
+        let request = Request::new(file);
+        let figures = judge(&request).expect("a type's defaults keep its own rules: checked with the file");
+        Resolved::new(&request, figures)
     }
 
     /// What the volume model runs on.
@@ -94,22 +97,22 @@ impl Resolved {
         model_hash(&self.params)
     }
 
-    fn new(file: &VolumeFile, figures: Figures, order: Option<Order>) -> Self {
-        let default_order = file.queueing.order.value;
-        let other_order = order.filter(|order| *order != default_order).map(order_name);
+    fn new(request: &Request, figures: Figures) -> Self {
+        let file = request.file;
         let Figures { size_bytes, iops, throughput_bytes_per_s } = figures;
-        let params = params(file, figures, order.unwrap_or(default_order));
+        let params = params(request, figures);
         let limits = Limits { iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) };
         let durability = file.durability.as_ref();
+        let price = file.price.as_ref().filter(|_| !request.is_made_up());
         Resolved {
-            spec: canonical(file, &figures, other_order),
+            spec: canonical(request, &figures),
             volume_type: file.name.clone(),
-            title: title(file, size_bytes, &limits, other_order),
+            title: title(request, size_bytes, &limits),
             size_bytes,
             limits,
             accounting_unit_kib: file.accounting.unit_kib.value,
-            usd_per_month: file.price.as_ref().map(|price| usd_per_month(price, size_bytes, &limits)),
-            price_region: file.price.as_ref().map(|price| price.region.clone()),
+            usd_per_month: price.map(|price| usd_per_month(price, size_bytes, &limits)),
+            price_region: price.map(|price| price.region.clone()),
             durability: durability.map(|facts| facts.yearly.value.clone()),
             annual_failure_rate_percent: durability.map(|facts| facts.annual_failure_rate_percent.value),
             model_hash: format!("{:016x}", model_hash(&params)),
@@ -118,8 +121,12 @@ impl Resolved {
     }
 }
 
-fn params(file: &VolumeFile, figures: Figures, order: Order) -> VolumeParams {
-    let bucket = |rate_per_s, depth_ms| BucketParams { rate_per_s, depth_ns: depth_ms * NS_PER_MS };
+fn params(request: &Request, figures: Figures) -> VolumeParams {
+    let file = request.file;
+    let bucket = |rate_per_s, own_depth_ms| {
+        let depth_ms = request.bucket_ms.unwrap_or(own_depth_ms);
+        BucketParams { rate_per_s, depth_ns: depth_ms * NS_PER_MS }
+    };
     let iops_limit = file.iops.as_ref().zip(figures.iops);
     let throughput_limit = file.throughput.as_ref().zip(figures.throughput_bytes_per_s);
     VolumeParams {
@@ -130,14 +137,25 @@ fn params(file: &VolumeFile, figures: Figures, order: Order) -> VolumeParams {
             unit_bytes: file.accounting.unit_kib.value * KIB,
             merge_sequential: file.accounting.merge_sequential.value,
         },
-        service_time: file.service_time.params().expect("the tables were checked when the file was read"),
-        order,
+        service_time: service_time(request),
+        order: request.order.unwrap_or(file.queueing.order.value),
+    }
+}
+
+fn service_time(request: &Request) -> ServiceTimeParams {
+    match request.service_us {
+        Some(us) => {
+            let constant = QuantileTable::constant(us * NS_PER_US);
+            ServiceTimeParams { read: constant.clone(), write: constant }
+        }
+        None => request.file.service_time.params().expect("the tables were checked when the file was read"),
     }
 }
 
 /// Only what can be chosen: io2's throughput follows from its IOPS and is no key. An order is named if it is not the
 /// type's own.
-fn canonical(file: &VolumeFile, figures: &Figures, other_order: Option<&str>) -> String {
+fn canonical(request: &Request, figures: &Figures) -> String {
+    let file = request.file;
     let mut spec = format!("{}:size={}", file.name, size_key(figures.size_bytes));
     if let Some(iops) = figures.iops {
         spec += &format!(",iops={iops}");
@@ -146,20 +164,22 @@ fn canonical(file: &VolumeFile, figures: &Figures, other_order: Option<&str>) ->
     if let Some(bytes_per_s) = figures.throughput_bytes_per_s.filter(|_| chosen) {
         spec += &format!(",throughput={}", bytes_per_s / MIB);
     }
-    if let Some(order) = other_order {
-        spec += &format!(",order={order}");
+    for key in request.behaviour_keys(request.other_order()) {
+        spec += &format!(",{key}");
     }
     spec
 }
 
-fn title(file: &VolumeFile, size_bytes: u64, limits: &Limits, other_order: Option<&str>) -> String {
-    let mut parts = vec![file.title.clone(), size_phrase(size_bytes)];
+fn title(request: &Request, size_bytes: u64, limits: &Limits) -> String {
+    let mut parts = vec![request.file.title.clone(), size_phrase(size_bytes)];
     parts.extend(limits.iops.map(|iops| format!("{} IOPS", count_phrase(iops))));
     parts.extend(limits.throughput_mib_per_s.map(|mib_per_s| format!("{} MiB/s", decimal_phrase(mib_per_s))));
     if limits.iops.is_none() && limits.throughput_mib_per_s.is_none() {
         parts.push("no limits".to_owned());
     }
-    parts.extend(other_order.map(|order| format!("{order} order")));
+    parts.extend(request.other_order().map(|order| format!("{} order", order_name(order))));
+    parts.extend(request.bucket_ms.map(|ms| format!("bucket of {} ms", count_phrase(ms))));
+    parts.extend(request.service_us.map(|us| format!("{} us each", count_phrase(us))));
     parts.join(", ")
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct Violation {
 pub(crate) fn judge(request: &Request) -> Result<Figures, Violation> {
     let file = request.file;
     refuse_keys_that_do_nothing(request)?;
+    refuse_endless_waits(request)?;
     let size_bytes = legal_size(request)?;
     let iops = file.iops.as_ref().map(|facts| legal_iops(request, facts, size_bytes)).transpose()?;
     let throughput_bytes_per_s = match (&file.throughput, iops) {
@@ -32,6 +33,12 @@ pub(crate) fn judge(request: &Request) -> Result<Figures, Violation> {
     };
     Ok(Figures { size_bytes, iops, throughput_bytes_per_s })
 }
+
+/// A request that takes longer than this is taken for lost by the programs that wait for it.
+const SERVICE_US_MAX: u64 = 10_000_000;
+
+/// No provider saves up more than a day, and most less than an hour.
+const BUCKET_MS_MAX: u64 = 86_400_000;
 
 /// The most IOPS that a size allows.
 pub(crate) fn iops_allowed(facts: &IopsFacts, size_bytes: u64) -> u64 {
@@ -45,6 +52,10 @@ fn refuse_keys_that_do_nothing(request: &Request) -> Result<(), Violation> {
     if request.file.iops.is_none() && request.iops.is_some() {
         let message = format!("{name} has no limit, so iops cannot be set");
         return Err(Violation { message, fixes: vec![Request { iops: None, ..*request }] });
+    }
+    if request.file.iops.is_none() && request.bucket_ms.is_some() {
+        let message = format!("{name} has no limit, so it has no bucket and bucket_ms cannot be set");
+        return Err(Violation { message, fixes: vec![Request { bucket_ms: None, ..*request }] });
     }
     let Some(asked) = request.throughput_mib_per_s else {
         return Ok(());
@@ -66,6 +77,20 @@ fn refuse_keys_that_do_nothing(request: &Request) -> Result<(), Violation> {
     let enough = iops_for(facts, asked.min(maximum));
     let with_iops = Request { iops: Some(request.iops.map_or(enough, |iops| iops.max(enough))), ..without };
     Err(Violation { message, fixes: vec![with_iops, without] })
+}
+
+fn refuse_endless_waits(request: &Request) -> Result<(), Violation> {
+    let too_much = |what: &str, maximum: u64, asked: u64, fix: Request| {
+        let (maximum, asked) = (count_phrase(maximum), count_phrase(asked));
+        Err(Violation { message: format!("{what} is at most {maximum}, {asked} asked"), fixes: vec![fix] })
+    };
+    if let Some(us) = request.service_us.filter(|us| *us > SERVICE_US_MAX) {
+        return too_much("service_us", SERVICE_US_MAX, us, Request { service_us: Some(SERVICE_US_MAX), ..*request });
+    }
+    if let Some(ms) = request.bucket_ms.filter(|ms| *ms > BUCKET_MS_MAX) {
+        return too_much("bucket_ms", BUCKET_MS_MAX, ms, Request { bucket_ms: Some(BUCKET_MS_MAX), ..*request });
+    }
+    Ok(())
 }
 
 fn legal_size(request: &Request) -> Result<u64, Violation> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::CatalogError;
 use crate::fact::{Source, Status};
 use crate::file::{VolumeFile, catalog};
-use crate::request::keys;
+use crate::item::keys;
 use crate::resolved::Resolved;
 use crate::units::MIB;
 

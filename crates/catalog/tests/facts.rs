@@ -30,6 +30,7 @@ fn prices_reproduce_published_totals() {
         assert_eq!(resolved(text).price_region.as_deref(), Some("us-east-1"));
     }
     assert_eq!(resolved("null").usd_per_month, None);
+    assert_eq!(resolved("gp3:service_us=500").usd_per_month, None, "nobody sells it");
 }
 
 /// Each limit at its edge: the figure is accepted, the next one is not.
@@ -104,7 +105,16 @@ fn resolved_volumes_survive_json() {
 
 #[test]
 fn the_model_hash_moves_with_every_parameter_and_with_nothing_else() {
-    let texts = ["null", "gp3", "gp3:size=101GiB", "gp3:iops=3001", "gp3:throughput=126", "gp3:order=fifo", "io2bx"];
+    let texts = [
+        "null",
+        "gp3",
+        "gp3:size=101GiB",
+        "gp3:iops=3001",
+        "gp3:throughput=126",
+        "gp3:order=fifo",
+        "gp3:bucket_ms=9",
+        "io2bx",
+    ];
     let hashes: Vec<u64> = texts.iter().map(|text| resolved(text).model_hash()).collect();
     for (i, hash) in hashes.iter().enumerate() {
         assert!(!hashes[..i].contains(hash), "{} has the hash of another", texts[i]);
@@ -128,7 +138,7 @@ fn types_say_what_can_be_had_and_where_that_is_written() {
         assert!(one.sources.iter().all(|used| used.date.len() == "2026-11-21".len()));
     }
     let io2 = &types[2];
-    assert_eq!(io2.keys, ["size", "iops", "order"]);
+    assert_eq!(io2.keys, ["size", "iops", "order", "bucket_ms", "service_us"]);
     let remembered = |used: &&pgdyno_catalog::SourceUse| used.facts.contains_key(&Status::FromMemory);
     assert_eq!(io2.sources.iter().filter(remembered).count(), 1, "the third price tier has no source");
 }

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 /// Text that looks enough like a specification to get past the first check.
 fn specification_like() -> impl Strategy<Value = String> {
     let name = prop_oneof!["gp3", "io2bx", "io2", "null", "GP3", "gp2", "[a-z0-9]{0,6}"];
-    let key = prop_oneof!["size", "iops", "throughput", "order", "SIZE", "iosp", "[a-z]{0,5}"];
+    let key =
+        prop_oneof!["size", "iops", "throughput", "order", "bucket_ms", "service_us", "SIZE", "iosp", "[a-z]{0,5}"];
     let number = prop_oneof![
         any::<u64>().prop_map(|n| n.to_string()),
         (0..200_000_u64).prop_map(|n| n.to_string()),

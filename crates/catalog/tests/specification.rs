@@ -24,6 +24,11 @@ fn every_figure_is_in_the_canonical_specification() {
         ("gp3:order=gamma", "gp3:size=100GiB,iops=3000,throughput=125"),
         ("gp3:order=fifo", "gp3:size=100GiB,iops=3000,throughput=125,order=fifo"),
         ("null:order=fifo", "null:size=100GiB"),
+        ("null:service_us=500,size=1GiB", "null:size=1GiB,service_us=500"),
+        (
+            "gp3:service_us=0,bucket_ms=0,order=fifo",
+            "gp3:size=100GiB,iops=3000,throughput=125,order=fifo,bucket_ms=0,service_us=0",
+        ),
         ("io2bx:size=1TiB,iops=40000", "io2bx:size=1TiB,iops=40000"),
     ] {
         assert_eq!(resolved(text).spec, spec, "{text}");
@@ -52,6 +57,8 @@ fn titles_read_as_a_person_would_write_them() {
         ("gp3", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s"),
         ("gp3:size=1025MiB", "gp3, 1,025 MiB, 3,000 IOPS, 125 MiB/s"),
         ("io2bx", "io2 Block Express, 100 GiB, 16,000 IOPS, 4,000 MiB/s"),
+        ("null:service_us=500", "null, 100 GiB, no limits, 500 us each"),
+        ("gp3:bucket_ms=50", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, bucket of 50 ms"),
         ("gp3:order=fifo", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, fifo order"),
         ("io2bx:iops=100", "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s"),
     ] {
@@ -109,6 +116,9 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
              so throughput cannot be set",
             "io2bx:iops=3907 or io2bx:iops=1000",
         ),
+        ("null:bucket_ms=5", "null has no limit, so it has no bucket and bucket_ms cannot be set", "null"),
+        ("null:service_us=10000001", "service_us is at most 10,000,000, 10,000,001 asked", "null:service_us=10000000"),
+        ("gp3:bucket_ms=86400001", "bucket_ms is at most 86,400,000, 86,400,001 asked", "gp3:bucket_ms=86400000"),
         ("null:iops=3000", "null has no limit, so iops cannot be set", "null"),
         ("null:size=1TiB,throughput=1", "null has no limit, so throughput cannot be set", "null:size=1TiB"),
         (
@@ -138,7 +148,11 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:iops=6000,", "a key is missing", "gp3:iops=6000"),
         ("gp3:size", "\"size\" has no value", "gp3"),
         ("gp3:size=", "size=\"\": a size is a whole number with a unit", "gp3"),
-        ("gp3:sise=10GiB", "no key \"sise\"; there are size, iops, throughput, order", "gp3:size=10GiB"),
+        (
+            "gp3:sise=10GiB",
+            "no key \"sise\"; there are size, iops, throughput, order, bucket_ms, service_us",
+            "gp3:size=10GiB",
+        ),
         ("gp3:colour=red,iops=6000", "no key \"colour\"", "gp3:iops=6000"),
         ("gp3:size=1GiB,size=2GiB", "size is given twice", "gp3:size=2GiB or gp3:size=1GiB"),
         ("gp3:size=100", "the unit is missing", "gp3:size=100GiB"),

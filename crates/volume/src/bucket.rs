@@ -3,28 +3,38 @@
 //! The level is kept in billionths of a token, so one nanosecond adds exactly `rate_per_s` of them: no remainder is lost
 //! and the long-run rate is exact. A cost above the depth is granted from a full bucket and leaves a debt, which keeps
 //! the rate right where refusing would block for ever.
+//!
+//! However shallow a bucket is asked for, it holds one request and [`CATCH_UP_NS`] of the rate: the model runs in exact
+//! time, but its host answers late when it is stalled, and what arrives late must still find its tokens.
 
 use crate::io::Nanos;
 use crate::params::BucketParams;
 
 const NANO: i128 = 1_000_000_000;
 
+/// The least that a bucket holds beyond one request, as time at its rate. Stalls of a virtual machine's processor are
+/// a few milliseconds; five more or less in a second are half a per cent of it.
+pub const CATCH_UP_NS: Nanos = 5_000_000;
+
 /// Tokens that arrive at a fixed rate and are kept up to a depth. Starts full at time 0.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     rate_per_s: i128,
     capacity: i128,
+    request: u64,
     level: i128,
     at: Nanos,
 }
 
 impl TokenBucket {
-    /// A full bucket. Panics when the rate is zero: a limit of nothing is no limit that can be waited for.
-    pub fn new(params: BucketParams) -> Self {
+    /// A full bucket for requests that cost up to `request` tokens; a larger one leaves a debt.
+    /// Panics when the rate is zero: a limit of nothing is no limit that can be waited for.
+    pub fn new(params: BucketParams, request: u64) -> Self {
         assert!(params.rate_per_s > 0, "a limit is at least one per second");
         let rate_per_s = i128::from(params.rate_per_s);
-        let capacity = rate_per_s * i128::from(params.depth_ns);
-        Self { rate_per_s, capacity, level: capacity, at: 0 }
+        let least = i128::from(request) * NANO + rate_per_s * i128::from(CATCH_UP_NS);
+        let capacity = least.max(rate_per_s * i128::from(params.depth_ns));
+        Self { rate_per_s, capacity, request, level: capacity, at: 0 }
     }
 
     /// The earliest instant, not before `now`, at which `cost` tokens can be taken.
@@ -47,7 +57,7 @@ impl TokenBucket {
     /// Changes rate and depth at `now`, keeping what is in the bucket up to the new depth.
     pub fn change(&mut self, params: BucketParams, now: Nanos) {
         let level = self.level_at(now);
-        *self = Self { at: self.at.max(now), ..Self::new(params) };
+        *self = Self { at: self.at.max(now), ..Self::new(params, self.request) };
         self.level = level.min(self.capacity);
     }
 

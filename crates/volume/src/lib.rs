@@ -31,7 +31,7 @@ mod seed;
 pub mod stage;
 mod volume;
 
-pub use bucket::TokenBucket;
+pub use bucket::{CATCH_UP_NS, TokenBucket};
 pub use counters::Counters;
 pub use instance::Instance;
 pub use io::{Change, Event, Io, IoId, IoResult, Nanos, Op, VolumeId};

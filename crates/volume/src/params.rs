@@ -23,7 +23,8 @@ pub struct VolumeParams {
     pub order: Order,
 }
 
-/// A token bucket: `rate_per_s` tokens arrive each second, at most `depth_ns` worth of them are kept. Starts full.
+/// A token bucket: `rate_per_s` tokens arrive each second, at most `depth_ns` worth of them are kept, but never less
+/// than one request and [`crate::CATCH_UP_NS`] of the rate. Starts full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BucketParams {

@@ -45,7 +45,7 @@ impl Volume {
             size_bytes: params.size_bytes,
             split_merge: SplitMerge::new(params.accounting),
             iops_limit: IopsLimit::new(params.iops_limit),
-            throughput_limit: ThroughputLimit::new(params.throughput_limit),
+            throughput_limit: ThroughputLimit::new(params.throughput_limit, params.accounting.unit_bytes),
             service_time: ServiceTime::new(params.service_time),
             queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
             in_flight: BinaryHeap::with_capacity(EXPECTED_DEPTH),

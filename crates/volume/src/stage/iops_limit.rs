@@ -7,6 +7,9 @@ use crate::bucket::TokenBucket;
 use crate::io::Nanos;
 use crate::params::BucketParams;
 
+/// The bucket holds at least one unit beside its catch-up credit.
+const UNIT: u64 = 1;
+
 /// Grants I/O units at the provisioned rate.
 #[derive(Clone, Debug)]
 pub struct IopsLimit(Option<TokenBucket>);
@@ -14,7 +17,7 @@ pub struct IopsLimit(Option<TokenBucket>);
 impl IopsLimit {
     /// A full bucket, or no limit.
     pub fn new(params: Option<BucketParams>) -> Self {
-        Self(params.map(TokenBucket::new))
+        Self(params.map(|params| TokenBucket::new(params, UNIT)))
     }
 
     /// When `units` can be granted, not before `now`.
@@ -31,7 +34,7 @@ impl IopsLimit {
 
     /// Replaces the limit. A volume that had none starts the new one full.
     pub fn change(&mut self, params: Option<BucketParams>, now: Nanos) {
-        change_bucket(&mut self.0, params, now);
+        change_bucket(&mut self.0, params, UNIT, now);
     }
 
     /// Sets how full the bucket is.
@@ -43,9 +46,9 @@ impl IopsLimit {
 }
 
 /// The one rule for replacing a bucket: keep its level where there was one, else start full.
-pub(crate) fn change_bucket(slot: &mut Option<TokenBucket>, params: Option<BucketParams>, now: Nanos) {
+pub(crate) fn change_bucket(slot: &mut Option<TokenBucket>, params: Option<BucketParams>, request: u64, now: Nanos) {
     match (slot.as_mut(), params) {
         (Some(bucket), Some(params)) => bucket.change(params, now),
-        (_, params) => *slot = params.map(TokenBucket::new),
+        (_, params) => *slot = params.map(|params| TokenBucket::new(params, request)),
     }
 }
