@@ -28,8 +28,8 @@ fix: setup ## let the formatters and ruff repair what they can
 	$(PY) -m ruff check --fix python tests tools
 	$(PY) -m ruff format python tests tools
 
-bench: setup ## measurements of pgdyno itself (the tests marked `bench`)
-	@tools/run_tests --bench
+bench: setup ## measurements of pgdyno itself; ONLY=fidelity measures those of tests/fidelity alone
+	@tools/run_tests --bench $(ONLY)
 
 generate: setup ## write the generated files again (`make lint` checks them)
 	$(PY) tools/generate.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,6 +15,7 @@ TRIES = 3
 """A neighbour's burst lasts seconds here. A defect of the emulator fails every try; noise does not."""
 
 Attach = Callable[..., volume.AttachedVolume]
+Measured = TypeVar("Measured")
 
 
 @pytest.fixture
@@ -31,13 +33,13 @@ def attach(state_dir: Path) -> Iterator[Attach]:
             found.detach()
 
 
-def empty_buckets(found: volume.AttachedVolume) -> None:
-    """Take the burst away: what follows is the provisioned rate."""
-    command = ["volume", "credit", found.name, "--percent", "0", "--state-dir", str(found.state_dir)]
+def credit(found: volume.AttachedVolume, percent: int) -> None:
+    """Set how full the buckets are: at 0 what follows is the provisioned rate, at 100 there is a burst."""
+    command = ["volume", "credit", found.name, "--percent", str(percent), "--state-dir", str(found.state_dir)]
     _engine.run_json(command)
 
 
-def in_tries(measure: Callable[[], object], faults: Callable[[object], list[str]]) -> None:
+def in_tries(measure: Callable[[], Measured], faults: Callable[[Measured], list[str]]) -> None:
     """Measure until there is no fault, at most :data:`TRIES` times; fail with the faults of every try."""
     said = []
     for attempt in range(1, TRIES + 1):

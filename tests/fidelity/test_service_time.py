@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fidelity import fio
 from tests.fidelity.conftest import in_tries, off
+from tools.fidelity import fio
+from tools.fidelity.cell import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +31,7 @@ def test_append_and_fsync_take_the_published_time(kind: str, attach: Attach, tmp
     found = attach(kind, tmp_path / "volume")
     low_ms, high_ms = PUBLISHED_MS[kind]
 
-    def faults(measured_ms: object) -> list[str]:
-        assert isinstance(measured_ms, float)
+    def faults(measured_ms: float) -> list[str]:
         if low_ms * 0.9 <= measured_ms <= high_ms * 1.1:
             return []
         return [f"published {low_ms} to {high_ms} ms, which allows 10 % either way"]
@@ -62,10 +62,6 @@ def test_one_read_at_a_time_takes_the_tables_median(attach: Attach) -> None:
     median_ms = row["service_ns"][table["probability_ppm"].index(500_000)] / 1e6
 
     def measure() -> fio.Measured:
-        return fio.run(found.block_device, rw="randread", block_kib=4, depth=1, seconds=5)
+        return fio.run(found.block_device, Job("random", "read", 4, 1, 5))
 
-    def faults(measured: object) -> list[str]:
-        assert isinstance(measured, fio.Measured)
-        return off("p50", measured.latency_ms[50.0], median_ms, 0.08)
-
-    in_tries(measure, faults)
+    in_tries(measure, lambda measured: off("p50", measured.latency_ms[50.0], median_ms, 0.08))

@@ -9,7 +9,8 @@ import pytest
 from pgdyno import _engine
 from pgdyno.errors import InputError
 from pgdyno.world import volume
-from tests.fidelity import fio
+from tools.fidelity import fio
+from tools.fidelity.cell import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +28,10 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log")
     path = folder / "submit.log"
     with volume.attached("io2bx:iops=20000", mount=None, submit_log=path, seed=42, state_dir=folder / "s") as found:
-        fio.run(found.block_device, rw="randrw", block_kib=4, depth=64, seconds=4, ramp_s=0)
+        fio.run(found.block_device, Job("random", "70/30", 4, 64, 4, ramp_s=0))
         _engine.run_json(["volume", "credit", found.name, "--percent", "0", "--state-dir", str(found.state_dir)])
-        fio.run(found.block_device, rw="randread", block_kib=16, depth=4, seconds=3, ramp_s=0)
-        fio.run(found.block_device, rw="write", block_kib=64, depth=16, seconds=2, ramp_s=0)
+        fio.run(found.block_device, Job("random", "read", 16, 4, 3, ramp_s=0))
+        fio.run(found.block_device, Job("sequential", "write", 64, 16, 2, ramp_s=0))
     return path
 
 

@@ -1,0 +1,107 @@
+"""Measures the record and writes its page: ``python -m tools.fidelity``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from pgdyno.errors import PgdynoError
+from pgdyno.world import paths, preflight
+from tools.fidelity import claims, device, fio, matrix, measure, page
+from tools.fidelity.cell import Cell
+from tools.fidelity.point import Point, Record
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results" / "fidelity"
+PAGE = ROOT / "docs" / "reference" / "fidelity.md"
+
+
+def main() -> int:
+    """The command line; exit code 1 when a claim does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tools.fidelity", description=__doc__)
+    parser.add_argument(
+        "--part", choices=sorted({cell.part for cell in matrix.cells()}), help="measure this part alone"
+    )
+    parser.add_argument(
+        "--short", type=int, metavar="SECONDS", help="a trial: jobs of at most so long, nothing is judged"
+    )
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
+    parser.add_argument("--list", action="store_true", help="print the cells and how long they take")
+    asked = parser.parse_args()
+    wanted = [cell for cell in matrix.cells() if asked.part in (None, cell.part)]
+    wanted = matrix.shortened(wanted, asked.short) if asked.short else wanted
+    # A terminated bench takes its devices down, as an interrupted one does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if asked.list:
+            print("\n".join(cell.key for cell in wanted) + f"\n{_length(wanted)}")
+            return 0
+        if asked.page:
+            record = Record.latest(RESULTS)
+            if record is None:
+                raise PgdynoError("no record was measured yet", remedy="run `make bench ONLY=fidelity`")
+        elif asked.short or asked.part:
+            # A part or a trial is no record: it must not be taken for one that was interrupted.
+            collect(wanted, RESULTS.with_name("fidelity-trial"))
+            return 0
+        else:
+            record = collect(wanted, RESULTS)
+        return 0 if all(claim.holds for claim in write(record)) else 1
+    except PgdynoError as error:
+        print(f"{error.message}\n{error.remedy}", file=sys.stderr)
+        return error.exit_code
+
+
+def collect(wanted: list[Cell], root: Path) -> Record:
+    """Measure what the latest record below ``root`` lacks of ``wanted``; what this machine cannot do is left out."""
+    preflight.require_root("the fidelity record")
+    preflight.require_fuse()
+    fio.require()
+    for world in sorted({cell.world for cell in wanted}):
+        if reason := device.missing(world):
+            print(f"without {world}: {reason}", file=sys.stderr)
+            wanted = [cell for cell in wanted if cell.world != world]
+    record = Record.resumed(root, wanted)
+    left = [cell for cell in wanted if not record.has(cell)]
+    print(
+        f"{record.folder}: {len(wanted) - len(left)} of {len(wanted)} points are there, {_length(left)}",
+        file=sys.stderr,
+    )
+    memory = Path("/dev/shm")
+    with device.bench(memory, paths.state_dir()) as bench:
+        for number, cell in enumerate(left, 1):
+            begin = time.monotonic()
+            point = measure.measure(cell, bench, os.cpu_count() or 1)
+            record.add(point)
+            print(
+                f"{number}/{len(left)} {_said(point)} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True
+            )
+    return record
+
+
+def write(record: Record) -> list[claims.Claim]:
+    """Judge a record, write its page, print the claims."""
+    points = record.points()
+    judged = claims.judge(points)
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page.render(record.machine, points, judged), encoding="utf-8")
+    print("\n".join(map(str, judged)))
+    return judged
+
+
+def _said(point: Point) -> str:
+    cell, modelled = point.cell, point.modelled
+    against = f" of {modelled.iops:,.0f} ({point.measured.iops / modelled.iops - 1:+.2%})" if modelled else ""
+    return f"{cell.part} {cell.world} {cell.volume} {cell.job}: {point.measured.iops:,.0f} IOPS{against}"
+
+
+def _length(cells: list[Cell]) -> str:
+    return f"{len(cells)} to measure in about {sum(cell.takes_s for cell in cells) / 60:.0f} min"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

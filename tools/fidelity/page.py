@@ -1,0 +1,182 @@
+"""The reference's page on fidelity, from the points of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from statistics import median
+
+from pgdyno.analysis.validity import LATE_SHARE_INVALID, LATE_SHARE_NOTABLE, LATENESS_INVALID
+from tools.fidelity import matrix
+from tools.fidelity.claims import Claim
+from tools.fidelity.measure import TICKS_PER_S
+from tools.fidelity.point import Machine, Point, Side
+
+NAMES = {
+    "pgdyno": "pgdyno",
+    "loop": "plain loop device",
+    "blk-throttle": "kernel blk-throttle",
+    "qemu": "QEMU storage daemon",
+}
+
+_HEAD = """# Fidelity
+
+What emulated volumes were asked, what the model says, and what fio measured. `make bench ONLY=fidelity` measures all of it again and
+writes this page; every point stays as JSON, with its whole distributions, in `results/fidelity/`.
+
+- **asked**: the requests a second that the provisioned limits allow. Service time may keep a volume below it.
+- **modelled**: the recorded requests put through the volume model again in virtual time by a host that takes no time and keeps the same
+  number outstanding. What a volume of the catalogue would do.
+- **measured**: fio (libaio, direct I/O) on the block device, from before the submission to after the completion.
+- **error**: measured against modelled.
+- **late**: requests released more than 5 % of their modelled latency after their time, by the daemon's own count. † marks a job that
+  `pgdyno compare` would refuse for it: more than this host can carry.
+"""
+
+
+def render(machine: Machine, points: list[Point], claims: list[Claim]) -> str:
+    """The page."""
+    parts = [_HEAD, _where(machine, points), "## Claims\n", _claims(claims)]
+    of_part = {part: [point for point in points if point.cell.part == part] for part in _PARTS}
+    for part, (title, text, table) in _PARTS.items():
+        if of_part[part]:
+            parts += [f"## {title}\n", f"{text}\n", table(of_part[part])]
+    return "\n".join(parts)
+
+
+def beyond_host(point: Point) -> bool:
+    """Whether so much was late, and weighed so much, that a run would be refused (pgdyno.analysis.validity)."""
+    daemon = point.daemon
+    if daemon is None or point.modelled is None or daemon.requests == 0:
+        return False
+    share, weight = daemon.late / daemon.requests, daemon.lateness_ns / max(1, daemon.modelled_ns)
+    return share > LATE_SHARE_INVALID or (share > LATE_SHARE_NOTABLE and weight > LATENESS_INVALID)
+
+
+def _where(machine: Machine, points: list[Point]) -> str:
+    first, last = points[0].begin, points[-1].begin
+    seconds = [second for point in points for second in point.seconds]
+    stolen = sum(second.steal_ticks for second in seconds) / TICKS_PER_S
+    length = sum(second.length_ns for second in seconds) / 1e9
+    again = sum(point.tries > 1 for point in points)
+    paths = sorted(ns / 1e3 for p in points if p.daemon for ns in (p.daemon.path_read_ns, p.daemon.path_write_ns))
+    return (
+        f"{len(points)} points, {first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC, on {machine.cores} cores ({machine.processor}),"
+        f" {machine.memory_gib} GiB, Linux {machine.kernel}; {machine.fio}; {machine.qemu}; engine {machine.build_hash[:12]}.\n"
+        f"The hypervisor took {stolen / machine.cores / length:.2%} of the CPU time"
+        f" and some of it in {sum(second.steal_ticks > 0 for second in seconds)} of {len(seconds)} seconds;"
+        f" {again} points were measured again for it."
+        f" The path that pgdyno calibrates at attach and takes off cost {paths[0]:.0f} to {paths[-1]:.0f} µs"
+        f" (half the time at most {median(paths):.0f}).\n"
+    )
+
+
+def _claims(claims: list[Claim]) -> str:
+    rows = [[claim.name, claim.bar, claim.found, "yes" if claim.holds else "**no**"] for claim in claims]
+    return _table(["claim", "bar", "found", "holds"], rows)
+
+
+def _against_model(points: list[Point]) -> str:
+    """Points of pgdyno, each volume under its own heading line."""
+    parts = []
+    for volume, group in groupby(sorted(points, key=_in_order), key=lambda point: point.cell.volume):
+        header = ["job", "asked", "modelled", "measured", "error", "p50 ms", "error", "p99 ms", "error", "late"]
+        parts += [f"`{volume}`\n", _table(header, [_row(point) for point in group])]
+    return "\n".join(parts)
+
+
+def _row(point: Point) -> list[str]:
+    measured, modelled, job = point.measured, point.modelled, point.cell.job
+    mark = " †" if beyond_host(point) else ""
+    row = [f"{job.pattern} {job.mix} {job.block_kib} KiB × {job.depth}{mark}", _number(point.asked_iops)]
+    row += [_number(modelled.iops if modelled else None), _number(measured.iops)]
+    row += [_error(measured.iops, modelled.iops) if modelled else "–"]
+    for percent in (50.0, 99.0):
+        row += [_ms(measured, percent)]
+        row += [_error(measured.percentile_ns(percent), modelled.percentile_ns(percent)) if modelled else "–"]
+    return [*row, f"{point.daemon.late / point.daemon.requests:.1%}" if point.daemon and modelled else "–"]
+
+
+def _against_peers(points: list[Point]) -> str:
+    """Each job with the model's line first."""
+    rows = []
+    for (volume, job), group in groupby(points, key=lambda point: (point.cell.volume, point.cell.job)):
+        found = sorted(group, key=lambda point: list(NAMES).index(point.cell.world))
+        model = next((point.modelled for point in found if point.modelled), None)
+        rows.append([f"`{volume}`<br>{job}", "*model*", *_shape(model, found[0].asked_iops)] if model else [])
+        rows += [["", NAMES[point.cell.world], *_shape(point.measured, point.asked_iops)] for point in found]
+    return _table(["job", "", "IOPS", "of asked", "p1 ms", "p50 ms", "p99 ms"], [row for row in rows if row])
+
+
+def _shape(side: Side, asked: float | None) -> list[str]:
+    error = _error(side.iops, asked) if asked else "–"
+    return [_number(side.iops), error, *(_ms(side, percent) for percent in (1.0, 50.0, 99.0))]
+
+
+def _paths(points: list[Point]) -> str:
+    rows = []
+    for job, group in groupby(points, key=lambda point: point.cell.job):
+        for point in sorted(group, key=lambda point: list(NAMES).index(point.cell.world)):
+            first = str(job) if point.cell.world == "pgdyno" else ""
+            cpu = f"{point.daemon.cpu_ns_per_request / 1e3:.1f} µs" if point.daemon else "–"
+            measured = point.measured
+            throughput = f"{measured.mib_per_s:,.0f}"
+            rows.append(
+                [
+                    first,
+                    NAMES[point.cell.world],
+                    _number(measured.iops),
+                    throughput,
+                    _us(measured, 50),
+                    _us(measured, 99),
+                    cpu,
+                ]
+            )
+    return _table(["job", "", "IOPS", "MiB/s", "p50 µs", "p99 µs", "daemon CPU a request"], rows)
+
+
+def _in_order(point: Point) -> tuple[int, int, str, str, int, int]:
+    volume, job = point.cell.volume, point.cell.job
+    index = matrix.VOLUMES.index(volume) if volume in matrix.VOLUMES else -1
+    return (index, point.cell.repetition, job.pattern, job.mix, job.block_kib, job.depth)
+
+
+def _table(header: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [header, ["---", *("---:" if _is_figure(name) else "---" for name in header[1:])], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _is_figure(name: str) -> bool:
+    return name not in ("", "bar", "found", "holds")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _error(found: float, wanted: float) -> str:
+    error = found / wanted - 1
+    return f"{error:+.2%}" if abs(error) < 0.1 else f"{error:+.0%}"
+
+
+def _ms(side: Side, percent: float) -> str:
+    return f"{side.percentile_ns(percent) / 1e6:.3g}"
+
+
+def _us(side: Side, percent: float) -> str:
+    return f"{side.percentile_ns(percent) / 1e3:.3g}"
+
+
+_PEERS_TEXT = """One after the other on this host, over the same memory. pgdyno's volumes here are first come, first served, as
+those limiters mean to be: a request takes depth / IOPS. blk-throttle limits reads and writes apart, so a mix is given its two shares."""
+_PATH_TEXT = "The null volume beside a plain loop device and QEMU's daemon without limits, all moving data in memory."
+_PAIRS_TEXT = f"""Every pair of values of any two of volume, pattern with mix, size and depth occurs (the full cross would take
+hours); {matrix.SHORT_S} s each."""
+
+_PARTS = {
+    "peers": ("The same limits under other throttles", _PEERS_TEXT, _against_peers),
+    "path": ("The path without limits", _PATH_TEXT, _paths),
+    "depth-1": ("One request at a time", "Service time and nothing else; three times each.", _against_model),
+    "rate": ("A minute each", "The last one of gp3 has 10⁵ requests, one at a time.", _against_model),
+    "pairs": ("Every pair", _PAIRS_TEXT, _against_model),
+}
