@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -36,25 +36,38 @@ class LoadOutcome:
     """What loading took, and what is there now."""
 
     seconds: dict[str, float]
-    """By pgbench's own steps: ``client-side generate``, ``vacuum``, ``primary keys``; and ``checkpoint``."""
+    """By pgbench's own steps: ``client-side generate``, ``vacuum``, ``primary keys``; and ``checkpoint`` if it was made."""
     rows: dict[str, int]
     """Rows of each table, counted."""
 
 
 def load(
-    server: Server, spec: PgbenchSpec, progress: Progress | None = None, *, log: Path | None = None
+    server: Server,
+    spec: PgbenchSpec,
+    progress: Progress | None = None,
+    *,
+    log: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    replace: bool = True,
 ) -> LoadOutcome:
-    """Create and fill the tables, VACUUM ANALYZE them, checkpoint, and count every row.
+    """Create and fill the tables, VACUUM ANALYZE them, checkpoint (if the role may), and count every row.
 
-    Raises :class:`PgdynoError` with the end of pgbench's messages when it fails or a count is wrong.
+    ``env`` is what pgbench needs beside the connection string. Without ``replace`` tables that are there already are an
+    error, and nothing is dropped. Raises :class:`PgdynoError` with the end of pgbench's messages when it fails or a
+    count is wrong.
     """
     report = progress or (lambda _share, _text: None)
-    arguments = [str(pgbench_path(server)), "-i", "-I", _STEPS, "-s", str(spec.scale), "-F", str(spec.fillfactor)]
+    steps = _STEPS if replace else _STEPS.removeprefix("d")
+    arguments = [str(pgbench_path(server)), "-i", "-I", steps, "-s", str(spec.scale), "-F", str(spec.fillfactor)]
     for option, name in (("tablespace", spec.tablespace), ("index-tablespace", spec.index_tablespace)):
         if name is not None:
             arguments.append(f"--{option}={name}")
     process = subprocess.Popen(
-        arguments, env=environment(server), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        arguments,
+        env=environment(server, env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     messages: list[str] = []
     try:
@@ -80,7 +93,7 @@ def load(
             remedy="look at the server's log; a full volume is the usual cause",
         )
     report(0.97, "checkpoint")
-    outcome = LoadOutcome(step_seconds(messages[-1]) | {"checkpoint": _checkpoint(server)}, _count_rows(server, spec))
+    outcome = LoadOutcome(step_seconds(messages[-1]) | _checkpoint(server), _count_rows(server, spec))
     report(1.0, "loaded")
     return outcome
 
@@ -111,16 +124,22 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
                 yield part.strip()
 
 
-def _checkpoint(server: Server) -> float:
-    """Put all of it on the volume now, so that the first replicate does not pay for it. Returns seconds."""
+def _checkpoint(server: Server) -> dict[str, float]:
+    """Put all of it on the volume now, so that the first replicate does not pay for it; the seconds that it took.
+
+    Nothing where the role may not: on a server that is not ours.
+    """
     import time
 
     import psycopg
 
     begin = time.monotonic()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute("CHECKPOINT")
-    return time.monotonic() - begin
+        try:
+            connection.execute("CHECKPOINT")
+        except psycopg.errors.InsufficientPrivilege:
+            return {}
+    return {"checkpoint": time.monotonic() - begin}
 
 
 def _count_rows(server: Server, spec: PgbenchSpec) -> dict[str, int]:
