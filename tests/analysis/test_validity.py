@@ -13,7 +13,7 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.validity import worst
 from pgdyno.store.record import Check
 
-from .synthetic import GP3, WARMUP_S, Arm, Plan, make_experiment
+from .synthetic import GP3, IO2BX, REAL, WARMUP_S, Arm, Plan, make_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,10 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
         ({"late_share": 0.10, "late_by_us": 100.0}, "lateness", "warn", "in all 0.1 % of latency"),
         ({"late_share": 0.10, "late_by_us": 9000.0}, "lateness", "invalid", "10.0 %"),
         ({"late_share": 0.25, "late_by_us": 100.0}, "lateness", "invalid", "25.0 %"),
+        ({"overrun_share": 0.02}, "store behind the volume", "warn", "2.0 %"),
+        ({"overrun_share": 0.06}, "store behind the volume", "invalid", "6.0 %"),
+        ({"in_flight": 128}, "device's queue", "warn", "100.0 % of samples"),
+        ({"storage_only": True}, "instance", "unknown", "r6g.4xlarge has 16 vCPUs, this host 2 cores"),
         ({"driver_share": 0.44}, "driver", "ok", "88.0 %"),
         ({"driver_share": 0.46}, "driver", "invalid", "92.0 %"),
         ({"driver_share": 0.20}, "laboratory", "warn", "27.5 %"),
@@ -62,6 +66,24 @@ def test_laboratory_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path)
     """With the server's 22 % and the rest, nothing stays idle."""
     found = checked(tmp_path, replace(GP3, driver_share=0.60))
     assert found["laboratory"].level == "invalid"
+
+
+def test_every_volume_has_its_own_checks(tmp_path: Path) -> None:
+    late = replace(IO2BX, late_share=0.3, in_flight=128)
+    found = checked(tmp_path, replace(GP3, others=(("wal", late),)))
+    assert found["lateness"].level == "ok"
+    assert found["lateness, wal volume"].level == "invalid"
+    assert "device's queue" not in found
+    assert found["device's queue, wal volume"].level == "warn"
+    assert found["samples, wal volume"].level == "ok"
+
+
+def test_what_a_real_server_hides_is_unknown_and_not_invalid(tmp_path: Path) -> None:
+    found = checked(tmp_path, REAL)
+    assert {"lateness", "store behind the volume"} & set(found) == set()
+    assert found["samples"].level == "unknown"
+    assert found["samples"].figure.endswith("the server runs on another host (db.example.org)")
+    assert worst([finding.level for finding in found.values()]) != "invalid"
 
 
 def test_null_volume_has_nothing_to_be_late_to(tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ def test_help_lists_the_views(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_runs_lists_experiments_and_runs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert pgdyno(["runs", "--results", str(results)]) == 0
-    first, *others = capsys.readouterr().out.splitlines()
-    assert "gp3, io2bx:iops=16000" in first
+    first, arms, *others = capsys.readouterr().out.splitlines()
+    assert "gp3, io2bx:iops=16000" in arms
     assert "4 of 4 runs finished, 4 valid" in first
     assert len(others) == 4
     assert pgdyno(["runs", "--json", "--results", str(results)]) == 0

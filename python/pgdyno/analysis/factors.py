@@ -21,6 +21,7 @@ JOINT = " · "
 
 _TITLES = {
     "world.volume": "volume",
+    "world.volumes": "volumes",
     "world.volumes.data": "volume",
     "world.file_system": "file system",
     "world.mount_options": "mount options",

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 """Confidence of every interval: a series of experiments covers the true value in 95 % of them."""
 
+ROUNDING = 1e-9
+"""Half of the narrowest interval of a logarithm of ratios: runs that are exactly alike differ by rounding alone."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -96,7 +99,7 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
     )
     # Strata without any spread at all leave nothing to weigh them by; the smallest number of degrees is the safe one.
     degrees = squares**2 / below if below > 0 else 1.0
-    half = t_quantile(degrees, level) * math.sqrt(squares) / len(filled)
+    half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(squares) / len(filled))
     return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def command(results: Path | None, as_json: bool) -> None:
     """List the recorded experiments and runs.
 
-    For each experiment: its id, when it began, its arms and replicates, and how many of its runs are finished and
-    valid; then its runs. Runs that were interrupted are not listed. `valid` is what the run itself knew; `pgdyno
+    For each experiment: its id, when it began, how many of its runs are finished and valid, its arms (or its factors
+    with their levels); then its runs. Runs that were interrupted are not listed. `valid` is what the run itself knew; `pgdyno
     report` judges more strictly.
 
     \b
@@ -63,6 +63,7 @@ def _document(experiment: Experiment) -> dict[str, Any]:
         "kind": record.kind,
         "created_at": _when(record.created_unix_ns),
         "arms": list(record.arms),
+        "factors": {name: list(levels) for name, levels in record.factors.items()},
         "replicates": record.replicates,
         "runs_wanted": len(record.arms) * record.replicates,
         "runs_finished": len(experiment.runs),
@@ -72,6 +73,7 @@ def _document(experiment: Experiment) -> dict[str, Any]:
             {
                 "run_id": run.record.run_id,
                 "arm": run.record.arm,
+                "factors": run.record.factors,
                 "block": run.record.block,
                 "tps": _tps(run),
                 "valid": run.record.validity.valid,
@@ -88,13 +90,19 @@ def _print_experiment(experiment: Experiment) -> None:
     wanted = len(record.arms) * record.replicates
     valid = sum(run.record.validity.valid for run in experiment.runs)
     click.echo(
-        f"{record.experiment_id}  {_when(record.created_unix_ns)}  {', '.join(record.arms)}"
-        f"  {record.replicates} replicates  {len(experiment.runs)} of {wanted} runs finished, {valid} valid"
+        f"{record.experiment_id}  {_when(record.created_unix_ns)}  {len(experiment.runs)} of {wanted} runs finished,"
+        f" {valid} valid"
     )
+    if len(record.factors) > 1:
+        for name, levels in record.factors.items():
+            click.echo(f"  {name}: {', '.join(levels)}")
+    else:
+        click.echo(f"  {', '.join(record.arms)}, {record.replicates} replicates")
+    width = max((len(run.record.run_id) for run in experiment.runs), default=0)
     for run in experiment.runs:
         reasons = "; ".join(run.record.validity.reasons)
         state = "valid" if run.record.validity.valid else f"invalid: {reasons}"
-        click.echo(f"  {run.record.run_id:<34} {_tps(run):>10,.1f} tps  {state}")
+        click.echo(f"  {run.record.run_id:<{width}} {_tps(run):>10,.1f} tps  {state}")
 
 
 def _all_valid(experiment: Experiment) -> bool:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete
-
 if TYPE_CHECKING:
     from pgdyno.world.file_system import FileSystem
     from pgdyno.world.volume import AttachedVolume
@@ -31,7 +29,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("spec", shell_complete=complete.volume_types)
+@click.argument("spec")
 @click.option("--mount", type=click.Path(path_type=Path), help="Empty or new directory to mount it on.")
 @click.option("--no-mount", is_flag=True, help="Leave it a bare block device.")
 @click.option("--name", help="What to call it [gp3-1, gp3-2, ...].")
@@ -114,7 +112,7 @@ def list_command(as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print counters and histograms as one JSON document.")
 def stats(name: str, as_json: bool) -> None:
     """Print the counters of the volume NAME since it was attached.
@@ -137,7 +135,7 @@ def stats(name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name")
 @click.option(
     "--save-image", type=click.Path(path_type=Path), help="Keep its content as an image in this new directory."
 )

@@ -55,16 +55,7 @@ class VolumeRow:
     meters: tuple[Meter, ...]
 
 
-VOLUME_COLUMNS = (
-    "IOPS (limit)",
-    "MiB/s (limit)",
-    "queue",
-    "reads, median",
-    "p99",
-    "writes, median",
-    "p99",
-    "US$/month",
-)
+VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
 
 
 def summary(comparison: Comparison) -> list[Row]:
@@ -103,8 +94,9 @@ def brief(comparison: Comparison) -> list[Row]:
         Row("queue", tuple(number(arm.data.queue_length) for arm in arms)),
         Row("above limit", tuple(percent(_most_above(arm)) for arm in arms)),
         Row("US$/month", tuple(UNKNOWN if a.usd_per_month is None else dollars(a.usd_per_month) for a in arms)),
-        Row("valid", tuple(_valid(arm).replace(" of ", "/") for arm in arms)),
     ]
+    if not comparison.valid:
+        rows.append(Row("valid", tuple(_valid(arm).replace(" of ", "/") for arm in arms)))
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 
@@ -118,8 +110,8 @@ def volume_rows(comparison: Comparison) -> list[VolumeRow]:
                 _with_limit(volume.iops, volume, "iops"),
                 _with_limit(volume.mib_per_s, volume, "throughput_mib_per_s"),
                 number(volume.queue_length),
+                _binding(volume),
                 *(number(one.percentile(p)) for one in (volume.read_ms, volume.write_ms) for p in (50, 99)),
-                UNKNOWN if volume.usd_per_month is None else dollars(volume.usd_per_month),
             ),
             tuple(Meter(_LIMITS.get(n, f"{n} limit"), share) for n, share in volume.time_above_limit.items()),
         )
@@ -215,6 +207,14 @@ def _half_width(arm: ArmSummary) -> str:
 
 def _most_above(arm: ArmSummary) -> float | None:
     return max((share for v in arm.volumes.values() for share in v.time_above_limit.values()), default=None)
+
+
+def _binding(volume: VolumeSummary) -> str:
+    """The limit that requests waited for most, and how much of the time."""
+    if not volume.time_above_limit:
+        return UNKNOWN
+    limit, share = max(volume.time_above_limit.items(), key=lambda item: item[1])
+    return f"{_LIMITS.get(limit, limit).removesuffix(' limit')} {percent(share)}" if share else "never"
 
 
 def _valid(arm: ArmSummary) -> str:

@@ -134,8 +134,11 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
     import vl_convert
 
     drawn = str(vl_convert.vegalite_to_svg(specification))
-    drawn = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', drawn)
-    drawn = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", drawn)
+    # The renderer counts ids over the life of the process; numbered anew, equal records make equal pages.
+    for number, found in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))):
+        drawn = drawn.replace(f'id="{found}"', f'id="{name}-{number}"').replace(
+            f"url(#{found})", f"url(#{name}-{number})"
+        )
     drawn = re.sub(r'<path aria-label="([^"]*)"([^>]*)/>', r"<path\2><title>\1</title></path>", drawn)
     drawn = re.sub(r'<text aria-label="[^"]*"', "<text", drawn)
     drawn = re.sub(r' (?:role|aria-roledescription|aria-hidden|aria-label)="[^"]*"', "", drawn)

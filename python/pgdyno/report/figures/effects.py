@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.verdict import figures as digits
-from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ROW_PX = 46
 """Height of a row: what is compared and its ratio, the interval."""
+ROW_NARROW_PX = 60
+"""The same on a phone, where the ratio has a line of its own."""
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 _TICK_PX = 42
 """Room that a label of the axis needs."""
@@ -52,15 +54,24 @@ def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int
         base.mark_point(filled=True, opacity=1).encode(
             x=alt.X("mean:Q", scale=scale, axis=axis), color=colour, description="what:N", size=alt.Size("size:Q", scale=None)
         ),
-        base.transform_filter("!datum.indent").mark_text(align="left", dy=-14, fontWeight="bold", limit=plot_px * 0.62).encode(
-            x=alt.value(0), text="label:N"
-        ),
-        base.transform_filter("datum.indent").mark_text(align="left", dy=-14, limit=plot_px * 0.6).encode(
-            x=alt.value(14), text="label:N"
-        ),
-        base.mark_text(align="right", dy=-14, limit=plot_px * 0.42).encode(x=alt.value(plot_px), text="figure:N"),
+        *_texts(sheet, data, y, plot_px, width_px < NARROW_PX),
     ]  # fmt: skip
-    return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=ROW_PX * len(rows)), RIGHT_PX)
+    row_px = ROW_NARROW_PX if width_px < NARROW_PX else ROW_PX
+    return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=row_px * len(rows)), RIGHT_PX)
+
+
+def _texts(sheet: Sheet, data: list[dict[str, Any]], y: Any, plot_px: int, narrow: bool) -> list[Any]:
+    """What is compared, and its figure: at the end of the line, or below where there is no room."""
+    texts = []
+    for indent, x_px, weight in ((False, 0, "bold"), (True, 14, "normal")):
+        base = sheet.chart([row for row in data if row["indent"] is indent]).encode(y=y)
+        if narrow:
+            texts.append(sheet.text(base, "label", x_px, align="left", dy=-30, fontWeight=weight, limit=plot_px - x_px))
+            texts.append(sheet.text(base, "figure", x_px, align="left", dy=-15))
+        else:
+            texts.append(sheet.text(base, "label", x_px, align="left", dy=-15, fontWeight=weight, limit=plot_px * 0.7))
+            texts.append(sheet.text(base, "figure", plot_px, align="right", dy=-15))
+    return texts
 
 
 def _row(place: int, row: EffectRow, theme: Theme) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.verdict import figures as digits
-from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, log_scale
+from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, NARROW_PX, RIGHT_PX, Sheet, log_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,8 +107,8 @@ def percentile_dots(
         sheet.chart(points)
         .mark_point(filled=True, opacity=1)
         .encode(x=x, y=y, size=size, color=sheet.colour(), description="what:N"),
-        base.mark_text(align="left", dy=-13, limit=plot_px * 0.66).encode(x=alt.value(0), text="label:N"),
-        base.mark_text(align="right", dy=-13).encode(x=alt.value(plot_px), text="figure:N"),
+        sheet.text(base, "label", 0, align="left", dy=-13, limit=plot_px * (1 if width_px < NARROW_PX else 0.66)),
+        *([] if width_px < NARROW_PX else [sheet.text(base, "figure", plot_px, align="right", dy=-13)]),
     ]
     return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=36 * max(1, len(spans)) + 10), RIGHT_PX)
 

@@ -19,12 +19,16 @@ RIGHT_PX = 14
 """Room right of a plot, so that half a label and half a dot fit."""
 TICK_PX = 20
 """Room that a label of a vertical axis needs."""
+NARROW_PX = 500
+"""Below this width a name and a figure do not fit beside each other."""
+_STEPS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,))
+"""Ticks within a decade, the densest first."""
 MS_LABELS = "datum.value >= 1000 ? format(datum.value, ',') : format(datum.value, '~g')"
 """Labels of an axis in milliseconds, from 0.05 to 20,000."""
 
 
 def log_scale(values: Sequence[float], height_px: int) -> tuple[Any, list[float]]:
-    """A log scale around the values, at least half a decade, and its ticks at 1, 2 and 5 (or 1 alone) of each decade."""
+    """A log scale around the values, at least half a decade, and its ticks: round values, as many as have room."""
     import math
 
     import altair as alt
@@ -32,7 +36,7 @@ def log_scale(values: Sequence[float], height_px: int) -> tuple[Any, list[float]
     low, high = min(values, default=1.0), max(values, default=10.0)
     low, high = low / 1.15, max(high * 1.15, low * math.sqrt(10))
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    sets = [[step * 10.0**decade for decade in decades for step in steps] for steps in ((1, 2, 5), (1, 3), (1,))]
+    sets = [[step * 10.0**decade for decade in decades for step in steps] for steps in _STEPS]
     fitting = [[tick for tick in ticks if low <= tick <= high] for ticks in sets]
     ticks = next((ticks for ticks in fitting if len(ticks) * TICK_PX <= height_px), fitting[-1])
     return alt.Scale(type="log", domain=[low, high], nice=False), ticks
@@ -74,6 +78,14 @@ class Sheet:
         name = f"data{len(self._data)}"
         self._data[name] = list(rows)
         return alt.Chart(alt.NamedData(name))
+
+    def text(self, base: Any, column: str, x_px: float, **look: Any) -> Any:
+        """Text of a column at a place, on a ground of its own: a line of the plot behind it must not cross it."""
+        import altair as alt
+
+        under = base.mark_text(stroke=self.theme["ground"], strokeWidth=4, strokeJoin="round", aria=False, **look)
+        over = base.mark_text(**look)
+        return alt.layer(*(mark.encode(x=alt.value(x_px), text=f"{column}:N") for mark in (under, over)))
 
     def finish(self, chart: Any, left_px: int = 0) -> dict[str, Any]:
         """The chart as a specification with its data and the theme's configuration."""

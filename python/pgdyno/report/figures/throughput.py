@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.verdict import figures as digits
-from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +57,14 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
             shape=_shape(),
         )
     )
+    # On a phone many arms leave room for their names alone: the table above has their figures.
+    crowded = sheet.many and width_px < NARROW_PX
     above_px = -15 if sheet.many else -22
-    names = base.mark_text(align="left", dy=above_px, fontWeight="bold", limit=plot_px * 0.62).encode(
-        x=alt.value(0), text="label:N"
+    names = sheet.text(
+        base, "label", 0, align="left", dy=above_px, fontWeight="bold", limit=plot_px * (1 if crowded else 0.62)
     )
-    values = base.mark_text(align="right", dy=above_px).encode(x=alt.value(plot_px), text="figure:N")
-    layers = alt.layer(every, interval, *ends, mean, names, values)
+    values = [] if crowded else [sheet.text(base, "figure", plot_px, align="right", dy=above_px)]
+    layers = alt.layer(every, interval, *ends, mean, names, *values)
     row_px = ROW_MANY_PX if sheet.many else ROW_PX
     return sheet.finish(layers.properties(width=plot_px, height=row_px * len(arms) + 12), RIGHT_PX)
 
