@@ -1,7 +1,7 @@
 """The data sets of an experiment: each loaded once on volumes without limits, then cloned for every run.
 
 Arms share a data set when a server of the same major version can run on it, on the same file system, with the same
-tables; it is as large as the smallest of their volumes.
+tables, spread over volumes of the same roles; each of its volumes is as large as the smallest of theirs.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pgdyno.postgres import settings
+from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload.load import load
 from pgdyno.workload.spec import PgbenchSpec
-from pgdyno.world import paths, preflight, volume
+from pgdyno.world import paths, preflight
 from pgdyno.world.journal import Journal
+from pgdyno.world.placement import Placement, attach_placement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float, str], None]
 
-DATA_FOLDER = "pgdata"
-"""Below the mount: the root of an ext4 holds ``lost+found``, and initdb wants an empty directory."""
 BYTES_PER_SCALE = 16 << 20
 """pgbench's tables with their indexes, measured at scales 10 to 200 with fill factor 100."""
 LOAD_S_FIXED = 5.0
@@ -40,6 +39,10 @@ _BESIDE_DATA_BYTES = 512 << 20
 """An empty cluster, its WAL while loading, and the file system's own."""
 _LOAD_MEMORY_BYTES = 1 << 30
 """Settings for loading are those of this much memory; no limit is imposed."""
+_WAL_BYTES_AMPLE = 8 << 30
+"""A volume for WAL of this size has room for what those settings let the WAL grow to (2 GiB, and more for a while)."""
+_MADE_EMPTY = frozenset({"backup"})
+"""Roles whose volume holds nothing of the data set."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +53,36 @@ class DatasetKey:
     file_system: FileSystem
     scale: int
     fillfactor: int
-    size_bytes: int
-    """Size of the volume it is made on; a clone is at least as large."""
+    tablespace: str | None
+    index_tablespace: str | None
+    sizes: tuple[tuple[str, int], ...]
+    """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
 
     @property
     def bytes_needed(self) -> int:
-        """Bytes on the volume after loading."""
+        """Bytes on all volumes after loading."""
         return _bytes_needed(self.scale, self.fillfactor)
 
     @property
     def estimate_s(self) -> float:
         """How long loading takes, about."""
         return LOAD_S_FIXED + self.scale * LOAD_S_PER_SCALE
+
+    @property
+    def workload(self) -> PgbenchSpec:
+        """What is loaded."""
+        return PgbenchSpec(
+            scale=self.scale,
+            fillfactor=self.fillfactor,
+            tablespace=self.tablespace,
+            index_tablespace=self.index_tablespace,
+        )
+
+    def __str__(self) -> str:
+        """Title of a step."""
+        roles = [role for role, _ in self.sizes[1:]]
+        beside = f" with {', '.join(roles)} apart" if roles else ""
+        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, scale {self.scale}"
 
 
 @dataclass(frozen=True)
@@ -75,21 +96,24 @@ class Dataset:
 
 def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
     """The data set of each arm by the arm's index. An error when a volume is too small for the data."""
-    sharing: dict[tuple[int, FileSystem, int, int], list[ResolvedArm]] = {}
+    sharing: dict[DatasetKey, list[ResolvedArm]] = {}
     for one in arms:
         _require_room(experiment, one)
         workload = one.arm.workload
-        common: tuple[int, FileSystem, int, int] = (
-            one.binaries.major,
-            one.arm.world.file_system,
-            workload.scale,
-            workload.fillfactor,
+        sizeless = DatasetKey(
+            postgres_major=one.binaries.major,
+            file_system=one.arm.world.file_system,
+            scale=workload.scale,
+            fillfactor=workload.fillfactor,
+            tablespace=workload.tablespace,
+            index_tablespace=workload.index_tablespace,
+            sizes=tuple((role, 0) for role in one.volumes if role not in _MADE_EMPTY),
         )
-        sharing.setdefault(common, []).append(one)
+        sharing.setdefault(sizeless, []).append(one)
     keys: dict[int, DatasetKey] = {}
-    for (major, file_system, scale, fillfactor), group in sharing.items():
-        size_bytes = min(int(one.volumes["data"]["size_bytes"]) for one in group)
-        keys |= {one.arm.index: DatasetKey(major, file_system, scale, fillfactor, size_bytes) for one in group}
+    for sizeless, group in sharing.items():
+        smallest = {role: min(int(one.volumes[role]["size_bytes"]) for one in group) for role, _ in sizeless.sizes}
+        keys |= {one.arm.index: replace(sizeless, sizes=tuple(smallest.items())) for one in group}
     return keys
 
 
@@ -109,31 +133,38 @@ def loaded(
 def _loaded(key: DatasetKey, binaries: PgBinaries, progress: Progress) -> Iterator[Dataset]:
     journal = Journal(paths.state_dir())
     name = f"dataset-{secrets.token_hex(3)}"
-    image = paths.image_dir() / name
-    with journal.directory(image):
-        # The image's folder must not exist when the volume becomes it.
-        image.rmdir()
-        with journal.directory(paths.state_dir() / "mounts" / name) as mount:
-            spec = f"null:size={key.size_bytes >> 20}MiB"
-            attached = volume.attach(spec, mount=mount, name=name, file_system=key.file_system)
-            try:
-                _fill(key, binaries, mount, journal, progress)
-                attached.detach(save_image=image)
-            except BaseException:
-                attached.detach()
-                raise
-        yield Dataset(key, {"data": image})
+    with contextlib.ExitStack() as stack:
+        images = {}
+        for number, (role, _) in enumerate(key.sizes):
+            images[role] = stack.enter_context(journal.directory(paths.image_dir() / f"{name}-{number}"))
+            # The image's folder must not exist when the volume becomes it.
+            images[role].rmdir()
+        volumes = {role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}
+        with attach_placement(Placement(volumes, key.file_system), name=name, journal=journal) as attached:
+            _fill(key, binaries, attached.mounts, journal, progress)
+            attached.detach(save_images=images)
+        yield Dataset(key, images)
 
 
-def _fill(key: DatasetKey, binaries: PgBinaries, mount: Path, journal: Journal, progress: Progress) -> None:
+def _fill(
+    key: DatasetKey, binaries: PgBinaries, mounts: Mapping[str, Path], journal: Journal, progress: Progress
+) -> None:
     progress(0.0, "initdb")
-    cluster = Cluster(binaries, mount / DATA_FOLDER, journal=journal)
+    cluster = Cluster(binaries, layout.data_dir(mounts), journal=journal)
     try:
-        cluster.initdb()
-        with cluster.running(settings.tuned(_LOAD_MEMORY_BYTES, binaries.major)):
-            load(cluster, PgbenchSpec(scale=key.scale, fillfactor=key.fillfactor), progress)
+        layout.initdb(cluster, mounts)
+        with cluster.running(_load_settings(key, binaries)):
+            layout.create_tablespaces(cluster, mounts)
+            load(cluster, key.workload, progress)
     finally:
         cluster.close()
+
+
+def _load_settings(key: DatasetKey, binaries: PgBinaries) -> dict[str, str]:
+    """Those of a plain server; on a small volume for WAL, with checkpoints often enough for it."""
+    wal_mib = dict(key.sizes).get("wal", _WAL_BYTES_AMPLE) >> 20
+    small = {"max_wal_size": f"{wal_mib * 2 // 5}MB", "min_wal_size": f"{wal_mib // 10}MB"}
+    return settings.tuned(_LOAD_MEMORY_BYTES, binaries.major) | (small if wal_mib < _WAL_BYTES_AMPLE >> 20 else {})
 
 
 def _bytes_needed(scale: int, fillfactor: int) -> int:
@@ -141,8 +172,10 @@ def _bytes_needed(scale: int, fillfactor: int) -> int:
 
 
 def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
-    workload, spec = one.arm.workload, one.arm.world.placement["data"]
-    needed, size_bytes = _bytes_needed(workload.scale, workload.fillfactor), int(one.volumes["data"]["size_bytes"])
+    workload = one.arm.workload
+    role = f"tablespace.{workload.tablespace}" if workload.tablespace else "data"
+    spec, size_bytes = one.arm.world.placement[role], int(one.volumes[role]["size_bytes"])
+    needed = _bytes_needed(workload.scale, workload.fillfactor)
     if size_bytes < needed:
         raise experiment.error(
             one.arm,

@@ -143,8 +143,8 @@ def _run(context: Context, cell: Cell, directory: Path, listener: Listener) -> P
 
 
 def _loading(listener: Listener, key: DatasetKey, count: int) -> Callable[[float, str], None]:
-    which = f" for PostgreSQL {key.postgres_major} on {key.file_system}, scale {key.scale}" if count > 1 else ""
-    return lambda share, text: listener.step(Step("load" + which, text, share))
+    title = f"load for {key}" if count > 1 else "load"
+    return lambda share, text: listener.step(Step(title, text, share))
 
 
 def _directory(planned: Plan, root: Path, written: record.ExperimentRecord) -> Path:

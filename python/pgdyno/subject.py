@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.dataset import DATA_FOLDER, Dataset
 from pgdyno.errors import PgdynoError
+from pgdyno.postgres import layout
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe.host import Role
 from pgdyno.store import record
@@ -21,8 +21,10 @@ from pgdyno.workload.spec import Server
 from pgdyno.world import paths, volume
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
+from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
 
 if TYPE_CHECKING:
+    from pgdyno.dataset import Dataset
     from pgdyno.resolved import ResolvedArm
 
 
@@ -86,32 +88,28 @@ def emulated(
 ) -> Iterator[Subject]:
     """PostgreSQL in an instance on emulated volumes that start from the data set; ``log`` receives the server's."""
     journal = Journal(paths.state_dir())
+    world = resolved.arm.world
+    placement = Placement(world.placement, world.file_system, world.mount_options)
     with contextlib.ExitStack() as stack:
-        mount = stack.enter_context(journal.directory(paths.state_dir() / "mounts" / name))
         with watch.stage("attach"):
-            world = resolved.arm.world
-            attached = volume.attach(
-                world.placement["data"],
-                mount=mount,
-                name=name,
-                image=dataset.images["data"],
-                seed=seed,
-                file_system=world.file_system,
-                mount_options=world.mount_options,
+            attached = stack.enter_context(
+                attach_placement(placement, name=name, images=dataset.images, seed=seed, journal=journal)
             )
+        volumes, mounts = dict(attached.volumes), attached.mounts
         stack.callback(_detach, attached, watch)
         instance = stack.enter_context(Instance(name, resolved.memory_bytes, resolved.instance.cpus, journal=journal))
-        cluster = Cluster(resolved.binaries, mount / DATA_FOLDER)
+        cluster = Cluster(resolved.binaries, layout.data_dir(mounts))
         stack.callback(_close, cluster, log)
         with watch.stage("start"):
-            cluster.start(resolved.settings, instance)
+            layout.arrange(cluster, mounts)
+            cluster.start(layout.settings(mounts) | resolved.settings, instance)
         yield Subject(
             server=cluster,
-            world=_world(resolved, {"data": attached}),
+            world=_world(resolved, volumes),
             postgres=record.PostgresRecord(version=resolved.binaries.version, source=resolved.binaries.source),
-            volumes={"data": attached},
-            devices={"data": attached.block_device},
-            roles=lambda driver_pid: _roles(instance, [attached], driver_pid),
+            volumes=volumes,
+            devices={role: one.block_device for role, one in volumes.items()},
+            roles=lambda driver_pid: _roles(instance, volumes, driver_pid),
             stop=lambda: _stop(cluster, watch),
         )
 
@@ -141,7 +139,7 @@ def _stop(cluster: Cluster, watch: Stopwatch) -> None:
         cluster.stop("immediate")
 
 
-def _detach(attached: volume.AttachedVolume, watch: Stopwatch) -> None:
+def _detach(attached: AttachedPlacement, watch: Stopwatch) -> None:
     with watch.stage("detach"):
         attached.detach()
 
@@ -152,12 +150,12 @@ def _close(cluster: Cluster, log: Path) -> None:
     cluster.close()
 
 
-def _roles(instance: Instance, volumes: list[volume.AttachedVolume], driver_pid: int) -> dict[str, Role]:
+def _roles(instance: Instance, volumes: dict[str, volume.AttachedVolume], driver_pid: int) -> dict[str, Role]:
     groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
     return {
         "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
         "driver": Role(pids=(driver_pid,)),
-        "daemon": Role(pids=tuple(attached.daemon.pid for attached in volumes)),
+        "daemon": Role(pids=tuple(attached.daemon.pid for attached in volumes.values())),
         # This process samples the server's counters, so it is part of the probe.
         "probe": Role(pids=(os.getpid(),)),
     }

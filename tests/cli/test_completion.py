@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.synthetic import make_experiment
+
 SHELLS = ("bash", "zsh", "fish")
 
 ASK = {
@@ -62,3 +64,43 @@ def test_options_are_completed_with_their_help(path_with_pgdyno: Path) -> None:
     done = subprocess.run(["pgdyno"], capture_output=True, text=True, check=True, env=os.environ | words)
     assert done.stdout.startswith("plain")
     assert "--duration" in done.stdout and "Measured" in done.stdout
+
+
+def completed(*words: str) -> list[str]:
+    """What is offered for the last word."""
+    asked = {
+        "_PGDYNO_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("pgdyno", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pgdyno"], capture_output=True, text=True, check=True, env=os.environ | asked
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+def test_types_of_volumes_are_completed(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert completed("compare", "g") == ["gp3"]
+    assert completed("volume", "attach", "io") == ["io2bx"]
+    monkeypatch.setenv("PGDYNO_ENGINE", "/nowhere")
+    assert completed("compare", "g") == []
+
+
+def test_recorded_experiments_are_completed(results_dir: Path) -> None:
+    assert completed("report", "2026") == []
+    recorded = make_experiment(results_dir)
+    assert completed("report", "2026") == [recorded.name]
+
+
+def test_no_volume_is_completed_where_none_is_attached(state_dir: Path) -> None:
+    assert completed("volume", "detach", "g") == []
+
+
+@pytest.mark.needs_fuse
+def test_attached_volumes_are_completed(state_dir: Path) -> None:
+    from pgdyno.world import volume
+
+    attached = volume.attach("null:size=64MiB", mount=None, name="mine")
+    assert completed("volume", "detach", "m") == ["mine"]
+    attached.detach()

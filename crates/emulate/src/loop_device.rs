@@ -104,12 +104,14 @@ impl LoopDevice {
         Err(EmulateError::new("every free loop device was taken by somebody else", "try again"))
     }
 
-    /// Lets go of the device and waits until the kernel has detached it.
+    /// Lets go of the device and waits until the kernel has detached it. Another program may take the free device at
+    /// once, so what counts is that it is not ours any more.
     pub(crate) fn detach(self, timeout: Duration) -> Result<()> {
         let Self { path, name, _open } = self;
-        drop(_open);
         let backing = PathBuf::from(format!("/sys/block/{name}/loop/backing_file"));
-        if wait_until(timeout, || !backing.exists()) {
+        let ours = fs::read_to_string(&backing).ok();
+        drop(_open);
+        if wait_until(timeout, || fs::read_to_string(&backing).ok().is_none_or(|now| Some(now) != ours)) {
             return Ok(());
         }
         Err(EmulateError::new(

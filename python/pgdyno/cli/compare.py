@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli import complete
+
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
 
 
 @click.command(name="compare")
-@click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True)
+@click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True, shell_complete=complete.volume_types)
 @click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench's script, or a mix (see below).")
 @click.option("-s", "--scale", type=int, default=150, show_default=True, help="Scale factor; 16 MB of data each.")
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Connections that work at a time.")
@@ -29,7 +31,12 @@ if TYPE_CHECKING:
 @click.option("-R", "--rate", type=float, help="Open loop: transactions per second [closed loop].")
 @click.option("--memory", help="Memory of the instance, page cache included [512MiB, or the instance type's].")
 @click.option("--instance", metavar="TYPE", help="An instance type by name, as r6g.large.")
-@click.option("--wal", metavar="VOLUME", help="A volume of its own for WAL, in every run [on the data's volume].")
+@click.option(
+    "--wal",
+    metavar="VOLUME",
+    shell_complete=complete.volume_types,
+    help="A volume of its own for WAL, in every run [on the data's volume].",
+)
 @click.option(
     "--file-system", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True, help="Of every volume."
 )

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from pgdyno.cli import complete
+
 
 @click.command(name="report")
-@click.argument("results", metavar="RESULT...", nargs=-1, required=True)
+@click.argument("results", metavar="RESULT...", nargs=-1, required=True, shell_complete=complete.experiments)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page to write.")
 @click.option("--results", "root", type=click.Path(file_okay=False, path_type=Path), help="Where experiments lie.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of a table.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli import complete
+
 if TYPE_CHECKING:
     from pgdyno.world.file_system import FileSystem
     from pgdyno.world.volume import AttachedVolume
@@ -29,7 +31,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("spec")
+@click.argument("spec", shell_complete=complete.volume_types)
 @click.option("--mount", type=click.Path(path_type=Path), help="Empty or new directory to mount it on.")
 @click.option("--no-mount", is_flag=True, help="Leave it a bare block device.")
 @click.option("--name", help="What to call it [gp3-1, gp3-2, ...].")
@@ -112,7 +114,7 @@ def list_command(as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.attached_volumes)
 @click.option("--json", "as_json", is_flag=True, help="Print counters and histograms as one JSON document.")
 def stats(name: str, as_json: bool) -> None:
     """Print the counters of the volume NAME since it was attached.
@@ -135,7 +137,7 @@ def stats(name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.attached_volumes)
 @click.option(
     "--save-image", type=click.Path(path_type=Path), help="Keep its content as an image in this new directory."
 )

@@ -1,0 +1,45 @@
+"""What the shell offers for an argument: types of volumes, attached volumes, recorded experiments.
+
+Completion says nothing when it cannot know: an error in the middle of a command line would help nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    import click
+
+
+def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Types of volumes, with what they are."""
+    from pgdyno import _engine
+    from pgdyno.errors import PgdynoError
+
+    with contextlib.suppress(PgdynoError, OSError):
+        types = _engine.run_json(["volume", "types"])["types"]
+        return [CompletionItem(one["type"], help=one["summary"]) for one in types if one["type"].startswith(incomplete)]
+    return []
+
+
+def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the attached volumes, with their specifications."""
+    from pgdyno.errors import PgdynoError
+    from pgdyno.world import volume
+
+    with contextlib.suppress(PgdynoError, OSError):
+        found = [one for one in volume.list_volumes() if one.name.startswith(incomplete)]
+        return [CompletionItem(one.name, help=str(one.spec["spec"])) for one in found]
+    return []
+
+
+def experiments(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the experiments in the results folder, the newest first."""
+    from pgdyno.store.names import results_root
+
+    root = results_root(ctx.params.get("root"))
+    names = sorted((path.parent.name for path in root.glob("*/experiment.json")), reverse=True)
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
