@@ -26,7 +26,7 @@ VOLUME = "gp3:iops=3000,order=fifo"
 
 @pytest.fixture
 def bench(state_dir: Path) -> Iterator[device.Bench]:
-    with device.bench(Path(os.environ["PGDYNO_IMAGE_DIR"]), state_dir) as made:
+    with device.bench(state_dir) as made:
         yield made
 
 

@@ -71,8 +71,7 @@ def collect(wanted: list[Cell], root: Path) -> Record:
         f"{record.folder}: {len(wanted) - len(left)} of {len(wanted)} points are there, {_length(left)}",
         file=sys.stderr,
     )
-    memory = Path("/dev/shm")
-    with device.bench(memory, paths.state_dir()) as bench:
+    with device.bench(paths.state_dir()) as bench:
         for number, cell in enumerate(left, 1):
             begin = time.monotonic()
             point = measure.measure(cell, bench, os.cpu_count() or 1)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pgdyno import _engine
 from pgdyno.errors import HostError
-from pgdyno.world import cgroup, mounts, volume
+from pgdyno.world import cgroup, mounts, paths, volume
 from pgdyno.world.journal import Journal
 from pgdyno.world.waiting import wait_until
 from tools.fidelity import fio
@@ -54,9 +54,9 @@ class Bench:
 
 
 @contextmanager
-def bench(memory: Path, state_dir: Path) -> Iterator[Bench]:
-    """Fill the region once in a folder of ``memory`` (a tmpfs), to be cloned or shared by every device."""
-    with Journal(state_dir).directory(memory / f"pgdyno-fidelity-{os.getpid()}") as folder:
+def bench(state_dir: Path) -> Iterator[Bench]:
+    """Fill the region once, where images are kept (in memory), to be cloned or shared by every device."""
+    with Journal(state_dir).directory(paths.image_dir() / f"fidelity-{os.getpid()}") as folder:
         made = Bench(folder, folder / "image", folder / "region", state_dir)
         with volume.attached("null", mount=None, state_dir=state_dir, name=f"fill-{os.getpid()}") as filled:
             fio.fill(filled.block_device)

@@ -58,6 +58,7 @@ def _where(machine: Machine, points: list[Point]) -> str:
     seconds = [second for point in points for second in point.seconds]
     stolen = sum(second.steal_ticks for second in seconds) / TICKS_PER_S
     length = sum(second.length_ns for second in seconds) / 1e9
+    waited = sum(second.cpu_pressure_us for second in seconds) / 1e6
     again = sum(point.tries > 1 for point in points)
     paths = sorted(ns / 1e3 for p in points if p.daemon for ns in (p.daemon.path_read_ns, p.daemon.path_write_ns))
     return (
@@ -65,7 +66,8 @@ def _where(machine: Machine, points: list[Point]) -> str:
         f" {machine.memory_gib} GiB, Linux {machine.kernel}; {machine.fio}; {machine.qemu}; engine {machine.build_hash[:12]}.\n"
         f"The hypervisor took {stolen / machine.cores / length:.2%} of the CPU time"
         f" and some of it in {sum(second.steal_ticks > 0 for second in seconds)} of {len(seconds)} seconds;"
-        f" {again} points were measured again for it."
+        f" {again} points were measured again for it. Some task, fio's and the daemon's among them, waited for a core"
+        f" {waited / length:.0%} of the time."
         f" The path that pgdyno calibrates at attach and takes off cost {paths[0]:.0f} to {paths[-1]:.0f} µs"
         f" (half the time at most {median(paths):.0f}).\n"
     )
