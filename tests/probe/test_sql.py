@@ -72,6 +72,38 @@ def test_counters_of_a_server_that_works(cluster: Cluster) -> None:
     assert "client backend" in samples.tables["probe/io"]["backend_type"].to_pylist()
 
 
+def test_io_is_counted_by_bytes_whatever_an_operation_is(cluster: Cluster) -> None:
+    """From 18 an extension is many blocks: counted as operations it would be a small part of the table."""
+    probe = CounterProbe(cluster.dsn).start()
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE counted AS SELECT generate_series(1, 200000) AS i")
+        size_bytes = connection.execute("SELECT pg_relation_size('counted')").fetchone()
+        connection.execute("DROP TABLE counted")
+    samples = probe.stop()
+    assert size_bytes is not None
+    extended: dict[int, int] = {}
+    for row in samples.tables["probe/io"].to_pylist():
+        if (row["backend_type"], row["object"]) == ("client backend", "relation"):
+            extended[row["t_begin_ns"]] = extended.get(row["t_begin_ns"], 0) + (row["extend_bytes"] or 0)
+    grown_bytes = extended[max(extended)] - (extended[min(extended)] if len(extended) > 1 else 0)
+    # The catalogue's own tables and the maps of the table's free space grow with it.
+    assert size_bytes[0] <= grown_bytes < 1.5 * size_bytes[0]
+
+
+def record_of_timing(server: Cluster) -> None:
+    """What a run keeps of the server's settings says whether times of I/O were taken."""
+    found = {row["name"]: row["setting"] for row in server.settings()}
+    assert {found["track_io_timing"], found["track_wal_io_timing"]} <= {"on", "off"}
+
+
+def test_whether_times_of_io_were_taken_is_in_the_record(cluster: Cluster) -> None:
+    record_of_timing(cluster)
+
+
+def test_whether_times_of_io_were_taken_is_in_the_record_of_other_versions(older_server: Cluster) -> None:
+    record_of_timing(older_server)
+
+
 def test_every_query_is_answered_by_other_versions(older_server: Cluster) -> None:
     samples = SqlProbe(older_server.dsn).start().stop()
     assert samples.gaps == ()
