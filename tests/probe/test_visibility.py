@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,6 +25,7 @@ from pgdyno.probe.visibility import View, look
 from pgdyno.store.tables import conform
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
+from pgdyno.world.process import working_below
 from pgdyno.world.waiting import wait_until
 
 from ..world.needs import needs_cgroups
@@ -211,6 +213,39 @@ def test_the_memory_of_a_server_is_that_of_its_own_control_group(state_dir: Path
             assert local.memory_group(cluster.pid) == Path(instance.paths["cgroup_memory"] or "")
             assert local.memory_group(os.getpid()) is None, "this process shares its group with others"
     finally:
+        cluster.close()
+        shutil.rmtree(folder)
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare (apt install util-linux)")
+def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_container(state_dir: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="pgdt-"))
+    folder.chmod(0o755)
+    cluster = Cluster(find_binaries(), folder / "data", journal=Journal(state_dir))
+    cluster.initdb()
+    cluster._write_configuration({})
+    assert cluster.user is not None, "root starts it as another user"
+    become = ["setpriv", f"--reuid={cluster.user.uid}", f"--regid={cluster.user.gid}", "--clear-groups"]
+    server = [str(cluster.binaries.program("postgres")), "-D", str(cluster.data_dir)]
+    with (folder / "log").open("wb") as log:
+        container = subprocess.Popen(
+            ["unshare", "--pid", "--mount", "--fork", *become, *server], stdout=log, stderr=log
+        )
+    try:
+        assert wait_until(cluster.socket_dir.joinpath(f".s.PGSQL.{cluster.port}").exists, 30.0)
+        assert wait_until(lambda: "ready" in (cluster.data_dir / "postmaster.pid").read_text(), 30.0)
+        view = look(cluster.dsn)
+        (found,) = view.roles["server"].parents
+        assert local.parent(found) == container.pid
+        assert local.in_container(found)
+        device = device_of(cluster.data_dir)
+        assert view.devices == ({} if device is None else {"data": device})
+    finally:
+        for server_pid in Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split():
+            os.kill(int(server_pid), signal.SIGQUIT)  # as `pg_ctl stop -m immediate`; unshare ends with it
+        container.wait(30.0)
+        assert wait_until(lambda: not working_below(cluster.data_dir), 10.0)
         cluster.close()
         shutil.rmtree(folder)
 
