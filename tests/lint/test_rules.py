@@ -6,6 +6,7 @@ import pytest
 
 from tests.lint.conftest import Project
 from tools.lint import (
+    architecture,
     catalogue,
     clock_free,
     crates,
@@ -214,3 +215,18 @@ def test_start_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = start_up.check(root)
     assert "`pgdyno slow --help` takes" in found.message
     assert "import inside the functions that need it" in found.message
+
+
+def test_architecture(project: Project) -> None:
+    contract = "[[tool.importlinter.contracts]]\ntype = 'layers'\nlayers = ['cli', 'a | b', 'errors']\n"
+    parts = {f"python/pgdyno/{name}": "" for name in ("cli/main.py", "a.py", "b/__init__.py", "errors.py", "lost.py")}
+    root = project({"pyproject.toml": contract, "crates/volume/Cargo.toml": "", **parts})
+    (missing,) = architecture.check(root)
+    assert str(missing) == "ARCHITECTURE.md: is missing: write where everything is"
+    (root / "ARCHITECTURE.md").write_text("volume\n\n    Python   cli → {b | a} → errors\n")
+    assert [finding.message.split(":")[0] for finding in architecture.check(root)] == ["does not name `lost`"]
+    (root / "ARCHITECTURE.md").write_text("lost volume\n\n    Python   cli → errors → {a | b}\n")
+    (wrong,) = architecture.check(root)
+    assert str(wrong) == (
+        "ARCHITECTURE.md:3: its layers are not those of pyproject.toml; write `Python   cli → {a | b} → errors`"
+    )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tools.lint import (
+    architecture,
     catalogue,
     clock_free,
     crates,
@@ -19,7 +20,20 @@ from tools.lint import (
     start_up,
 )
 
-RULES = (sizes, crates, clock_free, catalogue, stages, sleeps, exceptions, remedies, links, hosts, start_up)
+RULES = (
+    architecture,
+    sizes,
+    crates,
+    clock_free,
+    catalogue,
+    stages,
+    sleeps,
+    exceptions,
+    remedies,
+    links,
+    hosts,
+    start_up,
+)
 
 
 def main() -> int:
