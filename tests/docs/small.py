@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from pathlib import Path
 
 from pgdyno.cli.main import run
 
@@ -18,6 +19,7 @@ SMALLER: dict[str, list[str]] = {
     "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""
+MANY_ARMS = 4
 AS_IT_WAS = ["--keep-invalid"]
 """A resumed experiment is as small as it was begun."""
 
@@ -26,7 +28,20 @@ def smaller(words: list[str]) -> list[str]:
     """The arguments of a command, with what makes it small."""
     if not words or {"--help", "-h"} & set(words):
         return words
-    return [*words, *(AS_IT_WAS if "--resume" in words else SMALLER.get(words[0], []))]
+    if "--resume" in words:
+        return [*words, *AS_IT_WAS]
+    return [*words, *SMALLER.get(words[0], []), *(_first_and_last(words) if words[0] == "run" else [])]
+
+
+def _first_and_last(words: list[str]) -> list[str]:
+    """Of an experiment with many arms the first and the last, which differ in every factor."""
+    from pgdyno.experiment import read_experiment
+
+    file = next((Path(word) for word in words if word.endswith(".toml")), None)
+    if file is None or {"--only", "--dry-run"} & set(words):
+        return []
+    arms = len(read_experiment(file).arms)
+    return ["--only=1", f"--only={arms}"] if arms > MANY_ARMS else []
 
 
 def main() -> int:

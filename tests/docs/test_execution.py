@@ -35,7 +35,7 @@ COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
 GIVEN: dict[str, str] = {
     r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1",
     r"--resume (results/\S+)": (
-        "pgdyno run experiments/wal-volume.toml --budget 1s --results begun || true; mv begun/*-wal-volume-* {0}"
+        "pgdyno run experiments/wal-volume.toml --only 1 --results begun; mv begun/*-wal-volume-* {0}"
     ),
 }
 """What the reference supposes: a name in a command (an attached volume, a folder) -> how it comes to be there."""
