@@ -12,10 +12,11 @@ from pathlib import Path
 
 from pgdyno.cli.main import run
 
-_MEASURE = {"workload.scale": "2", "workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
+SCALE = "2"
+_MEASURE = {"workload.scale": SCALE, "workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
 
 SMALLER: dict[str, list[str]] = {
-    "compare": ["--scale=2", "--clients=4", "--warmup=1s", "--duration=2s", "--replicates=1", "--keep-invalid"],
+    "compare": [f"--scale={SCALE}", "--clients=4", "--warmup=1s", "--duration=2s", "--replicates=1", "--keep-invalid"],
     "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""

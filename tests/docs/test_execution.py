@@ -1,7 +1,7 @@
 """Every command of the documents is run, in the order of its document, as root, on volumes that are really attached.
 
 A document runs in a folder that looks like a clone: `.venv/bin/pgdyno`, `results/` with a recorded experiment,
-`experiments/`. `sudo` is a script that does nothing more; ``/mnt`` is a folder of the test's. :mod:`tests.docs.small`
+`experiments/`. `sudo` is a script that does nothing more; ``/mnt`` is a folder of the test's, ``db.example`` a server of its own. :mod:`tests.docs.small`
 makes measurements short. What is not run is said in the text with its reason, and counted here.
 """
 
@@ -22,6 +22,7 @@ import pytest
 
 from tests.analysis.synthetic import make_experiment
 from tests.docs.documents import EXAMPLES, ROOT, Example
+from tests.docs.server import HOST, SomebodysServer, somebodys_server
 
 NOT_RUN_AT_MOST = 8
 """Commands that the documents may mark as not run. Lower it when there are fewer."""
@@ -47,13 +48,14 @@ class Clone:
 
     folder: Path
     environment: dict[str, str]
+    server: SomebodysServer
     seen: set[str]
     """Measurements that another document has run already, word for word."""
 
     def bash(self, text: str) -> subprocess.CompletedProcess[str]:
         """Run one line as a shell in that folder does."""
         return subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", text.replace("/mnt/", f"{self.folder}/mnt/")],
+            ["bash", "-eo", "pipefail", "-c", self.here(text)],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -62,6 +64,10 @@ class Clone:
             check=False,
             timeout=TIMEOUT_S,
         )
+
+    def here(self, text: str) -> str:
+        """A command with the places that only its document has, as they are here."""
+        return text.replace("/mnt/", f"{self.folder}/mnt/").replace(HOST, self.server.where)
 
     def has(self, name: str) -> bool:
         """Whether there is a folder, or a volume, of that name."""
@@ -82,12 +88,18 @@ def _script(path: Path, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SomebodysServer]:
+    with somebodys_server(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
 def seen() -> set[str]:
     return set()
 
 
 @pytest.fixture
-def clone(state_dir: Path, image_dir: Path, seen: set[str]) -> Iterator[Clone]:
+def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[str]) -> Iterator[Clone]:
     """A folder that looks like a clone, with a recorded experiment; volumes that a document leaves are detached."""
     folder = Path(tempfile.mkdtemp(prefix="d-")).resolve()
     folder.chmod(0o755)  # PostgreSQL's user must be able to walk through
@@ -109,7 +121,8 @@ def clone(state_dir: Path, image_dir: Path, seen: set[str]) -> Iterator[Clone]:
     make_experiment(folder / "results").rename(folder / "results" / RECORDED)
     environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
-    found = Clone(folder, environment, seen)
+    environment |= {"PGSERVICEFILE": str(server.services)}
+    found = Clone(folder, environment, server, seen)
     yield found
     for name in found.attached():
         assert found.bash(f"pgdyno volume detach {name}").returncode == 0

@@ -1,0 +1,47 @@
+"""The server that the documents call `db.example` and the service `pgdyno`: somebody's, with an ordinary role's database."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.docs.small import SCALE
+from tests.servers import throwaway_cluster
+
+HOST = "host=db.example"
+SERVICE = "pgdyno"
+DATABASE, ROLE = "app", "bench"
+
+
+@dataclass(frozen=True)
+class SomebodysServer:
+    """Where it is."""
+
+    where: str
+    """What stands for :data:`HOST` in a connection string."""
+    services: Path
+    """A service file that names it."""
+
+
+@contextlib.contextmanager
+def somebodys_server(folder: Path) -> Iterator[SomebodysServer]:
+    """A server with pgbench's tables in the database of a role that is not a superuser."""
+    with throwaway_cluster() as cluster:
+        with cluster.connect() as connection:
+            connection.execute(f"CREATE ROLE {ROLE} LOGIN")
+            connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+        arguments = ["-h", str(cluster.socket_dir), "-p", str(cluster.port), "-U", ROLE, "-i", "-s", SCALE, DATABASE]
+        subprocess.run(
+            [cluster.binaries.program("pgbench"), *arguments],
+            check=True,
+            capture_output=True,
+            env=os.environ | cluster.binaries.environment,
+        )
+        services = folder / "pg_service.conf"
+        place = f"host={cluster.socket_dir}\nport={cluster.port}"
+        services.write_text(f"[{SERVICE}]\n{place}\ndbname={DATABASE}\nuser={ROLE}\n")
+        yield SomebodysServer(f"host={cluster.socket_dir} port={cluster.port}", services)
