@@ -137,10 +137,10 @@ def _paths(points: list[Point]) -> str:
     return _table(["job", "", "IOPS", "MiB/s", "p50 µs", "p99 µs", "daemon CPU a request"], rows)
 
 
-def _in_order(point: Point) -> tuple[int, int, str, str, int, int]:
+def _in_order(point: Point) -> tuple[int, str, str, int, int, int]:
     volume, job = point.cell.volume, point.cell.job
     index = matrix.VOLUMES.index(volume) if volume in matrix.VOLUMES else -1
-    return (index, point.cell.repetition, job.pattern, job.mix, job.block_kib, job.depth)
+    return (index, job.pattern, job.mix, job.block_kib, job.depth, point.cell.repetition)
 
 
 def _table(header: list[str], rows: Iterable[list[str]]) -> str:
@@ -162,11 +162,16 @@ def _error(found: float, wanted: float) -> str:
 
 
 def _ms(side: Side, percent: float) -> str:
-    return f"{side.percentile_ns(percent) / 1e6:.3g}"
+    return _figures(side.percentile_ns(percent) / 1e6)
 
 
 def _us(side: Side, percent: float) -> str:
-    return f"{side.percentile_ns(percent) / 1e3:.3g}"
+    return _figures(side.percentile_ns(percent) / 1e3)
+
+
+def _figures(value: float) -> str:
+    """Three figures, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
 
 
 _PEERS_TEXT = """One after the other on this host, over the same memory. pgdyno's volumes here are first come, first served, as
