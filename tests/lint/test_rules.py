@@ -102,6 +102,20 @@ usd = { value = 0.1, date = 2026-11-21 }
     assert messages[3].startswith("price[1].usd needs `source`")
 
 
+def test_a_table_of_the_catalogue_has_source_and_date_by_the_column(project: Project) -> None:
+    head = "rows = 'x.csv'\n[sources.api]\ntitle = 'The API'\n[columns]\n"
+    columns = "vcpus = { source = 'api', date = 2026-10-01 }\nusd = { source = 'someone' }\ngone = { source = 'api' }\n"
+    rows = "name,vcpus,usd,memory\na,1,0.1,2\na,1,0.1,2\n"
+    root = project({"catalog/instances/x.toml": head + columns, "catalog/instances/x.csv": rows})
+    assert [finding.message for finding in catalogue.check(root)] == [
+        "columns.usd needs `source`, one of [sources] (there are: api)",
+        "columns.usd needs `date`, when its source said so (as 2026-11-21, without quotes)",
+        "column memory of x.csv needs [columns] memory = { source = …, date = … }",
+        "x.csv has no column gone: remove it from [columns]",
+        "a is there twice in x.csv: remove one",
+    ]
+
+
 def test_stages(project: Project) -> None:
     root = project(
         {

@@ -2,10 +2,13 @@
 
 A value is ``{ value = …, source = "…", date = … }``, and its source is one of the file's
 ``[sources]``. What only gives a value its place (sizes, probabilities, thresholds) needs no source.
+
+Tables of many rows (``instances/*.csv``) have source and date by the column, in the file beside them.
 """
 
 from __future__ import annotations
 
+import csv
 import datetime
 import tomllib
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import Any
 from tools.lint import Finding
 
 VALUE_KEY = "value"
+KEY_COLUMN = "name"
 PLACE_KEYS = {"schema_version", "size_kib", "probability_ppm", "above"}
 """Numbers that are the axis of a table and not a fact."""
 
@@ -26,7 +30,32 @@ def check(root: Path) -> list[Finding]:
         sources = set(document.pop("sources", {}))
         place = f"catalog/volumes/{path.name}"
         findings += [Finding(place, 0, message) for message in _examine(document, "", sources)]
+    for path in sorted((root / "catalog" / "instances").glob("*.toml")):
+        findings += [Finding(f"catalog/instances/{path.name}", 0, message) for message in _examine_rows(path)]
     return findings
+
+
+def _examine_rows(path: Path) -> list[str]:
+    """A table of rows: every column has its source and date, every row a name of its own."""
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    with (path.parent / document["rows"]).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns, sources = document.get("columns", {}), set(document.get("sources", {}))
+    messages = []
+    for column in dict.fromkeys([*(rows[0] if rows else ()), *columns]):
+        if column == KEY_COLUMN:
+            continue
+        if column not in columns:
+            messages.append(
+                f"column {column} of {document['rows']} needs [columns] {column} = {{ source = …, date = … }}"
+            )
+        elif not rows or column not in rows[0]:
+            messages.append(f"{document['rows']} has no column {column}: remove it from [columns]")
+        else:
+            messages += _examine_fact(columns[column], f"columns.{column}", sources)
+    names = [row[KEY_COLUMN] for row in rows]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return messages + [f"{name} is there twice in {document['rows']}: remove one" for name in twice]
 
 
 def _examine(table: dict[str, Any], name: str, sources: set[str]) -> list[str]:
