@@ -14,9 +14,9 @@ pub struct SpecError {
 
 /// A mistake in a catalogue file. The files are compiled in, so this is a bug of pgdyno and never of its user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("catalog/volumes/{file}: {problem}")]
+#[error("catalog/{file}: {problem}")]
 pub struct CatalogError {
-    /// Name of the file.
+    /// The file, below `catalog/`.
     pub file: String,
     /// What is wrong in it.
     pub problem: String,
@@ -25,7 +25,7 @@ pub struct CatalogError {
 impl From<CatalogError> for SpecError {
     fn from(error: CatalogError) -> Self {
         SpecError {
-            message: format!("the volume catalogue is broken: {error}"),
+            message: format!("the catalogue is broken: {error}"),
             remedy: "this is a bug of pgdyno, not of the specification: please report it".to_owned(),
         }
     }

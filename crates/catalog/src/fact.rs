@@ -49,7 +49,7 @@ pub struct Source {
 }
 
 /// Reads a TOML local date. A time of day would be pretended precision.
-fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let moment = toml::value::Datetime::deserialize(deserializer)?;
     match (moment.date, moment.time) {
         (Some(date), None) => Ok(date.to_string()),

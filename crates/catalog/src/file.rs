@@ -141,7 +141,7 @@ pub(crate) fn catalog() -> Result<&'static [VolumeFile], CatalogError> {
 impl VolumeFile {
     /// Reads one file and checks it.
     pub fn read(file: &str, text: &str) -> Result<Self, CatalogError> {
-        let broken = |problem: String| CatalogError { file: file.to_owned(), problem };
+        let broken = |problem: String| CatalogError { file: format!("volumes/{file}"), problem };
         let volume: VolumeFile = toml::from_str(text).map_err(|error| broken(error.to_string()))?;
         volume.check().map_err(broken)?;
         Ok(volume)

@@ -1,4 +1,4 @@
-//! The volume catalogue: dated facts about real volumes, and the rules that turn `gp3:size=100GiB,iops=6000` into
+//! The catalogue. Volumes: dated facts about real volumes, and the rules that turn `gp3:size=100GiB,iops=6000` into
 //! the integers that the volume model runs on.
 //!
 //! ```text
@@ -7,12 +7,17 @@
 //!                                        └─ refused ──remedy──▶ SpecError { message, remedy }
 //! ```
 //!
+//! Beside it the instance catalogue: memory, processors, EBS limits and prices of instance types by name
+//! ([`InstanceType`], from `catalog/instances/`).
+//!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
 mod error;
 mod fact;
 mod file;
 mod hash;
+mod instance;
+mod instance_file;
 mod item;
 mod nearest;
 mod remedy;
@@ -26,5 +31,6 @@ mod units;
 pub use error::{CatalogError, SpecError};
 pub use fact::{Source, Status};
 pub use hash::{MODEL_VERSION, model_hash};
+pub use instance::{EbsLimits, InstanceType, instance_types};
 pub use resolved::{Limits, Resolved};
 pub use types::{Allowed, SourceUse, TypeSummary, types};

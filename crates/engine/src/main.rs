@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use pgdyno_catalog::Resolved;
+use pgdyno_catalog::{InstanceType, Resolved};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -32,6 +32,9 @@ enum Command {
     /// Emulated volumes.
     #[command(subcommand)]
     Volume(VolumeCommand),
+    /// Instance types.
+    #[command(subcommand)]
+    Instance(InstanceCommand),
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Replays a submit log in virtual time and compares every completion.
@@ -44,6 +47,21 @@ enum Command {
         /// Requests that such a host keeps outstanding.
         #[arg(long, requires = "ideal", value_parser = clap::value_parser!(u16).range(1..))]
         depth: Option<u16>,
+    },
+}
+
+#[derive(Subcommand)]
+enum InstanceCommand {
+    /// Resolves a type or measures: memory, processors, limits to its volumes, price.
+    Spec {
+        /// For example `r6g.large` or `vcpus=4,memory=16GiB`.
+        spec: String,
+    },
+    /// Every instance type.
+    Types {
+        /// Only those with this in their names.
+        #[arg(long)]
+        like: Option<String>,
     },
 }
 
@@ -129,6 +147,11 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             Ok(Some(json!({"version": version, "build_hash": env!("PGDYNO_BUILD_HASH")})))
         }
         Command::Volume(command) => volume(command),
+        Command::Instance(InstanceCommand::Spec { spec }) => Ok(Some(json!(InstanceType::parse(&spec)?))),
+        Command::Instance(InstanceCommand::Types { like }) => {
+            let types = pgdyno_catalog::instance_types(like.as_deref())?;
+            Ok(Some(json!({"types": types})))
+        }
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
                 message: error.to_string(),
@@ -147,9 +170,7 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
     Ok(match command {
         VolumeCommand::Spec { spec } => Some(json!(Resolved::parse(&spec)?)),
         VolumeCommand::Types => {
-            let bug = "this is a bug in pgdyno's catalogue; please report it";
-            let types = pgdyno_catalog::types()
-                .map_err(|error| Failure { message: error.to_string(), remedy: bug.to_owned() })?;
+            let types = pgdyno_catalog::types()?;
             Some(json!({"types": types}))
         }
         VolumeCommand::Serve => {
@@ -196,6 +217,12 @@ fn print(document: &Value) {
 fn close_stdout() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
+
+impl From<pgdyno_catalog::CatalogError> for Failure {
+    fn from(error: pgdyno_catalog::CatalogError) -> Self {
+        pgdyno_catalog::SpecError::from(error).into()
     }
 }
 

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
     "volume": "Attach, list, measure and detach emulated volumes.",
+    "instance": "List instance types, and say what one of them has.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
     "report": "Make the report of an experiment again.",

@@ -1,0 +1,129 @@
+"""``pgdyno instance``: instance types by name, their memory, processors, limits to their volumes and price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.group(short_help="List instance types, and say what one of them has.")
+def command() -> None:
+    """List instance types, and say what one of them has.
+
+    An instance is written by its type, `r6g.large`, or to measure, `vcpus=4,memory=16GiB`. Its EBS limits hold for all
+    of its volumes together.
+
+    \b
+    Example:
+      pgdyno instance types --like r6g
+      pgdyno instance show r6g.large
+    """
+
+
+@command.command()
+@click.option("--like", metavar="PART", help="Only those with PART in their names.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def types(like: str | None, as_json: bool) -> None:
+    """List the instance types of the catalogue.
+
+    Of the EBS limits the first figure is the baseline, which can be had for ever, and the second the maximum, which can
+    be had for 30 minutes in 24 hours where it is higher.
+
+    \b
+    Example:
+      pgdyno instance types --like r7i
+      pgdyno instance types --json | jq -r '.types[] | select(.memory_bytes >= 1099511627776) | .instance'
+    """
+    from pgdyno import _engine
+
+    chosen = [] if like is None else [f"--like={like}"]
+    answer = _engine.run_json(["instance", "types", *chosen])
+    if as_json:
+        _print_json(answer)
+        return
+    found = answer["types"]
+    if not found:
+        click.echo(f"no instance type has `{like}` in its name; `pgdyno instance types` lists them all", err=True)
+        return
+    header = ["TYPE", "VCPUS", "MEMORY", "EBS MIB/S", "EBS IOPS", "USD/H"]
+    rows = [header, *(_row(one) for one in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@command.command()
+@click.argument("instance")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def show(instance: str, as_json: bool) -> None:
+    """Say what INSTANCE has, and where that is written.
+
+    \b
+    Example:
+      pgdyno instance show r6g.large
+      pgdyno instance show vcpus=4,memory=16GiB --json
+    """
+    from pgdyno import _engine
+
+    found = _engine.run_json(["instance", "spec", instance])
+    if as_json:
+        _print_json(found)
+        return
+    for name, text in _facts(found):
+        click.echo(f"{name:<12}{text}")
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What there is to say, name and text, without what is not known."""
+    ebs = found["ebs"]
+    facts = [
+        ("instance", found["instance"]),
+        ("processors", f"{found['vcpus']} vCPUs" + (f", {found['arch']}" if found["arch"] else "")),
+        ("memory", _size(found["memory_bytes"])),
+    ]
+    if ebs is not None:
+        facts.append(("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all of them together"))
+        if ebs["burst"]:
+            facts.append(("", "the higher figure for 30 minutes in 24 hours, the lower one for ever"))
+        if not ebs["always"]:
+            facts.append(("", "only if it is launched EBS-optimized"))
+    elif found["source"] is not None:
+        facts.append(("to volumes", "no bandwidth of its own: it shares the network's"))
+    else:
+        facts.append(("to volumes", "no limit: it is made to measure"))
+    if found["usd_per_hour"] is not None:
+        facts.append(("price", f"{found['usd_per_hour']:g} USD an hour, {found['price_region']}, Linux on demand"))
+        facts.append(("", f"{found['price_source']}, {found['price_date']}"))
+    if found["source"] is not None:
+        facts.append(("source", f"{found['source']}, {found['date']}"))
+    return facts
+
+
+def _row(one: dict[str, Any]) -> list[str]:
+    ebs, usd = one["ebs"], one["usd_per_hour"]
+    limits = ["-", "-"] if ebs is None else [_span(ebs, "mib_per_s"), _span(ebs, "iops")]
+    return [
+        one["instance"],
+        str(one["vcpus"]),
+        _size(one["memory_bytes"]),
+        *limits,
+        "-" if usd is None else f"{usd:g}",
+    ]
+
+
+def _span(ebs: dict[str, Any], unit: str) -> str:
+    """Baseline and maximum, or one figure where they are the same."""
+    figures = [f"{ebs[f'{which}_{unit}']:,.0f}" for which in ("baseline", "maximum")]
+    return " to ".join(dict.fromkeys(figures))
+
+
+def _size(size_bytes: int) -> str:
+    gib = size_bytes / 2**30
+    return f"{gib:,.3f}".rstrip("0").rstrip(".") + " GiB"
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import json
+
+    click.echo(json.dumps(document, indent=1))
