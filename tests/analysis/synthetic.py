@@ -83,6 +83,8 @@ class Arm:
     file_system: str | None = "ext4"
     waits: tuple[tuple[str, str, float], ...] = ()
     """(type, event, mean sessions) of the clients; empty when nobody looked."""
+    lost_looks: float = 0.0
+    """Share of the looks at the sessions that were lost."""
     storage_only: bool = False
     visibility: tuple[Visibility, ...] = ()
     real: bool = False
@@ -420,6 +422,13 @@ def _waits(writer: RunWriter, arm: Arm, begin: int, seconds: int) -> None:
     """Ten looks a second: of the clients what was asked for, of the checkpointer that it sleeps."""
     if not arm.waits:
         return
+    lost = round(10 * seconds * arm.lost_looks)
+    cost = {
+        "t_begin_ns": [begin], "t_end_ns": [begin + seconds * SECOND_NS], "probe": ["wait_events"],
+        "samples": [10 * seconds - lost], "lost_samples": [lost], "answer_ns": [seconds * 6_000_000],
+        "client_cpu_ns": [seconds * 2_000_000], "server_cpu_ns": [seconds * 4_000_000],
+    }  # fmt: skip
+    writer.table("probe/cost", pa.table(cost))
     kinds = [*((kind, event, "client backend", mean) for kind, event, mean in arm.waits),
              ("Activity", "CheckpointerMain", "checkpointer", 1.0)]  # fmt: skip
     looks = 10 * seconds

@@ -13,7 +13,7 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.validity import worst
 from pgdyno.store.record import Check
 
-from .synthetic import GP3, IO2BX, REAL, WARMUP_S, Arm, Plan, make_experiment
+from .synthetic import GP3, GP3_WAITS, IO2BX, REAL, WARMUP_S, Arm, Plan, make_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +102,14 @@ def test_no_samples_of_the_volume_make_the_run_invalid(tmp_path: Path) -> None:
     found = checked(tmp_path, replace(GP3, lost_seconds=frozenset(range(1, 200))))
     assert found["samples"].level == "invalid"
     assert found["lateness"].level == "invalid"
+
+
+@pytest.mark.parametrize(("lost", "level"), [(0.0, "ok"), (0.04, "ok"), (0.06, "warn")])
+def test_probes_say_what_they_lost_and_cost(tmp_path: Path, lost: float, level: str) -> None:
+    found = checked(tmp_path, replace(GP3, waits=GP3_WAITS, lost_looks=lost))["probes"]
+    assert found.level == level
+    assert found.figure.startswith("wait events: ")
+    assert found.figure.endswith("of 300 samples lost, 0.6 % of a core")
 
 
 def test_gaps_that_the_probes_noted_are_shown(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _laboratory(run),
         _steal(run),
         *(finding for role in run.volumes for finding in _samples(run, role)),
+        *_probes(run),
         *_gaps(run),
         *(finding for role in run.volumes for finding in _device_queue(run, role)),
         *_instance(run),
@@ -247,6 +248,22 @@ def lost_samples(run: Run, role: str = DATA) -> tuple[float, int] | None:
     if expected == 0:
         return 0.0, 0
     return max(0.0, 1 - len(inside) / expected), expected
+
+
+def _probes(run: RunFigures) -> Iterator[Finding]:
+    """What each probe lost and what it cost. Their samples are statistics: losing some makes no figure wrong."""
+    for row in run.run.table("probe/cost").to_pylist():
+        due = (row["samples"] or 0) + (row["lost_samples"] or 0)
+        seconds = (row["t_end_ns"] - row["t_begin_ns"]) / 1e9
+        if due == 0 or seconds <= 0:
+            continue
+        lost = (row["lost_samples"] or 0) / due
+        # The host's probe is a process whose CPU the laboratory's check has.
+        used = [row[name] for name in ("client_cpu_ns", "server_cpu_ns") if row[name] is not None]
+        cost = f", {_percent(sum(used) / 1e9 / seconds)} of a core" if used else ""
+        level: Level = "warn" if lost > LOST_SAMPLES_WARN else "ok"
+        words = f"{row['probe'].replace('_', ' ')}: {_percent(lost)} of {due:,} samples lost{cost}"
+        yield Finding("probes", level, words)
 
 
 def _gaps(run: RunFigures) -> Iterator[Finding]:
