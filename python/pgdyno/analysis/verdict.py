@@ -29,6 +29,11 @@ def figures(value: float, digits: int = 3) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def times(ratio: float) -> str:
+    """A ratio: three digits, and one more around 1, where 0.998 and 1.003 must not look alike."""
+    return f"{ratio:.3f}" if 0.9 <= ratio < 1.1 else figures(ratio)
+
+
 def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio]) -> str:
     """The verdict of a comparison, one sentence for each arm after the first."""
     if not ratios:
@@ -59,9 +64,7 @@ def effect_sentence(factors: Sequence[Factor], effect: Effect) -> str:
     """One distinguishable effect, with its interval and what it depends on."""
     over, under = sides(factors, effect)
     assert effect.estimate is not None
-    text = (
-        f"{over} does {figures(effect.estimate.mean)} times the transactions of {under} ({interval(effect.estimate)})"
-    )
+    text = f"{over} does {times(effect.estimate.mean)} times the transactions of {under} ({interval(effect.estimate)})"
     on = dict.fromkeys(factors[within.factor].title for within in effect.within)
     return text + (f", which depends on the {' and the '.join(on)}." if on else ".")
 
@@ -83,7 +86,7 @@ def interval(estimate: Estimate) -> str:
     """``95 % interval 2.9 to 3.1``, or that there is none."""
     if estimate.low is None or estimate.high is None:
         return "one replicate has no interval"
-    return f"95 % interval {figures(estimate.low)} to {figures(estimate.high)}"
+    return f"95 % interval {times(estimate.low)} to {times(estimate.high)}"
 
 
 def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
@@ -120,19 +123,17 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
     if ratio.estimate is None:
         return f"No verdict on {arm.label} against {base.label}: no block has a run of both that did any transaction."
     estimate = ratio.estimate
-    times = figures(estimate.mean)
+    ratio_text = times(estimate.mean)
     if estimate.low is None or estimate.high is None:
         return (
-            f"{arm.label} did {times} times the transactions of {base.label} in the only replicate: one replicate has no"
+            f"{arm.label} did {ratio_text} times the transactions of {base.label} in the only replicate: one replicate has no"
             " interval, so the two are not distinguishable."
         )
     extent = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
-        return (
-            f"{arm.label} and {base.label} are not distinguishable: {times} times the transactions ({extent}){money}."
-        )
-    return f"{arm.label} does {times} times the transactions of {base.label} ({extent}){money}."
+        return f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the transactions ({extent}){money}."
+    return f"{arm.label} does {ratio_text} times the transactions of {base.label} ({extent}){money}."
 
 
 def dollars(amount: float) -> str:

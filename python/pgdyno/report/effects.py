@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.verdict import figures, sides
-from pgdyno.report.words import UNKNOWN, interval
+from pgdyno.analysis.verdict import sides, times
+from pgdyno.report.words import UNKNOWN, ratio_interval
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
@@ -31,12 +31,12 @@ class EffectRow:
     @property
     def ratio(self) -> str:
         """The ratio alone."""
-        return UNKNOWN if self.estimate is None else figures(self.estimate.mean)
+        return UNKNOWN if self.estimate is None else times(self.estimate.mean)
 
     @property
     def extent(self) -> str:
         """Its interval."""
-        return UNKNOWN if self.estimate is None else interval(self.estimate.low, self.estimate.high)
+        return UNKNOWN if self.estimate is None else ratio_interval(self.estimate.low, self.estimate.high)
 
     @property
     def verdict(self) -> str:
@@ -72,7 +72,7 @@ def hints(comparison: Comparison) -> list[str]:
         for place in dict.fromkeys(within.factor for within in effect.within):
             factor = comparison.factors[place]
             parts = [
-                f"{figures(within.estimate.mean)} with {factor.labels[within.level]}"
+                f"{times(within.estimate.mean)} with {factor.labels[within.level]}"
                 for within in effect.within
                 if within.factor == place
             ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.verdict import dollars, figures
+from pgdyno.analysis.verdict import dollars, figures, times
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.report.words import UNKNOWN, Row, interval, number, percent, record_of
+from pgdyno.report.words import UNKNOWN, Row, interval, number, percent, ratio_interval, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,9 +184,9 @@ def _ratio(comparison: Comparison, arm: ArmSummary) -> str:
         return "1"
     if ratio.estimate is None:
         return UNKNOWN
-    text = f"{figures(ratio.estimate.mean)}"
+    text = times(ratio.estimate.mean)
     if ratio.estimate.low is not None:
-        text += f" ({interval(ratio.estimate.low, ratio.estimate.high)})"
+        text += f" ({ratio_interval(ratio.estimate.low, ratio.estimate.high)})"
     return text if ratio.distinguishable else f"{text}, not distinguishable"
 
 
@@ -196,7 +196,7 @@ def _short_ratio(comparison: Comparison, arm: ArmSummary) -> str:
         return "1"
     if ratio.estimate is None:
         return UNKNOWN
-    return figures(ratio.estimate.mean) if ratio.distinguishable else f"≈ {figures(ratio.estimate.mean)}"
+    return times(ratio.estimate.mean) if ratio.distinguishable else f"≈ {times(ratio.estimate.mean)}"
 
 
 def _half_width(arm: ArmSummary) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.interval import least_difference
 from pgdyno.analysis.validity import worst
+from pgdyno.analysis.verdict import sides
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, record_of
 
 if TYPE_CHECKING:
@@ -210,6 +211,8 @@ def _reasons(comparison: Comparison, level: str) -> list[str]:
 
 def _resolution(comparison: Comparison) -> list[str]:
     """Which difference the replicates would have told from none; the range of it where there are many arms."""
+    if comparison.effects:
+        return _resolution_of_effects(comparison)
     base = comparison.arms[0].label
     told = [
         (arm.label, least)
@@ -224,6 +227,20 @@ def _resolution(comparison: Comparison) -> list[str]:
     low, high = min(least for _, least in told), max(least for _, least in told)
     extent = f"{low * 100:.1f} to {high * 100:.1f} %"
     return [f"Against {base} these replicates would have told a difference of about {extent} from none."]
+
+
+def _resolution_of_effects(comparison: Comparison) -> list[str]:
+    """The same of each effect that was not told from none."""
+    sentences = []
+    for effect in comparison.effects:
+        least = None if effect.estimate is None or effect.distinguishable else least_difference(effect.estimate)
+        if least is not None:
+            over, under = sides(comparison.factors, effect)
+            extent = f"{least * 100:.1f} %"
+            sentences.append(
+                f"{over} against {under}: these runs would have told a difference of about {extent} from none."
+            )
+    return sentences
 
 
 def _overheads(comparison: Comparison) -> list[str]:

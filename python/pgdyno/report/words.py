@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.verdict import figures
+from pgdyno.analysis.verdict import figures, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
@@ -46,6 +46,11 @@ def number(value: float | None) -> str:
 def interval(low: float | None, high: float | None) -> str:
     """``970 to 985``; a dash for one replicate."""
     return UNKNOWN if low is None or high is None else f"{figures(low)} to {figures(high)}"
+
+
+def ratio_interval(low: float | None, high: float | None) -> str:
+    """``0.995 to 1.003``; a dash for one replicate."""
+    return UNKNOWN if low is None or high is None else f"{times(low)} to {times(high)}"
 
 
 def percent(share: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _row(place: int, row: EffectRow, theme: Theme) -> dict[str, Any]:
     assert row.estimate is not None
     mean = row.estimate.mean
     low, high = (mean if end is None else end for end in (row.estimate.low, row.estimate.high))
-    figure = digits(mean) + (f"  ({digits(low)} to {digits(high)})" if row.estimate.low is not None else "")
+    figure = row.ratio + (f"  ({row.extent})" if row.estimate.low is not None else "")
     pair = f"{row.over} against {row.under}"
     return {
         "row": place, "label": f"with {row.at}" if row.at else pair, "indent": bool(row.at), "mean": mean, "low": low,
