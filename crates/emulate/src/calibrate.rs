@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::clock::monotonic_ns;
 use crate::error::{Context, Result};
+use crate::follow::DeviceAccount;
 use crate::overhead::{BaseOverhead, PathCost};
 use crate::pipeline::{Mode, Pipeline};
 use crate::precautions::run_helper;
@@ -25,11 +26,16 @@ const SAMPLES: usize = 101;
 const SMALL_BYTES: usize = 8 << 10;
 const LARGE_BYTES: usize = 128 << 10;
 
+/// So many that the device's account, which is in milliseconds, is good for 2 us a request.
+const BESIDE_SAMPLES: u64 = 500;
+
 /// Medians in nanoseconds of [`SAMPLES`] requests: reads and writes, small and large.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Medians {
     read: [u64; 2],
     write: [u64; 2],
+    /// Mean time of a request that the device does not account for.
+    beside_ns: u64,
 }
 
 /// Measures reads and writes of two sizes, in a process of its own.
@@ -47,25 +53,42 @@ pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhe
         let beyond = |ns: u64| ns.saturating_sub(DELAY_NS);
         PathCost::through((SMALL_BYTES as u64, beyond(small)), (LARGE_BYTES as u64, beyond(large)))
     };
-    Ok(BaseOverhead { read: path(medians.read), write: path(medians.write) })
+    let (read, write) = (path(medians.read), path(medians.write));
+    // It is a part of the path; a stall of the host makes a mean larger, and hardly a median.
+    let beside_ns = medians.beside_ns.min(read.ns(SMALL_BYTES as u64));
+    Ok(BaseOverhead { read, write, beside_ns })
 }
 
 /// The helper's side of the calibration: what requests to `device` take, as JSON. Writes put back what was read, so an
 /// image keeps its content.
 pub fn measure_path(device: &Path) -> Result<Value> {
-    let measured = medians(device);
+    let measured = DeviceAccount::open(device).and_then(|account| medians(device, &account));
     let remedy = "this command is the daemon's own";
     measured.map(|medians| json!(medians)).context(|| format!("cannot measure {}", device.display()), remedy)
 }
 
-fn medians(device: &Path) -> io::Result<Medians> {
+fn medians(device: &Path, account: &DeviceAccount) -> io::Result<Medians> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(device)?;
     let mut buffer = AlignedBuffer::new(LARGE_BYTES);
     file.read_exact_at(&mut buffer, 0)?;
     let mut both = |op| -> io::Result<[u64; 2]> {
         Ok([median_ns(&file, op, &mut buffer[..SMALL_BYTES])?, median_ns(&file, op, &mut buffer[..LARGE_BYTES])?])
     };
-    Ok(Medians { read: both(Op::Read)?, write: both(Op::Write)? })
+    let (read, write) = (both(Op::Read)?, both(Op::Write)?);
+    Ok(Medians { read, write, beside_ns: beside_ns(&file, account, &mut buffer[..SMALL_BYTES])? })
+}
+
+/// What a request takes beyond the device's own account of it: the way from the call to the block layer, and from there
+/// back to a process that sleeps.
+fn beside_ns(file: &File, account: &DeviceAccount, buffer: &mut [u8]) -> io::Result<u64> {
+    let before = account.read()?;
+    let begin = monotonic_ns();
+    for _ in 0..BESIDE_SAMPLES {
+        file.read_exact_at(buffer, 0)?;
+    }
+    let took_ns = monotonic_ns() - begin;
+    let device_ns = account.read()?.ns[0] - before.ns[0];
+    Ok(took_ns.saturating_sub(device_ns) / BESIDE_SAMPLES)
 }
 
 fn median_ns(file: &File, op: Op, buffer: &mut [u8]) -> io::Result<u64> {

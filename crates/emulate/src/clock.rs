@@ -28,6 +28,11 @@ impl Clock {
         zero_ns
     }
 
+    /// An instant of the model as one of CLOCK_MONOTONIC.
+    pub(crate) fn monotonic(&self, instant: u64) -> u64 {
+        instant.saturating_add(self.zero_ns.load(Ordering::Acquire))
+    }
+
     pub(crate) fn now(&self) -> u64 {
         monotonic_ns().saturating_sub(self.zero_ns.load(Ordering::Acquire))
     }

@@ -9,11 +9,13 @@
 //! of the data's way. The process is in the write-back path of the file system above it, so it never waits for memory:
 //! see [`precautions`].
 
+mod alarm;
 mod calibrate;
 mod clock;
 mod control;
 mod error;
 mod file_system;
+mod follow;
 mod fs;
 mod loop_device;
 mod overhead;

@@ -130,6 +130,8 @@ impl LoopDevice {
             ("write_cache", "write through".to_owned()),
             ("rotational", "0".to_owned()),
             ("add_random", "0".to_owned()),
+            // The account that the release follows.
+            ("iostats", "1".to_owned()),
         ] {
             // What a kernel does not offer it cannot do wrong; what matters is read back below.
             if queue(name).exists() {

@@ -1,7 +1,8 @@
 //! What the path itself costs, measured at start and taken off every modelled completion.
 //!
 //! A request spends time on its way in (block layer, loop worker, FUSE) and its answer on the way out. The release is
-//! moved forward by that much, so that the application sees the modelled time and not the sum.
+//! moved forward by that much, so that the application sees the modelled time and not the sum. What is measured at
+//! start is then followed while the volume is in use (`follow`).
 
 use serde::Serialize;
 
@@ -32,6 +33,8 @@ impl PathCost {
 pub(crate) struct BaseOverhead {
     pub(crate) read: PathCost,
     pub(crate) write: PathCost,
+    /// The part of it that an application waits before the device has its request and after it has answered.
+    pub(crate) beside_ns: u64,
 }
 
 #[cfg(test)]

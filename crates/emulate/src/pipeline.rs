@@ -8,16 +8,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_volume::log::Record;
 use pgdyno_volume::{Change, Event, Instance, Io, IoId, Op, VolumeId};
 
+use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::follow::{Answered, Totals};
 use crate::overhead::BaseOverhead;
+use crate::release::START_AHEAD_NS;
 use crate::stats::{CounterRecord, Histograms, HostStats, Released};
 use crate::store::{AlignedBuffer, Store};
 use crate::submit_log::LogBuffer;
@@ -71,6 +75,7 @@ struct Schedule {
     submitted_at: u64,
     done_at: u64,
     target: u64,
+    held: bool,
 }
 
 /// Everything under the one lock.
@@ -80,14 +85,18 @@ pub(crate) struct State {
     model: Instance,
     volume: VolumeId,
     overhead: BaseOverhead,
+    /// What the path of reads and of writes costs beyond `overhead` now.
+    correction_ns: [i64; 2],
     free: Vec<u16>,
     schedule: Vec<Schedule>,
     releases: BinaryHeap<Reverse<(u64, u16)>>,
     events: Vec<Event>,
     stats: HostStats,
     log: Option<LogBuffer>,
-    /// When the release thread looks next; `u64::MAX` while it waits to be called.
-    alarm: u64,
+    /// What the alarm is set to; `u64::MAX` while there is nothing to wait for.
+    pub(crate) alarm: u64,
+    /// How much earlier than a release the alarm is set: what the machine takes to wake the release thread.
+    pub(crate) ahead_ns: u64,
     /// Whether the model's time has begun. Before that it must not hear of any instant.
     armed: bool,
     pub(crate) stopping: bool,
@@ -100,8 +109,8 @@ pub(crate) struct Pipeline {
     store: Store,
     slots: Vec<Mutex<Slot>>,
     state: Mutex<State>,
-    /// Wakes the release thread when an earlier release was scheduled.
-    pub(crate) earlier: Condvar,
+    /// Wakes the release thread.
+    pub(crate) alarm: Alarm,
     /// Requests whose data a worker must move; `None` when the store is in memory and the event loop moves it.
     disk: Option<WorkQueue>,
 }
@@ -113,15 +122,22 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Pipeline {
-    pub(crate) fn new(store: Store, on_disk: bool, model: Instance, volume: VolumeId, request_bytes: usize) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        on_disk: bool,
+        model: Instance,
+        volume: VolumeId,
+        request_bytes: usize,
+    ) -> io::Result<Self> {
         let slot =
             || Slot { buffer: AlignedBuffer::new(request_bytes), len: 0, reply: None, failed: false, moving: None };
-        let idle = Schedule { op: Op::Read, len: 0, submitted_at: 0, done_at: 0, target: 0 };
+        let idle = Schedule { op: Op::Read, len: 0, submitted_at: 0, done_at: 0, target: 0, held: false };
         let state = State {
             mode: Mode::Bypass,
             model,
             volume,
             overhead: BaseOverhead::default(),
+            correction_ns: [0; 2],
             free: (0..SLOTS as u16).rev().collect(),
             schedule: vec![idle; SLOTS],
             releases: BinaryHeap::with_capacity(SLOTS),
@@ -129,17 +145,18 @@ impl Pipeline {
             stats: HostStats::new(),
             log: None,
             alarm: u64::MAX,
+            ahead_ns: START_AHEAD_NS,
             armed: false,
             stopping: false,
         };
-        Self {
+        Ok(Self {
             clock: Clock::start(),
             store,
             slots: (0..SLOTS).map(|_| Mutex::new(slot())).collect(),
             state: Mutex::new(state),
-            earlier: Condvar::new(),
+            alarm: Alarm::new()?,
             disk: on_disk.then(|| WorkQueue::new(SLOTS)),
-        }
+        })
     }
 
     /// Takes a request in. It is answered here when it is due at once, else by the release thread.
@@ -157,11 +174,8 @@ impl Pipeline {
         let mut slot = self.slot(index);
         let now = self.clock.now();
         let due_now = state.submit(now, index, Io { id: IoId(u64::from(index)), op, offset, len });
-        let wake = state.must_wake();
+        self.bring_alarm_forward(&mut state);
         drop(state);
-        if wake {
-            self.earlier.notify_one();
-        }
         slot.len = len as usize;
         match payload {
             Payload::Read(reply, _) => slot.reply = Some(Reply::Read(reply)),
@@ -230,10 +244,27 @@ impl Pipeline {
     /// Lets release thread and workers end once nothing is outstanding.
     pub(crate) fn stop(&self) {
         self.lock().stopping = true;
-        self.earlier.notify_all();
+        self.alarm.set(0);
         if let Some(disk) = &self.disk {
             disk.close();
         }
+    }
+
+    /// Sets the alarm if something is due before it goes off. Under the lock, so that alarms are set in the order in
+    /// which they were decided.
+    fn bring_alarm_forward(&self, state: &mut State) {
+        let next = state.next_wake();
+        if next < state.alarm {
+            state.alarm = next;
+            self.alarm.set(self.clock.monotonic(next));
+        }
+    }
+
+    /// Sets the alarm to what comes next, or to nothing.
+    pub(crate) fn set_alarm(&self, state: &mut State) {
+        // An alarm that went off is not pending any more, whatever it was set to.
+        state.alarm = u64::MAX;
+        self.bring_alarm_forward(state);
     }
 
     fn finish(&self, index: u16, overrun: bool) {
@@ -269,7 +300,20 @@ impl Pipeline {
         state.stats = HostStats::new();
         state.mode = Mode::Model;
         state.armed = true;
+        // It was set on the clock that ends here.
+        state.alarm = u64::MAX;
         self.clock.restart()
+    }
+
+    /// What was answered since the volume was armed, for whoever follows the path.
+    pub(crate) fn answered(&self) -> Answered {
+        let stats = &self.lock().stats;
+        Answered { modelled: Totals { ops: stats.completed, ns: stats.modelled_ns }, held: stats.held_ops }
+    }
+
+    /// Takes so much more off the instants of reads and of writes that are granted from here on.
+    pub(crate) fn correct(&self, correction_ns: [i64; 2]) {
+        self.lock().correction_ns = correction_ns;
     }
 
     /// Applies a change to the model, now.
@@ -281,11 +325,8 @@ impl Pipeline {
         if let Some(log) = &mut state.log {
             log.push(&Record::Change { now, change });
         }
-        let wake = state.must_wake();
+        self.bring_alarm_forward(&mut state);
         drop(state);
-        if wake {
-            self.earlier.notify_one();
-        }
     }
 
     pub(crate) fn swap_log(&self, empty: &mut Vec<u8>) {
@@ -298,7 +339,8 @@ impl Pipeline {
         let mut state = self.lock();
         let now = self.clock.now();
         let model = state.model.counters(state.volume);
-        let counters = state.stats.record(&model, now, daemon_cpu_ns);
+        let path_ns = [Op::Read, Op::Write].map(|op| path_ns(&state.overhead, state.correction_ns, op, 8 << 10));
+        let counters = state.stats.record(&model, now, path_ns, daemon_cpu_ns);
         let copy = histograms.then(|| state.stats.clone());
         drop(state);
         (counters, copy.map(|stats| stats.histograms()))
@@ -324,7 +366,7 @@ impl State {
     /// `true`: the answer goes out as soon as the data is moved, without the release thread.
     fn submit(&mut self, now: u64, index: u16, io: Io) -> bool {
         self.stats.submitted(now);
-        let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now };
+        let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now, held: false };
         self.schedule[usize::from(index)] = entry;
         match self.mode {
             Mode::Bypass => true,
@@ -346,22 +388,6 @@ impl State {
         }
     }
 
-    /// Whether something is due before the release thread looks next; it must then be called, once. The comparison is
-    /// with what that thread really waits for: what was pending before may be something that it never knew of.
-    fn must_wake(&mut self) -> bool {
-        let next = self.next_wake().unwrap_or(u64::MAX);
-        let wake = next < self.alarm;
-        self.alarm = self.alarm.min(next);
-        wake
-    }
-
-    /// What the release thread waits for from here on, or `None` when there is nothing to wait for.
-    pub(crate) fn set_alarm(&mut self) -> Option<u64> {
-        let next = self.next_wake();
-        self.alarm = next.unwrap_or(u64::MAX);
-        next
-    }
-
     /// Schedules what the model has granted. `true`: `submitting` is due already and was left to its submitter.
     pub(crate) fn advance(&mut self, now: u64, submitting: Option<u16>) -> bool {
         if !self.armed {
@@ -377,13 +403,11 @@ impl State {
                 continue;
             };
             let entry = &mut self.schedule[id as usize];
-            let path = match entry.op {
-                Op::Read => self.overhead.read,
-                Op::Write => self.overhead.write,
-            };
             entry.done_at = done_at;
             // Never before it came in: a volume faster than the path is as fast as the path.
-            entry.target = done_at.saturating_sub(path.ns(u64::from(entry.len))).max(entry.submitted_at);
+            let path_ns = path_ns(&self.overhead, self.correction_ns, entry.op, u64::from(entry.len));
+            entry.target = done_at.saturating_sub(path_ns).max(entry.submitted_at);
+            entry.held = entry.target > now;
             if submitting == Some(id as u16) && entry.target <= now {
                 due_now = true;
             } else {
@@ -393,23 +417,25 @@ impl State {
         due_now
     }
 
-    /// The next request whose release is due at `now`.
+    /// The next request whose release is due at `now`, or so soon that a sleep would end after it.
     pub(crate) fn pop_due(&mut self, now: u64) -> Option<u16> {
-        let Reverse((_, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= now)?;
+        let due = now + self.ahead_ns;
+        let Reverse((_, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= due)?;
         self.releases.pop();
         Some(index)
     }
 
-    /// When the release thread has to look again: the next release, or the model's next grant.
-    fn next_wake(&self) -> Option<u64> {
-        let release = self.releases.peek().map(|Reverse((target, _))| *target);
-        release.into_iter().chain(self.model.next_event()).min()
+    /// When the release thread has to look again: some time before the next release, or at the model's next grant, which
+    /// cannot be asked for before its instant. `u64::MAX` when there is nothing to wait for.
+    fn next_wake(&self) -> u64 {
+        let release = self.releases.peek().map(|Reverse((target, _))| target.saturating_sub(self.ahead_ns));
+        release.into_iter().chain(self.model.next_grant()).min().unwrap_or(u64::MAX)
     }
 
     /// Counts a request that was answered and frees its slot.
     pub(crate) fn finish(&mut self, index: u16, released_at: u64, overrun: bool) {
-        let Schedule { op, submitted_at, done_at, target, .. } = self.schedule[usize::from(index)];
-        self.stats.released(&Released { op, submitted_at, done_at, target, released_at, overrun }, released_at);
+        let Schedule { op, submitted_at, done_at, target, held, .. } = self.schedule[usize::from(index)];
+        self.stats.released(&Released { op, submitted_at, done_at, target, released_at, held, overrun }, released_at);
         self.free.push(index);
     }
 }
@@ -427,6 +453,15 @@ impl Slot {
     }
 }
 
+/// How much earlier than its completion a request is answered, so that it arrives in time.
+fn path_ns(overhead: &BaseOverhead, correction_ns: [i64; 2], op: Op, len: u64) -> u64 {
+    let (path, correction_ns) = match op {
+        Op::Read => (overhead.read, correction_ns[0]),
+        Op::Write => (overhead.write, correction_ns[1]),
+    };
+    path.ns(len).saturating_add_signed(correction_ns)
+}
+
 fn refuse(payload: Payload<'_>) {
     match payload {
         Payload::Read(reply, _) => reply.error(Errno::EAGAIN),
@@ -441,28 +476,29 @@ mod tests {
     use super::*;
     use crate::overhead::PathCost;
 
-    /// Reads are faster than the path, so they are answered at once and leave the model an event that the release
-    /// thread, which sleeps until it is called, has not heard of. A write after them must call it all the same.
+    /// Reads are faster than the path, so they are answered at once, and what the model still says of them later is
+    /// nothing to wake up for. A write after them sets the alarm.
     #[test]
-    fn a_request_that_waits_calls_the_release_thread_whatever_came_before() {
+    fn a_request_that_waits_sets_the_alarm_whatever_came_before() {
         let folder = std::env::temp_dir().join(format!("pgdyno-pipeline-{}", std::process::id()));
         let store = Store::create(&folder, 1 << 20, None, false).expect("create");
         let (read, write) = (QuantileTable::constant(100_000), QuantileTable::constant(5_000_000));
         let mut model = Instance::new(1);
         let service_time = ServiceTimeParams { read, write };
         let volume = model.add_volume(VolumeParams { service_time, ..VolumeParams::unlimited(1 << 20) });
-        let pipeline = Pipeline::new(store, false, model, volume, 4096);
+        let pipeline = Pipeline::new(store, false, model, volume, 4096).expect("a timer");
         let path = PathCost { fixed_ns: 1_000_000, per_kib_ps: 0 };
-        pipeline.arm(BaseOverhead { read: path, write: path }, None);
+        pipeline.arm(BaseOverhead { read: path, write: path, beside_ns: 0 }, None);
 
         let mut state = pipeline.lock();
-        assert_eq!(state.set_alarm(), None, "nothing to wait for");
+        pipeline.set_alarm(&mut state);
+        assert_eq!(state.alarm, u64::MAX, "nothing to wait for");
         let io = |op, id| Io { id: IoId(id), op, offset: id * 4096, len: 4096 };
         assert!(state.submit(1_000, 0, io(Op::Read, 0)), "answered at once");
-        let called_for_the_read = state.must_wake();
+        pipeline.bring_alarm_forward(&mut state);
         assert!(!state.submit(2_000, 1, io(Op::Write, 1)), "answered later");
-        assert!(called_for_the_read || state.must_wake());
-        assert!(state.alarm <= 4_002_000, "in time for the write");
+        pipeline.bring_alarm_forward(&mut state);
+        assert_eq!(state.alarm, 4_002_000 - START_AHEAD_NS, "in time for the write");
         drop(state);
         pipeline.remove().expect("remove");
     }

@@ -3,6 +3,10 @@
 //! The kernel may need this process to write a page before it can give anyone memory. So the process must not wait for
 //! memory itself: its threads are marked as I/O flushers, its pages are locked, it is the last to be killed, and it is
 //! scheduled ahead of the load that it serves (Mayastor and libfuse users report the hangs that follow otherwise).
+//!
+//! Ahead of the load, in two ways (docs/decision/0010). The release thread has real-time priority: an answer has an
+//! instant. Threads that take requests in have the best ordinary priority: real-time ones would interrupt the kernel's
+//! worker at each single request it hands over, and take twice the CPU for it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,6 +17,9 @@ use crate::error::{Context, EmulateError, Result};
 
 /// Priority among real-time threads: any is ahead of ordinary ones; the lowest leaves room for the host's own.
 const REALTIME_PRIORITY: i32 = 1;
+
+/// The best that an ordinary thread can have.
+const BEST_NICE: libc::c_int = -20;
 
 /// `linux/prctl.h`; not in the libc crate yet.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
@@ -31,18 +38,34 @@ pub(crate) fn protect_process() -> Vec<String> {
     note(&mut refused, "the process may be killed for memory", fs::write("/proc/self/oom_score_adj", "-1000"));
     // SAFETY: as above.
     note(&mut refused, "timers have the default slack", check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }));
-    let parameters = libc::sched_param { sched_priority: REALTIME_PRIORITY };
-    // SAFETY: `parameters` outlives the call; 0 is the calling thread, and threads started later inherit it.
-    let realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
-    note(&mut refused, "threads have no real-time priority", check(realtime));
+    note(&mut refused, "threads have no real-time priority", realtime_priority());
+    ordinary_priority();
+    note(&mut refused, "threads are not ahead of ordinary ones", set_nice(BEST_NICE));
     refused
+}
+
+/// Puts the calling thread ahead of every ordinary one: for the thread whose work has an instant.
+pub(crate) fn realtime_priority() -> std::io::Result<()> {
+    set_policy(libc::SCHED_FIFO, REALTIME_PRIORITY)
 }
 
 /// Gives the calling thread ordinary priority back: for threads off the data path.
 pub(crate) fn ordinary_priority() {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameters` outlives the call. Failing leaves the thread where it was, which is safe.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) };
+    // Failing leaves the thread where it was, which is safe.
+    let _ = set_policy(libc::SCHED_OTHER, 0);
+    let _ = set_nice(0);
+}
+
+/// Of the calling thread alone: on Linux 0 is the caller, and threads started later inherit.
+fn set_policy(policy: libc::c_int, sched_priority: libc::c_int) -> std::io::Result<()> {
+    let parameters = libc::sched_param { sched_priority };
+    // SAFETY: `parameters` outlives the call.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })
+}
+
+fn set_nice(nice: libc::c_int) -> std::io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
 }
 
 /// A tool started from here (mkfs, mount) is an ordinary process and not part of the I/O path.

@@ -4,10 +4,8 @@
 //! How late the machine wakes a thread changes with its load (an idle core sleeps deeper), so the thread follows the
 //! median of its own lateness and sets its alarm that much earlier.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use crate::pipeline::Pipeline;
+use crate::precautions;
 
 /// Answers sent before the lock is taken again.
 const BATCH: usize = 32;
@@ -15,18 +13,20 @@ const BATCH: usize = 32;
 const STEP_NS: u64 = 500;
 /// An alarm is never earlier than this: above it the machine stalls, which no alarm clock mends.
 const MAX_AHEAD_NS: u64 = 100_000;
-const START_AHEAD_NS: u64 = 40_000;
+/// Where the estimate starts: a core that idles is awake after about this time.
+pub(crate) const START_AHEAD_NS: u64 = 40_000;
 
 /// Runs until the pipeline stops.
-pub(crate) fn run(pipeline: &Arc<Pipeline>) {
-    let mut ahead_ns = START_AHEAD_NS;
+pub(crate) fn run(pipeline: &Pipeline) {
+    // Where the host refuses, that was said when the process was protected.
+    let _ = precautions::realtime_priority();
     let mut batch: Vec<(u16, u64)> = Vec::with_capacity(BATCH);
     let mut state = pipeline.lock();
     loop {
         let now = pipeline.clock.now();
         state.advance(now, None);
         while batch.len() < BATCH {
-            let Some(index) = state.pop_due(now + ahead_ns) else { break };
+            let Some(index) = state.pop_due(now) else { break };
             batch.push((index, 0));
         }
         if !batch.is_empty() {
@@ -45,24 +45,13 @@ pub(crate) fn run(pipeline: &Arc<Pipeline>) {
         if state.stopping {
             return;
         }
-        let Some(next) = state.set_alarm() else {
-            state = pipeline.earlier.wait(state).expect("the state's holder does not panic");
-            continue;
-        };
-        let alarm = next.saturating_sub(ahead_ns);
-        if alarm <= now {
-            // A grant is due within the margin; it cannot be asked for before its instant.
-            let rest = Duration::from_nanos(next.saturating_sub(now));
-            state = pipeline.earlier.wait_timeout(state, rest).expect("the state's holder does not panic").0;
-            continue;
-        }
-        let wait = pipeline.earlier.wait_timeout(state, Duration::from_nanos(alarm - now));
-        let (woken, outcome) = wait.expect("the state's holder does not panic");
-        state = woken;
-        if outcome.timed_out() {
-            let late = pipeline.clock.now() > next;
-            let moved = if late { ahead_ns + STEP_NS } else { ahead_ns.saturating_sub(STEP_NS) };
-            ahead_ns = moved.min(MAX_AHEAD_NS);
-        }
+        pipeline.set_alarm(&mut state);
+        drop(state);
+        pipeline.alarm.wait();
+        state = pipeline.lock();
+        let late_ns = pipeline.clock.now().saturating_sub(state.alarm);
+        let ahead_ns = &mut state.ahead_ns;
+        *ahead_ns = if late_ns > *ahead_ns { *ahead_ns + STEP_NS } else { ahead_ns.saturating_sub(STEP_NS) };
+        *ahead_ns = (*ahead_ns).min(MAX_AHEAD_NS);
     }
 }

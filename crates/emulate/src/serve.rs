@@ -17,6 +17,7 @@ use crate::calibrate::calibrate;
 use crate::control::{self, Order};
 use crate::error::{Context, EmulateError, Result};
 use crate::file_system::{self, FileSystem};
+use crate::follow::PathFollower;
 use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::loop_device::LoopDevice;
 use crate::overhead::BaseOverhead;
@@ -76,6 +77,7 @@ struct Attached {
     device: Option<LoopDevice>,
     mount: Option<PathBuf>,
     log: Option<LogWriter>,
+    follower: Option<PathFollower>,
 }
 
 /// Attaches a volume, calls `ready` with its facts, and serves until it is told to stop.
@@ -106,7 +108,7 @@ pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
 }
 
 impl Attached {
-    /// The threads of the data path: what follows them inherits no real-time priority.
+    /// The threads of the data path: what follows them is not ahead of ordinary ones.
     fn start(
         folder: VolumeDir,
         spec: &ServeSpec,
@@ -121,7 +123,9 @@ impl Attached {
             let store = Store::create(&layer, params.size_bytes, spec.image.as_deref(), on_disk)?;
             let mut model = Instance::new(spec.seed);
             let volume = model.add_volume(params.clone());
-            let pipeline = Arc::new(Pipeline::new(store, on_disk, model, volume, request_bytes as usize));
+            let pipeline = Pipeline::new(store, on_disk, model, volume, request_bytes as usize)
+                .context(|| "cannot create a timer".to_owned(), "raise the limit on open files")?;
+            let pipeline = Arc::new(pipeline);
             let mut threads = vec![spawn("release", pipeline.clone(), |pipeline| release::run(&pipeline))?];
             for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
                 threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
@@ -130,9 +134,16 @@ impl Attached {
             Ok((pipeline, threads, session))
         };
         match begin() {
-            Ok((pipeline, threads, session)) => {
-                Ok(Self { folder, pipeline, session: Some(session), threads, device: None, mount: None, log: None })
-            }
+            Ok((pipeline, threads, session)) => Ok(Self {
+                folder,
+                pipeline,
+                session: Some(session),
+                threads,
+                device: None,
+                mount: None,
+                log: None,
+                follower: None,
+            }),
             Err(error) => Err((folder, error)),
         }
     }
@@ -159,6 +170,7 @@ impl Attached {
             self.mount = Some(target.clone());
         }
         let started_ns = self.arm(spec, resolved, overhead)?;
+        self.follower = Some(PathFollower::start(&path, overhead.beside_ns, self.pipeline.clone())?);
         let pid = std::process::id();
         let facts = json!({
             "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": resolved, "mount": spec.mount,
@@ -223,6 +235,9 @@ impl Attached {
         let mut result = self.unmount();
         if let Some(target) = self.mount.take() {
             file_system::unmount_lazily(&target);
+        }
+        if let Some(follower) = self.follower.take() {
+            follower.finish();
         }
         if let Some(device) = self.device.take() {
             result = result.and(device.detach(GONE_TIMEOUT));

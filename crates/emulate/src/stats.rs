@@ -21,6 +21,8 @@ pub(crate) struct Released {
     /// When the answer should have gone out: `done_at` less the path.
     pub(crate) target: u64,
     pub(crate) released_at: u64,
+    /// The answer waited for its instant: it could have gone out earlier.
+    pub(crate) held: bool,
     /// The store was slower than the model.
     pub(crate) overrun: bool,
 }
@@ -32,7 +34,8 @@ pub(crate) struct HostStats {
     pub(crate) latency_ns: [u64; 2],
     pub(crate) flush_ops: u64,
     lateness_ns: u64,
-    modelled_ns: u64,
+    pub(crate) modelled_ns: [u64; 2],
+    pub(crate) held_ops: [u64; 2],
     pub(crate) late_ops: u64,
     pub(crate) overrun_ops: u64,
     pub(crate) refused_ops: u64,
@@ -62,7 +65,8 @@ impl HostStats {
             latency_ns: [0; 2],
             flush_ops: 0,
             lateness_ns: 0,
-            modelled_ns: 0,
+            modelled_ns: [0; 2],
+            held_ops: [0; 2],
             late_ops: 0,
             overrun_ops: 0,
             refused_ops: 0,
@@ -93,7 +97,8 @@ impl HostStats {
         self.lateness.saturating_record(lateness_ns);
         let modelled_ns = request.done_at - request.submitted_at;
         self.lateness_ns += lateness_ns;
-        self.modelled_ns += modelled_ns;
+        self.modelled_ns[i] += modelled_ns;
+        self.held_ops[i] += u64::from(request.held);
         self.late_ops += u64::from(lateness_ns * LATE_SHARE > modelled_ns);
         self.overrun_ops += u64::from(request.overrun);
     }
@@ -105,7 +110,13 @@ impl HostStats {
     }
 
     /// Counters of model and host as one record.
-    pub(crate) fn record(&mut self, model: &Counters, now: u64, daemon_cpu_ns: u64) -> CounterRecord {
+    pub(crate) fn record(
+        &mut self,
+        model: &Counters,
+        now: u64,
+        path_ns: [u64; 2],
+        daemon_cpu_ns: u64,
+    ) -> CounterRecord {
         self.integrate(now);
         CounterRecord {
             read_ops: self.completed[0],
@@ -122,10 +133,12 @@ impl HostStats {
             exceeded_iops_ns: model.exceeded_iops_ns,
             exceeded_throughput_ns: model.exceeded_throughput_ns,
             lateness_ns: self.lateness_ns,
-            modelled_ns: self.modelled_ns,
+            modelled_ns: self.modelled_ns.iter().sum(),
             late_ops: self.late_ops,
             overrun_ops: self.overrun_ops,
             refused_ops: self.refused_ops,
+            path_read_ns: path_ns[0],
+            path_write_ns: path_ns[1],
             daemon_cpu_ns,
         }
     }
@@ -163,6 +176,9 @@ pub(crate) struct CounterRecord {
     late_ops: u64,
     overrun_ops: u64,
     refused_ops: u64,
+    /// What the path of 8 KiB costs now, and how much earlier than its instant an answer goes out therefore.
+    path_read_ns: u64,
+    path_write_ns: u64,
     daemon_cpu_ns: u64,
 }
 

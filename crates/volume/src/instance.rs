@@ -61,6 +61,13 @@ impl Instance {
         due.or_else(|| self.volumes.iter().filter_map(Volume::next_event).min())
     }
 
+    /// When a request is granted next, if no other is submitted before. A host that wants to know no more than when
+    /// requests complete has it from the grants, and need not come again for each completion.
+    pub fn next_grant(&self) -> Option<Nanos> {
+        let due = self.due.front().map(|(at, _)| *at);
+        due.or_else(|| self.volumes.iter().filter_map(Volume::next_grant_at).min())
+    }
+
     /// The latest instant that the model was told.
     pub fn now(&self) -> Nanos {
         self.now

@@ -102,9 +102,13 @@ impl Volume {
     }
 
     pub(crate) fn next_event(&self) -> Option<Nanos> {
-        let grant = self.next_grant().map(|grant| grant.at);
+        let grant = self.next_grant_at();
         let done = self.in_flight.peek().map(|Reverse(completion)| completion.done_at);
         grant.into_iter().chain(done).min()
+    }
+
+    pub(crate) fn next_grant_at(&self) -> Option<Nanos> {
+        self.next_grant().map(|grant| grant.at)
     }
 
     /// Takes the one step that is due at [`Self::next_event`]. A grant comes before a completion of the same instant.
