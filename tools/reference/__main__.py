@@ -6,7 +6,18 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import cli, compare_json, environment, errors, experiment, records, settings, tables, volumes
+from tools.reference import (
+    cli,
+    compare_json,
+    environment,
+    errors,
+    experiment,
+    instances,
+    records,
+    settings,
+    tables,
+    volumes,
+)
 from tools.reference.markdown import MARK
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -15,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "experiment-file.md": experiment.page,
     "volumes.md": volumes.page,
+    "instances.md": instances.page,
     "records.md": records.page,
     "tables.md": tables.page,
     "compare-json.md": compare_json.page,

@@ -1,0 +1,51 @@
+"""``instances.md``: every instance type of the catalogue, by family."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from tools.reference import markdown as md
+
+FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "instances"
+INTRODUCTION = """
+What an instance of each type has. EBS limits hold for all of its volumes together: the first figure can be had for ever, the second one
+for 30 minutes in 24 hours. Megabytes are decimal here, as the source has them. [The catalogue](../../catalog/README.md) says what each
+column means; [`pgdyno instance show`](cli.md#pgdyno-instance-show) prints one type in binary units.
+"""
+HEADER = ["type", "architecture", "vCPUs", "memory (GiB)", "EBS (MB/s)", "EBS (IOPS)", "EBS-optimized", "USD an hour"]
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = []
+    for file in sorted(FOLDER.glob("*.toml")):
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        with (FOLDER / document["rows"]).open(encoding="utf-8", newline="") as rows:
+            types = list(csv.DictReader(rows))
+        families = groupby(types, key=lambda one: one["name"].partition(".")[0])
+        tables = [f"## {name}\n\n{md.table(HEADER, map(_row, members))}" for name, members in families]
+        parts += [_sources(document, len(types)), *tables]
+    return md.page("Instance types", "`catalog/instances`", INTRODUCTION, *parts)
+
+
+def _sources(document: dict[str, Any], types: int) -> str:
+    rows = [[md.code(name), md.code(one["source"]), str(one["date"])] for name, one in document["columns"].items()]
+    sources = "\n".join(f"- `{key}`: [{one['title']}]({one['url']})" for key, one in document["sources"].items())
+    about = f"{types:,} types; prices of {document['region']}, Linux on demand."
+    return f"{about}\n\n{md.table(['column', 'source', 'date'], rows)}\n\n{sources}"
+
+
+def _row(one: dict[str, str]) -> list[str]:
+    memory = f"{int(one['memory_mib']) / 1024:,.3f}".rstrip("0").rstrip(".")
+    throughput = _span(one["baseline_mb_per_s"], one["maximum_mb_per_s"])
+    iops = _span(one["baseline_iops"], one["maximum_iops"])
+    return [one["name"], one["arch"], one["vcpus"], memory, throughput, iops, one["ebs"], one["usd_per_hour"]]
+
+
+def _span(baseline: str, maximum: str) -> str:
+    """Both figures, one where they are the same, nothing where there is no limit."""
+    return " to ".join(dict.fromkeys(f"{float(figure):,g}" for figure in (baseline, maximum) if figure))
