@@ -41,7 +41,7 @@ class Context:
     command: tuple[str, ...]
     arms: tuple[ResolvedArm, ...]
     datasets: dict[int, Dataset]
-    """By the arm's index."""
+    """By the arm's index; empty in the real world."""
 
 
 @dataclass
@@ -69,18 +69,27 @@ def _run(context: Context, cell: Cell, writer: RunWriter, progress: Progress) ->
     watch = subjects.Stopwatch()
     anchor = record.Anchor.read()
     seed = context.experiment.seed_of(cell.block, "volume")
-    progress(0.0, "attach")
-    with subjects.emulated(
-        context.arms[cell.arm.index],
+    progress(0.0, "start")
+    with _subject(context, cell, writer, watch, seed) as subject:
+        measured = _measure(context, cell, subject, writer, watch, progress)
+    return _write(context, cell, writer, measured, anchor, watch, seed)
+
+
+def _subject(
+    context: Context, cell: Cell, writer: RunWriter, watch: subjects.Stopwatch, seed: int
+) -> contextlib.AbstractContextManager[subjects.Subject]:
+    resolved = context.arms[cell.arm.index]
+    if resolved.server is not None:
+        return subjects.existing(resolved, watch=watch)
+    return subjects.emulated(
+        resolved,
         context.datasets[cell.arm.index],
         # The name carries the process id: two experiments on one machine must not meet.
         name=f"run{cell.position}-{os.getpid()}",
         seed=seed,
         watch=watch,
         log=writer.file("logs/postgresql.log"),
-    ) as subject:
-        measured = _measure(context, cell, subject, writer, watch, progress)
-    return _write(context, cell, writer, measured, anchor, watch, seed)
+    )
 
 
 def _measure(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Experiment
     from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.postgres.remote import RemoteServer
     from pgdyno.resolved import ResolvedArm
     from pgdyno.world.file_system import FileSystem
 
@@ -66,7 +67,7 @@ class DatasetKey:
     @property
     def estimate_s(self) -> float:
         """How long loading takes, about."""
-        return LOAD_S_FIXED + self.scale * LOAD_S_PER_SCALE
+        return load_estimate_s(self.scale)
 
     @property
     def workload(self) -> PgbenchSpec:
@@ -94,6 +95,11 @@ class Dataset:
     """By the role of the volume."""
 
 
+def load_estimate_s(scale: int) -> float:
+    """How long loading takes, about."""
+    return LOAD_S_FIXED + scale * LOAD_S_PER_SCALE
+
+
 def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
     """The data set of each arm by the arm's index. An error when a volume is too small for the data."""
     sharing: dict[DatasetKey, list[ResolvedArm]] = {}
@@ -115,6 +121,28 @@ def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[in
         smallest = {role: min(int(one.volumes[role]["size_bytes"]) for one in group) for role, _ in sizeless.sizes}
         keys |= {one.arm.index: replace(sizeless, sizes=tuple(smallest.items())) for one in group}
     return keys
+
+
+def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> PgbenchSpec | None:
+    """The tables that an existing server lacks and that may be made there; None when it has them.
+
+    An error when it has others, when they may not be made, or when the arms need different ones.
+    """
+    first = arms[0].arm.workload
+    for one in arms:
+        workload = one.arm.workload
+        if (workload.scale, workload.fillfactor) != (first.scale, first.fillfactor):
+            raise experiment.error(one.arm, ("workload", "scale"), "an existing server has its tables in one scale")
+    server, spec = arms[0].server, PgbenchSpec(scale=first.scale, fillfactor=first.fillfactor)
+    assert server is not None
+    writes = any(name != "select-only" for one in arms for name, _ in one.arm.workload.scripts)
+    lacks = server.require_tables(spec.scale, writes=writes, yes_create=yes_create)
+    return spec if lacks else None
+
+
+def create_tables(server: RemoteServer, spec: PgbenchSpec, progress: Progress) -> None:
+    """Make pgbench's tables on an existing server. Nothing is dropped, and they stay."""
+    load(server, spec, progress, env=server.environment, replace=False)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT
 from pgdyno.postgres import settings
 from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import PgBinaries, find_binaries
+from pgdyno.postgres.remote import RemoteServer
 from pgdyno.store import record
 from pgdyno.world import preflight, volume
 from pgdyno.world.dirty_limits import current_limits
@@ -34,6 +35,15 @@ class ResolvedArm:
     instance: record.InstanceRecord
     settings: dict[str, str]
     """PostgreSQL's settings: the chosen set, and over it what the user named."""
+    server: RemoteServer | None = None
+    """The server of a real world."""
+
+    @property
+    def postgres(self) -> record.PostgresRecord:
+        """The server's version, and where it comes from."""
+        if self.server is not None:
+            return record.PostgresRecord(version=self.server.version, source="a server that existed already")
+        return record.PostgresRecord(version=self.binaries.version, source=self.binaries.source)
 
     @property
     def memory_bytes(self) -> int:
@@ -44,15 +54,30 @@ class ResolvedArm:
 
 def resolve(experiment: Experiment) -> tuple[ResolvedArm, ...]:
     """Every arm of ``experiment``, or the first reason why it cannot be run here."""
+    if experiment.real:
+        return _existing(experiment)
     arms = tuple(_resolve(experiment, arm) for arm in experiment.arms)
     _require_host()
     return arms
 
 
+def _existing(experiment: Experiment) -> tuple[ResolvedArm, ...]:
+    """Arms on a server that exists already: opened once, and nothing of it is chosen."""
+    first = experiment.arms[0]
+    assert first.world.dsn is not None
+    with experiment.origin.explained(("postgres", "bin")):
+        binaries = find_binaries(Path(first.postgres.bin) if first.postgres.bin else None)
+    with experiment.origin.explained(("world", "dsn")):
+        server = RemoteServer.open(first.world.dsn, binaries)
+    for arm in experiment.arms:
+        _require_cpus(experiment, arm)
+    preflight.require_programs("taskset")
+    nothing = record.InstanceRecord()
+    return tuple(ResolvedArm(arm, binaries, {}, nothing, {}, server) for arm in experiment.arms)
+
+
 def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
     origin = experiment.origin
-    if arm.world.kind != "emulated":
-        raise experiment.error(arm, ("world", "kind"), "only emulated volumes can be run so far")
     volumes = {}
     for role, spec in arm.world.placement.items():
         short = role == "data" and arm.world.volume is not None
@@ -74,12 +99,17 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
 
 
 def _instance(experiment: Experiment, arm: Arm) -> record.InstanceRecord:
+    asked = arm.instance
+    _require_cpus(experiment, arm)
+    return record.InstanceRecord(memory_bytes=asked.memory_bytes or MEMORY_BYTES_DEFAULT, cpus=asked.cpus)
+
+
+def _require_cpus(experiment: Experiment, arm: Arm) -> None:
     asked, origin = arm.instance, experiment.origin
     for path, cpus in ((("instance", "cpus"), asked.cpus), (("workload", "driver_cpus"), arm.workload.driver_cpus)):
         if cpus is not None:
             with origin.explained(arm.written(path)):
                 parse_cpus(cpus)
-    return record.InstanceRecord(memory_bytes=asked.memory_bytes or MEMORY_BYTES_DEFAULT, cpus=asked.cpus)
 
 
 def _require_host() -> None:

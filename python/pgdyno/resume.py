@@ -20,7 +20,10 @@ _SHOWN = 5
 
 
 def recorded(directory: Path) -> Experiment:
-    """The experiment that a directory was made from, as it was."""
+    """The experiment that a directory was made from, as it was.
+
+    Of a connection string only host, port, database and user are recorded.
+    """
     written = open_experiment(directory).record
     if not written.file_schema_version:
         raise InputError(f"{directory} was made before experiments could be continued", remedy="run it anew")

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
 from pgdyno.cell import Context, run_cell
-from pgdyno.dataset import DatasetKey, dataset_keys, loaded
+from pgdyno.dataset import DatasetKey, create_tables, dataset_keys, load_estimate_s, loaded, missing_tables
 from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.resolved import resolve
 from pgdyno.resume import finished, require_same
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Cell, Experiment
+    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.resolved import ResolvedArm
+    from pgdyno.workload.spec import PgbenchSpec
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of what is left."""
@@ -45,16 +48,25 @@ class Plan:
     experiment: Experiment
     arms: tuple[ResolvedArm, ...]
     keys: dict[int, DatasetKey]
-    """The data set of each arm."""
+    """The data set of each arm; empty in the real world."""
     cells: tuple[Cell, ...]
     """The runs to make, in their order."""
     directory: Path | None = None
     """The experiment that is continued."""
+    tables: PgbenchSpec | None = None
+    """What has to be made on an existing server first."""
+
+    @property
+    def wanted(self) -> dict[DatasetKey, PgBinaries]:
+        """The data sets to load, each with the programs to load it with."""
+        indices = [cell.arm.index for cell in self.cells if cell.arm.index in self.keys]
+        return {self.keys[index]: self.arms[index].binaries for index in indices}
 
     @property
     def load_s(self) -> float:
         """Estimate: loading every data set."""
-        return sum(key.estimate_s for key in {self.keys[cell.arm.index] for cell in self.cells})
+        made_s = 0.0 if self.tables is None else load_estimate_s(self.tables.scale)
+        return made_s + sum(key.estimate_s for key in self.wanted)
 
     @property
     def cells_s(self) -> float:
@@ -76,10 +88,13 @@ def cell_s(cell: Cell) -> float:
     return cell.arm.workload.warmup_s + cell.arm.workload.measure_s + OVERHEAD_S
 
 
-def plan(experiment: Experiment, *, resume: Path | None = None, only: Sequence[str] = ()) -> Plan:
+def plan(
+    experiment: Experiment, *, resume: Path | None = None, only: Sequence[str] = (), yes_create: bool = False
+) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
-    ``resume`` is the directory of an experiment that is continued, ``only`` the labels of the arms to run.
+    ``resume`` is the directory of an experiment that is continued, ``only`` the labels of the arms to run. Without
+    ``yes_create`` an existing server without pgbench's tables is refused.
     """
     arms = resolve(experiment)
     cells = experiment.cells
@@ -88,6 +103,8 @@ def plan(experiment: Experiment, *, resume: Path | None = None, only: Sequence[s
         cells = tuple(cell for cell in cells if cell.position not in done)
     if only:
         cells = tuple(cell for cell in cells if cell.arm.label in only)
+    if experiment.real:
+        return Plan(experiment, arms, {}, cells, resume, missing_tables(experiment, arms, yes_create=yes_create))
     return Plan(experiment, arms, dataset_keys(experiment, arms), cells, resume)
 
 
@@ -110,8 +127,11 @@ def execute(
     directory = _directory(planned, root, written)
     if planned.directory is not None:
         written = open_experiment(directory).record
-    wanted = {planned.keys[cell.arm.index]: planned.arms[cell.arm.index].binaries for cell in planned.cells}
-    with _kept(directory, planned), loaded(wanted, lambda key: _loading(listener, key, len(wanted))) as datasets:
+    with _kept(directory, planned), loaded(planned.wanted, partial(_loading, listener, planned)) as datasets:
+        if planned.tables is not None:
+            server = planned.arms[0].server
+            assert server is not None
+            create_tables(server, planned.tables, _loading(listener, planned))
         context = Context(
             planned.experiment,
             written.experiment_id,
@@ -122,7 +142,7 @@ def execute(
         )
         for cell in planned.cells:
             if budget_s is not None and time.monotonic() - begin + cell_s(cell) > budget_s:
-                listener.note(f"the time is used up; `pgdyno run --resume {directory}` makes the other runs")
+                listener.note(f"the time is used up; {_way_on(planned, directory)} makes the other runs")
                 break
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
@@ -142,8 +162,8 @@ def _run(context: Context, cell: Cell, directory: Path, listener: Listener) -> P
     return run_cell(context, cell, writer, lambda share, text: listener.step(Step(title, text, share)))
 
 
-def _loading(listener: Listener, key: DatasetKey, count: int) -> Callable[[float, str], None]:
-    title = f"load for {key}" if count > 1 else "load"
+def _loading(listener: Listener, planned: Plan, key: DatasetKey | None = None) -> Callable[[float, str], None]:
+    title = f"load for {key}" if len(planned.wanted) > 1 else "load"
     return lambda share, text: listener.step(Step(title, text, share))
 
 
@@ -157,7 +177,7 @@ def _directory(planned: Plan, root: Path, written: record.ExperimentRecord) -> P
 def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
     engine = _engine.facts()
     experiment = planned.experiment
-    versions = {resolved.arm.postgres.bin: resolved.binaries.version for resolved in planned.arms}
+    versions = {resolved.arm.postgres.bin: resolved.postgres.version for resolved in planned.arms}
     identity = experiment.identity() | {"versions": versions, "engine": engine.build_hash}
     experiment_hash = names.identity_hash(identity)
     created_unix_ns = time.time_ns()
@@ -197,12 +217,18 @@ def _kept(directory: Path, planned: Plan) -> Iterator[None]:
             _forget(directory)
             raise
         total = len(planned.experiment.cells)
-        way = f"`pgdyno run --resume {directory}` makes the other {total - done}"
+        way = f"{_way_on(planned, directory)} makes the other {total - done}"
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted(f"interrupted; {done} of {total} runs are finished", remedy=way) from None
         if isinstance(error, PgdynoError):
             error.remedy = f"{error.remedy}; then {way}" if error.remedy else way
         raise
+
+
+def _way_on(planned: Plan, directory: Path) -> str:
+    """The command that continues an experiment. A connection string is not in its record, so the file is named."""
+    file = f"{planned.experiment.origin.name} " if planned.experiment.real else ""
+    return f"`pgdyno run {file}--resume {directory}`"
 
 
 def _forget(directory: Path) -> None:

@@ -1,4 +1,7 @@
-"""The server under test, with what it stands on: in an emulated world, made for one run and taken away after it."""
+"""The server under test, with what it stands on.
+
+In an emulated world both are made for one run and taken away after it; in the real world they exist already.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from pgdyno.errors import PgdynoError
 from pgdyno.postgres import layout
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe.host import Role
+from pgdyno.probe.visibility import look
 from pgdyno.store import record
-from pgdyno.workload.invariants import Baseline
+from pgdyno.workload.invariants import Baseline, read_baseline
 from pgdyno.workload.spec import Server
 from pgdyno.world import paths, volume
 from pgdyno.world.instance import Instance
@@ -106,12 +110,40 @@ def emulated(
         yield Subject(
             server=cluster,
             world=_world(resolved, volumes),
-            postgres=record.PostgresRecord(version=resolved.binaries.version, source=resolved.binaries.source),
+            postgres=resolved.postgres,
             volumes=volumes,
             devices={role: one.block_device for role, one in volumes.items()},
             roles=lambda driver_pid: _roles(instance, volumes, driver_pid),
             stop=lambda: _stop(cluster, watch),
         )
+
+
+@contextlib.contextmanager
+def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
+    """A server that exists already, as it is: looked at, measured, and left as it was but for the workload's writes."""
+    server = resolved.server
+    assert server is not None
+    with watch.stage("look"):
+        view = look(server.dsn)
+        baseline = read_baseline(server, full=resolved.arm.workload.full_check)
+    yield Subject(
+        server=server,
+        world=record.WorldRecord(
+            kind="real",
+            file_system=view.file_system,
+            mount_options=view.mount_options,
+            server=server.record,
+            host=host_facts(),
+        ),
+        postgres=resolved.postgres,
+        volumes={},
+        devices=view.devices,
+        roles=lambda driver_pid: view.roles | _laboratory(driver_pid),
+        stop=lambda: None,
+        baseline=baseline,
+        environment=server.environment,
+        visibility=view.visibility,
+    )
 
 
 def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> record.WorldRecord:
@@ -154,11 +186,14 @@ def _roles(instance: Instance, volumes: dict[str, volume.AttachedVolume], driver
     groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
     return {
         "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
-        "driver": Role(pids=(driver_pid,)),
         "daemon": Role(pids=tuple(attached.daemon.pid for attached in volumes.values())),
-        # This process samples the server's counters, so it is part of the probe.
-        "probe": Role(pids=(os.getpid(),)),
+        **_laboratory(driver_pid),
     }
+
+
+def _laboratory(driver_pid: int) -> dict[str, Role]:
+    # This process samples the server's counters, so it is part of the probe.
+    return {"driver": Role(pids=(driver_pid,)), "probe": Role(pids=(os.getpid(),))}
 
 
 def host_facts() -> record.HostRecord:

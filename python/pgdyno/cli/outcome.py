@@ -28,7 +28,7 @@ def execute_and_show(
         directory = execute(
             plan,
             root=results_root(results).absolute(),
-            command=("pgdyno", *sys.argv[1:]),
+            command=("pgdyno", *_words(plan)),
             budget_s=budget_s,
             tell=Listener(display.step, display.finished, display.say),
         )
@@ -45,3 +45,13 @@ def execute_and_show(
             remedy="mend the cause and run again; --keep-invalid accepts them as they are",
             exit_code=EXIT_INVALID,
         )
+
+
+def _words(plan: Plan) -> list[str]:
+    """The command line as it may be recorded: of a connection string, where the server is and nothing else."""
+    dsn = plan.experiment.arms[0].world.dsn
+    if not dsn:
+        return sys.argv[1:]
+    from pgdyno.experiment.tables import public_dsn
+
+    return [word.replace(dsn, public_dsn(dsn)) for word in sys.argv[1:]]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 )
 @click.option("--budget", metavar="TIME", help="Begin no run that would not end within this time, as 30min.")
 @click.option("--dry-run", is_flag=True, help="Print the arms, the runs and how long they take; change nothing.")
+@click.option("--dsn", help="Measure a server that exists already: its connection string, without a password.")
+@click.option("--yes-create", is_flag=True, help="Make pgbench's tables there if it has none.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -48,6 +50,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       sudo pgdyno run experiments/compare-gp3-io2bx.toml
       sudo pgdyno run experiments/wal-volume.toml --dry-run
       sudo pgdyno run experiments/wal-volume.toml --set workload.duration=5s --replicates 1
+      pgdyno run experiments/real-server.toml --dsn "host=db.example dbname=app user=bench"
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
     from pgdyno.cli.outcome import execute_and_show
@@ -58,7 +61,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     experiment = _experiment(file, options)
-    planned = plan(experiment, resume=options["resume"], only=_labels(experiment, options["only"]))
+    only = _labels(experiment, options["only"])
+    planned = plan(experiment, resume=options["resume"], only=only, yes_create=options["yes_create"])
     if options["dry_run"]:
         _print_plan(planned, as_json)
     else:
@@ -71,13 +75,20 @@ def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
     from pgdyno.resume import recorded
 
     flags = {key: (f"--{key}", options[key]) for key in ("seed", "replicates") if options[key] is not None}
+    if options["dsn"] is not None:
+        flags |= {"world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", options["dsn"])}
     if file is not None:
         return read_experiment(file, options["assignments"], flags)
     if options["resume"] is None:
         raise InputError("no experiment is named", remedy="pgdyno run EXPERIMENT.toml, or --resume DIR")
     if flags or options["assignments"]:
         raise InputError("a resumed experiment is as it was", remedy="leave --set, --seed and --replicates away")
-    return recorded(options["resume"])
+    experiment = recorded(options["resume"])
+    if experiment.real:
+        raise InputError(
+            "the connection string is not recorded", remedy=f"pgdyno run EXPERIMENT.toml --resume {options['resume']}"
+        )
+    return experiment
 
 
 def _directory(resume: Path, results: Path | None) -> Path:
@@ -123,9 +134,8 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
         return
     for arm in planned.experiment.arms:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
-    click.echo(
-        f"load: {len({planned.keys[cell.arm.index] for cell in planned.cells})} data sets, {_time(planned.load_s)}"
-    )
+    tables = f", pgbench's tables of scale {planned.tables.scale}" if planned.tables else ""
+    click.echo(f"load: {len(planned.wanted)} data sets{tables}, {_time(planned.load_s)}")
     for cell in planned.cells:
         click.echo(f"run {cell.position + 1}: replicate {cell.block}, {cell.arm.label}, {_time(cell_s(cell))}")
     click.echo(f"about {_time(total_s)} in all")

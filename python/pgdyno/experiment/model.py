@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.origin import Origin, refusal
-from pgdyno.experiment.tables import InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable
+from pgdyno.experiment.tables import InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable, public_dsn
 
 TABLES = ("world", "instance", "postgres", "workload")
 
@@ -122,6 +122,11 @@ class Experiment:
         return self.file.name or self.kind
 
     @property
+    def real(self) -> bool:
+        """Whether it measures a server that exists already."""
+        return self.arms[0].world.kind == "real"
+
+    @property
     def seed(self) -> int:
         """Decides the order of the runs and every random draw."""
         return self.file.seed
@@ -155,19 +160,27 @@ class Experiment:
 
     def identity(self) -> dict[str, Any]:
         """What can change a result. Seed, number of replicates and order cannot change what is estimated."""
-        return self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title", "seed", "replicates"})
+        return {name: value for name, value in self.whole().items() if name not in ("seed", "replicates")}
 
     def whole(self) -> dict[str, Any]:
         """All that was asked for, with every default and in one notation: equal for files that mean the same."""
-        return self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
+        return _public(self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"}))
 
     def settings(self) -> dict[str, Any]:
-        """The document's tables, for a record: as they were written."""
-        return {key: value for key, value in self.document.items() if key in (*TABLES, "factors")}
+        """The document's tables, for a record: as they were written, but for the connection string."""
+        return _public({key: value for key, value in self.document.items() if key in (*TABLES, "factors")})
 
     def error(self, arm: Arm, path: Sequence[str | int], message: str, remedy: str = "") -> Exception:
         """An error about a value of one arm, with the place where it was written."""
         return self.origin.error(arm.written(path), message, remedy)
+
+
+def _public(document: dict[str, Any]) -> dict[str, Any]:
+    """A document whose connection string says where a server is and nothing else."""
+    world = document.get("world")
+    if not isinstance(world, dict) or world.get("dsn") is None:
+        return document
+    return document | {"world": world | {"dsn": public_dsn(world["dsn"])}}
 
 
 _Nothing: dict[tuple[str, ...], tuple[str | int, ...]] = {}
@@ -228,6 +241,8 @@ def _target(name: str, origin: Origin) -> tuple[str, ...]:
         raise origin.error(place, f"an experiment has no key `{name}`{error}") from None
     if path[0] not in TABLES or len(path) < 2:
         raise origin.error(place, f"a factor is a key of {', '.join(TABLES)}, such as `world.volume`")
+    if path in (("world", "kind"), ("world", "dsn")):
+        raise origin.error(place, "an experiment is in one world", "write a file for each server")
     return path
 
 

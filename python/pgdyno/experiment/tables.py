@@ -139,6 +139,14 @@ class WorkloadTable(PgbenchAsked):
         return {key: name for key, name in asked.items() if name is not None}
 
 
+def public_dsn(dsn: str) -> str:
+    """What a record may say of a connection string: host, port, database and user."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    parts = conninfo_to_dict(dsn)
+    return make_conninfo("", **{name: parts[name] for name in ("host", "port", "dbname", "user") if name in parts})
+
+
 def refuse_secrets(dsn: str) -> None:
     """Raise when a connection string is none, or holds a password."""
     import psycopg

@@ -1,0 +1,83 @@
+"""``pgdyno run`` on a server that exists already: by an ordinary role, saying what it could not see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.store import open_experiment
+from tests.experiment.test_run_command import ROOT, run
+from tests.servers import throwaway_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.postgres.cluster import Cluster
+
+EXAMPLE = str(ROOT / "experiments" / "real-server.toml")
+SHORT = ("--set", "workload.scale=1", "--set", "workload.warmup=1s", "--set", "workload.duration=2s")
+SECRET = "hush-hush"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Somebody's server, with a database of an ordinary role, named by the service that the example names."""
+    with throwaway_cluster() as cluster:
+        with cluster.connect() as connection:
+            connection.execute("CREATE ROLE bench LOGIN")
+            connection.execute("CREATE DATABASE app OWNER bench")
+        services = tmp_path / "services"
+        where = f"host={cluster.socket_dir}\nport={cluster.port}"
+        services.write_text(f"[pgdyno]\n{where}\ndbname=app\nuser=bench\npassword={SECRET}\n")
+        monkeypatch.setenv("PGSERVICEFILE", str(services))
+        yield cluster
+
+
+@pytest.mark.slow
+def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: Cluster, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    arguments = [EXAMPLE, *SHORT, "--results", str(results), "--keep-invalid"]
+    refused = run(*arguments, code=2)
+    assert "makes none unasked" in refused.stderr
+    assert not results.exists()
+
+    run(*arguments, "--yes-create", "--replicates", "1", "--json", "--only", "1", "--only", "3")
+    (directory,) = results.iterdir()
+    found = open_experiment(directory)
+    assert [one.record.arm_index for one in found.runs] in ([0, 2], [2, 0])
+    for one in found.runs:
+        world = one.record.world
+        assert (world.kind, world.volumes, world.instance.memory_bytes) == ("real", {}, None)
+        assert world.server is not None
+        assert (world.server.dbname, world.server.user) == ("app", "bench")
+        assert all(check.ok for check in one.record.checks), one.record.checks
+        assert one.record.account.succeeded > 0
+        assert {"probe/database", "probe/wait_events", "probe/cpu"} <= {
+            str(path.relative_to(one.path).with_suffix("")) for path in one.path.rglob("*.parquet")
+        }
+        assert any(not view.seen and view.why for view in one.record.visibility), "an ordinary role does not see it all"
+    for path in (entry for entry in directory.rglob("*") if entry.is_file()):
+        content = path.read_bytes()
+        assert SECRET.encode() not in content, path
+        assert b"service=pgdyno" not in content, path
+
+    unnamed = run("--resume", str(directory), code=2)
+    assert "the connection string is not recorded" in unnamed.stderr
+    run(*arguments, "--replicates", "1", "--resume", str(directory))
+    assert len(open_experiment(directory).runs) == 3
+
+
+def test_writes_are_counted_against_what_was_there_before(server: Cluster, tmp_path: Path) -> None:
+    dsn = f"host={server.socket_dir} port={server.port} dbname=app user=bench"
+    arguments = [EXAMPLE, *SHORT, "--dsn", dsn, "--set", 'workload.script="tpcb-like"', "--yes-create"]
+    arguments += ["--set", "factors.workload.clients=[2]", "--results", str(tmp_path / "results"), "--keep-invalid"]
+    done = run(*arguments, "--replicates", "2", "--set", "workload.full_check=true", "--json")
+    assert json.loads(done.stdout)["arms"][0]["tps"]["n"] == 2
+    (directory,) = (tmp_path / "results").iterdir()
+    for one in open_experiment(directory).runs:
+        assert all(check.ok for check in one.record.checks), one.record.checks
+        assert {"history_rows", "balances", "accounts_balance"} <= {check.name for check in one.record.checks}
+        assert one.record.command[0] == "pgdyno"
