@@ -59,6 +59,8 @@ class Arm:
     """Share of the time above the IOPS limit."""
     spread: float = 0.01
     """Standard deviation of a replicate's TPS, relative."""
+    device_share: float = 1.0
+    """Time at the device as a share of what the model said."""
     late_share: float = 0.002
     overrun_share: float = 0.0
     late_by_us: float = 0.0
@@ -305,6 +307,7 @@ def _volume(
         "queue_time_ns": queue_ns,
         "exceeded_iops_ns": (elapsed * arm.above_iops).astype(np.int64),
         "exceeded_throughput_ns": np.zeros(len(t_ns), dtype=np.int64),
+        "modelled_ns": queue_ns,
         "late_ops": (ops * arm.late_share).astype(np.int64),
         "overrun_ops": (ops * arm.overrun_share).astype(np.int64),
         "daemon_cpu_ns": elapsed // 8,
@@ -316,8 +319,8 @@ def _volume(
         "writes": writes,
         "read_bytes": reads * PAGE_BYTES,
         "write_bytes": writes * PAGE_BYTES,
-        "read_time_ms": reads,
-        "write_time_ms": writes,
+        "read_time_ms": (reads * arm.read_ms * arm.device_share).astype(np.int64),
+        "write_time_ms": (writes * arm.write_ms * arm.device_share).astype(np.int64),
         "in_flight": np.full(len(t_ns), arm.in_flight),
         "io_time_ms": elapsed // 1_000_000,
         "weighted_time_ms": queue_ns // 1_000_000,

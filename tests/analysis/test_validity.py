@@ -43,6 +43,9 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
         ({"late_share": 0.25, "late_by_us": 100.0}, "lateness", "invalid", "25.0 %"),
         ({"overrun_share": 0.02}, "store behind the volume", "warn", "2.0 %"),
         ({"overrun_share": 0.06}, "store behind the volume", "invalid", "6.0 %"),
+        ({"device_share": 0.85}, "device", "invalid", "0.85 times what the model said"),
+        ({"device_share": 1.1}, "device", "ok", "1.10 times"),
+        ({"device_share": 1.3}, "device", "warn", "1.30 times"),
         ({"in_flight": 128}, "device's queue", "warn", "100.0 % of samples"),
         ({"storage_only": True}, "instance", "unknown", "r6g.4xlarge has 16 vCPUs, this host 2 cores"),
         ({"driver_share": 0.44}, "driver", "ok", "88.0 %"),
@@ -84,6 +87,13 @@ def test_what_a_real_server_hides_is_unknown_and_not_invalid(tmp_path: Path) -> 
     assert found["samples"].level == "unknown"
     assert found["samples"].figure.endswith("the server runs on another host (db.example.org)")
     assert worst([finding.level for finding in found.values()]) != "invalid"
+
+
+def test_a_volume_that_is_hardly_used_is_not_judged_by_its_few_requests(tmp_path: Path) -> None:
+    found = checked(tmp_path, replace(GP3, tps=0.5, late_share=0.5, device_share=0.2))
+    assert found["lateness"].level == "ok"
+    assert "too few to judge" in found["lateness"].figure
+    assert "device" not in found
 
 
 def test_null_volume_has_nothing_to_be_late_to(tmp_path: Path) -> None:

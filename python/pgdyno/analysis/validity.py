@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
-from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters, volume_spec
+from pgdyno.analysis.volume_figures import DATA, device_counters, of_role, volume_counters, volume_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,14 @@ LATE_SHARE_INVALID = 0.20
 """Above this the body of the distribution is the host's, however little time it was."""
 LATENESS_INVALID = 0.02
 """All lateness as a share of all latency: throughput that waits for the volume is wrong by at most this much."""
+REQUESTS_MIN = 100
+"""A share of fewer requests than this says nothing, and so few are no part of a result: a volume that is hardly used."""
+DEVICE_EARLY_INVALID = 0.90
+"""Time that requests took at the device, as a share of what the model said. The emulator takes its own calibrated cost off;
+on a machine that was busy while it calibrated that cost is too large, and requests come back before their time (0.14 was
+seen). Counters that are read once a second leave a few per cent."""
+DEVICE_LATE_WARN = 1.25
+"""Above this the way through the host adds a quarter to the volume's latency, wherever in the kernel it waits."""
 OVERRUN_SHARE_INVALID = 0.05
 """The same share for requests whose data were not ready when their modelled time was over."""
 DRIVER_BUSY_INVALID = 0.90
@@ -77,6 +85,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _failed(run),
         _skipped(run),
         *(finding for volume in run.volumes.values() for finding in _volume(run, volume)),
+        *(finding for volume in run.volumes.values() for finding in _device(run, volume)),
         _driver(run),
         _laboratory(run),
         _steal(run),
@@ -157,9 +166,26 @@ def _volume(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
             yield Finding(_of(check, volume.role), "invalid", "the volume's counters do not cover the measure phase")
         elif operations > 0:
             share = counted / operations
-            level, extent = grade(volume, share)
+            level, extent = grade(volume, share) if operations >= REQUESTS_MIN else ("ok", ", too few to judge")
             figure = f"{_percent(share)} of {operations:,.0f} requests {words}{extent}"
             yield Finding(_of(check, volume.role), level, figure)
+
+
+def _device(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
+    """Whether the kernel saw requests take what the model said: the one clock that is not the emulator's own."""
+    if run.record.world.kind != "emulated" or volume_spec(run.run, volume.role).get("type") == "null":
+        return
+    span = (run.record.measure.begin_ns, run.record.measure.end_ns)
+    model = volume_counters(run.run, volume.role)
+    modelled_ns, operations = model.delta("modelled_ns", *span), model.delta("ops", *span)
+    device = device_counters(run.run, volume.role)
+    reads_ms, writes_ms = device.delta("read_time_ms", *span), device.delta("write_time_ms", *span)
+    if not modelled_ns or operations is None or operations < REQUESTS_MIN or reads_ms is None or writes_ms is None:
+        return
+    share = (reads_ms + writes_ms) * 1e6 / modelled_ns
+    level: Level = "invalid" if share < DEVICE_EARLY_INVALID else "warn" if share > DEVICE_LATE_WARN else "ok"
+    figure = f"requests took {share:.2f} times what the model said, by the kernel's count"
+    yield Finding(_of("device", volume.role), level, figure)
 
 
 def _of(check: str, role: str) -> str:

@@ -97,7 +97,7 @@ def volume_counters(run: Run, role: str = DATA) -> Counters:
         columns = counters.columns
         derived = {"ops": columns["read_ops"] + columns["write_ops"]}
     else:
-        counters = Counters.of(of_role(run.table("probe/disk"), role))
+        counters = device_counters(run, role)
         columns = counters.columns
         derived = {
             "ops": columns["reads"] + columns["writes"],
@@ -105,6 +105,11 @@ def volume_counters(run: Run, role: str = DATA) -> Counters:
         }
     derived["bytes"] = columns["read_bytes"] + columns["write_bytes"]
     return Counters(counters.t_ns, {**columns, **derived})
+
+
+def device_counters(run: Run, role: str = DATA) -> Counters:
+    """The kernel's own cumulative counters of a volume's block device."""
+    return Counters.of(of_role(run.table("probe/disk"), role))
 
 
 def of_role(table: pa.Table, role: str) -> pa.Table:

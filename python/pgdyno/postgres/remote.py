@@ -85,7 +85,8 @@ class RemoteServer:
     def environment(self) -> dict[str, str]:
         """The caller's own ``PG*`` variables, for a client program: the password and the places of files.
 
-        Those that the connection string sets itself are for whoever translates it; these must not overrule them.
+        Those that the connection string sets itself are for whoever translates it; these must not overrule them. The
+        database is named here, because pgbench does not take it from a service file.
         """
         from psycopg import pq
         from psycopg.conninfo import conninfo_to_dict
@@ -93,7 +94,8 @@ class RemoteServer:
         given = {keyword for keyword, value in conninfo_to_dict(self.dsn).items() if value is not None}
         options = pq.Conninfo.get_defaults()
         named = {option.envvar.decode() for option in options if option.envvar and option.keyword.decode() in given}
-        return {name: value for name, value in os.environ.items() if name.startswith("PG") and name not in named}
+        ours = {name: value for name, value in os.environ.items() if name.startswith("PG") and name not in named}
+        return ours | {"PGDATABASE": self.record.dbname or ""}
 
     def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
         """A psycopg connection (autocommit unless said otherwise)."""
