@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno import _engine
 from pgdyno.errors import HostError
 from pgdyno.world import cgroup, mounts, paths, volume
 from pgdyno.world.journal import Journal
@@ -70,12 +69,10 @@ def bench(state_dir: Path) -> Iterator[Bench]:
 
 @contextmanager
 def pgdyno(bench: Bench, spec: str, *, seed: int, submit_log: Path | None) -> Iterator[Device]:
-    """An emulated volume at its provisioned rate: what its buckets have saved is taken away."""
+    """An emulated volume, with full buckets."""
     with volume.attached(
         spec, mount=None, image=bench.image, seed=seed, submit_log=submit_log, state_dir=bench.state_dir
     ) as found:
-        empty = ["volume", "credit", found.name, "--percent", "0", "--state-dir", str(found.state_dir)]
-        _engine.run_json(empty)
         yield Device(found.block_device, volume=found)
 
 

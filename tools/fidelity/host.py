@@ -93,6 +93,12 @@ class HostSampler:
         return _Sample((before_ns + after_ns) // 2, requests, sectors, steal_ticks(), _cpu_pressure_us())
 
 
+def requests_of(block_device: str) -> int:
+    """Requests that a block device has completed."""
+    fields = (Path("/sys/block") / Path(block_device).name / "stat").read_text().split()
+    return int(fields[0]) + int(fields[4])
+
+
 def steal_ticks() -> int:
     """Stolen CPU time since boot, all cores (proc(5))."""
     with Path("/proc/stat").open() as file:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pgdyno import _engine
 from pgdyno.world import volume
 from tools.fidelity import device, fio, model
 from tools.fidelity.cell import Cell, Limits
-from tools.fidelity.host import HostSampler
+from tools.fidelity.host import HostSampler, requests_of
 from tools.fidelity.latency import Latency
 from tools.fidelity.point import PERCENTILES, Daemon, Point, Side
 
@@ -25,6 +28,8 @@ STEAL_DISTURBS = 0.01
 neighbours. What the emulator itself does wrong is no reason to try again."""
 TRIES = 3
 TICKS_PER_S = 100
+BEGUN_POLL_S = 0.005
+"""A tenth of the least that a bucket of a second would fill while fio starts."""
 _READ_SHARE = {"read": 1.0, "write": 0.0, "70/30": 0.7}
 
 
@@ -50,7 +55,7 @@ def _once(cell: Cell, bench: Bench) -> Point:
     with ExitStack() as stack:
         found = stack.enter_context(_open(cell, bench, limits, log))
         attached_cpu_ns = found.volume.stats()["counters"]["daemon_cpu_ns"] if found.volume else 0
-        with HostSampler(found.path) as sampler:
+        with HostSampler(found.path) as sampler, _emptied(found):
             judged = fio.run(found.path, cell.job, seed=_seed(cell), launcher=found.launcher)
         counted = _counted(found, attached_cpu_ns)
     modelled, replayed = None, (0, 0)
@@ -86,6 +91,32 @@ def _open(cell: Cell, bench: Bench, limits: Limits, log: Path | None) -> device.
     if cell.world == "qemu":
         return device.qemu(bench, limits)
     return device.plain_loop(bench)
+
+
+@contextmanager
+def _emptied(found: Device) -> Iterator[None]:
+    """Take away what the volume's buckets have saved as soon as the job has begun, so that it is the provisioned rate
+    that is measured. Before, they would fill again while fio starts, and how much depends on the host.
+    """
+    attached = found.volume
+    if attached is None:
+        yield
+        return
+    before, ended = requests_of(found.path), threading.Event()
+
+    def empty() -> None:
+        while requests_of(found.path) == before:
+            if ended.wait(BEGUN_POLL_S):
+                return
+        _engine.run_json(["volume", "credit", attached.name, "--percent", "0", "--state-dir", str(attached.state_dir)])
+
+    thread = threading.Thread(target=empty, name="empty-buckets", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _seed(cell: Cell) -> int:
