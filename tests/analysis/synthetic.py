@@ -67,6 +67,7 @@ class Arm:
     """By how much the late ones were late; 0 records no distribution of lateness."""
     driver_share: float = 0.08
     steal_share: float = 0.004
+    other_share: float = 0.06
     failed: int = 0
     checks: tuple[Check, ...] = (
         Check(name="balances", ok=True, detail="accounts, tellers, branches and history all sum to 1,284"),
@@ -366,7 +367,7 @@ def _host(writer: RunWriter, arm: Arm, begin: int, seconds: int, slow: np.ndarra
         "driver": arm.driver_share,
         "daemon": 0.07,
         "probe": 0.005,
-        "host_busy": server + arm.driver_share + 0.07 + 0.005 + 0.06,
+        "host_busy": min(1.0 - arm.steal_share, server + arm.driver_share + 0.07 + 0.005 + arm.other_share),
         "host_steal": arm.steal_share,
     }
     shares["host_idle"] = max(0.0, 1 - shares["host_busy"] - arm.steal_share)

@@ -40,6 +40,8 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
         ({"late_share": 0.051}, "lateness", "invalid", "5.1 %"),
         ({"late_share": 0.10, "late_by_us": 100.0}, "lateness", "warn", "in all 0.1 % of latency"),
         ({"late_share": 0.10, "late_by_us": 9000.0}, "lateness", "invalid", "10.0 %"),
+        ({"late_share": 0.03, "late_by_us": 20000.0}, "lateness", "warn", "at most 20.0 ms, in all 6"),
+        ({"late_share": 0.03, "late_by_us": 40000.0}, "lateness", "invalid", "at most 40.0 ms, in all 12"),
         ({"late_share": 0.25, "late_by_us": 100.0}, "lateness", "invalid", "25.0 %"),
         ({"overrun_share": 0.02}, "store behind the volume", "warn", "2.0 %"),
         ({"overrun_share": 0.06}, "store behind the volume", "invalid", "6.0 %"),
@@ -51,6 +53,9 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
         ({"driver_share": 0.44}, "driver", "ok", "88.0 %"),
         ({"driver_share": 0.46}, "driver", "invalid", "92.0 %"),
         ({"driver_share": 0.20}, "laboratory", "warn", "27.5 %"),
+        ({"other_share": 0.16}, "host", "warn", "took 16.0 %"),
+        ({"other_share": 0.40}, "host", "warn", "took 40.0 %"),
+        ({"other_share": 0.60}, "host", "invalid", "took 60.0 % of its CPU, with 2.1 % idle"),
         ({"steal_share": 0.06}, "steal", "warn", "6.0 %"),
         ({"steal_share": 0.16}, "steal", "invalid", "16.0 %"),
         ({"failed": 3}, "transactions", "warn", "3 of"),
@@ -72,13 +77,20 @@ def test_laboratory_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path)
 
 
 def test_every_volume_has_its_own_checks(tmp_path: Path) -> None:
-    late = replace(IO2BX, late_share=0.3, in_flight=128)
+    late = replace(IO2BX, write_ms=4.0, late_share=0.3, in_flight=128)
     found = checked(tmp_path, replace(GP3, others=(("wal", late),)))
     assert found["lateness"].level == "ok"
     assert found["lateness, wal volume"].level == "invalid"
     assert "device's queue" not in found
     assert found["device's queue, wal volume"].level == "warn"
     assert found["samples, wal volume"].level == "ok"
+
+
+def test_a_volume_that_hardly_anything_waited_for_is_late_without_making_the_run_invalid(tmp_path: Path) -> None:
+    idle = replace(IO2BX, write_ms=0.3, late_share=0.3)
+    found = checked(tmp_path, replace(GP3, others=(("temp", idle),)))["lateness, temp volume"]
+    assert found.level == "warn"
+    assert found.figure.endswith("of all volumes' latency")
 
 
 def test_what_a_real_server_hides_is_unknown_and_not_invalid(tmp_path: Path) -> None:

@@ -37,6 +37,12 @@ on a machine that was busy while it calibrated that cost is too large, and reque
 seen). Counters that are read once a second leave a few per cent."""
 DEVICE_LATE_WARN = 1.25
 """Above this the way through the host adds a quarter to the volume's latency, wherever in the kernel it waits."""
+STALLS_INVALID = 0.10
+"""The same share above which a run is invalid however few requests were late: a host that stalls now and then, so that the
+median and the p99 look sound while a tenth of the waiting was for the host."""
+LATENCY_PART_MIN = 0.05
+"""A volume whose requests have less than this part of the latency of all volumes cannot make a run invalid by being late:
+the transactions hardly waited for it, and of a few requests a few late ones are a large share."""
 OVERRUN_SHARE_INVALID = 0.05
 """The same share for requests whose data were not ready when their modelled time was over."""
 DRIVER_BUSY_INVALID = 0.90
@@ -48,6 +54,10 @@ LABORATORY_SHARE_INVALID = 0.60
 (:data:`IDLE_SHARE_SPARE`): then nothing waited long for CPU."""
 IDLE_SHARE_SPARE = 0.10
 """Idle CPU below this share means that work queued for CPU."""
+OTHER_SHARE_WARN = 0.15
+"""On a host with nothing else to do the kernel's own work (loop device, flushing) took up to an eighth of two cores."""
+OTHER_SHARE_INVALID = 0.25
+"""A quarter of the machine went to strangers. It is allowed while a tenth stayed idle (:data:`IDLE_SHARE_SPARE`)."""
 STEAL_SHARE_WARN = 0.05
 """The hypervisor gave this share to others; latencies above the median carry it."""
 STEAL_SHARE_INVALID = 0.15
@@ -88,6 +98,7 @@ def findings(run: RunFigures) -> list[Finding]:
         *(finding for volume in run.volumes.values() for finding in _device(run, volume)),
         _driver(run),
         _laboratory(run),
+        _host(run),
         _steal(run),
         *(finding for role in run.volumes for finding in _samples(run, role)),
         *_probes(run),
@@ -168,6 +179,9 @@ def _volume(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
             share = counted / operations
             level, extent = grade(volume, share) if operations >= REQUESTS_MIN else ("ok", ", too few to judge")
             figure = f"{_percent(share)} of {operations:,.0f} requests {words}{extent}"
+            part = _latency_part(run, volume)
+            if level == "invalid" and part < LATENCY_PART_MIN:
+                level, figure = "warn", f"{figure}; they are {_percent(part)} of all volumes' latency"
             yield Finding(_of(check, volume.role), level, figure)
 
 
@@ -188,6 +202,12 @@ def _device(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
     yield Finding(_of("device", volume.role), level, figure)
 
 
+def _latency_part(run: RunFigures, volume: VolumeFigures) -> float:
+    """The volume's part of the latency of all requests to all volumes; 1 where no latency was recorded."""
+    whole = sum(one.read_ms.sum + one.write_ms.sum for one in run.volumes.values())
+    return (volume.read_ms.sum + volume.write_ms.sum) / whole if whole else 1.0
+
+
 def _of(check: str, role: str) -> str:
     """The check's name; that of another volume than the data's says which."""
     return check if role == DATA else f"{check}, {role} volume"
@@ -196,12 +216,12 @@ def _of(check: str, role: str) -> str:
 def _grade_lateness(volume: VolumeFigures, share: float) -> tuple[Level, str]:
     """By how many were late, and by how much time that was beside the latency of all requests."""
     late, latency_ms = volume.lateness_ms, volume.read_ms.sum + volume.write_ms.sum
-    median, p99 = late.percentile(50), late.percentile(99)
-    if median is None or p99 is None or latency_ms == 0:
+    median, p99, most = late.percentile(50), late.percentile(99), late.percentile(100)
+    if median is None or p99 is None or most is None or latency_ms == 0:
         return _level(share, LATE_SHARE_WARN, LATE_SHARE_NOTABLE), ""
     weight = late.sum / latency_ms
-    extent = f" (p50 {median * 1000:.0f} µs, p99 {p99 * 1000:.0f} µs, in all {_percent(weight)} of latency)"
-    heavy = share > LATE_SHARE_NOTABLE and weight > LATENESS_INVALID
+    extent = f" (p50 {median * 1000:.0f} µs, p99 {p99 * 1000:.0f} µs, at most {most:.1f} ms, in all {_percent(weight)} of latency)"
+    heavy = (share > LATE_SHARE_NOTABLE and weight > LATENESS_INVALID) or weight > STALLS_INVALID
     return "invalid" if heavy else _level(share, LATE_SHARE_WARN, LATE_SHARE_INVALID), extent
 
 
@@ -231,6 +251,18 @@ def _laboratory(run: RunFigures) -> Finding:
     if share > LABORATORY_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
         return Finding("laboratory", "invalid", f"{figure}, with {_percent(idle)} idle")
     return Finding("laboratory", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
+
+
+def _host(run: RunFigures) -> Finding:
+    """CPU that went to processes which are neither the server nor the laboratory: a noisy host."""
+    share = run.cpu_share.get("other")
+    if share is None:
+        return Finding("host", "unknown", "what else ran on it was not recorded")
+    figure = f"other processes and the kernel took {_percent(share)} of its CPU"
+    idle = run.cpu_share.get("host_idle", 0.0)
+    if share > OTHER_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
+        return Finding("host", "invalid", f"{figure}, with {_percent(idle)} idle")
+    return Finding("host", "warn" if share > OTHER_SHARE_WARN else "ok", figure)
 
 
 def _steal(run: RunFigures) -> Finding:

@@ -48,11 +48,18 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
     """The verdict of an experiment with several factors: what each did over all others, the largest first."""
     invalid = [arm.label for arm in arms if not arm.valid]
     if invalid:
-        names = f"{invalid[0]} is" if len(invalid) == 1 else f"{len(invalid)} of the {len(arms)} arms are"
+        some = "all arms are" if len(invalid) == len(arms) else f"{len(invalid)} of the {len(arms)} arms are"
+        names = f"{invalid[0]} is" if len(invalid) == 1 else some
         return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
     known = [effect for effect in effects if effect.estimate is not None]
     told = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
     same = [effect for effect in known if not effect.distinguishable]
+    if known and all(effect.estimate is None or effect.estimate.low is None for effect in known):
+        parts = [f"{sides(factors, e)[0]} did {times(e.estimate.mean)} times the transactions of {sides(factors, e)[1]}"
+                 for e in known if e.estimate is not None]  # fmt: skip
+        return (
+            f"In the only replicate {', '.join(parts)}: one replicate has no interval, so nothing is distinguishable."
+        )
     sentences = [effect_sentence(factors, effect) for effect in told]
     if same:
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, plain, record_of, size
 
@@ -84,7 +85,8 @@ def volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int], Pairs]]:
             if (role, volume.resolved) in seen and many:
                 continue
             seen.append((role, volume.resolved))
-            first = [] if many or role != DATA else [("as asked", arm.volume)]
+            asked = role == DATA and not many and [factor.name for factor in comparison.factors] == [VOLUME]
+            first = [("as asked", arm.volume)] if asked else []
             pairs = [*first, *_resolved(volume.resolved, arm.volume)]
             if pairs:
                 name = "" if many else arm.label if role == DATA else f"{arm.label}: "

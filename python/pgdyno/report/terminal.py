@@ -54,7 +54,11 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
     """The table, the verdict, the warnings and the path of the page as plain text of at most ``width`` columns."""
     width = max(WIDTH_MIN, min(width, WIDTH))
     names = _names(comparison, width)
-    keys = [f"{name} = {arm.volume}" for arm, name in zip(comparison.arms, names, strict=True) if name != arm.volume]
+    keys = [
+        f"{name} = {full}"
+        for arm, name in zip(comparison.arms, names, strict=True)
+        if (full := _full(comparison, arm)) != name
+    ]
     lines = [
         *_figures(comparison, names, width),
         *(line for key in keys for line in _wrapped(key, width, "", "    ")),
@@ -104,16 +108,21 @@ def _terminal_width(stream: TextIO) -> int:
 
 
 def _names(comparison: Comparison, width: int) -> list[str]:
-    """Each arm as the user wrote it where that fits, else its short label, else a number."""
+    """Each arm in full where that fits, else its short label, else a number."""
     most = min(NAME_WIDTH_MAX, width // 3)
     many = any(len(arm.label) > most for arm in comparison.arms)
     names = []
     for arm in comparison.arms:
-        fits = [name for name in (arm.volume, arm.label) if len(name) <= most]
+        fits = [name for name in (_full(comparison, arm), arm.label) if len(name) <= most]
         # Either all arms of a factorial have their names or all have numbers: half and half cannot be read.
         numbered = not fits or (many and len(comparison.factors) > 1)
         names.append(f"{_noun(comparison)} {arm.index + 1}" if numbered else fits[0])
     return names
+
+
+def _full(comparison: Comparison, arm: ArmSummary) -> str:
+    """An arm of one factor as the user wrote it; one of several by the names that the effects have."""
+    return arm.volume if len(comparison.factors) == 1 else arm.label
 
 
 def _noun(comparison: Comparison) -> str:
@@ -149,7 +158,7 @@ def _row(arm: ArmSummary, name: str, interval: bool) -> list[str]:
     latency = arm.latency_ms
     tps = figures(arm.tps.mean)
     if interval and arm.tps.low is not None and arm.tps.high is not None:
-        tps += f" ({figures(arm.tps.low)}-{figures(arm.tps.high)})"
+        tps += f" ({figures(max(0.0, arm.tps.low))}-{figures(arm.tps.high)})"
     above = max((share for volume in arm.volumes.values() for share in volume.time_above_limit.values()), default=None)
     return [
         name,
@@ -186,7 +195,9 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return _UNKNOWN if value is None else figures(value)
+    if value is None:
+        return _UNKNOWN
+    return "<0.001" if 0 < value < 0.001 else figures(value)
 
 
 def _padded(cell: str, width: int, place: int) -> str:

@@ -39,13 +39,15 @@ def colour_index(levels: tuple[int, ...], index: int, arms: int) -> int:
 
 
 def number(value: float | None) -> str:
-    """Three digits, or a dash."""
-    return UNKNOWN if value is None else figures(value)
+    """Three digits, or a dash; what is next to nothing is not given with five zeros."""
+    if value is None:
+        return UNKNOWN
+    return "< 0.001" if 0 < value < 0.001 else figures(value)
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """``970 to 985``; a dash for one replicate."""
-    return UNKNOWN if low is None or high is None else f"{figures(low)} to {figures(high)}"
+    """``970 to 985``; a dash for one replicate. Of what cannot be negative: two replicates may have a wide interval."""
+    return UNKNOWN if low is None or high is None else f"{figures(max(0.0, low))} to {figures(high)}"
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:

@@ -74,7 +74,7 @@ def _mean_row(arm: ArmSummary) -> dict[str, Any]:
     low, high = (estimate.mean if end is None else end for end in (estimate.low, estimate.high))
     figure = digits(estimate.mean)
     if estimate.low is not None:
-        figure += f"  ({digits(low)} to {digits(high)})"
+        figure += f"  ({digits(max(0.0, low))} to {digits(high)})"
     return {
         "row": arm.index, "arm": str(arm.index), "label": arm.label, "mean": estimate.mean, "low": max(0.0, low),
         "high": high, "figure": figure, "what": f"{arm.label}: mean {figure} TPS, {estimate.n} replicates",
