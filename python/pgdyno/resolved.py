@@ -19,6 +19,7 @@ from pgdyno.world import preflight, volume
 from pgdyno.world.dirty_limits import current_limits
 from pgdyno.world.file_system import require_mount_options
 from pgdyno.world.instance import parse_cpus
+from pgdyno.world.instance_type import cpus_of, is_storage_only, resolve_type
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Arm, Experiment
@@ -101,7 +102,21 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
 def _instance(experiment: Experiment, arm: Arm) -> record.InstanceRecord:
     asked = arm.instance
     _require_cpus(experiment, arm)
-    return record.InstanceRecord(memory_bytes=asked.memory_bytes or MEMORY_BYTES_DEFAULT, cpus=asked.cpus)
+    found = None
+    if asked.type is not None:
+        with experiment.origin.explained(arm.written(("instance", "type"))):
+            found = resolve_type(asked.type)
+    memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
+    preflight.require_memory(memory_bytes, f"an instance of {memory_bytes >> 20} MiB")
+    vcpus = asked.vcpus or (found.vcpus if found else None)
+    return record.InstanceRecord(
+        memory_bytes=memory_bytes,
+        cpus=asked.cpus or cpus_of(vcpus),
+        type=found.name if found else None,
+        vcpus=vcpus,
+        ebs=found.ebs if found else {},
+        storage_only=is_storage_only(vcpus),
+    )
 
 
 def _require_cpus(experiment: Experiment, arm: Arm) -> None:

@@ -19,7 +19,7 @@ from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
 from pgdyno.world.process import working_below
 
-from ..world.needs import expect, needs_cgroups, needs_root
+from ..world.needs import expect, first_cpu, needs_cgroups, needs_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,8 @@ def cluster(state: Path) -> Iterator[Cluster]:
     assert working_below(made.data_dir) == []
     assert Journal(state).entries() == []
     assert not made.run_dir.exists()
-    assert shared_memory() <= before
+    # Servers of other programs on this machine come and go, too.
+    expect(lambda: shared_memory() <= before, "no shared memory is left")
 
 
 def shared_memory() -> set[str]:
@@ -94,7 +95,10 @@ def test_it_runs_without_privileges(cluster: Cluster) -> None:
 
 @needs_cgroups
 def test_all_its_processes_are_in_the_instance(cluster: Cluster) -> None:
-    with Instance(f"pg-{os.getpid()}", 256 << 20, "0", dirty_limits=False) as instance, cluster.running({}, instance):
+    with (
+        Instance(f"pg-{os.getpid()}", 256 << 20, first_cpu(), dirty_limits=False) as instance,
+        cluster.running({}, instance),
+    ):
         processes = {str(process.pid) for process in working_below(cluster.data_dir)}
         assert len(processes) > 4
         for file in instance.join_files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,11 @@ from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import embedded_package, find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.postgres.user import require_reachable, server_user
+from pgdyno.world import shared_memory
+from pgdyno.world.process import end_all, working_below
 from tests.conftest import find_system_postgres
 
-from ..world.needs import needs_root
+from ..world.needs import expect, needs_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +74,26 @@ def test_a_cluster_lives_with_the_tuned_set_of_its_version(binaries: PgBinaries,
         assert not cluster.alive
         cluster.start(settings.defaults())
         cluster.kill()
+    finally:
+        cluster.close()
+
+
+def test_shared_memory_is_found_without_a_record_of_it(binaries: PgBinaries, state: Path) -> None:
+    """Its postmaster and its command may both be killed before the names are written down."""
+    cluster = Cluster(binaries, state.parent / "data")
+    try:
+        cluster.initdb()
+        cluster.start()
+        pid, processes = cluster.pid, working_below(cluster.data_dir)
+        names = shared_memory.posix_names(processes)
+        os.kill(pid, signal.SIGKILL)
+        end_all(processes)
+        expect(lambda: not cluster.alive, "the server is dead")
+        done = shared_memory.remove(pid, ())
+        assert names
+        assert {f"removed /dev/shm/{name}" for name in names} <= set(done)
+        assert any("System V" in line for line in done)
+        assert shared_memory.remove(pid, ()) == []
     finally:
         cluster.close()
 

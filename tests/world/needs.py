@@ -25,6 +25,11 @@ def _has_cgroups() -> bool:
     return True
 
 
+def first_cpu() -> str | None:
+    """A list of CPUs to bind an instance to; ``None`` on a kernel that binds none."""
+    return "0" if _has_cgroups() and find_hierarchy().offers("cpuset") else None
+
+
 def _has_engine() -> bool:
     try:
         _engine.find()

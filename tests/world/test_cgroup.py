@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pgdyno.errors import HostError
 from pgdyno.world import cgroup
+
+from .needs import needs_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +45,53 @@ def test_version_2(tmp_path: Path) -> None:
     found.prepare(group, "memory")
     group.mkdir()
     found.limit_memory(group, 1 << 30)
-    assert (root / "cgroup.subtree_control").read_text() == "+memory +cpu +cpuset"
-    assert (root / "pgdyno" / "cgroup.subtree_control").read_text() == "+memory +cpu +cpuset"
+    assert (root / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
+    assert (root / "pgdyno" / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (group / "memory.max").read_text() == str(1 << 30)
+
+
+def test_version_2_without_cpuset_hands_down_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu io memory pids\n")
+    info = tmp_path / "mountinfo"
+    info.write_text(line(tmp_path, "cgroup2", "rw"))
+    found = cgroup.find_hierarchy(info)
+    assert [name for name in cgroup.CONTROLLERS if not found.offers(name)] == ["cpuset"]
+    found.prepare(found.group("memory", "x"), "memory")
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
+
+
+@needs_root
+def test_version_2_in_the_kernel(tmp_path: Path) -> None:
+    """Where version 1 holds memory and CPUs the tree of version 2 still obeys its rules, with what is left to it."""
+    root = tmp_path / "cgroup2"
+    root.mkdir()
+    mounted = subprocess.run(["mount", "-t", "cgroup2", "none", root], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip("this kernel has no control groups of version 2")
+    try:
+        offered = set((root / "cgroup.controllers").read_text().split())
+        if not offered:
+            pytest.skip("version 1 holds every controller of this kernel")
+        found = cgroup.V2(root, frozenset({"memory", "cpu", "cpuset", "hugetlb"} & offered))
+        group = found.group("cpuacct", f"test-{os.getpid()}")
+        found.prepare(group, "cpuacct")
+        group.mkdir()
+        child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        try:
+            (group / "cgroup.procs").write_text(str(child.pid))
+            assert [process.pid for process in cgroup.members(group)] == [child.pid]
+            assert "usage_usec" in (group / "cpu.stat").read_text()
+            assert not cgroup.remove(group, 0.1), "a process is inside"
+            with pytest.raises(HostError, match="hands no controllers down"):
+                found.prepare(group / "below" / "it", "cpuacct")
+        finally:
+            child.kill()
+            child.wait()
+        (group / "below").rmdir()
+        assert cgroup.remove(group)
+        assert not group.exists()
+    finally:
+        subprocess.run(["umount", root], check=True)
 
 
 def test_none(tmp_path: Path) -> None:

@@ -324,7 +324,11 @@ class Cluster:
         children = working_below(self.data_dir)
         self._segments |= shared_memory.posix_names([job.identity, *children])
         job.process.kill()
-        end_all([*children, *working_below(self.data_dir)])
+        children += working_below(self.data_dir)
+        end_all(children)
+        for child in children:
+            # initdb's server has a segment of its own; a postmaster's children have none.
+            shared_memory.remove(child.pid, ())
         with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a disk; the clean-up cuts that
             job.process.wait(10.0)
 

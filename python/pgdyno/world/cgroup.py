@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from pgdyno.errors import HostError
 from pgdyno.world.process import ProcessIdentity, identity
@@ -16,6 +16,7 @@ PARENT = "pgdyno"
 """The group beneath which every instance has its own."""
 
 Controller = Literal["memory", "cpuacct", "cpuset"]
+CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
 
 
 class Hierarchy(Protocol):
@@ -24,6 +25,9 @@ class Hierarchy(Protocol):
     @property
     def version(self) -> int:
         """1 or 2."""
+
+    def offers(self, controller: Controller) -> bool:
+        """Whether groups can have this controller here."""
 
     def group(self, controller: Controller, name: str) -> Path:
         """The directory of the group ``name`` for a controller."""
@@ -41,6 +45,10 @@ class V1:
 
     mounts: dict[str, Path]
     version: int = 1
+
+    def offers(self, controller: Controller) -> bool:
+        """Whether the controller's tree is mounted."""
+        return controller in self.mounts
 
     def group(self, controller: Controller, name: str) -> Path:
         """``/sys/fs/cgroup/CONTROLLER/pgdyno/NAME``."""
@@ -68,17 +76,34 @@ class V2:
     """Version 2: one tree, in which a parent hands controllers down."""
 
     root: Path
+    controllers: frozenset[str]
+    """Those that the root can hand down, of the ones used here."""
     version: int = 2
+
+    def offers(self, controller: Controller) -> bool:
+        """Whether the root can hand it down. CPU time is counted in every group, without a controller."""
+        return controller == "cpuacct" or controller in self.controllers
 
     def group(self, controller: Controller, name: str) -> Path:
         """The same directory for every controller."""
         return self.root / PARENT / name
 
     def prepare(self, group: Path, controller: Controller) -> None:
-        """Hand memory, cpu and cpuset down from the root to the groups beneath the parent."""
+        """Hand the controllers down from the root to the groups beneath the parent.
+
+        They stay handed down at the root, which changes nothing for groups that set no limit.
+        """
         group.parent.mkdir(exist_ok=True)
+        wanted = " ".join(f"+{name}" for name in sorted(self.controllers))
         for folder in (group.parent.parent, group.parent):
-            (folder / "cgroup.subtree_control").write_text("+memory +cpu +cpuset")
+            try:
+                (folder / "cgroup.subtree_control").write_text(wanted)
+            except OSError as error:
+                # A group that is not the real root may hand controllers down or have processes, not both.
+                raise HostError(
+                    f"{folder} hands no controllers down ({error.strerror}): it is a container's own group",
+                    remedy="run outside of the container, or start it with `--cgroupns=host --privileged`",
+                ) from None
 
     def limit_memory(self, group: Path, memory_bytes: int) -> None:
         """Sets ``memory.max``, no swap for the group."""
@@ -90,18 +115,19 @@ class V2:
 def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
     """The version whose memory controller is usable here. :class:`HostError` when there is none."""
     v1: dict[str, Path] = {}
-    v2: Path | None = None
+    v2: V2 | None = None
     for line in mountinfo.read_text(encoding="utf-8").splitlines():
         left, right = line.split(" - ", 1)
         target, (fstype, _, options) = Path(left.split()[4]), right.split(" ", 2)
         if fstype == "cgroup":
             v1.update({name: target for name in options.split(",") if name in ("memory", "cpuacct", "cpuset")})
         elif fstype == "cgroup2" and (target / "cgroup.controllers").is_file():
-            v2 = target if "memory" in (target / "cgroup.controllers").read_text().split() else v2
+            offered = (target / "cgroup.controllers").read_text().split()
+            v2 = V2(target, frozenset({"memory", "cpu", "cpuset"} & set(offered))) if "memory" in offered else v2
     if "memory" in v1:
         return V1(v1)
     if v2 is not None:
-        return V2(v2)
+        return v2
     raise HostError(
         "this kernel offers no memory control group, so an instance's memory cannot be bounded",
         remedy="mount cgroup2 at /sys/fs/cgroup (systemd does), or run outside of the container that hides it",

@@ -64,7 +64,8 @@ def _clean(state: Path) -> list[str]:
     entries = journal.abandoned()
     by_kind = {kind: [entry for entry in entries if entry.kind == kind] for kind in ("process", "shared_memory")}
     done: list[str] = []
-    names = _used_shared_memory(by_kind["process"])
+    working = _working(by_kind["process"])
+    names = shared_memory.posix_names(working)
     in_use = {other.data.get("folder") for other in journal.entries() if other.owner.alive()}
     for entry in by_kind["process"]:
         done += _end_process(entry, lambda: _abort_volumes_of(state, entries))
@@ -85,6 +86,9 @@ def _clean(state: Path) -> list[str]:
     for entry in by_kind["shared_memory"] + by_kind["process"]:
         if entry.owner.boot_id == boot_id():
             done += shared_memory.remove(int(entry.data["pid"]), names | set(entry.data.get("posix", ())))
+    for process in working:
+        if not process.alive():
+            done += shared_memory.remove(process.pid, ())
     done += dirty_limits.recover()
     for entry in entries:
         if not _still_there(state, entry):
@@ -109,13 +113,13 @@ def _just_ready(state: Path, name: str) -> bool:
     return any(volume.alive for volume in list_volumes(state) if volume.name == name)
 
 
-def _used_shared_memory(servers: list[Entry]) -> set[str]:
-    """Segments that servers which still run (or their children) have mapped, noted before they are ended."""
-    processes = [ProcessIdentity.from_json(entry.data) for entry in servers]
-    for entry in servers:
+def _working(programs: list[Entry]) -> list[ProcessIdentity]:
+    """Servers and initdbs that still run, with their children: noted before they are ended, for their shared memory."""
+    processes = [ProcessIdentity.from_json(entry.data) for entry in programs]
+    for entry in programs:
         if entry.data.get("folder"):
             processes += working_below(Path(entry.data["folder"]))
-    return shared_memory.posix_names(process for process in processes if process.alive())
+    return [process for process in processes if process.alive()]
 
 
 def _end_process(entry: Entry, unblock: Callable[[], None]) -> list[str]:

@@ -140,7 +140,7 @@ def _postgres() -> Check:
 
 def _cgroups() -> Check:
     hierarchy = cgroup.find_hierarchy()
-    lacks = sorted({"cpuacct", "cpuset"} - set(hierarchy.mounts)) if isinstance(hierarchy, cgroup.V1) else []
+    lacks = [controller for controller in cgroup.CONTROLLERS if not hierarchy.offers(controller)]
     found = f"version {hierarchy.version}" + (f", without {' and '.join(lacks)}" if lacks else "")
     return Check("control groups", "warn" if lacks else "ok", found, "mount the controllers named" if lacks else "")
 

@@ -63,8 +63,7 @@ class Instance:
                 limits = DirtyLimits(self.memory_bytes, self._version)
                 limits.acquire()
                 self._dirty = limits
-            controllers: tuple[cgroup.Controller, ...] = ("memory", "cpuacct", "cpuset")
-            for controller in controllers:
+            for controller in cgroup.CONTROLLERS:
                 self._make(hierarchy, controller)
             hierarchy.limit_memory(self._groups["memory"], self.memory_bytes)
         except BaseException:
@@ -142,7 +141,7 @@ class Instance:
                 )
 
     def _make(self, hierarchy: cgroup.Hierarchy, controller: cgroup.Controller) -> None:
-        if isinstance(hierarchy, cgroup.V1) and controller not in hierarchy.mounts:
+        if not hierarchy.offers(controller):
             if controller == "cpuset" and self.cpus is not None:
                 raise HostError("this kernel offers no cpuset control group", remedy="leave the CPUs unbound")
             return
@@ -170,11 +169,11 @@ class Instance:
         self._entries[group] = entry
 
     def _bind_cpus(self, group: Path, version: int) -> None:
-        if version == 1 or self.cpus is not None:
-            inherited = (group.parent / "cpuset.cpus").read_text()
-            (group / "cpuset.cpus").write_text(self.cpus if self.cpus is not None else inherited)
-        if version == 1:
-            (group / "cpuset.mems").write_text((group.parent / "cpuset.mems").read_text())
+        if self.cpus is not None:
+            (group / "cpuset.cpus").write_text(self.cpus)
+        if version == 1:  # inherits nothing
+            for name in ("cpuset.mems", *(("cpuset.cpus",) if self.cpus is None else ())):
+                (group / name).write_text((group.parent / name).read_text())
 
 
 def parse_cpus(text: str) -> set[int]:

@@ -1,8 +1,8 @@
 """Shared memory that a PostgreSQL server leaves behind when it is killed, found and removed.
 
 A server that ends by itself removes its own. After SIGKILL its System V segment (an interlock of a few bytes) and
-its files ``/dev/shm/PostgreSQL.*`` stay, one of which, the control segment, lists the others. Only what belongs to a server that we started, and that nobody has attached,
-is removed.
+its files ``/dev/shm/PostgreSQL.*`` stay. The System V segment names its maker and one of the files, the control segment,
+and that one lists the others. Only what belongs to a server that we started, and that nobody has attached, is removed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,11 @@ from pgdyno.world.process import ProcessIdentity
 SHM = Path("/dev/shm")
 _NAME = re.compile(r"/dev/shm/(PostgreSQL\.\d+)")
 _IPC_RMID = 0
+_SHM_RDONLY = 0o10000
+_FAILED = ctypes.c_void_p(-1).value
+_HEADER = struct.Struct("=iiqqI")
+"""PostgreSQL's ``PGShmemHeader`` (storage/pg_shmem.h, the same from 14 to 18): magic, maker, two sizes, control segment."""
+_MAGIC = 679834894
 
 
 def posix_names(processes: Iterable[ProcessIdentity]) -> set[str]:
@@ -32,9 +38,10 @@ def posix_names(processes: Iterable[ProcessIdentity]) -> set[str]:
 def remove(server_pid: int, names: Iterable[str]) -> list[str]:
     """Remove what the dead server ``server_pid`` left; returns what was removed."""
     libc = ctypes.CDLL(None)
-    gone = [segment for segment in _unused_segments(server_pid) if libc.shmctl(segment, _IPC_RMID, None) == 0]
+    unused = _unused_segments(server_pid)
+    recorded = {*names, *(name for segment in unused if (name := _control_segment(segment, server_pid)) is not None)}
+    gone = [segment for segment in unused if libc.shmctl(segment, _IPC_RMID, None) == 0]
     done = [f"removed System V shared memory {segment}" for segment in gone]
-    recorded = set(names)
     for name in sorted(recorded | _listed_in(recorded)):
         file = SHM / name
         if _NAME.fullmatch(str(file)) and file.exists() and not _mapped(file):
@@ -72,6 +79,24 @@ def _unused_segments(server_pid: int) -> list[int]:
         if creator == server_pid and attached == 0:
             found.append(segment)
     return found
+
+
+def _control_segment(segment: int, server_pid: int) -> str | None:
+    """The control segment that a server's System V segment names: where the next server would look, too.
+
+    A server that was killed before it was ready left no other trace of it.
+    """
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype = ctypes.c_void_p
+    address = libc.shmat(segment, None, _SHM_RDONLY)
+    if address in (None, _FAILED):
+        return None
+    try:
+        magic, maker, total_bytes, _, control = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
+    finally:
+        libc.shmdt(ctypes.c_void_p(address))
+    sound = magic == _MAGIC and maker == server_pid and total_bytes > 0 and control != 0
+    return f"PostgreSQL.{control}" if sound else None
 
 
 def _mapped(file: Path) -> bool:

@@ -1,0 +1,45 @@
+"""An instance type by name: what memory, vCPUs and EBS limits it has, and what of it this host can stand for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from pgdyno import _engine
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """One line of the catalogue of instances."""
+
+    name: str
+    vcpus: int
+    memory_bytes: int
+    ebs: dict[str, Any]
+    """Its EBS limits; recorded, and not imposed: each volume has its own limits only."""
+
+
+def is_storage_only(vcpus: int | None) -> bool:
+    """Whether an instance has more vCPUs than this host has cores.
+
+    Then what the storage does is that instance's, and what the CPU does is this host's.
+    """
+    return vcpus is not None and vcpus > len(os.sched_getaffinity(0))
+
+
+def cpus_of(vcpus: int | None) -> str | None:
+    """As many of this host's CPUs as there are vCPUs, as a list for a cpuset; ``None`` where that is all of them."""
+    cores = sorted(os.sched_getaffinity(0))
+    return None if vcpus is None or vcpus >= len(cores) else ",".join(map(str, cores[:vcpus]))
+
+
+def resolve_type(name: str) -> InstanceType:
+    """The type called ``name``, or one written as ``vcpus=4,memory=16GiB``.
+
+    :class:`~pgdyno.errors.InputError` names the nearest ones when there is none of that name.
+    """
+    found = _engine.run_json(["instance", "spec", name])
+    return InstanceType(
+        str(found["instance"]), int(found["vcpus"]), int(found["memory_bytes"]), dict(found.get("ebs") or {})
+    )
