@@ -19,7 +19,13 @@ def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 def test_a_type_is_shown_with_its_limits_its_price_and_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = pgdyno(capsys, "instance", "show", "r6g.large")
     assert code == 0
-    for words in ("2 vCPUs, arm64", "16 GiB", "75 to 566 MiB/s, 3,600 to 20,000 IOPS", "30 minutes", "0.1008 USD an hour"):
+    for words in (
+        "2 vCPUs, arm64",
+        "16 GiB",
+        "75 to 566 MiB/s, 3,600 to 20,000 IOPS",
+        "30 minutes",
+        "0.1008 USD an hour",
+    ):
         assert words in out
     assert "DescribeInstanceTypes" in out and "price list, 2026-07-20" in out
 

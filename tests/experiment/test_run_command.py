@@ -13,6 +13,7 @@ import pytest
 from pgdyno.store import open_experiment
 from pgdyno.world.clean import leftovers
 from pgdyno.world.mounts import mounts_below
+from tests.conftest import find_system_postgres
 from tests.experiment.documents import FILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,3 +142,55 @@ def test_an_arm_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path.write_text(FILE)
     assert "did you mean `io2bx`?" in run(str(path), "--only", "io2b", code=2).stderr
     assert "pgdyno run EXPERIMENT.toml" in run(code=2).stderr
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.needs_system_postgres
+@pytest.mark.slow
+def test_versions_settings_file_systems_and_a_wal_volume_from_one_file(state_dir: Path, tmp_path: Path) -> None:
+    """The first and the last of sixteen arms: every factor at both of its levels. Each run stands on what was asked."""
+    bins = f'factors.postgres.bin=["", "{find_system_postgres()}"]'
+    arguments = [*small("postgres-versions", "replicates=1", bins), "--results", str(tmp_path)]
+    planned = json.loads(run(*arguments, "--dry-run", "--json").stdout)
+    assert len(planned["arms"]) == len(planned["runs"]) == 16
+    run(*arguments, "--only", "1", "--only", "16")
+    directory = next(tmp_path.glob("*-postgres-versions-*"))
+    found = open_experiment(directory)
+    first, last = sorted(found.runs, key=lambda one: one.record.arm_index)
+    assert first.record.arm == "embedded · tuned · ext4 · no wal volume"
+    assert first.record.world.file_system == "ext4"
+    assert list(first.record.world.volumes) == ["data"]
+    assert last.record.arm.endswith("defaults · xfs · wal gp3")
+    assert last.record.world.file_system == "xfs"
+    assert list(last.record.world.volumes) == ["data", "wal"]
+    assert first.record.postgres.version.split(".")[0] == "18" != last.record.postgres.version.split(".")[0]
+    settings = [
+        {row["name"]: row["source"] for row in one.table("postgres/settings").to_pylist()} for one in found.runs
+    ]
+    assert {one["random_page_cost"] for one in settings} == {"configuration file", "default"}
+    for one in (first, last):
+        assert all(check.ok for check in one.record.checks), one.record.checks
+    # A commit waits for a write of the WAL, and that is where it went.
+    writes = {row["volume"]: row["write_ops"] for row in last.table("probe/volume").to_pylist()}
+    assert writes["wal"] > last.record.account.succeeded / 4
+    assert (directory / "report.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.slow
+def test_killed_it_is_continued_after_a_clean_up(state_dir: Path, tmp_path: Path) -> None:
+    arguments = [*small("wal-volume", "replicates=1"), "--results", str(tmp_path), "--only", "1", "--only", "3"]
+    command = [sys.executable, "-m", "pgdyno", "run", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "run 1 of" in line:
+                process.kill()
+    directory = next(tmp_path.glob("*-wal-volume-*"))
+    subprocess.run([sys.executable, "-m", "pgdyno", "doctor", "--clean"], check=True, capture_output=True, timeout=60)
+    assert leftovers(state_dir) == []
+    before = {one.path.name for one in open_experiment(directory).runs}
+    run("--resume", str(directory), "--keep-invalid", "--only", "1", "--only", "3")
+    after = {one.path.name for one in open_experiment(directory).runs}
+    assert before < after
+    assert len(after) == 2

@@ -83,7 +83,9 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("memory", _size(found["memory_bytes"])),
     ]
     if ebs is not None:
-        facts.append(("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all of them together"))
+        facts.append(
+            ("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all of them together")
+        )
         if ebs["burst"]:
             facts.append(("", "the higher figure for 30 minutes in 24 hours, the lower one for ever"))
         if not ebs["always"]:
