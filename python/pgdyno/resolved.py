@@ -53,12 +53,16 @@ class ResolvedArm:
         return self.instance.memory_bytes
 
 
-def resolve(experiment: Experiment) -> tuple[ResolvedArm, ...]:
-    """Every arm of ``experiment``, or the first reason why it cannot be run here."""
+def resolve(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm, ...]:
+    """Every arm of ``experiment``, or the first reason why it cannot be run here.
+
+    Unless it is ``to_run``, what only a run needs is not asked for: root, devices, programs.
+    """
     if experiment.real:
         return _existing(experiment)
     arms = tuple(_resolve(experiment, arm) for arm in experiment.arms)
-    _require_host()
+    if to_run:
+        _require_host(arms)
     return arms
 
 
@@ -86,8 +90,6 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
             volumes[role] = volume.resolve(spec)
     with origin.explained(arm.written(("world", "mount_options"))):
         require_mount_options(arm.world.mount_options)
-    with origin.explained(arm.written(("world", "file_system"))):
-        preflight.require_programs(f"mkfs.{arm.world.file_system}")
     instance = _instance(experiment, arm)
     assert instance.memory_bytes is not None
     with origin.explained(arm.written(("postgres", "bin"))):
@@ -127,9 +129,10 @@ def _require_cpus(experiment: Experiment, arm: Arm) -> None:
                 parse_cpus(cpus)
 
 
-def _require_host() -> None:
+def _require_host(arms: tuple[ResolvedArm, ...]) -> None:
     preflight.require_root("attaching a volume")
     preflight.require_fuse()
     preflight.require_loop()
-    preflight.require_programs("mount", "umount", "taskset")
+    formats = sorted({f"mkfs.{one.arm.world.file_system}" for one in arms})
+    preflight.require_programs("mount", "umount", "taskset", *formats)
     current_limits()

@@ -17,7 +17,7 @@ from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.resolved import resolve
 from pgdyno.resume import finished, require_same
 from pgdyno.store import names, open_experiment, record
-from pgdyno.store.writer import RunWriter, write_experiment
+from pgdyno.store.writer import RunWriter, held, write_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,14 +89,20 @@ def cell_s(cell: Cell) -> float:
 
 
 def plan(
-    experiment: Experiment, *, resume: Path | None = None, only: Sequence[str] = (), yes_create: bool = False
+    experiment: Experiment,
+    *,
+    resume: Path | None = None,
+    only: Sequence[str] = (),
+    yes_create: bool = False,
+    to_run: bool = True,
 ) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
     ``resume`` is the directory of an experiment that is continued, ``only`` the labels of the arms to run. Without
-    ``yes_create`` an existing server without pgbench's tables is refused.
+    ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
+    without root.
     """
-    arms = resolve(experiment)
+    arms = resolve(experiment, to_run=to_run)
     cells = experiment.cells
     if resume is not None:
         done = finished(resume)
@@ -127,7 +133,11 @@ def execute(
     directory = _directory(planned, root, written)
     if planned.directory is not None:
         written = open_experiment(directory).record
-    with _kept(directory, planned), loaded(planned.wanted, partial(_loading, listener, planned)) as datasets:
+    with (
+        held(directory),
+        _kept(directory, planned),
+        loaded(planned.wanted, partial(_loading, listener, planned)) as datasets,
+    ):
         if planned.tables is not None:
             server = planned.arms[0].server
             assert server is not None

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run
 from pgdyno.store.tables import TABLES, columns, empty, from_rows
+from pgdyno.store.writer import held
 
 from .conftest import EXPERIMENT_ID, make_record, throughput_table
 
@@ -116,3 +117,11 @@ def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
         RunWriter(tmp_path / "results", EXPERIMENT_ID, "00-gp3-r1")
     assert caught.value.exit_code == 3
     assert "--results" in caught.value.remedy
+
+
+def test_only_one_process_makes_the_runs_of_an_experiment(tmp_path: Path, make_experiment: MakeExperiment) -> None:
+    directory = make_experiment(tmp_path)
+    with held(directory), pytest.raises(HostError, match="another pgdyno makes the runs"), held(directory):
+        pass
+    with held(directory):
+        pass

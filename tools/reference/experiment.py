@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.experiment.model import TABLES, ExperimentFile
+from pgdyno.experiment.arm import TABLES, ExperimentFile
 from tools.reference import markdown as md
 from tools.reference import schema
 

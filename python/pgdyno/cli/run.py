@@ -62,7 +62,13 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     experiment = _experiment(file, options)
     only = _labels(experiment, options["only"])
-    planned = plan(experiment, resume=options["resume"], only=only, yes_create=options["yes_create"])
+    planned = plan(
+        experiment,
+        resume=options["resume"],
+        only=only,
+        yes_create=options["yes_create"],
+        to_run=not options["dry_run"],
+    )
     if options["dry_run"]:
         _print_plan(planned, as_json)
     else:

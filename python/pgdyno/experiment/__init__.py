@@ -1,7 +1,8 @@
 """What is asked for: world, instance, server, workload, factors, seed. Typed, and without a side effect."""
 
+from pgdyno.experiment.arm import Arm
 from pgdyno.experiment.file import read_experiment
-from pgdyno.experiment.model import Arm, Cell, Experiment
+from pgdyno.experiment.model import Cell, Experiment
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.quantity import parse_bytes, parse_seconds
 

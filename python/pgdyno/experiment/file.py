@@ -9,7 +9,8 @@ from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.experiment import factors
-from pgdyno.experiment.model import Experiment, ExperimentFile
+from pgdyno.experiment.arm import ExperimentFile
+from pgdyno.experiment.model import Experiment
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.toml_lines import key_lines
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pgdyno.experiment.model import ExperimentFile
+from pgdyno.experiment.arm import ExperimentFile
 from pgdyno.report.schema import write_or_check
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schema" / "experiment.schema.json"

@@ -6,6 +6,7 @@ A run that was killed leaves ``<name>.partial``, which readers ignore and a new 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -94,6 +95,19 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
         partial.rename(path)
         _fsync(directory)
     return directory
+
+
+@contextlib.contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Keep every other process from making runs of this experiment; :class:`HostError` when one does."""
+    with (directory / "experiment.json").open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise HostError(
+                f"another pgdyno makes the runs of {directory}", remedy="wait until it has ended, or end it"
+            ) from None
+        yield
 
 
 def _make_durable(directory: Path) -> None:
