@@ -109,7 +109,6 @@ def _instance(experiment: Experiment, arm: Arm) -> record.InstanceRecord:
         with experiment.origin.explained(arm.written(("instance", "type"))):
             found = resolve_type(asked.type)
     memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
-    preflight.require_memory(memory_bytes, f"an instance of {memory_bytes >> 20} MiB")
     vcpus = asked.vcpus or (found.vcpus if found else None)
     return record.InstanceRecord(
         memory_bytes=memory_bytes,
@@ -135,4 +134,6 @@ def _require_host(arms: tuple[ResolvedArm, ...]) -> None:
     preflight.require_loop()
     formats = sorted({f"mkfs.{one.arm.world.file_system}" for one in arms})
     preflight.require_programs("mount", "umount", "taskset", *formats)
+    largest = max(one.memory_bytes for one in arms)
+    preflight.require_memory(largest, f"an instance of {largest >> 20} MiB")
     current_limits()
