@@ -104,6 +104,28 @@ def test_the_content_of_an_image_is_there_again(state: Path) -> None:
     nothing_is_left(state)
 
 
+def test_a_volume_on_a_disk_keeps_its_content_in_its_store_and_in_its_image(state: Path, tmp_path: Path) -> None:
+    """More than its workers have at a time, in pages that are not in the cache when they are read."""
+    mount, store, image = state.parent / "mnt", tmp_path / "store", tmp_path / "image"
+    store.mkdir()
+    content = random.Random(5).randbytes(24 << 20)
+    with volume.attached("io2bx", mount=mount, store=str(store)) as first:
+        (mount / "file").write_bytes(content)
+        os.sync()
+        layer = Path(first.facts["layer"])
+        assert layer.parent == store
+        assert (layer / "data").stat().st_blocks * 512 >= len(content)
+        first.detach(save_image=image)
+    assert list(store.iterdir()) == []
+    with volume.attached("gp3", mount=mount, store=str(store), image=image) as second:
+        assert (mount / "file").read_bytes() == content
+        (mount / "file").unlink()
+        counters = second.stats()["counters"]
+        assert counters["read_bytes"] >= len(content)
+        assert counters["refused_ops"] == 0
+    assert list(store.iterdir()) == []
+
+
 @needs_fuse
 def test_the_commands(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mount = str(state.parent / "mnt")

@@ -129,8 +129,10 @@ impl Pipeline {
         volume: VolumeId,
         request_bytes: usize,
     ) -> io::Result<Self> {
-        let slot =
-            || Slot { buffer: AlignedBuffer::new(request_bytes), len: 0, reply: None, failed: false, moving: None };
+        // A volume in memory asks for memory with every new block that is written; one on a disk never has to.
+        let buffer =
+            || if on_disk { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
+        let slot = || Slot { buffer: buffer(), len: 0, reply: None, failed: false, moving: None };
         let idle = Schedule { op: Op::Read, len: 0, submitted_at: 0, done_at: 0, target: 0, held: false };
         let state = State {
             mode: Mode::Bypass,
@@ -177,14 +179,20 @@ impl Pipeline {
         self.bring_alarm_forward(&mut state);
         drop(state);
         slot.len = len as usize;
-        match payload {
-            Payload::Read(reply, _) => slot.reply = Some(Reply::Read(reply)),
-            Payload::Write(reply, data) => {
+        slot.moving = Some(Moving { op, offset, wanted: due_now });
+        match (&self.disk, payload) {
+            (_, Payload::Read(reply, _)) => slot.reply = Some(Reply::Read(reply)),
+            (Some(_), Payload::Write(reply, data)) => {
                 slot.reply = Some(Reply::Write(reply));
                 slot.buffer[..data.len()].copy_from_slice(data);
             }
+            (None, Payload::Write(reply, data)) => {
+                // As it came: nobody needs it after this.
+                slot.reply = Some(Reply::Write(reply));
+                slot.failed = self.store.write(data, offset).is_err();
+                slot.moving = None;
+            }
         }
-        slot.moving = Some(Moving { op, offset, wanted: due_now });
         if let Some(disk) = &self.disk {
             disk.push(index);
         } else {

@@ -18,6 +18,16 @@ impl AlignedBuffer {
         let start = bytes.as_ptr().align_offset(BLOCK_BYTES as usize);
         Self { bytes, start, len }
     }
+
+    /// A buffer that has its memory from the beginning: for whoever must not wait for memory later.
+    pub(crate) fn resident(len: usize) -> Self {
+        let mut buffer = Self::new(len);
+        for page in buffer.chunks_mut(BLOCK_BYTES as usize) {
+            // SAFETY: the chunk has a first byte. Volatile, or the write of a zero where a zero is known would be left out.
+            unsafe { page.as_mut_ptr().write_volatile(0) };
+        }
+        buffer
+    }
 }
 
 impl Deref for AlignedBuffer {

@@ -1,0 +1,1 @@
+"""How fast the emulator is, beside others that serve a block device from a process."""
