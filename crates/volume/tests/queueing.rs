@@ -54,10 +54,11 @@ proptest! {
     fn late_or_extra_calls_of_advance_change_nothing(
         arrivals in prop::collection::vec((0u64..1_000_000, 0u64..3), 1..200),
         extra in prop::collection::vec(0u64..1_000_000, 0..200),
+        order in prop_oneof![Just(Order::Fifo), Just(Order::Gamma)],
     ) {
         let run = |advance_often: bool| {
             let mut instance = Instance::new(5);
-            let volume = instance.add_volume(params(Some(2_000), Some(20 << 20), 700_000));
+            let volume = instance.add_volume(VolumeParams { order, ..params(Some(2_000), Some(20 << 20), 700_000) });
             let (mut now, mut events) = (0u64, Vec::new());
             for (i, (gap, kind)) in arrivals.iter().enumerate() {
                 if advance_often {
@@ -68,6 +69,11 @@ proptest! {
                 now += gap;
                 if *kind == 0 {
                     instance.change(now, Change::Credit { volume, level_ppm: (i as u32 * 7_919) % 1_000_000 });
+                }
+                if *kind == 1 {
+                    let faster = BucketParams { rate_per_s: 100 + i as u64 * 50, depth_ns: 10_000_000 };
+                    let change = Change::Limits { volume, iops_limit: Some(faster), throughput_limit: None };
+                    instance.change(now, change);
                 }
                 instance.submit(now, volume, io(i as u64, Op::Write, (i as u64) << 20, 65_536));
             }
