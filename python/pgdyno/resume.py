@@ -39,8 +39,15 @@ def recorded(directory: Path) -> Experiment:
 
 
 def finished(directory: Path) -> set[int]:
-    """Positions of the runs that are whole."""
-    return {run.record.position for run in open_experiment(directory).runs}
+    """Positions of the runs that are whole. :class:`InputError` for a directory that has another name than it was given."""
+    experiment = open_experiment(directory)
+    given = experiment.record.experiment_id
+    if directory.resolve().name != given:
+        raise InputError(
+            f"{directory} is the experiment {given} under another name",
+            remedy=f"its runs name it; rename the directory to {given} to continue it",
+        )
+    return {run.record.position for run in experiment.runs}
 
 
 def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord) -> None:

@@ -34,12 +34,15 @@ OPTIONAL_TOOLS = ("jq", "fio", "psql")
 COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
 """`doctor` ends with 3 on a machine that lacks something, and says what: as documented."""
 GIVEN: dict[str, str] = {
-    r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1",
+    r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1 >&2",
     r"--resume (results/\S+)": (
-        "pgdyno run experiments/wal-volume.toml --only 1 --results begun; mv begun/*-wal-volume-* {0}"
+        "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),
 }
-"""What the reference supposes: a name in a command (an attached volume, a folder) -> how it comes to be there."""
+"""What the reference supposes: a name in a command (an attached volume, a folder) -> how it comes to be there.
+
+What is printed to standard output is the name that it has here.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Clone:
     folder: Path
     environment: dict[str, str]
     server: SomebodysServer
+    names: dict[str, str]
+    """A name in a document -> what it is here."""
     seen: set[str]
     """Measurements that another document has run already, word for word."""
 
@@ -67,7 +72,9 @@ class Clone:
 
     def here(self, text: str) -> str:
         """A command with the places that only its document has, as they are here."""
-        return text.replace("/mnt/", f"{self.folder}/mnt/").replace(HOST, self.server.where)
+        for name, other in {"/mnt/": f"{self.folder}/mnt/", HOST: self.server.where, **self.names}.items():
+            text = text.replace(name, other)
+        return text
 
     def has(self, name: str) -> bool:
         """Whether there is a folder, or a volume, of that name."""
@@ -122,7 +129,7 @@ def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[s
     environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
     environment |= {"PGSERVICEFILE": str(server.services)}
-    found = Clone(folder, environment, server, seen)
+    found = Clone(folder, environment, server, {}, seen)
     yield found
     for name in found.attached():
         assert found.bash(f"pgdyno volume detach {name}").returncode == 0
@@ -144,10 +151,11 @@ def run(example: Example, clone: Clone) -> str | None:
         return None
     for pattern, given in GIVEN.items():
         named = re.search(pattern, example.text)
-        if named and not clone.has(named.group(1)):
+        if named and named.group(1) not in clone.names and not clone.has(named.group(1)):
             made = clone.bash(given.format(named.group(1)))
             if made.returncode != 0:
                 return f"{example}: what `{example.text}` supposes could not be made\n{made.stdout}{made.stderr}"
+            clone.names.update({named.group(1): made.stdout.strip()} if made.stdout else {})
     done = clone.bash(example.text)
     if done.returncode == 0 or (done.returncode == 3 and COULD_BE_3.search(example.text)):
         clone.seen.update({plain} if measures else ())

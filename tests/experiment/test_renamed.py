@@ -1,0 +1,20 @@
+"""An experiment is continued under the name that its runs carry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.errors import InputError
+from pgdyno.resume import finished
+from tests.analysis.synthetic import make_experiment
+
+
+def test_an_experiment_in_a_renamed_directory_is_not_continued(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path)
+    assert finished(directory) == {0, 1, 2, 3, 4, 5}
+    renamed = directory.rename(tmp_path / "mine")
+    with pytest.raises(InputError, match="under another name") as refused:
+        finished(renamed)
+    assert refused.value.remedy == f"its runs name it; rename the directory to {directory.name} to continue it"
