@@ -23,6 +23,9 @@ use crate::store::AlignedBuffer;
 /// Of the order of an EBS volume's service time, so that the machine sleeps as it will during a run.
 const DELAY_NS: u64 = 500_000;
 const SAMPLES: usize = 101;
+/// More than this is no path but a machine that does something else just now: a release moved forward by it would come
+/// far too early. What is really missing is found while the volume is in use (`follow`).
+const MAX_PATH_NS: u64 = 250_000;
 const SMALL_BYTES: usize = 8 << 10;
 const LARGE_BYTES: usize = 128 << 10;
 
@@ -50,7 +53,7 @@ pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhe
     let remedy = "see the daemon's log and attach again";
     let medians: Medians = serde_json::from_slice(&measured?).map_err(io::Error::from).context(tried, remedy)?;
     let path = |[small, large]: [u64; 2]| {
-        let beyond = |ns: u64| ns.saturating_sub(DELAY_NS);
+        let beyond = |ns: u64| ns.saturating_sub(DELAY_NS).min(MAX_PATH_NS);
         PathCost::through((SMALL_BYTES as u64, beyond(small)), (LARGE_BYTES as u64, beyond(large)))
     };
     let (read, write) = (path(medians.read), path(medians.write));
