@@ -43,7 +43,9 @@ def predict(log: Path, job: Job, percentiles: tuple[float, ...]) -> Modelled:
     _engine.run_json(command, timeout_s=REPLAY_TIMEOUT_S)
     requests = submit_log.read(ideal)
     ideal.unlink()
-    begin_ns = requests.submitted_ns[0] + job.ramp_s * 10**9
+    # An ideal host that is much faster than this one is through the recording before the ramp is over.
+    span_ns = int(requests.submitted_ns[-1] - requests.submitted_ns[0])
+    begin_ns = requests.submitted_ns[0] + min(job.ramp_s * 10**9, span_ns // 2)
     # The recording may hold fewer requests than the ideal host would have had time for.
     end_ns = min(begin_ns + job.seconds * 10**9, requests.submitted_ns[-1])
     counted = (requests.done_ns > begin_ns) & (requests.done_ns <= end_ns)

@@ -44,7 +44,7 @@ class HostProbe:
     """Samples block devices, emulated volumes, CPU and memory by role.
 
     ``directory`` takes ``probe.jsonl`` and ``probe.log``; it should be in memory
-    (:func:`pgdyno.store.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
+    (:func:`pgdyno.world.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
     """
 
     directory: Path

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Account, Anchor, Check, Phase
-from pgdyno.store.scratch import scratch_directory
+from pgdyno.world.scratch import scratch_directory
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import LoadOutcome, Progress, load

@@ -19,6 +19,7 @@ from pgdyno.world import cgroup, dirty_limits, mounts, paths, preflight, shared_
 from pgdyno.world.journal import SERVER_NAME, Entry, Journal
 from pgdyno.world.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
 from pgdyno.world.remove import FACTS_FILE, exists, orphaned_layers, remove_layers, remove_volume
+from pgdyno.world.scratch import abandoned_scratch, remove_scratch
 from pgdyno.world.volume import list_volumes
 
 _SERVER_ENDING = ((signal.SIGQUIT, 6.0), (signal.SIGKILL, 10.0))
@@ -54,6 +55,7 @@ def leftovers(state_dir: Path | None = None) -> list[str]:
     claimed = {entry.data["name"] for entry in Journal(state).abandoned() if entry.kind == "volume"}
     found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
     found += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
+    found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch()]
     if dirty_limits.abandoned():
         found.append("the kernel's dirty limits of a killed run")
     return found
@@ -89,6 +91,7 @@ def _clean(state: Path) -> list[str]:
     for process in working:
         if not process.alive():
             done += shared_memory.remove(process.pid, ())
+    done += remove_scratch()
     done += dirty_limits.recover()
     for entry in entries:
         if not _still_there(state, entry):
