@@ -16,9 +16,9 @@ from pgdyno.probe.host import HostProbe
 from pgdyno.probe.samples import Samples, volume_latency
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.store import record, tables
-from pgdyno.world.scratch import scratch_directory
 from pgdyno.workload import invariants, pgbench
 from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.world.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -37,7 +37,9 @@ def test_a_killed_process_leaves_it_to_the_clean_up(state: Path, tmp_path: Path)
     """The clean-up names it, removes it, and has nothing more to do."""
     if not os.access("/dev/shm", os.W_OK):
         pytest.skip("needs /dev/shm")
-    child = subprocess.run([sys.executable, "-c", _KILLED], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False)
+    child = subprocess.run(
+        [sys.executable, "-c", _KILLED], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False
+    )
     left = Path(child.stdout.strip())
     assert left.is_dir()
     assert left in abandoned_scratch()

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Account, Anchor, Check, Phase
-from pgdyno.world.scratch import scratch_directory
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import LoadOutcome, Progress, load
 from pgdyno.workload.spec import PgbenchSpec, Server
 from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
+from pgdyno.world.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
