@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ _run_dirs: list[Path] = []
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give this run directories of its own: state, results and temporary files below one, images in memory."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control starts its background jobs so, and the commands under test would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     run_dir = Path(tempfile.mkdtemp(prefix="pgdt-")).resolve()
     shared = Path("/dev/shm")
     images = Path(tempfile.mkdtemp(prefix="pgdt-", dir=shared if os.access(shared, os.W_OK) else run_dir))

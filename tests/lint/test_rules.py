@@ -224,7 +224,8 @@ def test_remedies(project: Project) -> None:
 def test_start_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     busy = "import sys, time\nwhile 'slow' in sys.argv and time.process_time() < 1: pass\n"
     commands = {f"python/pgdyno/cli/{name}.py": "\ndef command() -> None: ...\n" for name in ("quick", "slow")}
-    root = project({"python/pgdyno/__main__.py": busy, **commands})
+    # With an `__init__.py`, since an installed package comes before a folder without one.
+    root = project({"python/pgdyno/__init__.py": "", "python/pgdyno/__main__.py": busy, **commands})
     monkeypatch.setattr(start_up, "STARTS", 2)
     (found,) = start_up.check(root)
     assert "`pgdyno slow --help` takes" in found.message
