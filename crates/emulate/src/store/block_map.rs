@@ -33,6 +33,15 @@ impl BlockMap {
         self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
     }
 
+    /// How many blocks are held.
+    pub(crate) fn held_blocks(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.load(Ordering::Acquire).count_ones())).sum()
+    }
+
+    pub(crate) fn holds_all(&self, offset: u64, len: u64) -> bool {
+        (offset..offset + len).step_by(BLOCK_BYTES as usize).all(|at| self.holds(at))
+    }
+
     pub(crate) fn set(&self, offset: u64, len: u64, held: bool) {
         let first = offset / BLOCK_BYTES;
         let end = (offset + len).div_ceil(BLOCK_BYTES);

@@ -2,12 +2,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::FallocateFlags;
 
+use super::BLOCK_BYTES;
 use super::block_map::BlockMap;
+use super::mapping::Mapping;
 
 const DATA: &str = "data";
 const MAP: &str = "map";
@@ -15,6 +18,9 @@ const MAP: &str = "map";
 #[derive(Debug)]
 pub(crate) struct Layer {
     data: File,
+    memory: Option<Mapping>,
+    /// There are blocks that are held and have no memory: zeros over a layer below.
+    holes: AtomicBool,
     map: BlockMap,
     size_bytes: u64,
 }
@@ -23,32 +29,50 @@ impl Layer {
     pub(crate) fn create(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
         let data = open_options(direct).write(true).create_new(true).mode(0o600).open(folder.join(DATA))?;
         data.set_len(size_bytes)?;
-        Ok(Self { data, map: BlockMap::new(size_bytes), size_bytes })
+        let memory = Mapping::of_memory(&data, size_bytes, true);
+        Ok(Self { data, memory, holes: AtomicBool::new(false), map: BlockMap::new(size_bytes), size_bytes })
     }
 
     /// An immutable layer: opened for reading only, so that nothing can change it.
     pub(crate) fn open(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
         let data = open_options(direct).open(folder.join(DATA))?;
         let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
-        Ok(Self { data, map, size_bytes })
+        let memory = Mapping::of_memory(&data, size_bytes, false);
+        let holes = data.metadata()?.blocks() * 512 < map.held_blocks() * BLOCK_BYTES;
+        Ok(Self { data, memory, holes: AtomicBool::new(holes), map, size_bytes })
     }
 
     pub(crate) fn holds(&self, offset: u64) -> bool {
         offset < self.size_bytes && self.map.holds(offset)
     }
 
+    /// The mapping, as long as no access to a held block can ask for memory.
+    fn memory(&self) -> Option<&Mapping> {
+        self.memory.as_ref().filter(|_| !self.holes.load(Ordering::Acquire))
+    }
+
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.data.read_exact_at(buffer, offset)
+        match self.memory() {
+            Some(memory) => memory.read(buffer, offset),
+            None => self.data.read_exact_at(buffer, offset),
+        }
     }
 
     pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        let len = buffer.len() as u64;
+        if let Some(memory) = self.memory().filter(|_| self.map.holds_all(offset, len)) {
+            return memory.overwrite(buffer, offset);
+        }
         self.data.write_all_at(buffer, offset)?;
-        self.map.set(offset, buffer.len() as u64, true);
+        self.map.set(offset, len, true);
         Ok(())
     }
 
     /// `covers`: there is a layer below, so the blocks must be held as zeros and not merely be absent.
     pub(crate) fn zero(&self, offset: u64, len: u64, covers: bool) -> io::Result<()> {
+        if covers {
+            self.holes.store(true, Ordering::Release);
+        }
         rustix::fs::fallocate(&self.data, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?;
         self.map.set(offset, len, covers);
         Ok(())

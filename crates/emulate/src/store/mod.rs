@@ -6,6 +6,7 @@
 mod block_map;
 mod buffer;
 mod layer;
+mod mapping;
 
 use std::fs;
 use std::io;

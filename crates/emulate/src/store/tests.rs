@@ -5,7 +5,11 @@ use super::*;
 const SIZE: u64 = 1 << 20;
 
 fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("pgdyno-store-{}-{name}", std::process::id()));
+    folder_in(&std::env::temp_dir(), name)
+}
+
+fn folder_in(above: &Path, name: &str) -> PathBuf {
+    let path = above.join(format!("pgdyno-store-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
     path
 }
@@ -71,6 +75,18 @@ fn a_smaller_volume_than_the_image_is_refused_with_a_remedy() {
 
 #[test]
 fn random_writes_zeros_and_clones_agree_with_plain_bytes() {
+    random_steps(&std::env::temp_dir());
+}
+
+#[test]
+fn random_writes_zeros_and_clones_agree_in_memory_too() {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        random_steps(memory);
+    }
+}
+
+fn random_steps(above: &Path) {
     let mut random = 0x2545_f491_4f6c_dd1du64;
     let mut next = |below: u64| {
         random ^= random << 13;
@@ -80,7 +96,7 @@ fn random_writes_zeros_and_clones_agree_with_plain_bytes() {
     };
     let mut truth = vec![0u8; SIZE as usize];
     let mut images = Vec::new();
-    let mut store = Store::create(&folder("r-0"), SIZE, None, false).expect("create");
+    let mut store = Store::create(&folder_in(above, "r-0"), SIZE, None, false).expect("create");
     for step in 0..2_000u64 {
         let first = next(SIZE / BLOCK_BYTES);
         let count = 1 + next((SIZE / BLOCK_BYTES - first).min(16));
@@ -93,14 +109,19 @@ fn random_writes_zeros_and_clones_agree_with_plain_bytes() {
             store.write(&truth[at..end].iter().map(|_| byte).collect::<Vec<_>>(), at as u64).expect("write");
             truth[at..end].fill(byte);
         }
+        let seen = read(&store, at as u64, (end - at) / BLOCK_BYTES as usize);
+        assert!(seen == truth[at..end], "step {step}");
         if step % 500 == 499 {
-            let image = folder(&format!("r-image-{step}"));
+            let image = folder_in(above, &format!("r-image-{step}"));
             store.save(&image).expect("save");
-            store = Store::create(&folder(&format!("r-{step}")), SIZE, Some(&image), false).expect("clone");
+            store = Store::create(&folder_in(above, &format!("r-{step}")), SIZE, Some(&image), false).expect("clone");
             images.push(image);
         }
     }
-    assert!(read(&store, 0, (SIZE / BLOCK_BYTES) as usize) == truth);
+    for block in 0..SIZE / BLOCK_BYTES {
+        let at = (block * BLOCK_BYTES) as usize;
+        assert!(read(&store, at as u64, 1) == truth[at..at + BLOCK_BYTES as usize], "block {block}");
+    }
     store.remove().expect("remove");
     for path in images {
         fs::remove_dir_all(path).expect("clean up");

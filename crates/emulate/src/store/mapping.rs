@@ -1,0 +1,70 @@
+//! The content of a layer in memory, as memory: copying to and from it needs no system call.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// `statfs` of tmpfs (`linux/magic.h`).
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// A whole file in memory, mapped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the mapping until it is dropped, and is reached only by copies below.
+unsafe impl Send for Mapping {}
+// SAFETY: as above. Copies of one block at the same time leave it as one of them or a mix of both, as a device may.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `file`, which is and stays `len` bytes long. `None` when it is on a disk, where a page may have to be waited
+    /// for, or when there is no room for it among the addresses: reading and writing the file does the same.
+    pub(crate) fn of_memory(file: &File, len: u64, writable: bool) -> Option<Self> {
+        let on = rustix::fs::fstatfs(file).ok()?;
+        let len = usize::try_from(len).ok()?;
+        if u64::try_from(on.f_type) != Ok(TMPFS_MAGIC) {
+            return None;
+        }
+        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing else is there.
+        let start = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, file, 0) }.ok()?;
+        Some(Self { start: NonNull::new(start.cast())?, len })
+    }
+
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let from = self.at(offset, buffer.len())?;
+        // SAFETY: `at` has checked the range, and the buffer is not in it: nobody gets a reference into a mapping.
+        unsafe { std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len()) };
+        Ok(())
+    }
+
+    /// Only where the file has memory already: for a new page there may be none left, and that would be a signal and not
+    /// an error.
+    pub(crate) fn overwrite(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        let to = self.at(offset, buffer.len())?;
+        // SAFETY: as above.
+        unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), to, buffer.len()) };
+        Ok(())
+    }
+
+    fn at(&self, offset: u64, len: usize) -> io::Result<*mut u8> {
+        let first =
+            usize::try_from(offset).ok().filter(|first| first.checked_add(len).is_some_and(|end| end <= self.len));
+        let first = first.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        // SAFETY: within the mapping, by the check above.
+        Ok(unsafe { self.start.as_ptr().add(first) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody holds a reference into it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.len) };
+    }
+}
