@@ -243,7 +243,7 @@ impl Attached {
             result = result.and(device.detach(GONE_TIMEOUT));
         }
         if let Some(session) = self.session.take() {
-            let ended = session.umount_and_join();
+            let ended = aborted_is_ended(session.umount_and_join());
             result =
                 result.and(ended.context(|| "the FUSE session did not end well".to_owned(), "run `pgdyno doctor`"));
         }
@@ -262,6 +262,15 @@ impl Attached {
         };
         let _ = fs::remove_dir_all(self.folder.path());
         result.and(kept)
+    }
+}
+
+/// An event loop that was taking a request in (the release of the loop device's file, which nobody waits for) when the
+/// connection went is told ECONNABORTED instead of ENODEV. No request for data can be under way: the device is gone.
+fn aborted_is_ended(ended: std::io::Result<()>) -> std::io::Result<()> {
+    match ended {
+        Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+        other => other,
     }
 }
 
