@@ -308,8 +308,10 @@ def _volume(
         "queue_time_ns": queue_ns,
         "exceeded_iops_ns": (elapsed * arm.above_iops).astype(np.int64),
         "exceeded_throughput_ns": np.zeros(len(t_ns), dtype=np.int64),
-        "modelled_ns": queue_ns,
-        "late_ops": (ops * arm.late_share).astype(np.int64),
+        "read_modelled_ns": (reads * arm.read_ms * 1e6).astype(np.int64),
+        "write_modelled_ns": (writes * arm.write_ms * 1e6).astype(np.int64),
+        "late_read_ops": (reads * arm.late_share).astype(np.int64),
+        "late_write_ops": (writes * arm.late_share).astype(np.int64),
         "overrun_ops": (ops * arm.overrun_share).astype(np.int64),
         "daemon_cpu_ns": elapsed // 8,
     }
@@ -348,13 +350,14 @@ def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random
             rows["latency_ns"] += found.astype(np.int64).tolist()
             rows["count"] += counts.tolist()
     if arm.late_by_us:
-        for instant in (WARMUP_S, len(t_ns) - 1):
-            requests = int(reads[instant] + writes[instant])
-            late = round(requests * arm.late_share)
-            rows["t_ns"] += [int(t_ns[instant])] * 2
-            rows["op"] += ["lateness"] * 2
-            rows["latency_ns"] += [0, int(arm.late_by_us * 1000)]
-            rows["count"] += [requests - late, late]
+        for operation, counter in (("read lateness", reads), ("write lateness", writes)):
+            for instant in (WARMUP_S, len(t_ns) - 1):
+                requests = int(counter[instant])
+                late = round(requests * arm.late_share)
+                rows["t_ns"] += [int(t_ns[instant])] * 2
+                rows["op"] += [operation] * 2
+                rows["latency_ns"] += [0, int(arm.late_by_us * 1000)]
+                rows["count"] += [requests - late, late]
     return pa.table(rows)
 
 

@@ -77,7 +77,7 @@ def test_ratio_uses_the_blocks_that_have_both(tmp_path: Path) -> None:
 
 
 def test_invalid_arm_gets_no_verdict_but_keeps_its_figures(tmp_path: Path) -> None:
-    late = replace(GP3, late_share=0.2)
+    late = replace(GP3, late_share=0.2, late_by_us=50_000.0)
     found = summarise(make_experiment(tmp_path, SHORT.with_arms(late, IO2BX)))
     assert not found.arms[0].valid
     assert found.arms[1].valid

@@ -175,7 +175,7 @@ def test_verdict_tells_factors_and_not_arms(sixteen: Comparison) -> None:
 
 def test_invalid_runs_leave_no_verdict_on_any_factor(tmp_path: Path) -> None:
     plan = factorial(measure_s=20, replicates=2)
-    late = (replace(plan.arms[0], late_share=0.5), *plan.arms[1:])
+    late = (replace(plan.arms[0], late_share=0.5, late_by_us=50_000.0), *plan.arms[1:])
     found = summarise(make_experiment(tmp_path, replace(plan, arms=late)))
     assert found.verdict.startswith("No verdict: gp3 · no wal volume · PG 18.6 · ext4 is invalid")
 

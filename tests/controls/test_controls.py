@@ -93,7 +93,7 @@ def _write_per_transaction(figures: RunFigures) -> tuple[float, float]:
     first, last = inside[0], inside[-1]
     writes = last["write_ops"] - first["write_ops"]
     transactions = figures.tps * (last["t_ns"] - first["t_ns"]) / 1e9
-    return writes / transactions, (last["modelled_ns"] - first["modelled_ns"]) / writes / 1e9
+    return writes / transactions, (last["write_modelled_ns"] - first["write_modelled_ns"]) / writes / 1e9
 
 
 def test_a_read_bound_run_scales_with_the_iops(tmp_path: Path, state_dir: Path) -> None:

@@ -113,13 +113,14 @@ def test_samples_of_two_probes_are_one() -> None:
 
 
 def test_the_volumes_histograms_at_two_instants() -> None:
-    histograms = {"read_latency_ns": [[100, 2], [200, 1]], "write_latency_ns": [], "lateness_ns": [[7, 3]]}
+    histograms = {"read_latency_ns": [[100, 2], [200, 1]], "write_latency_ns": []}
+    histograms |= {"read_lateness_ns": [[7, 3]], "write_lateness_ns": []}
     said = [{"t_ns": t_ns, "histograms": histograms} for t_ns in (1, 2)]
     samples = volume_latency({"data": said, "wal": said[:1]})
     rows = samples.tables["probe/volume_latency"].to_pylist()
     assert rows[:3] == [
         {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 100, "count": 2},
         {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 200, "count": 1},
-        {"t_ns": 1, "volume": "data", "op": "lateness", "latency_ns": 7, "count": 3},
+        {"t_ns": 1, "volume": "data", "op": "read lateness", "latency_ns": 7, "count": 3},
     ]
     assert [row["volume"] for row in rows] == 6 * ["data"] + 3 * ["wal"]

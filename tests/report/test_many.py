@@ -196,7 +196,7 @@ def test_many_arms_of_one_factor_are_counted(tmp_path: Path) -> None:
 
 def test_reasons_of_many_runs_are_told_once(tmp_path: Path) -> None:
     plan = factorial(measure_s=20, replicates=1)
-    late = tuple(replace(arm, late_share=0.5) for arm in plan.arms)
+    late = tuple(replace(arm, late_share=0.5, late_by_us=50_000.0) for arm in plan.arms)
     text = table(summarise(make_experiment(tmp_path, replace(plan, arms=late))))
     assert text.count("invalid: ") == 1
     assert "lateness: 16 runs of 16 arms" in " ".join(text.split())

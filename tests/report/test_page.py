@@ -123,7 +123,7 @@ def test_what_users_wrote_is_escaped(tmp_path: Path) -> None:
 
 
 def test_invalid_run_is_said_before_its_numbers(tmp_path: Path) -> None:
-    late = replace(GP3, late_share=0.2)
+    late = replace(GP3, late_share=0.2, late_by_us=50_000.0)
     text = html(summarise(make_experiment(tmp_path, Plan(measure_s=20).with_arms(late, IO2BX))))
     assert text.index("No verdict on io2bx") < text.index("Invalid.") < text.index('id="summary"')
     assert "20.0 % of" in text

@@ -42,7 +42,15 @@ def test_table_of_the_usual_comparison(comparison: Comparison, tmp_path: Path) -
 def test_large_figures_and_long_names_fit(tmp_path: Path) -> None:
     name = "io2bx:size=65536GiB,iops=256000,order=fifo"
     arms = [
-        replace(IO2BX, spec=name + str(place), tps=20_000.0, usd_per_month=1_234_567.0, spread=0.3, late_share=0.5)
+        replace(
+            IO2BX,
+            spec=name + str(place),
+            tps=20_000.0,
+            usd_per_month=1_234_567.0,
+            spread=0.3,
+            late_share=0.5,
+            late_by_us=50_000.0,
+        )
         for place in range(3)
     ]
     text = table(summarise(make_experiment(tmp_path, Plan(measure_s=20).with_arms(*arms))))

@@ -48,6 +48,8 @@ def test_version_2(tmp_path: Path) -> None:
     assert (root / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (root / "pgdyno" / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (group / "memory.max").read_text() == str(1 << 30)
+    found.give_way(group.parent)
+    assert (root / "pgdyno" / "cpu.weight").read_text() == "1"
 
 
 def test_version_2_without_cpuset_hands_down_what_there_is(tmp_path: Path) -> None:

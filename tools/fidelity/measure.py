@@ -137,13 +137,16 @@ def _counted(found: Device, attached_cpu_ns: int) -> Daemon | None:
     counters = stats["counters"]
     requests = counters["read_ops"] + counters["write_ops"]
     path = found.volume.facts["base_overhead_8k"]
-    lateness = Latency.of_bins((value, count) for value, count in stats["histograms"]["lateness_ns"])
+    histograms = stats["histograms"]
+    lateness = Latency.of_bins(
+        (value, count) for op in ("read", "write") for value, count in histograms[f"{op}_lateness_ns"]
+    )
     return Daemon(
         requests=requests,
-        late=counters["late_ops"],
+        late=counters["late_read_ops"] + counters["late_write_ops"],
         overrun=counters["overrun_ops"],
-        lateness_ns=counters["lateness_ns"],
-        modelled_ns=counters["modelled_ns"],
+        lateness_ns=counters["read_lateness_ns"] + counters["write_lateness_ns"],
+        modelled_ns=counters["read_modelled_ns"] + counters["write_modelled_ns"],
         lateness_p99_ns=lateness.percentile_ns(99),
         cpu_ns_per_request=(counters["daemon_cpu_ns"] - attached_cpu_ns) / max(1, requests),
         path_read_ns=path["read_ns"],

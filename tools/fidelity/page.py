@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from itertools import groupby
 from statistics import median
 
-from pgdyno.analysis.validity import LATE_SHARE_INVALID, LATE_SHARE_NOTABLE, LATENESS_INVALID
 from tools.fidelity import matrix
 from tools.fidelity.claims import Claim
 from tools.fidelity.measure import TICKS_PER_S
 from tools.fidelity.point import Machine, Point, Side
 
+LATENESS_NOTABLE = 0.02
+"""Of all modelled time: what is measured of such a volume is wrong by at most this much."""
 NAMES = {
     "pgdyno": "pgdyno",
     "loop": "plain loop device",
@@ -45,12 +46,11 @@ def render(machine: Machine, points: list[Point], claims: list[Claim]) -> str:
 
 
 def beyond_host(point: Point) -> bool:
-    """Whether so much was late, and weighed so much, that a run would be refused (pgdyno.analysis.validity)."""
+    """Whether what was late weighs so much that the point says something of the host (:data:`LATENESS_NOTABLE`)."""
     daemon = point.daemon
     if daemon is None or point.modelled is None or daemon.requests == 0:
         return False
-    share, weight = daemon.late / daemon.requests, daemon.lateness_ns / max(1, daemon.modelled_ns)
-    return share > LATE_SHARE_INVALID or (share > LATE_SHARE_NOTABLE and weight > LATENESS_INVALID)
+    return daemon.lateness_ns > LATENESS_NOTABLE * daemon.modelled_ns
 
 
 def _where(machine: Machine, points: list[Point]) -> str:

@@ -33,10 +33,10 @@ pub(crate) struct HostStats {
     pub(crate) completed: [u64; 2],
     pub(crate) latency_ns: [u64; 2],
     pub(crate) flush_ops: u64,
-    lateness_ns: u64,
+    lateness_ns: [u64; 2],
     pub(crate) modelled_ns: [u64; 2],
     pub(crate) held_ops: [u64; 2],
-    pub(crate) late_ops: u64,
+    late_ops: [u64; 2],
     pub(crate) overrun_ops: u64,
     pub(crate) refused_ops: u64,
     in_flight: u64,
@@ -44,7 +44,7 @@ pub(crate) struct HostStats {
     queue_time_ns: u128,
     changed_at: u64,
     latency: [Histogram<u64>; 2],
-    lateness: Histogram<u64>,
+    lateness: [Histogram<u64>; 2],
 }
 
 fn histogram() -> Histogram<u64> {
@@ -64,10 +64,10 @@ impl HostStats {
             completed: [0; 2],
             latency_ns: [0; 2],
             flush_ops: 0,
-            lateness_ns: 0,
+            lateness_ns: [0; 2],
             modelled_ns: [0; 2],
             held_ops: [0; 2],
-            late_ops: 0,
+            late_ops: [0; 2],
             overrun_ops: 0,
             refused_ops: 0,
             in_flight: 0,
@@ -75,7 +75,7 @@ impl HostStats {
             queue_time_ns: 0,
             changed_at: 0,
             latency: [histogram(), histogram()],
-            lateness: histogram(),
+            lateness: [histogram(), histogram()],
         }
     }
 
@@ -94,12 +94,12 @@ impl HostStats {
         self.completed[i] += 1;
         self.latency_ns[i] += latency_ns;
         self.latency[i].saturating_record(latency_ns);
-        self.lateness.saturating_record(lateness_ns);
+        self.lateness[i].saturating_record(lateness_ns);
         let modelled_ns = request.done_at - request.submitted_at;
-        self.lateness_ns += lateness_ns;
+        self.lateness_ns[i] += lateness_ns;
         self.modelled_ns[i] += modelled_ns;
         self.held_ops[i] += u64::from(request.held);
-        self.late_ops += u64::from(lateness_ns * LATE_SHARE > modelled_ns);
+        self.late_ops[i] += u64::from(lateness_ns * LATE_SHARE > modelled_ns);
         self.overrun_ops += u64::from(request.overrun);
     }
 
@@ -132,9 +132,12 @@ impl HostStats {
             queue_time_ns: u64::try_from(self.queue_time_ns).unwrap_or(u64::MAX),
             exceeded_iops_ns: model.exceeded_iops_ns,
             exceeded_throughput_ns: model.exceeded_throughput_ns,
-            lateness_ns: self.lateness_ns,
-            modelled_ns: self.modelled_ns.iter().sum(),
-            late_ops: self.late_ops,
+            read_lateness_ns: self.lateness_ns[0],
+            write_lateness_ns: self.lateness_ns[1],
+            read_modelled_ns: self.modelled_ns[0],
+            write_modelled_ns: self.modelled_ns[1],
+            late_read_ops: self.late_ops[0],
+            late_write_ops: self.late_ops[1],
             overrun_ops: self.overrun_ops,
             refused_ops: self.refused_ops,
             path_read_ns: path_ns[0],
@@ -150,7 +153,8 @@ impl HostStats {
         Histograms {
             read_latency_ns: buckets(&self.latency[0]),
             write_latency_ns: buckets(&self.latency[1]),
-            lateness_ns: buckets(&self.lateness),
+            read_lateness_ns: buckets(&self.lateness[0]),
+            write_lateness_ns: buckets(&self.lateness[1]),
         }
     }
 }
@@ -171,9 +175,12 @@ pub(crate) struct CounterRecord {
     queue_time_ns: u64,
     exceeded_iops_ns: u64,
     exceeded_throughput_ns: u64,
-    lateness_ns: u64,
-    modelled_ns: u64,
-    late_ops: u64,
+    read_lateness_ns: u64,
+    write_lateness_ns: u64,
+    read_modelled_ns: u64,
+    write_modelled_ns: u64,
+    late_read_ops: u64,
+    late_write_ops: u64,
     overrun_ops: u64,
     refused_ops: u64,
     /// What the path of 8 KiB costs now, and how much earlier than its instant an answer goes out therefore.
@@ -187,5 +194,6 @@ pub(crate) struct CounterRecord {
 pub(crate) struct Histograms {
     read_latency_ns: Vec<[u64; 2]>,
     write_latency_ns: Vec<[u64; 2]>,
-    lateness_ns: Vec<[u64; 2]>,
+    read_lateness_ns: Vec<[u64; 2]>,
+    write_lateness_ns: Vec<[u64; 2]>,
 }

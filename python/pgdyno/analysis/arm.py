@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.distribution import Distribution, merge
+from pgdyno.analysis.finding import Finding, worst
 from pgdyno.analysis.interval import Estimate, t_interval
-from pgdyno.analysis.validity import Finding, worst
 from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
 
 if TYPE_CHECKING:

@@ -91,7 +91,8 @@ def latency_ms(run: Run, script: str = "all") -> Distribution:
 
 
 def volume_latency_ms(run: Run, role: str = "data") -> Mapping[str, Distribution]:
-    """Latency of a volume's operations in the measure phase, in milliseconds, by ``read``, ``write``, ``lateness``.
+    """Latency of a volume's operations in the measure phase, in milliseconds, by ``read``, ``write``,
+    ``read lateness`` and ``write lateness``.
 
     The table holds the cumulative histograms at the begin and at the end of the phase; the difference is the phase.
     """

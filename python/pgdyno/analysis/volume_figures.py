@@ -34,8 +34,9 @@ class VolumeFigures:
     read_ms: Distribution
     """Latency of the volume's reads, as the volume gave it."""
     write_ms: Distribution
-    lateness_ms: Distribution
-    """How much later than its modelled instant each request was answered."""
+    read_lateness_ms: Distribution
+    """How much later than its modelled instant each read was answered."""
+    write_lateness_ms: Distribution
     time_above_limit: Mapping[str, float]
     """Limit (``iops``, ``throughput``) -> share of the phase in which requests waited for it."""
 
@@ -81,7 +82,8 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
         queue_length=None if queue_ns is None else queue_ns / 1e9,
         read_ms=by_operation.get("read", nothing),
         write_ms=by_operation.get("write", nothing),
-        lateness_ms=by_operation.get("lateness", nothing),
+        read_lateness_ms=by_operation.get("read lateness", nothing),
+        write_lateness_ms=by_operation.get("write lateness", nothing),
         time_above_limit=_time_above_limit(counters, *span),
     )
 

@@ -93,7 +93,12 @@ def volume_latency(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
     """
     from pgdyno.store.tables import from_rows
 
-    names = {"read": "read_latency_ns", "write": "write_latency_ns", "lateness": "lateness_ns"}
+    names = {
+        "read": "read_latency_ns",
+        "write": "write_latency_ns",
+        "read lateness": "read_lateness_ns",
+        "write lateness": "write_lateness_ns",
+    }
     rows = [
         {"t_ns": said["t_ns"], "volume": volume, "op": op, "latency_ns": latency_ns, "count": count}
         for volume, answers in stats.items()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.finding import worst
 from pgdyno.analysis.interval import least_difference
-from pgdyno.analysis.validity import worst
 from pgdyno.analysis.verdict import sides
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, record_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.validity import Finding
+    from pgdyno.analysis.finding import Finding
     from pgdyno.store.record import Visibility
 
 REASONS_MAX = 8

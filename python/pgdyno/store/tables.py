@@ -47,8 +47,8 @@ _COLUMNS: dict[str, str] = {
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",
     "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"
-    " write_time_ns:i queue_length:i queue_time_ns:i exceeded_iops_ns:i exceeded_throughput_ns:i late_ops:i"
-    " overrun_ops:i daemon_cpu_ns:i",
+    " write_time_ns:i queue_length:i queue_time_ns:i exceeded_iops_ns:i exceeded_throughput_ns:i"
+    " read_modelled_ns:i write_modelled_ns:i late_read_ops:i late_write_ops:i overrun_ops:i daemon_cpu_ns:i",
     "probe/volume_latency": "t_ns:i volume:s op:s latency_ns:i count:i",
     "probe/cpu": "t_ns:i role:s cpu_ns:i",
     "probe/memory": "t_ns:i role:s name:s bytes:i",

@@ -15,7 +15,7 @@ from pgdyno.world.waiting import wait_until
 PARENT = "pgdyno"
 """The group beneath which every instance has its own."""
 
-Controller = Literal["memory", "cpuacct", "cpuset"]
+Controller = Literal["memory", "cpu", "cpuacct", "cpuset"]
 CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
 
 
@@ -37,6 +37,9 @@ class Hierarchy(Protocol):
 
     def limit_memory(self, group: Path, memory_bytes: int) -> None:
         """Bound memory and page cache of a group, without swap."""
+
+    def give_way(self, group: Path) -> None:
+        """Let everything outside of the group have the CPU first; what that leaves is the group's in full."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,10 @@ class V1:
             (group / "memory.swappiness").write_text("0")
         with contextlib.suppress(OSError):
             (group / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
+
+    def give_way(self, group: Path) -> None:
+        """Sets ``cpu.shares`` to the least there is."""
+        (group / "cpu.shares").write_text("2")
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,10 @@ class V2:
         with contextlib.suppress(OSError):
             (group / "memory.swap.max").write_text("0")
 
+    def give_way(self, group: Path) -> None:
+        """Sets ``cpu.weight`` to the least there is."""
+        (group / "cpu.weight").write_text("1")
+
 
 def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
     """The version whose memory controller is usable here. :class:`HostError` when there is none."""
@@ -120,7 +131,7 @@ def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
         left, right = line.split(" - ", 1)
         target, (fstype, _, options) = Path(left.split()[4]), right.split(" ", 2)
         if fstype == "cgroup":
-            v1.update({name: target for name in options.split(",") if name in ("memory", "cpuacct", "cpuset")})
+            v1.update({name: target for name in options.split(",") if name in CONTROLLERS})
         elif fstype == "cgroup2" and (target / "cgroup.controllers").is_file():
             offered = (target / "cgroup.controllers").read_text().split()
             v2 = V2(target, frozenset({"memory", "cpu", "cpuset"} & set(offered))) if "memory" in offered else v2

@@ -66,6 +66,10 @@ class Instance:
             for controller in cgroup.CONTROLLERS:
                 self._make(hierarchy, controller)
             hierarchy.limit_memory(self._groups["memory"], self.memory_bytes)
+            if "cpu" in self._groups:
+                # The volume's own threads wait for a CPU like anyone's, where a real volume has its own
+                # (docs/decision/0015).
+                hierarchy.give_way(self._groups["cpu"].parent)
         except BaseException:
             self.close()
             raise
