@@ -1,6 +1,6 @@
 //! A volume with every figure settled: what the engine attaches and what a run's record says it was.
 
-use pgdyno_volume::{Accounting, BucketParams, QuantileTable, ServiceTimeParams, VolumeParams};
+use pgdyno_volume::{Accounting, BucketParams, Cost, QuantileTable, ServiceTimeParams, VolumeParams};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::SpecError;
@@ -133,10 +133,13 @@ fn params(request: &Request, figures: Figures) -> VolumeParams {
         size_bytes: figures.size_bytes,
         iops_limit: iops_limit.map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
         throughput_limit: throughput_limit.map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
+        iops_credit: None,
+        throughput_credit: None,
         accounting: Accounting {
             unit_bytes: file.accounting.unit_kib.value * KIB,
             merge_sequential: file.accounting.merge_sequential.value,
         },
+        cost: Cost::default(),
         service_time: service_time(request),
         order: request.order.unwrap_or(file.queueing.order.value),
     }

@@ -8,7 +8,7 @@
 //! time, but its host answers late when it is stalled, and what arrives late must still find its tokens.
 
 use crate::io::Nanos;
-use crate::params::BucketParams;
+use crate::params::{BucketParams, CreditParams};
 
 const NANO: i128 = 1_000_000_000;
 
@@ -35,6 +35,14 @@ impl TokenBucket {
         let least = i128::from(request) * NANO + rate_per_s * i128::from(CATCH_UP_NS);
         let capacity = least.max(rate_per_s * i128::from(params.depth_ns));
         Self { rate_per_s, capacity, request, level: capacity, at: 0 }
+    }
+
+    /// A bucket that is asked for by what it holds, and not by a time. Panics when nothing is earned or kept.
+    pub fn credits(params: CreditParams) -> Self {
+        assert!(params.rate_per_s > 0 && params.capacity > 0, "credits are earned, and kept");
+        let capacity = i128::from(params.capacity) * NANO;
+        let level = (i128::from(params.initial) * NANO).min(capacity);
+        Self { rate_per_s: i128::from(params.rate_per_s), capacity, request: 1, level, at: 0 }
     }
 
     /// The earliest instant, not before `now`, at which `cost` tokens can be taken.
@@ -70,6 +78,11 @@ impl TokenBucket {
     /// Whole tokens in the bucket at `now`; negative while a debt is paid off.
     pub fn tokens(&self, now: Nanos) -> i64 {
         i64::try_from(self.level_at(now).div_euclid(NANO)).unwrap_or(i64::MAX)
+    }
+
+    /// How full the bucket is at `now`, in parts per million; a debt is empty.
+    pub fn level_ppm(&self, now: Nanos) -> u32 {
+        u32::try_from(self.level_at(now).max(0) * 1_000_000 / self.capacity).unwrap_or(1_000_000)
     }
 
     fn level_at(&self, now: Nanos) -> i128 {

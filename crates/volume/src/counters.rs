@@ -1,4 +1,4 @@
-//! What a volume counts, cumulative since it was added.
+//! What a volume counts, cumulative since it was added, and the credits that it has left.
 
 use crate::io::Nanos;
 
@@ -19,4 +19,11 @@ pub struct Counters {
     pub exceeded_iops_ns: Nanos,
     /// Time in which the head of the queue waited for the throughput limit, up to the last grant.
     pub exceeded_throughput_ns: Nanos,
+    /// I/O credits left, as of the last call; `None` for a volume without.
+    pub io_credits: Option<u64>,
+    /// Throughput credits left, in bytes, as of the last call; `None` for a volume without.
+    pub throughput_credits_bytes: Option<u64>,
+    /// What is left of the credits in parts per million of the most that is kept, the lower one where there are two
+    /// kinds: CloudWatch's `BurstBalance`.
+    pub burst_balance_ppm: Option<u32>,
 }

@@ -75,7 +75,7 @@ impl Instance {
 
     /// Counters of one volume.
     pub fn counters(&self, volume: VolumeId) -> Counters {
-        self.volumes[usize::from(volume.0)].counters
+        self.volumes[usize::from(volume.0)].counters(self.now)
     }
 
     /// Requests of one volume that are submitted and not completed, as of the last call.

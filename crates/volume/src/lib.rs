@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A request passes the stages of [`stage`] in this order: its cost in I/O units ([`stage::split_merge`]), the two limits
-//! ([`stage::iops_limit`], [`stage::throughput_limit`]) in the order of the volume ([`stage::queueing`]), and the device's own
-//! work ([`stage::service_time`]).
+//! ([`stage::iops_limit`], [`stage::throughput_limit`]) and what they have in credits ([`stage::burst_credit`]) in the order of
+//! the volume ([`stage::queueing`]), and the device's own work ([`stage::service_time`]).
 
 mod bucket;
 pub mod closed_loop;

@@ -15,8 +15,17 @@ pub struct VolumeParams {
     pub iops_limit: Option<BucketParams>,
     /// Bytes per second. `None` is unlimited.
     pub throughput_limit: Option<BucketParams>,
+    /// I/O credits beside the limit: the rate is then the limit's while they last, and what is earned afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops_credit: Option<CreditParams>,
+    /// The same in bytes, beside the throughput limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_credit: Option<CreditParams>,
     /// How an I/O is turned into accounting units.
     pub accounting: Accounting,
+    /// What an accounting unit costs, where that is not one token and the bytes that were asked for.
+    #[serde(default, skip_serializing_if = "Cost::is_plain")]
+    pub cost: Cost,
     /// How long the device itself takes, apart from any limit.
     pub service_time: ServiceTimeParams,
     /// In which order requests that wait for a limit are granted.
@@ -32,6 +41,34 @@ pub struct BucketParams {
     pub rate_per_s: u64,
     /// Depth of the bucket, in nanoseconds of the rate.
     pub depth_ns: u64,
+}
+
+/// Credits that are saved up over hours and spent at a rate above what is earned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreditParams {
+    /// Credits earned each second, which is the rate that is left without any.
+    pub rate_per_s: u64,
+    /// The most that are kept.
+    pub capacity: u64,
+    /// How many there are when the volume is added, at most `capacity`.
+    pub initial: u64,
+}
+
+/// What an accounting unit costs.
+///
+/// Where reads and writes have limits of their own the device's time is what they share: with R reads or W writes per
+/// second a read costs W tokens and a write R, of R x W that arrive (both divided by what they have in common).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Tokens of the IOPS limit for each unit that is read.
+    pub read_tokens: u32,
+    /// Tokens of the IOPS limit for each unit that is written.
+    pub write_tokens: u32,
+    /// Whether the throughput limit and its credits charge whole units (HDD volumes: 1 MiB for a random read of 8 KiB)
+    /// instead of the bytes that were asked for.
+    pub whole_units: bool,
 }
 
 /// How many I/O units a request costs.
@@ -93,10 +130,27 @@ impl VolumeParams {
             size_bytes,
             iops_limit: None,
             throughput_limit: None,
+            iops_credit: None,
+            throughput_credit: None,
             accounting: Accounting { unit_bytes: 256 << 10, merge_sequential: true },
+            cost: Cost::default(),
             service_time: ServiceTimeParams { read: QuantileTable::constant(0), write: QuantileTable::constant(0) },
             order: Order::Fifo,
         }
+    }
+}
+
+impl Default for Cost {
+    /// One token for each unit, and the bytes that were asked for.
+    fn default() -> Self {
+        Self { read_tokens: 1, write_tokens: 1, whole_units: false }
+    }
+}
+
+impl Cost {
+    /// Whether this is the default, which has no place in a record of parameters.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -7,10 +7,11 @@ use crate::counters::Counters;
 use crate::io::{Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
 use crate::params::{BucketParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
+use crate::stage::burst_credit::BurstCredit;
 use crate::stage::iops_limit::IopsLimit;
 use crate::stage::queueing::{Queue, Waiting};
 use crate::stage::service_time::ServiceTime;
-use crate::stage::split_merge::SplitMerge;
+use crate::stage::split_merge::{Charge, SplitMerge};
 use crate::stage::throughput_limit::ThroughputLimit;
 
 /// Above the 128 requests that a loop device keeps in flight, with room.
@@ -31,21 +32,26 @@ pub(crate) struct Volume {
     split_merge: SplitMerge,
     iops_limit: IopsLimit,
     throughput_limit: ThroughputLimit,
+    iops_credit: BurstCredit,
+    throughput_credit: BurstCredit,
     service_time: ServiceTime,
     queue: Queue,
     in_flight: BinaryHeap<Reverse<Completion>>,
     ordinal: u64,
-    pub(crate) counters: Counters,
+    counters: Counters,
 }
 
 impl Volume {
     pub(crate) fn new(id: VolumeId, seed: u64, params: VolumeParams) -> Self {
+        let split_merge = SplitMerge::new(params.accounting, params.cost);
         Self {
             service_draws: Stream::new(seed, id, Purpose::ServiceTime),
             size_bytes: params.size_bytes,
-            split_merge: SplitMerge::new(params.accounting),
-            iops_limit: IopsLimit::new(params.iops_limit),
+            iops_limit: IopsLimit::new(params.iops_limit, split_merge.unit_tokens()),
             throughput_limit: ThroughputLimit::new(params.throughput_limit, params.accounting.unit_bytes),
+            iops_credit: BurstCredit::new(params.iops_credit),
+            throughput_credit: BurstCredit::new(params.throughput_credit),
+            split_merge,
             service_time: ServiceTime::new(params.service_time),
             queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
             in_flight: BinaryHeap::with_capacity(EXPECTED_DEPTH),
@@ -96,6 +102,17 @@ impl Volume {
         self.counters.exceeded_throughput_ns += grant.throughput_ready_at.min(until) - grant.from;
     }
 
+    /// What was counted, with the credits that are left at `now`.
+    pub(crate) fn counters(&self, now: Nanos) -> Counters {
+        let balances = [self.iops_credit.balance_ppm(now), self.throughput_credit.balance_ppm(now)];
+        Counters {
+            io_credits: self.iops_credit.balance(now),
+            throughput_credits_bytes: self.throughput_credit.balance(now),
+            burst_balance_ppm: balances.into_iter().flatten().min(),
+            ..self.counters
+        }
+    }
+
     /// Requests submitted and not completed.
     pub(crate) fn outstanding(&self) -> usize {
         self.queue.len() + self.in_flight.len()
@@ -127,15 +144,21 @@ impl Volume {
 
     fn next_grant(&self) -> Option<Grant> {
         let (head, from) = self.queue.head()?;
-        let iops_ready_at = self.iops_limit.ready_at(head.units, from);
-        let throughput_ready_at = self.throughput_limit.ready_at(head.io.len, from);
-        Some(Grant { from, iops_ready_at, throughput_ready_at, at: iops_ready_at.max(throughput_ready_at) })
+        let charge = self.split_merge.charge(&head.io, head.units);
+        let Charge { tokens, bytes } = charge;
+        let iops_ready_at = self.iops_limit.ready_at(tokens, from).max(self.iops_credit.ready_at(tokens, from));
+        let throughput_ready_at =
+            self.throughput_limit.ready_at(bytes, from).max(self.throughput_credit.ready_at(bytes, from));
+        Some(Grant { from, charge, iops_ready_at, throughput_ready_at, at: iops_ready_at.max(throughput_ready_at) })
     }
 
     fn grant(&mut self, grant: &Grant) -> Option<(Nanos, Event)> {
         let Waiting { io, submitted_at, units, service_ns } = self.queue.grant(grant.at)?;
-        self.iops_limit.charge(units, grant.at);
-        self.throughput_limit.charge(io.len, grant.at);
+        let Charge { tokens, bytes } = grant.charge;
+        self.iops_limit.charge(tokens, grant.at);
+        self.throughput_limit.charge(bytes, grant.at);
+        self.iops_credit.charge(tokens, grant.at);
+        self.throughput_credit.charge(bytes, grant.at);
         self.counters.io_units += u64::from(units);
         self.count_waiting(grant, grant.at);
         // The device works while the limiter paces: under saturation a latency is queue depth / IOPS, as measured on
@@ -152,6 +175,7 @@ impl Volume {
 struct Grant {
     /// Since when it stands at the head.
     from: Nanos,
+    charge: Charge,
     iops_ready_at: Nanos,
     throughput_ready_at: Nanos,
     at: Nanos,

@@ -10,7 +10,7 @@ const ACCOUNTING: Accounting = Accounting { unit_bytes: 256 << 10, merge_sequent
 const KIB: u64 = 1024;
 
 fn total(requests: &[(u64, u32)]) -> u32 {
-    let mut stage = SplitMerge::new(ACCOUNTING);
+    let mut stage = SplitMerge::new(ACCOUNTING, Cost::default());
     requests.iter().enumerate().map(|(i, (offset, len))| stage.units(0, &io(i as u64, Op::Read, *offset, *len))).sum()
 }
 
@@ -25,7 +25,7 @@ fn the_guides_examples() {
 
 #[test]
 fn a_request_after_its_predecessor_completed_starts_a_new_unit() {
-    let mut stage = SplitMerge::new(ACCOUNTING);
+    let mut stage = SplitMerge::new(ACCOUNTING, Cost::default());
     assert_eq!(stage.units(0, &io(1, Op::Write, 0, 8192)), 1);
     stage.granted(IoId(1), 1_000);
     assert_eq!(stage.units(999, &io(2, Op::Write, 8192, 8192)), 0, "still outstanding");
@@ -35,7 +35,7 @@ fn a_request_after_its_predecessor_completed_starts_a_new_unit() {
 
 #[test]
 fn reads_do_not_merge_with_writes_and_interleaved_runs_are_told_apart() {
-    let mut stage = SplitMerge::new(ACCOUNTING);
+    let mut stage = SplitMerge::new(ACCOUNTING, Cost::default());
     assert_eq!(stage.units(0, &io(1, Op::Write, 0, 8192)), 1);
     assert_eq!(stage.units(0, &io(2, Op::Read, 8192, 8192)), 1);
     assert_eq!(stage.units(0, &io(3, Op::Write, 8192, 8192)), 0);

@@ -7,39 +7,40 @@ use crate::bucket::TokenBucket;
 use crate::io::Nanos;
 use crate::params::BucketParams;
 
-/// The bucket holds at least one unit beside its catch-up credit.
-const UNIT: u64 = 1;
-
 /// Grants I/O units at the provisioned rate.
 #[derive(Clone, Debug)]
-pub struct IopsLimit(Option<TokenBucket>);
+pub struct IopsLimit {
+    bucket: Option<TokenBucket>,
+    /// Tokens of the dearest unit: the bucket holds at least one, beside its catch-up credit.
+    unit_tokens: u64,
+}
 
 impl IopsLimit {
     /// A full bucket, or no limit.
-    pub fn new(params: Option<BucketParams>) -> Self {
-        Self(params.map(|params| TokenBucket::new(params, UNIT)))
+    pub fn new(params: Option<BucketParams>, unit_tokens: u64) -> Self {
+        Self { bucket: params.map(|params| TokenBucket::new(params, unit_tokens)), unit_tokens }
     }
 
-    /// When `units` can be granted, not before `now`.
-    pub fn ready_at(&self, units: u32, now: Nanos) -> Nanos {
-        self.0.as_ref().map_or(now, |bucket| bucket.ready_at(u64::from(units), now))
+    /// When `tokens` can be granted, not before `now`.
+    pub fn ready_at(&self, tokens: u64, now: Nanos) -> Nanos {
+        self.bucket.as_ref().map_or(now, |bucket| bucket.ready_at(tokens, now))
     }
 
-    /// Charges `units` at `now`.
-    pub fn charge(&mut self, units: u32, now: Nanos) {
-        if let Some(bucket) = &mut self.0 {
-            bucket.take(u64::from(units), now);
+    /// Charges `tokens` at `now`.
+    pub fn charge(&mut self, tokens: u64, now: Nanos) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.take(tokens, now);
         }
     }
 
     /// Replaces the limit. A volume that had none starts the new one full.
     pub fn change(&mut self, params: Option<BucketParams>, now: Nanos) {
-        change_bucket(&mut self.0, params, UNIT, now);
+        change_bucket(&mut self.bucket, params, self.unit_tokens, now);
     }
 
     /// Sets how full the bucket is.
     pub fn fill(&mut self, level_ppm: u32, now: Nanos) {
-        if let Some(bucket) = &mut self.0 {
+        if let Some(bucket) = &mut self.bucket {
             bucket.fill(level_ppm, now);
         }
     }

@@ -1,5 +1,6 @@
 //! The stages that a request passes: one idea, one file, one test, one page of `docs/concept/volume/`.
 
+pub mod burst_credit;
 pub mod iops_limit;
 pub mod queueing;
 pub mod service_time;

@@ -6,7 +6,7 @@
 //! starts a new unit, since nothing was left to merge it with; the guide does not say this, it follows from merging.
 
 use crate::io::{Io, IoId, Nanos, Op};
-use crate::params::Accounting;
+use crate::params::{Accounting, Cost};
 
 /// Sequential runs followed at once: more than PostgreSQL keeps open on one volume (WAL, checkpoint, scans).
 const RUNS: usize = 16;
@@ -22,19 +22,29 @@ struct Run {
     done_at: Option<Nanos>,
 }
 
+/// What a request takes from the limits and their credits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// From the limit on IOPS.
+    pub tokens: u64,
+    /// From the limit on throughput.
+    pub bytes: u64,
+}
+
 /// The stage: remembers the last few sequential runs.
 #[derive(Clone, Debug)]
 pub struct SplitMerge {
     accounting: Accounting,
+    cost: Cost,
     runs: [Option<Run>; RUNS],
     next_slot: usize,
 }
 
 impl SplitMerge {
     /// No run yet.
-    pub fn new(accounting: Accounting) -> Self {
+    pub fn new(accounting: Accounting, cost: Cost) -> Self {
         assert!(accounting.unit_bytes > 0, "an I/O unit has a size");
-        Self { accounting, runs: [None; RUNS], next_slot: 0 }
+        Self { accounting, cost, runs: [None; RUNS], next_slot: 0 }
     }
 
     /// The cost of `io`, submitted at `now`, in I/O units; 0 when it fits into its predecessor's unit.
@@ -57,6 +67,22 @@ impl SplitMerge {
             Some(Run { op: io.op, end, filled: last_unit_fill(len, unit), last: io.id, done_at: None });
         self.next_slot = (self.next_slot + 1) % RUNS;
         u32::try_from(len.div_ceil(unit)).unwrap_or(u32::MAX)
+    }
+
+    /// What `io` takes, given that it costs `units`.
+    pub fn charge(&self, io: &Io, units: u32) -> Charge {
+        let each = match io.op {
+            Op::Read => self.cost.read_tokens,
+            Op::Write => self.cost.write_tokens,
+        };
+        let units = u64::from(units);
+        let bytes = if self.cost.whole_units { units * self.accounting.unit_bytes } else { u64::from(io.len) };
+        Charge { tokens: units * u64::from(each), bytes }
+    }
+
+    /// Tokens of the dearest unit.
+    pub fn unit_tokens(&self) -> u64 {
+        u64::from(self.cost.read_tokens.max(self.cost.write_tokens))
     }
 
     /// Tells the stage when a request completes, so that it knows how long a run can still be joined.

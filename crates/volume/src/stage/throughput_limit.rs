@@ -20,14 +20,14 @@ impl ThroughputLimit {
     }
 
     /// When `bytes` can be granted, not before `now`.
-    pub fn ready_at(&self, bytes: u32, now: Nanos) -> Nanos {
-        self.bucket.as_ref().map_or(now, |bucket| bucket.ready_at(u64::from(bytes), now))
+    pub fn ready_at(&self, bytes: u64, now: Nanos) -> Nanos {
+        self.bucket.as_ref().map_or(now, |bucket| bucket.ready_at(bytes, now))
     }
 
     /// Charges `bytes` at `now`.
-    pub fn charge(&mut self, bytes: u32, now: Nanos) {
+    pub fn charge(&mut self, bytes: u64, now: Nanos) {
         if let Some(bucket) = &mut self.bucket {
-            bucket.take(u64::from(bytes), now);
+            bucket.take(bytes, now);
         }
     }
 

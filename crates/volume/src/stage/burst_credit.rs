@@ -1,0 +1,43 @@
+//! Credits that are saved up over hours and spent in a burst: I/O credits (gp2), throughput credits (st1, sc1), both
+//! (Azure's small Premium SSD).
+//!
+//! One bucket beside the limit of the burst. It is filled at the baseline rate and every request takes from it, so that at
+//! the baseline its level stands still, above it falls by the difference, and once it is empty what arrives is the
+//! baseline: "spend = IOPS used - baseline" in one rule (Amazon EC2 user guide of 2023, "General Purpose SSD volumes").
+
+use crate::bucket::TokenBucket;
+use crate::io::Nanos;
+use crate::params::CreditParams;
+
+/// Grants what credits pay for: I/O units of a limit on IOPS, bytes of one on throughput.
+#[derive(Clone, Debug)]
+pub struct BurstCredit(Option<TokenBucket>);
+
+impl BurstCredit {
+    /// With what the parameters say is there at first, or without credits.
+    pub fn new(params: Option<CreditParams>) -> Self {
+        Self(params.map(TokenBucket::credits))
+    }
+
+    /// When `cost` can be paid, not before `now`.
+    pub fn ready_at(&self, cost: u64, now: Nanos) -> Nanos {
+        self.0.as_ref().map_or(now, |bucket| bucket.ready_at(cost, now))
+    }
+
+    /// Pays `cost` at `now`.
+    pub fn charge(&mut self, cost: u64, now: Nanos) {
+        if let Some(bucket) = &mut self.0 {
+            bucket.take(cost, now);
+        }
+    }
+
+    /// Credits at `now`; `None` where there are none to have.
+    pub fn balance(&self, now: Nanos) -> Option<u64> {
+        self.0.as_ref().map(|bucket| u64::try_from(bucket.tokens(now)).unwrap_or(0))
+    }
+
+    /// The balance in parts per million of the most that is kept.
+    pub fn balance_ppm(&self, now: Nanos) -> Option<u32> {
+        self.0.as_ref().map(|bucket| bucket.level_ppm(now))
+    }
+}
