@@ -33,7 +33,11 @@ OPTIONAL_TOOLS = ("jq", "fio", "psql")
 """Programs of others that a document may use; a command that needs one is left out where it is missing."""
 COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
 """`doctor` ends with 3 on a machine that lacks something, and says what: as documented."""
+LOADS = ROOT / "tests" / "size" / "files"
 GIVEN: dict[str, str] = {
+    r"--iostat (load\.txt)": f"cp {LOADS}/iostat-12.7.txt {{}}",
+    r"--sar (load\.sar)": f"cp {LOADS}/sar-12.txt {{}}",
+    r"--cloudwatch (answer\.json)": f"cp {LOADS}/cloudwatch.json {{}}",
     r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1 >&2",
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run an experiment file.",
     "volume": "Attach, list, measure and detach emulated volumes.",
     "instance": "List instance types, and say what one of them has.",
+    "size": "Find the cheapest volumes and instances for a measured load.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
     "report": "Make the report of an experiment again.",

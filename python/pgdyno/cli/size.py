@@ -1,0 +1,164 @@
+"""``pgdyno size``: the cheapest volumes and instances for a load that was measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli import complete
+
+if TYPE_CHECKING:
+    from pgdyno.size.advice import Advice
+    from pgdyno.size.measured import Measured
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True)
+
+
+@click.command(short_help="Find the cheapest volumes and instances for a measured load.")
+@click.option("--iostat", type=_FILE, metavar="FILE", help="Output of `iostat -dxt 1`, as text or JSON.")
+@click.option("--sar", type=_FILE, metavar="FILE", help="Output of `sar -d`, `sadf -j -- -d` or `sadf -d -- -d`.")
+@click.option("--cloudwatch", type=_FILE, metavar="FILE", help="Answer of `aws cloudwatch get-metric-data`.")
+@click.option("--live", metavar="DEVICE", help="Watch this block device now; no root is needed.")
+@click.option("--for", "watch_for", default="60s", show_default=True, metavar="TIME", help="How long to watch it.")
+@click.option("--device", multiple=True, metavar="NAME", help="Which device of the file; several are added up.")
+@click.option("--interval", metavar="TIME", help="Length of an interval, where the file does not say it.")
+@click.option("--size", metavar="SIZE", help="What must fit on the volume: 500GiB. [the watched device's own]")
+@click.option("--headroom", default="20%", show_default=True, metavar="PERCENT", help="Room above the percentile.")
+@click.option(
+    "--percentile", type=click.FloatRange(50, 100), default=99, show_default=True, help="Of the time that is carried."
+)
+@click.option("--instance", metavar="TYPE", help="The instance that is there now: r6g.2xlarge.")
+@click.option(
+    "--type", "among", multiple=True, metavar="PATTERN", shell_complete=complete.volume_types,
+    help="Only volume types like this: `gp3`, `rds-*`. [all with a price]",
+)  # fmt: skip
+@click.option(
+    "--arrays", type=click.IntRange(1, 8), default=8, show_default=True, help="Volumes of a RAID-0, at most; 1 is none."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page, too.")
+def command(
+    iostat: Path | None,
+    sar: Path | None,
+    cloudwatch: Path | None,
+    live: str | None,
+    watch_for: str,
+    device: tuple[str, ...],
+    interval: str | None,
+    size: str | None,
+    headroom: str,
+    percentile: float,
+    instance: str | None,
+    among: tuple[str, ...],
+    arrays: int,
+    as_json: bool,
+    html: Path | None,
+) -> None:
+    """Find the cheapest volumes, arrays and instances that carry a load that was measured.
+
+    A limit must be the load's 99th percentile and 20 % more; credits must last for ever when the load is repeated.
+
+    \b
+    Example:
+      pgdyno size --iostat load.txt --device nvme1n1 --size 500GiB --instance r6g.2xlarge
+      pgdyno size --cloudwatch answer.json --size 1TiB --headroom 30% --html size.html
+    """
+    from pgdyno.experiment.quantity import parse_bytes, parse_seconds
+    from pgdyno.size.advice import advise
+    from pgdyno.size.demand import demand_of
+
+    interval_s = None if interval is None else parse_seconds(interval, "--interval")
+    measured = _measured(
+        {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch},
+        live,
+        parse_seconds(watch_for, "--for"),
+        device,
+        interval_s,
+    )
+    advice = advise(
+        demand_of(measured, percentile, _share(headroom)),
+        size_bytes=measured.size_bytes if size is None else parse_bytes(size, "--size"),
+        instance=instance,
+        among=among,
+        members_max=arrays,
+    )
+    _show(advice, as_json, html)
+
+
+def _measured(
+    files: dict[str, Path | None], live: str | None, watch_s: float, device: tuple[str, ...], interval_s: float | None
+) -> Measured:
+    """The one load that was named; :class:`InputError` when there is none, or more than one."""
+    from pgdyno.errors import InputError
+    from pgdyno.size.measured import choose
+    from pgdyno.size.reading import cloudwatch, iostat, sar
+    from pgdyno.size.reading import live as live_reading
+
+    named = {flag: path for flag, path in files.items() if path is not None}
+    if len(named) + (live is not None) != 1:
+        raise InputError(
+            "name one measured load" + (", not several" if named or live else ""),
+            remedy="use --iostat FILE, --sar FILE, --cloudwatch FILE or --live DEVICE",
+        )
+    if live is not None:
+        if device:
+            raise InputError("--device is for files", remedy="--live names its device itself")
+        return live_reading.watch(live, watch_s, tell=_tell)
+    flag, path = next(iter(named.items()))
+    name = "standard input" if str(path) == "-" else str(path)
+    text = _text(path)
+    if flag == "--sar":
+        return choose(sar.read(text, name), device, name)
+    reader = iostat.read if flag == "--iostat" else cloudwatch.read
+    return choose(reader(text, name, interval_s), device, name)
+
+
+def _text(path: Path) -> str:
+    from pgdyno.errors import InputError
+
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="name a file that you may read"
+        ) from error
+
+
+def _tell(left_s: float) -> None:
+    """How long it still takes, on a terminal only."""
+    if sys.stderr.isatty():
+        end = "\r" if left_s > 1 else "\n"
+        click.echo(f"watching: {left_s:,.0f} s left  {end}", err=True, nl=False)
+
+
+def _share(text: str) -> float:
+    """``20%`` or ``20``: 0.2. :class:`InputError` when it is neither, or negative."""
+    from pgdyno.errors import InputError
+
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 1000:
+        raise InputError(f"--headroom: `{text}` is no share from 0 % to 1000 %", remedy="write it as 20%")
+    return percent / 100
+
+
+def _show(advice: Advice, as_json: bool, html: Path | None) -> None:
+    from pgdyno.size import document, table
+
+    if html is not None:
+        from pgdyno.size.page import write_page
+
+        write_page(advice, html)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(document.document(advice), indent=1))
+        return
+    click.echo(table.text(advice))
+    if html is not None:
+        click.echo(f"page: {html}", err=True)

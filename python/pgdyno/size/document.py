@@ -1,0 +1,114 @@
+"""The advice as one JSON document. What is without limit, without end or not known is ``null``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.size.demand import MIB
+
+if TYPE_CHECKING:
+    from pgdyno.size.advice import Advice
+    from pgdyno.size.bucket import Rate
+    from pgdyno.size.demand import Spread
+    from pgdyno.size.fit import Fit
+    from pgdyno.size.instances import InstanceChoice
+    from pgdyno.size.search import Choice
+
+SCHEMA_VERSION = 1
+
+
+def document(advice: Advice) -> dict[str, Any]:
+    """Everything that the table says, unrounded, and the choices that it leaves out."""
+    demand = advice.demand
+    measured = demand.measured
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "measured": {
+            "origin": measured.origin,
+            "device": measured.device,
+            "intervals": len(measured.samples),
+            "seconds": measured.seconds,
+            "reads_and_writes_apart": measured.split_known,
+        },
+        "demand": {
+            "percentile": demand.percentile,
+            "headroom": demand.headroom,
+            "size_bytes": advice.size_bytes,
+            "read_share": demand.read_share,
+            "request_kib": demand.request_kib,
+            "iops": _spread(demand.iops),
+            "mib_per_s": _spread(demand.mib_per_s),
+            "needed_iops": demand.needed_iops,
+            "needed_mib_per_s": demand.needed_mib_per_s,
+            "capped": None if advice.capped is None else {"share": advice.capped.share, "why": advice.capped.sentence},
+        },
+        "volumes": [_choice(one) for one in advice.choices],
+        "not_enough": [{"type": name, "why": why} for name, why in advice.unfit],
+        "credits": [
+            {
+                "spec": one.member.spec,
+                "empty_after_s": one.fit.empty_after_s,
+                "empty_after_s_without_a_pause": one.steady_s,
+                "sustained_iops": _finite(one.member.iops.sustained),
+                "sustained_mib_per_s": _finite(one.member.throughput.sustained / MIB),
+            }
+            for one in advice.collapses
+        ],
+        "instance": None if advice.now is None else _instance(advice.now),
+        "instances": [_instance(one) for one in advice.instances],
+        "notes": list(advice.notes),
+    }
+
+
+def _spread(one: Spread) -> dict[str, float]:
+    return {"mean": one.mean, "median": one.median, "at_percentile": one.at_percentile, "maximum": one.maximum}
+
+
+def _choice(one: Choice) -> dict[str, Any]:
+    return {
+        "spec": one.spec,
+        "type": one.member.type,
+        "members": one.members,
+        "member_spec": one.member.spec,
+        "size_bytes": one.size_bytes,
+        "usd_per_month": one.usd_per_month,
+        "price_region": one.member.price_region,
+        "durability": one.member.durability,
+        "failures_per_year_max": one.failures_per_year_max,
+        "iops": _rate(one.member.iops, one.member.charge.read_tokens / one.members),
+        "mib_per_s": _rate(one.member.throughput, MIB / one.members),
+        **_fit(one.fit),
+    }
+
+
+def _instance(one: InstanceChoice) -> dict[str, Any]:
+    return {
+        "instance": one.name,
+        "vcpus": one.vcpus,
+        "memory_bytes": one.memory_bytes,
+        "arch": one.arch,
+        "usd_per_month": one.usd_per_month,
+        "price_region": one.price_region,
+        "iops": _rate(one.iops, 1.0),
+        "mib_per_s": _rate(one.throughput, MIB),
+        **_fit(one.fit),
+    }
+
+
+def _rate(rate: Rate, scale: float) -> dict[str, float | None]:
+    return {"sustained": _finite(rate.sustained / scale), "maximum": _finite(rate.maximum / scale)}
+
+
+def _fit(fit: Fit) -> dict[str, Any]:
+    return {
+        "carries": fit.carries,
+        "nearest_limit": fit.nearest,
+        "headroom": _finite(fit.headroom),
+        "on_credits": fit.on_credits,
+        "credits_empty_after_s": fit.empty_after_s,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value

@@ -1,0 +1,92 @@
+"""A block device that is watched now: differences of the kernel's counters. Everybody may read them.
+
+The fields of ``/sys/class/block/NAME/stat``: the kernel's Documentation/block/stat.rst (Linux 6.18). Its sectors are of
+512 bytes, whatever the device's own are; its times are milliseconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.reading.columns import SECTOR_BYTES
+
+SYSFS = Path("/sys/class/block")
+STEP_S = 1.0
+"""Length of an interval: a burst that is shorter is carried by the second's worth of tokens that volumes have."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Since the device is there."""
+
+    at_s: float
+    reads: int
+    read_sectors: int
+    writes: int
+    write_sectors: int
+    busy_ms: int
+    """Time of all requests together, each from its begin to its end."""
+    waiting_ms: int
+    """The same, with those that are not yet done; over a span of time it gives the mean queue length."""
+
+
+def watch(
+    device: str,
+    seconds: float,
+    *,
+    sysfs: Path = SYSFS,
+    clock: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], None] = time.sleep,
+    tell: Callable[[float], None] | None = None,
+) -> Measured:
+    """Watch ``device`` (``nvme1n1``, ``/dev/sdb``, ``/dev/disk/by-id/...``) for so many seconds, in steps of one.
+
+    ``tell`` hears how many seconds are left. :class:`InputError` when there is no such device, or no time to watch it;
+    :class:`HostError` when it goes away meanwhile.
+    """
+    name = Path(device).resolve().name if "/" in device else device
+    node = sysfs / name
+    if not (node / "stat").is_file():
+        known = ", ".join(sorted(path.name for path in sysfs.glob("*"))) if sysfs.is_dir() else ""
+        raise InputError(f"there is no block device `{device}`", remedy=f"there are {known}" if known else "")
+    if seconds < 2 * STEP_S:
+        raise InputError(f"{seconds:g} s are too few to see a load", remedy="watch for minutes: --for 10min")
+    begin = clock()
+    before, samples = _counters(node, begin), list[Sample]()
+    while before.at_s - begin < seconds - STEP_S / 2:
+        if tell is not None:
+            tell(seconds - (before.at_s - begin))
+        wait(max(0.0, begin + STEP_S * (len(samples) + 1) - clock()))
+        now = _counters(node, clock())
+        samples.append(_between(before, now))
+        before = now
+    size_bytes = int((node / "size").read_text()) * SECTOR_BYTES
+    return Measured("live", name, tuple(samples), True, size_bytes)
+
+
+def _counters(node: Path, at_s: float) -> Counters:
+    try:
+        fields = [int(field) for field in (node / "stat").read_text().split()]
+    except OSError as error:
+        raise HostError(f"{node.name} went away while it was watched", remedy="watch a device that stays") from error
+    return Counters(at_s, fields[0], fields[2], fields[4], fields[6], fields[3] + fields[7], fields[10])
+
+
+def _between(before: Counters, now: Counters) -> Sample:
+    seconds = now.at_s - before.at_s
+    reads, writes = now.reads - before.reads, now.writes - before.writes
+    requests = reads + writes
+    return Sample(
+        seconds,
+        reads / seconds,
+        writes / seconds,
+        (now.read_sectors - before.read_sectors) * SECTOR_BYTES / seconds,
+        (now.write_sectors - before.write_sectors) * SECTOR_BYTES / seconds,
+        queue_length=(now.waiting_ms - before.waiting_ms) / 1000 / seconds,
+        latency_ms=(now.busy_ms - before.busy_ms) / requests if requests else None,
+    )

@@ -1,0 +1,186 @@
+"""The cheapest volume of a type that carries a load, alone or as a RAID-0 of several.
+
+More IOPS, more throughput and more GiB never carry less, and never cost less; so the least of each that suffices is looked
+for by halving, where it does not follow from the catalogue's figures at once. What carries and what is legal is asked of
+the engine each time: no rule of a provider stands here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from pgdyno.size.bucket import first_empty_s
+from pgdyno.size.demand import MIB, Charge, Demand, quantile
+from pgdyno.size.fit import Fit, fit
+from pgdyno.size.offer import GIB, Offer, VolumeType, offer
+
+RDS_PREFIX = "rds-"
+"""Types whose stripes the provider makes itself; they cannot be put together by hand."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one would buy: ``members`` times the same volume."""
+
+    member: Offer
+    members: int
+    chunk_bytes: int
+    fit: Fit
+
+    @property
+    def spec(self) -> str:
+        """As it is written: ``gp3:size=100GiB,...``, or ``4xgp3:...,chunk=256KiB`` for a RAID-0."""
+        if self.members == 1:
+            return self.member.spec
+        return f"{self.members}x{self.member.spec},chunk={self.chunk_bytes // 1024}KiB"
+
+    @property
+    def usd_per_month(self) -> float | None:
+        """Price of all members."""
+        price = self.member.usd_per_month
+        return None if price is None else round(price * self.members, 2)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all members together."""
+        return self.member.size_bytes * self.members
+
+    @property
+    def failures_per_year_max(self) -> float | None:
+        """Share of such arrays that lose a member, and so everything, in a year; by the upper published rate."""
+        rate = self.member.failures_per_year_max
+        return None if rate is None else 1 - (1 - rate) ** self.members
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """What happens to a volume that lives on credits, at the size that is needed anyway."""
+
+    member: Offer
+    fit: Fit
+    steady_s: float | None
+    """How long its credits last when the needed rate is asked without a pause; ``None``: for ever, or it never has it."""
+
+
+class Search:
+    """The cheapest volume of one type, of so many members, for a demand and a size."""
+
+    def __init__(self, kind: VolumeType, demand: Demand, size_bytes: int | None, members: int = 1) -> None:
+        self.kind = kind
+        self.demand = demand
+        self.members = members
+        share = math.ceil((size_bytes or 0) / GIB / members)
+        self.smallest_gib = max(kind.size_min_gib, share)
+
+    @cached_property
+    def _charge(self) -> Charge:
+        """How the type counts; the same at every size."""
+        found = offer(self.kind.name)
+        assert found is not None, "a type's defaults are legal: a test of the catalogue"
+        return found.charge
+
+    def cheapest(self) -> Choice | None:
+        """What carries the demand at the least price; ``None`` when nothing of this type does, or no size is large enough."""
+        if self.smallest_gib > self.kind.size_max_gib:
+            return None
+        found = [choice for choice in (self._plain(), self._provisioned()) if choice is not None]
+        return min(
+            found, key=lambda one: (one.usd_per_month is None, one.usd_per_month or 0, one.size_bytes), default=None
+        )
+
+    def collapse(self) -> Collapse | None:
+        """How the smallest volume without anything provisioned fares, where it lives on credits; otherwise ``None``."""
+        choice = self._choice(self._spec(self.smallest_gib))
+        if choice is None or not (choice.member.iops.bursts or choice.member.throughput.bursts):
+            return None
+        if not choice.fit.on_credits:
+            return None
+        return Collapse(choice.member, choice.fit, self._steady_s(choice.member))
+
+    def _steady_s(self, member: Offer) -> float | None:
+        import numpy as np
+
+        ops, size = self._needed(self._charge)
+        second = np.ones(1)
+        ends = [
+            first_empty_s(rate, np.array([needed]), second)
+            for rate, needed in ((member.iops, ops), (member.throughput, size))
+            if rate.bursts and needed > rate.sustained
+        ]
+        return min((end for end in ends if end is not None), default=None)
+
+    def _plain(self) -> Choice | None:
+        """With what comes with the size: gp2 and all types whose limits follow from it, and gp3 below its baseline."""
+        return self._smallest_size(lambda gib: self._spec(gib))
+
+    def _provisioned(self) -> Choice | None:
+        """With the IOPS and the throughput that are needed, where they can be chosen."""
+        kind = self.kind
+        if "iops" not in kind.keys:
+            return None
+        ops, size = self._needed(self._charge)
+        throughput = max(kind.throughput_min_mib_per_s, math.ceil(size / MIB * (1 - 1e-9)))
+        ratio = kind.throughput_mib_per_s_per_iops
+        iops = max(kind.iops_min, math.ceil(ops * (1 - 1e-9)), math.ceil(throughput / ratio) if ratio else 0)
+        for wanted in dict.fromkeys((iops, self._enough_iops(iops, throughput))):
+            if wanted is not None:
+                found = self._smallest_size(lambda gib, wanted=wanted: self._spec(gib, wanted, throughput))  # type: ignore[misc]
+                if found is not None:
+                    return found
+        return None
+
+    def _enough_iops(self, least: int, throughput: int) -> int | None:
+        """The fewest IOPS that carry the demand at the largest size: where throughput follows a rule of its own."""
+        most = self.kind.iops_max
+        if most is None or least > most:
+            return None
+        return smallest(least, most, lambda iops: self._carries(self._spec(self.kind.size_max_gib, iops, throughput)))
+
+    def _smallest_size(self, spec: Callable[[int], str]) -> Choice | None:
+        gib = smallest(self.smallest_gib, self.kind.size_max_gib, lambda gib: self._carries(spec(gib)))
+        return None if gib is None else self._choice(spec(gib))
+
+    def _carries(self, spec: str) -> bool:
+        choice = self._choice(spec)
+        return choice is not None and choice.fit.carries
+
+    def _choice(self, spec: str) -> Choice | None:
+        member = offer(spec)
+        if member is None:
+            return None
+        demand, charge = self.demand, member.charge
+        load = demand.load.of_member(self.members, charge.unit_bytes)
+        held = fit(member.iops, member.throughput, load.charged(charge), load.seconds, demand.percentile, demand.factor)
+        return Choice(member, self.members, charge.unit_bytes, held)
+
+    def _needed(self, charge: Charge) -> tuple[float, float]:
+        """Operations and bytes per second that one member must allow."""
+        demand = self.demand
+        load = demand.load.of_member(self.members, charge.unit_bytes)
+        ops, size = load.charged(charge)
+        return tuple(quantile(one, load.seconds, demand.percentile) * demand.factor for one in (ops, size))  # type: ignore[return-value]
+
+    def _spec(self, gib: int, iops: int | None = None, throughput: int | None = None) -> str:
+        spec = f"{self.kind.name}:size={gib}GiB"
+        if iops is not None:
+            spec += f",iops={iops}"
+            if throughput is not None and "throughput" in self.kind.keys:
+                spec += f",throughput={throughput}"
+        return spec
+
+
+def smallest(low: int, high: int, suffices: Callable[[int], bool]) -> int | None:
+    """The least whole number from ``low`` to ``high`` that suffices, where every larger one does too; ``None``: none does."""
+    if low > high:
+        return None
+    if suffices(low):
+        return low
+    if not suffices(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high

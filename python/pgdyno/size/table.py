@@ -1,0 +1,44 @@
+"""The advice as text for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.size import words
+
+if TYPE_CHECKING:
+    from pgdyno.size.advice import Advice
+
+SHOWN_MAX = 12
+"""Volumes in the table; JSON and page have all."""
+
+
+def text(advice: Advice) -> str:
+    """What was measured, volumes, instances, credits, and what to mind."""
+    lines = [f"{name:<10}{said}" for name, said in words.measured_lines(advice)]
+    lines += ["", *_volumes(advice)]
+    instances = [words.instance_row(one) for one in advice.instances]
+    if advice.now is not None:
+        row = words.instance_row(advice.now)
+        verdict = "carries it" if advice.now.fit.carries else "does not carry it"
+        lines += ["", f"{advice.now.name} {verdict}: {row[-3]} IOPS, {row[-2]} MiB/s, {row[-1]}"]
+    lines += ["", *_rows(words.INSTANCE_HEADER, instances)] if instances else ["", "no instance type carries it"]
+    if advice.collapses:
+        lines += ["", *(f"{words.collapse_sentence(one)}." for one in advice.collapses)]
+    if advice.unfit:
+        lines += ["", "Not enough:", *(f"  {name}: {why}" for name, why in advice.unfit)]
+    return "\n".join([*lines, "", *(f"note: {note}" for note in advice.notes)])
+
+
+def _volumes(advice: Advice) -> list[str]:
+    rows = words.volume_rows(advice)
+    if not rows:
+        return ["no volume carries it"]
+    more = len(rows) - SHOWN_MAX
+    return _rows(words.VOLUME_HEADER, rows[:SHOWN_MAX]) + ([f"... and {more} more: --json"] if more > 0 else [])
+
+
+def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
+    every = [[name.upper() for name in header], *rows]
+    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in every]

@@ -1,0 +1,146 @@
+"""Figures as text: what the table and the page have in common."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pgdyno.size.demand import MIB
+from pgdyno.size.search import Collapse
+
+if TYPE_CHECKING:
+    from pgdyno.size.advice import Advice
+    from pgdyno.size.bucket import Rate
+    from pgdyno.size.fit import Fit
+    from pgdyno.size.instances import InstanceChoice
+    from pgdyno.size.search import Choice
+
+NONE = "–"
+
+
+def money(usd: float | None) -> str:
+    """Dollars and cents, or that nobody knows."""
+    return NONE if usd is None else f"{usd:,.2f}"
+
+
+def share(part: float) -> str:
+    """Room above the percentile, ``+23 %``."""
+    return NONE if math.isinf(part) else f"{part:+.0%}".replace("%", " %")
+
+
+def span(seconds: float) -> str:
+    """A length of time in the unit that suits it."""
+    for unit, length in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:,.0f} s"
+
+
+def gib(size_bytes: int) -> str:
+    """A size in GiB."""
+    return f"{size_bytes / 2**30:,.0f} GiB"
+
+
+def rate(limit: Rate, scale: float = 1.0) -> str:
+    """A limit; ``300 (3,000)`` is 300 for ever and 3,000 on credits."""
+    if math.isinf(limit.sustained):
+        return "no limit"
+    sustained = f"{limit.sustained / scale:,.0f}"
+    return f"{sustained} ({limit.maximum / scale:,.0f})" if limit.bursts else sustained
+
+
+def nearest(fit: Fit) -> str:
+    """The limit that is met first and the room before it."""
+    room = f"{share(fit.headroom)} {fit.nearest}"
+    if not fit.on_credits:
+        return room
+    return (
+        f"{room}, on credits" if fit.empty_after_s is None else f"{room}, credits end after {span(fit.empty_after_s)}"
+    )
+
+
+def volume_rows(advice: Advice) -> list[list[str]]:
+    """One row for each choice: what, price, limits of all members together, the nearest limit, what it is lost by."""
+    return [
+        [
+            one.spec,
+            money(one.usd_per_month),
+            rate(one.member.iops, one.member.charge.read_tokens / one.members),
+            rate(one.member.throughput, MIB / one.members),
+            nearest(one.fit),
+            grown(one, advice.size_bytes),
+        ]
+        for one in advice.choices
+    ]
+
+
+VOLUME_HEADER = ["Volume", "USD/month", "IOPS", "MiB/s", "Room", ""]
+INSTANCE_HEADER = ["Instance", "vCPUs", "Memory", "USD/month", "IOPS", "MiB/s", "Room"]
+
+
+def headline(advice: Advice) -> str:
+    """What to buy, in one sentence."""
+    if not advice.choices:
+        return "No volume of the catalogue carries this load"
+    best = advice.choices[0]
+    what = best.member.title if best.members == 1 else f"A RAID-0 of {best.members} x {best.member.title},"
+    price = "" if best.usd_per_month is None else f" for {money(best.usd_per_month)} USD a month"
+    return f"{what} carries it{price}"
+
+
+def grown(choice: Choice, size_bytes: int | None) -> str:
+    """That a volume is larger than what must fit on it, which is how it comes to its limits."""
+    more = choice.size_bytes - (size_bytes or choice.size_bytes)
+    return f"grown by {gib(more)}" if more >= choice.members << 30 else ""
+
+
+def instance_row(one: InstanceChoice) -> list[str]:
+    """What an instance is, its limits, and the nearest of them."""
+    return [
+        one.name,
+        str(one.vcpus),
+        gib(one.memory_bytes),
+        money(one.usd_per_month),
+        rate(one.iops),
+        rate(one.throughput, MIB),
+        nearest(one.fit),
+    ]
+
+
+def measured_lines(advice: Advice) -> list[tuple[str, str]]:
+    """What was measured and what is to be carried: name and text."""
+    demand = advice.demand
+    measured = demand.measured
+    lines = [
+        (
+            "measured",
+            f"{measured.device}, {measured.origin}: {len(measured.samples):,} intervals, {span(measured.seconds)}",
+        ),
+        ("", f"{demand.read_share:.0%} reads, {demand.request_kib:,.1f} KiB each".replace("%", " %")),
+    ]
+    for name, one, digits in (("IOPS", demand.iops, 0), ("MiB/s", demand.mib_per_s, 1)):
+        mean, median, high, most = (
+            f"{value:,.{digits}f}" for value in (one.mean, one.median, one.at_percentile, one.maximum)
+        )
+        lines.append((name, f"mean {mean}, median {median}, p{demand.percentile:g} {high}, most {most}"))
+    carry = f"{demand.needed_iops:,.0f} IOPS and {demand.needed_mib_per_s:,.1f} MiB/s"
+    lines.append(
+        (
+            "to carry",
+            f"{carry}: the {demand.percentile:g}th percentile and {demand.headroom:.0%} more".replace("%", " %"),
+        )
+    )
+    return lines
+
+
+def collapse_sentence(one: Collapse) -> str:
+    """When a volume that lives on credits has none left."""
+    left = f"{one.member.iops.sustained:,.0f} IOPS and {one.member.throughput.sustained / MIB:,.0f} MiB/s"
+    if one.fit.empty_after_s is None:
+        end = "keeps its credits under this load for ever"
+    elif one.fit.empty_after_s == 0:
+        end = "does not reach what is needed"
+    else:
+        end = f"is out of credits after {span(one.fit.empty_after_s)} of this load, and is left with {left}"
+    steady = f"; after {span(one.steady_s)} of what is to be carried without a pause" if one.steady_s else ""
+    return f"{one.member.spec} {end}{steady}"

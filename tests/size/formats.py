@@ -1,0 +1,266 @@
+"""The same load as each program writes it: what the readers must all read alike.
+
+The lines follow the formats that are named in :mod:`pgdyno.size.reading.columns`; figures have two decimals, as there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+BEGIN = datetime(2026, 11, 21, 23, 58, 0, tzinfo=UTC)
+"""Two minutes before midnight, so that files go on into the next day."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Requests and KiB of each kind per second."""
+
+    reads: int
+    writes: int
+    read_kib: int
+    write_kib: int
+
+    @property
+    def ops(self) -> int:
+        return self.reads + self.writes
+
+
+SINCE_BOOT = Interval(3, 9, 40, 80)
+DEVICE = "nvme1n1"
+QUEUE, LATENCY_MS = 2.5, 1.25
+
+
+def stamps(count: int, seconds: int) -> list[datetime]:
+    """The end of each interval, the first one being the report since boot."""
+    return [BEGIN + timedelta(seconds=seconds * place) for place in range(count)]
+
+
+def iostat_10(load: list[Interval], seconds: int) -> str:
+    """sysstat 10.2: merges first, sizes in sectors, a colon after the device, American time."""
+    lines = ["Linux 3.10.0-1160.el7.x86_64 (db1) \t11/21/2026 \t_x86_64_\t(8 CPU)", ""]
+    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+        size = 2 * (one.read_kib + one.write_kib) / max(one.ops, 1)
+        lines += [
+            f"{at:%m/%d/%Y %I:%M:%S %p}",
+            "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await r_await w_await  svctm  %util",
+            (
+                f"{DEVICE}           0.00     5.00 {one.reads:7.2f} {one.writes:7.2f} {one.read_kib:8.2f} {one.write_kib:8.2f} {size:8.2f}"
+                f" {QUEUE:8.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f}   0.10  40.00"
+            ),
+            "",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def iostat_12_0(load: list[Interval], seconds: int) -> str:
+    """sysstat 12.0 with ``-m`` and a German locale: rates before merges, decimal commas, a CPU report between."""
+    lines = ["Linux 4.19.0-27-amd64 (db1) \t21.11.2026 \t_x86_64_\t(8 CPU)", ""]
+    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+        row = (
+            f"{DEVICE} {one.reads:.2f} {one.writes:.2f} {one.read_kib / 1024:.6f} {one.write_kib / 1024:.6f} 0.00 1.00 0.00 2.00"
+            f" {LATENCY_MS} {LATENCY_MS} {QUEUE} 8.00 8.00 0.10 40.00"
+        )
+        lines += [
+            f"{at:%d.%m.%Y %H:%M:%S}",
+            "avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
+            "           1,49   39,91    1,67    0,94    0,00   56,00",
+            "",
+            (
+                "Device            r/s     w/s     rMB/s     wMB/s   rrqm/s   wrqm/s  %rrqm  %wrqm r_await w_await aqu-sz rareq-sz"
+                " wareq-sz  svctm  %util"
+            ),
+            row.replace(".", ","),
+            "",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def iostat_12_7(load: list[Interval], seconds: int) -> str:
+    """sysstat 12.7: reads, writes, discards and flushes, ISO time."""
+    lines = ["Linux 6.1.0-18-cloud-amd64 (db1) \t2026-11-21 \t_x86_64_\t(8 CPU)", ""]
+    header = (
+        "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz"
+        "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util"
+    )
+    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+        lines += [
+            f"{at:%Y-%m-%dT%H:%M:%S}+0000",
+            header,
+            (
+                f"{DEVICE} {one.reads:9.2f} {one.read_kib:9.2f}     0.00   0.00 {LATENCY_MS:7.2f}     8.00 {one.writes:7.2f} {one.write_kib:9.2f}"
+                f"     0.00   0.00 {LATENCY_MS:7.2f}     8.00    7.00    900.00     0.00   0.00    0.50   128.00   12.00    0.80"
+                f" {QUEUE:7.2f}  40.00"
+            ),
+            "",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def iostat_human(load: list[Interval], seconds: int) -> str:
+    """``iostat -dxth`` of sysstat 12.7: one report in four tables, units behind the figures, the device last."""
+    lines = ["Linux 6.1.0-18-cloud-amd64 (db1) \t11/21/26 \t_x86_64_\t(8 CPU)", ""]
+    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+        lines += [
+            f"{at:%m/%d/%y %H:%M:%S}",
+            "     r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device",
+            f"{one.reads:8.2f} {one.read_kib:8.1f}k     0.00   0.0% {LATENCY_MS:7.2f}     8.0k {DEVICE}",
+            "",
+            "     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz Device",
+            f"{one.writes:8.2f} {one.write_kib / 1024:8.6f}M     0.00   0.0% {LATENCY_MS:7.2f}     8.0k {DEVICE}",
+            "",
+            "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz Device",
+            f"    7.00    900.0k     0.00   0.0%    0.50   128.0k {DEVICE}",
+            "",
+            "     f/s f_await  aqu-sz  %util Device",
+            f"   12.00    0.80 {QUEUE:7.2f}  40.0% {DEVICE}",
+            "",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def iostat_basic(load: list[Interval], seconds: int) -> str:
+    """``iostat -dt`` of sysstat 12.7, without ``-x``: operations together, and sums of bytes that are no rates."""
+    lines = ["Linux 6.1.0-18-cloud-amd64 (db1) \t11/21/26 \t_x86_64_\t(8 CPU)", ""]
+    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+        lines += [
+            f"{at:%m/%d/%y %H:%M:%S}",
+            "Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn    kB_dscd",
+            f"{DEVICE} {one.ops:13.2f} {one.read_kib:12.2f} {one.write_kib:12.2f}         0.00       4711       4711          0",
+            "",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def iostat_json(load: list[Interval], seconds: int) -> str:
+    """``iostat -dxt -o JSON``."""
+    statistics = [
+        {
+            "timestamp": f"{at:%m/%d/%y %H:%M:%S}",
+            "disk": [
+                {
+                    "disk_device": DEVICE, "r/s": one.reads, "w/s": one.writes, "d/s": 7.0, "f/s": 12.0,
+                    "rkB/s": one.read_kib, "wkB/s": one.write_kib, "dkB/s": 900.0, "rrqm/s": 0.0, "wrqm/s": 0.0,
+                    "rrqm": 0.0, "wrqm": 0.0, "r_await": LATENCY_MS, "w_await": LATENCY_MS, "f_await": 0.8,
+                    "rareq-sz": 8.0, "wareq-sz": 8.0, "aqu-sz": QUEUE, "util": 40.0,
+                }
+            ],
+        }
+        for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True)
+    ]  # fmt: skip
+    host = {"nodename": "db1", "sysname": "Linux", "release": "6.1.0", "machine": "x86_64", "number-of-cpus": 8,
+            "date": "11/21/26", "statistics": statistics}  # fmt: skip
+    return json.dumps({"sysstat": {"hosts": [host]}}, indent=1)
+
+
+def sar_10(load: list[Interval], seconds: int) -> str:
+    """sysstat 10: sectors, AM and PM, devices by number, an average at the end."""
+    times = stamps(len(load) + 1, seconds)
+    header = "       DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await     svctm     %util"
+    lines = [
+        "Linux 3.10.0-1160.el7.x86_64 (db1) \t11/21/2026 \t_x86_64_\t(8 CPU)",
+        "",
+        f"{times[0]:%I:%M:%S %p}{header}",
+    ]
+    for at, one in zip(times[1:], load, strict=True):
+        lines.append(
+            f"{at:%I:%M:%S %p}  {DEVICE} {one.ops:9.2f} {2 * one.read_kib:9.2f} {2 * one.write_kib:9.2f}     16.00 {QUEUE:9.2f}"
+            f" {LATENCY_MS:9.2f}      0.10     40.00"
+        )
+    return "\n".join(
+        [
+            *lines,
+            f"Average:      {DEVICE}    100.00   100.00   100.00     16.00      0.10      1.00      0.10     40.00\n",
+        ]
+    )
+
+
+def sar_12(load: list[Interval], seconds: int) -> str:
+    """sysstat 12: KiB, discards, 24 hours; another activity before it and a header again in the middle."""
+    times = stamps(len(load) + 1, seconds)
+    header = "          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util"
+    lines = ["Linux 6.1.0 (db1) \t11/21/26 \t_x86_64_\t(8 CPU)", "", f"{times[0]:%H:%M:%S}        CPU     %user     %idle",
+             f"{times[1]:%H:%M:%S}        all      2.15     97.00", "", f"{times[0]:%H:%M:%S}{header}"]  # fmt: skip
+    for place, (at, one) in enumerate(zip(times[1:], load, strict=True)):
+        if place == len(load) // 2 and place:
+            lines += ["", f"{times[place]:%H:%M:%S}{header}"]
+        lines.append(
+            f"{at:%H:%M:%S}  {DEVICE} {one.ops:9.2f} {one.read_kib:9.2f} {one.write_kib:9.2f}      0.00      8.00 {QUEUE:9.2f}"
+            f" {LATENCY_MS:9.2f}     40.00"
+        )
+    return "\n".join(
+        [
+            *lines,
+            f"Average:      {DEVICE}    100.00   100.00   100.00      0.00     8.00      0.10      1.00     40.00\n",
+        ]
+    )
+
+
+def sadf_json(load: list[Interval], seconds: int) -> str:
+    """``sadf -j -- -d``: sectors and KiB both, the interval beside the time."""
+    statistics = [
+        {
+            "timestamp": {"date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M:%S}", "tz": "UTC", "interval": seconds},
+            "disk": [
+                {
+                    "disk-device": DEVICE, "tps": one.ops, "rd_sec": 2 * one.read_kib, "wr_sec": 2 * one.write_kib,
+                    "dc_sec": 0.0, "rkB": one.read_kib, "wkB": one.write_kib, "dkB": 0.0, "avgrq-sz": 16.0, "areq-sz": 8.0,
+                    "avgqu-sz": QUEUE, "aqu-sz": QUEUE, "await": LATENCY_MS, "util-percent": 40.0,
+                }
+            ],
+        }
+        for at, one in zip(stamps(len(load) + 1, seconds)[1:], load, strict=True)
+    ]  # fmt: skip
+    host = {"nodename": "db1", "file-date": "2026-11-21", "statistics": statistics}
+    return json.dumps({"sysstat": {"hosts": [host]}})
+
+
+def sadf_database(load: list[Interval], seconds: int) -> str:
+    """``sadf -d -- -d``: semicolons."""
+    lines = [f"db1;-1;{BEGIN:%Y-%m-%d %H:%M:%S} UTC;LINUX-RESTART\t(8 CPU)",
+             "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util"]  # fmt: skip
+    for at, one in zip(stamps(len(load) + 1, seconds)[1:], load, strict=True):
+        lines.append(
+            f"db1;{seconds};{at:%Y-%m-%d %H:%M:%S} UTC;{DEVICE};{one.ops:.2f};{one.read_kib:.2f};{one.write_kib:.2f};0.00;8.00;"
+            f"{QUEUE};{LATENCY_MS};40.00"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def cloudwatch(load: list[Interval], seconds: int, volume: str = "vol-0a1b2c3d") -> str:
+    """``aws cloudwatch get-metric-data`` with sums, the newest first."""
+    times = [f"{at:%Y-%m-%dT%H:%M:%S}+00:00" for at in stamps(len(load), seconds)][::-1]
+    newest = load[::-1]
+    metrics = {
+        "VolumeReadOps": [one.reads * seconds for one in newest],
+        "VolumeWriteOps": [one.writes * seconds for one in newest],
+        "VolumeReadBytes": [one.read_kib * 1024 * seconds for one in newest],
+        "VolumeWriteBytes": [one.write_kib * 1024 * seconds for one in newest],
+        "VolumeTotalReadTime": [one.reads * seconds * LATENCY_MS / 1000 for one in newest],
+        "VolumeTotalWriteTime": [one.writes * seconds * LATENCY_MS / 1000 for one in newest],
+        "VolumeQueueLength": [QUEUE for _ in newest],
+    }
+    results = [
+        {"Id": f"m{place}", "Label": f"{volume} {name}", "Timestamps": times, "Values": [float(value) for value in values],
+         "StatusCode": "Complete"}
+        for place, (name, values) in enumerate(metrics.items())
+    ]  # fmt: skip
+    return json.dumps({"MetricDataResults": results, "Messages": []}, indent=1)
+
+
+def rds(load: list[Interval], seconds: int) -> str:
+    """``get-metric-data`` of a database: per second already."""
+    times = [at.timestamp() for at in stamps(len(load), seconds)]
+    metrics = {
+        "ReadIOPS": [float(one.reads) for one in load],
+        "WriteIOPS": [float(one.writes) for one in load],
+        "ReadThroughput": [one.read_kib * 1024.0 for one in load],
+        "WriteThroughput": [one.write_kib * 1024.0 for one in load],
+        "DiskQueueDepth": [QUEUE for _ in load],
+    }
+    results = [
+        {"Id": name.lower(), "Label": name, "Timestamps": times, "Values": values, "StatusCode": "Complete"}
+        for name, values in metrics.items()
+    ]
+    return json.dumps({"MetricDataResults": results})

@@ -1,0 +1,115 @@
+"""Percentiles, and how operations are counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.errors import InputError
+from pgdyno.size import capped
+from pgdyno.size.demand import MIB, Charge, demand_of, quantile
+from pgdyno.size.measured import Measured, Sample
+from tests.size.loads import demand, steady
+
+SSD = Charge(256 << 10)
+HDD = Charge(1 << 20, whole_units=True)
+
+
+@given(
+    values=st.lists(st.floats(0, 1e6), min_size=1, max_size=300),
+    percentile=st.floats(50, 100),
+    length=st.floats(0.1, 900),
+)
+def test_a_percentile_is_the_least_value_that_so_much_of_the_time_keeps(
+    values: list[float], percentile: float, length: float
+) -> None:
+    series, seconds = np.array(values), np.full(len(values), length)
+    found = quantile(series, seconds, percentile)
+    assert found in values
+    assert np.mean(series <= found) >= percentile / 100 - 1e-6
+    smaller = series[series < found]
+    assert not smaller.size or np.mean(series <= smaller.max()) < percentile / 100 + 1e-6
+
+
+def test_a_longer_interval_weighs_more() -> None:
+    values, seconds = np.array([100.0, 900.0]), np.array([99.0, 1.0])
+    assert quantile(values, seconds, 99) == 100.0
+    assert quantile(values, seconds, 99.5) == 900.0
+
+
+def test_headroom_and_percentile_make_what_is_needed() -> None:
+    found = demand(*[(1000.0, 16.0)] * 99, (5000.0, 16.0))
+    assert (found.iops.median, found.iops.at_percentile, found.iops.maximum) == (1000, 1000, 5000)
+    assert found.needed_iops == pytest.approx(1200)
+    assert found.needed_mib_per_s == pytest.approx(1000 * 16 / 1024 * 1.2)
+    assert (found.read_share, found.request_kib) == pytest.approx((0.5, 16))
+    assert demand(*[(1000.0, 16.0)] * 99, (5000.0, 16.0), percentile=100).iops.at_percentile == 5000
+
+
+@pytest.mark.parametrize(
+    ("kib", "charge", "iops", "mib_per_s"),
+    [
+        (8, SSD, 1000, 1000 * 8 / 1024),
+        (256, SSD, 1000, 250),
+        (1024, SSD, 4000, 1000),  # the provider's own example: 1,024 KiB count as 4
+        (300, SSD, 2000, 1000 * 300 / 1024),
+        (8, HDD, 1000, 1000),  # a random read of 8 KiB costs a full MiB
+        (1024, HDD, 1000, 1000),
+        (8, Charge(256 << 10, read_tokens=2, write_tokens=3), 2500, 1000 * 8 / 1024),
+    ],
+)
+def test_operations_are_counted_as_the_provider_does(kib: float, charge: Charge, iops: float, mib_per_s: float) -> None:
+    ops, size = steady(1000, kib).load.charged(charge)
+    assert ops[0] == pytest.approx(iops)
+    assert size[0] / MIB == pytest.approx(mib_per_s)
+
+
+@given(requests=st.integers(1, 64), members=st.sampled_from([2, 4, 8]), chunk_kib=st.sampled_from([64, 256, 1024]))
+def test_an_array_splits_requests_as_a_drawing_of_offsets_does(requests: int, members: int, chunk_kib: int) -> None:
+    """Pieces of a request that begins at a page drawn evenly, against the formula."""
+    length = requests * 8
+    pages = range(chunk_kib // 8)
+    pieces = np.mean([(page * 8 + length - 1) // chunk_kib + 1 for page in pages])
+    load = steady(1000, length).load.of_member(members, chunk_kib << 10)
+    assert load.reads_per_s[0] + load.writes_per_s[0] == pytest.approx(1000 * pieces / members)
+    assert load.read_bytes_per_s[0] * members == pytest.approx(500 * length * 1024)
+
+
+def test_a_load_of_nothing_is_refused() -> None:
+    for samples in ((), (Sample(1, 0, 0, 0, 0),)):
+        with pytest.raises(InputError, match="did nothing"):
+            demand_of(Measured("live", "sda", samples), 99, 0.2)
+
+
+def _with_queues(ops: list[float], queues: list[float], limited: bool | None = None) -> Measured:
+    samples = tuple(
+        Sample(1, one, 0, one * 8192, 0, queue, limited=limited) for one, queue in zip(ops, queues, strict=True)
+    )
+    return Measured("iostat", "nvme1n1", samples)
+
+
+def test_a_plateau_with_a_long_queue_looks_capped() -> None:
+    rising = [100.0 * place for place in range(1, 31)]
+    measured = _with_queues(rising + [3010.0] * 10, [2.0] * 30 + [30.0] * 10)
+    found = capped.find(demand_of(measured, 99, 0.2))
+    assert found is not None and found.share == pytest.approx(11 / 40) and "3,010 IOPS" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("ops", "queues"),
+    [
+        ([100.0 * place for place in range(1, 41)], [2.0] * 40),  # no plateau
+        ([3000.0] * 40, [30.0] * 40),  # all of it: nothing to compare with
+        ([100.0] * 30 + [3000.0] * 10, [2.0] * 30 + [3.0] * 10),  # a plateau that nobody waits at
+        ([100.0, 3000.0], [2.0, 30.0]),  # too few
+    ],
+)
+def test_what_is_no_plateau_is_not_called_one(ops: list[float], queues: list[float]) -> None:
+    assert capped.find(demand_of(_with_queues(ops, queues), 99, 0.2)) is None
+
+
+def test_the_providers_own_word_comes_first() -> None:
+    found = capped.find(demand_of(_with_queues([100.0] * 4, [1.0] * 4, limited=True), 99, 0.2))
+    assert found is not None and found.share == 1.0 and "provider says" in found.sentence

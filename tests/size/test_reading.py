@@ -1,0 +1,209 @@
+"""Every format of every program reads alike; and what would give wrong numbers is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.errors import InputError
+from pgdyno.size.measured import Measured, choose
+from pgdyno.size.reading import cloudwatch, iostat, sar
+from tests.size import formats
+from tests.size.formats import Interval
+
+Read = Callable[[str], dict[str, Measured]]
+
+
+def read_iostat(text: str) -> dict[str, Measured]:
+    return iostat.read(text, "file")
+
+
+def read_sar(text: str) -> dict[str, Measured]:
+    return sar.read(text, "file")
+
+
+def read_cloudwatch(text: str) -> dict[str, Measured]:
+    return cloudwatch.read(text, "file")
+
+
+SPLIT = {
+    "iostat 10.2": (formats.iostat_10, read_iostat),
+    "iostat 12.0 -m": (formats.iostat_12_0, read_iostat),
+    "iostat 12.7": (formats.iostat_12_7, read_iostat),
+    "iostat -h": (formats.iostat_human, read_iostat),
+    "iostat JSON": (formats.iostat_json, read_iostat),
+    "CloudWatch": (formats.cloudwatch, read_cloudwatch),
+    "RDS": (formats.rds, read_cloudwatch),
+}
+TOGETHER = {
+    "iostat without -x": (formats.iostat_basic, read_iostat),
+    "sar 10": (formats.sar_10, read_sar),
+    "sar 12": (formats.sar_12, read_sar),
+    "sadf -j": (formats.sadf_json, read_sar),
+    "sadf -d": (formats.sadf_database, read_sar),
+}
+LOADS = st.lists(
+    st.builds(
+        Interval, st.integers(0, 60_000), st.integers(0, 60_000), st.integers(0, 900_000), st.integers(0, 900_000)
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("name", [*SPLIT, *TOGETHER])
+@given(load=LOADS, seconds=st.sampled_from([1, 10, 60, 600]))
+def test_each_format_tells_the_same_load(name: str, load: list[Interval], seconds: int) -> None:
+    write, read = {**SPLIT, **TOGETHER}[name]
+    (found,) = read(write(load, seconds)).values()
+    assert len(found.samples) == len(load)
+    for sample, one in zip(found.samples, load, strict=True):
+        assert sample.seconds == seconds
+        assert sample.ops_per_s == pytest.approx(one.ops, abs=0.01)  # two decimals are printed
+        # MiB with six decimals: a byte at most
+        assert sample.read_bytes_per_s == pytest.approx(one.read_kib * 1024, abs=1)
+        assert sample.write_bytes_per_s == pytest.approx(one.write_kib * 1024, abs=1)
+        assert sample.queue_length == (None if name == "iostat without -x" else formats.QUEUE)
+        if name in SPLIT:
+            assert sample.read_ops_per_s == pytest.approx(one.reads, abs=0.01)
+        if one.ops and name not in ("RDS", "iostat without -x"):
+            assert sample.latency_ms == pytest.approx(formats.LATENCY_MS)
+    assert found.split_known is (name in SPLIT)
+
+
+LOAD = [Interval(900, 300, 8000, 4000), Interval(1800, 600, 16000, 8000)]
+
+
+def test_operations_that_were_counted_together_are_shared_out_by_bytes() -> None:
+    sample = read_sar(formats.sar_12(LOAD, 10))[formats.DEVICE].samples[0]
+    assert (sample.read_ops_per_s, sample.write_ops_per_s) == pytest.approx((800, 400))  # 8,000 and 4,000 KiB of 1,200
+
+
+def test_an_iostat_without_times_is_refused_until_its_interval_is_said() -> None:
+    text = "\n".join(line for line in formats.iostat_12_7(LOAD, 5).splitlines() if "T23:" not in line)
+    with pytest.raises(InputError) as refused:
+        read_iostat(text)
+    assert "no timestamps" in refused.value.message and "--interval" in refused.value.remedy
+    samples = iostat.read(text, "file", interval_s=5.0)[formats.DEVICE].samples
+    assert [sample.seconds for sample in samples] == [5.0, 5.0]
+
+
+def test_one_report_is_the_time_since_boot_and_no_load() -> None:
+    with pytest.raises(InputError, match="since boot"):
+        read_iostat(formats.iostat_12_7([], 1))
+
+
+def test_a_device_that_was_left_out_because_it_was_idle_counts_as_idle() -> None:
+    """``iostat -z`` leaves it out."""
+    lines = formats.iostat_12_7([*LOAD, LOAD[0]], 1).splitlines()
+    rows = [place for place, line in enumerate(lines) if line.startswith(formats.DEVICE)]
+    lines[rows[2]] = lines[rows[2]].replace(formats.DEVICE, "sdb")
+    samples = read_iostat("\n".join(lines))[formats.DEVICE].samples
+    assert [sample.ops_per_s for sample in samples] == [1200, 0, 1200]
+
+
+def test_a_line_that_was_cut_off_is_left_out() -> None:
+    text = formats.iostat_12_7(LOAD, 1).rstrip()
+    assert len(read_iostat(text[:-30])[formats.DEVICE].samples) == 1
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "remedy"),
+    [
+        (read_iostat, "vmstat\n 1 2 3\n", "iostat -dxt"),
+        (read_iostat, '{"sysstat": {"hosts": [', "by a count"),
+        (read_sar, "12:00:01 CPU %user\n12:00:02 all 3.00\n", "sar -d"),
+        (read_sar, '{"a": 1}', "sadf -j"),
+        (read_cloudwatch, "<html>", "get-metric-data"),
+        (read_cloudwatch, '{"MetricDataResults": []}', "VolumeReadOps"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_with_how_to_make_one(reader: Read, text: str, remedy: str) -> None:
+    with pytest.raises(InputError) as refused:
+        reader(text)
+    assert remedy in refused.value.remedy
+
+
+def test_an_average_of_operations_is_no_rate() -> None:
+    document = json.loads(formats.cloudwatch(LOAD, 60))
+    document["MetricDataResults"][0]["Values"][0] += 0.25
+    with pytest.raises(InputError, match="VolumeReadOps is an average"):
+        read_cloudwatch(json.dumps(document))
+
+
+def test_minutes_that_are_missing_are_no_zeros() -> None:
+    document = json.loads(formats.cloudwatch([*LOAD, *LOAD, *LOAD], 60))
+    for result in document["MetricDataResults"]:
+        del result["Timestamps"][2:4], result["Values"][2:4]
+    (found,) = read_cloudwatch(json.dumps(document)).values()
+    assert len(found.samples) == 4 and min(sample.ops_per_s for sample in found.samples) == 1200
+    assert any("2 periods have no value" in note for note in found.notes)
+
+
+def test_pages_of_an_answer_are_put_together_and_its_state_is_told() -> None:
+    first, second = (json.loads(formats.cloudwatch(LOAD, 60)) for _ in range(2))
+    first["NextToken"] = "abc"
+    for result in second["MetricDataResults"]:
+        result["Timestamps"] = [at.replace("23:5", "23:4") for at in result["Timestamps"]]
+        result["StatusCode"] = "PartialData"
+    (found,) = read_cloudwatch(json.dumps(first) + "\n" + json.dumps(second)).values()
+    assert len(found.samples) == 4
+    assert {"CloudWatch has more pages than this file", "CloudWatch calls its answer partial"} <= set(found.notes)
+    second["MetricDataResults"][0]["StatusCode"] = "InternalError"
+    with pytest.raises(InputError, match="InternalError"):
+        read_cloudwatch(json.dumps(second))
+
+
+def test_statistics_of_the_older_call_are_read_by_their_names() -> None:
+    def answer(metric: str, statistic: str, value: float) -> dict[str, object]:
+        points = [
+            {"Timestamp": f"2026-11-21T10:0{minute}:00Z", statistic: value, "Unit": "Count"} for minute in (3, 1, 2)
+        ]
+        return {"Label": metric, "Datapoints": points}
+
+    figures = {
+        "VolumeReadOps": 6000.0,
+        "VolumeWriteOps": 600.0,
+        "VolumeReadBytes": 49152000.0,
+        "VolumeWriteBytes": 4915200.0,
+    }
+    documents = [answer(metric, "Sum", value) for metric, value in figures.items()]
+    (found,) = read_cloudwatch(json.dumps(documents)).values()
+    assert len(found.samples) == 3
+    sample = found.samples[0]
+    assert (sample.seconds, sample.read_ops_per_s, sample.write_bytes_per_s) == (60, 100, 81920)
+    with pytest.raises(InputError, match="is an average"):
+        read_cloudwatch(json.dumps([answer("VolumeReadOps", "Average", 2.0), *documents[1:]]))
+
+
+def test_checks_of_the_provider_are_kept() -> None:
+    document = json.loads(formats.cloudwatch(LOAD, 60))
+    times = document["MetricDataResults"][0]["Timestamps"]
+    document["MetricDataResults"].append(
+        {"Id": "x", "Label": "vol-0a1b2c3d VolumeIOPSExceededCheck", "Timestamps": times, "Values": [1.0, 0.0]}
+    )
+    (found,) = read_cloudwatch(json.dumps(document)).values()
+    assert [sample.limited for sample in found.samples] == [False, True]
+
+
+def test_several_devices_must_be_named_and_are_added_up() -> None:
+    found = read_iostat(formats.iostat_12_7(LOAD, 1))
+    both = {"nvme1n1": found[formats.DEVICE], "dm-0": found[formats.DEVICE]}
+    with pytest.raises(InputError) as refused:
+        choose(both, [], "file")
+    assert "nvme1n1 (up to 2,400 IOPS)" in refused.value.message and "--device" in refused.value.remedy
+    added = choose(both, ["nvme1n1", "dm-0"], "file")
+    assert [sample.ops_per_s for sample in added.samples] == [2400, 4800]
+    assert added.samples[0].latency_ms == pytest.approx(formats.LATENCY_MS)
+    with pytest.raises(InputError, match="no device `sdz`"):
+        choose(both, ["sdz"], "file")
+
+
+def test_the_only_device_that_did_something_is_taken() -> None:
+    found = read_iostat(formats.iostat_12_7(LOAD, 1))
+    idle = read_iostat(formats.iostat_12_7([Interval(0, 0, 0, 0)] * 2, 1))
+    assert choose({"sda": idle[formats.DEVICE], **found}, [], "file").device == formats.DEVICE
