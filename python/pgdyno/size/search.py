@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from pgdyno.size.bucket import first_empty_s
 from pgdyno.size.demand import MIB, Charge, Demand, quantile
@@ -114,7 +114,7 @@ class Search:
 
     def _plain(self) -> Choice | None:
         """With what comes with the size: gp2 and all types whose limits follow from it, and gp3 below its baseline."""
-        return self._smallest_size(lambda gib: self._spec(gib))
+        return self._smallest_size(self._spec)
 
     def _provisioned(self) -> Choice | None:
         """With the IOPS and the throughput that are needed, where they can be chosen."""
@@ -125,12 +125,11 @@ class Search:
         throughput = max(kind.throughput_min_mib_per_s, math.ceil(size / MIB * (1 - 1e-9)))
         ratio = kind.throughput_mib_per_s_per_iops
         iops = max(kind.iops_min, math.ceil(ops * (1 - 1e-9)), math.ceil(throughput / ratio) if ratio else 0)
-        for wanted in dict.fromkeys((iops, self._enough_iops(iops, throughput))):
-            if wanted is not None:
-                found = self._smallest_size(lambda gib, wanted=wanted: self._spec(gib, wanted, throughput))  # type: ignore[misc]
-                if found is not None:
-                    return found
-        return None
+        found = self._smallest_size(partial(self._spec, iops=iops, throughput=throughput))
+        if found is None:
+            more = self._enough_iops(iops, throughput)
+            found = None if more is None else self._smallest_size(partial(self._spec, iops=more, throughput=throughput))
+        return found
 
     def _enough_iops(self, least: int, throughput: int) -> int | None:
         """The fewest IOPS that carry the demand at the largest size: where throughput follows a rule of its own."""
@@ -161,7 +160,8 @@ class Search:
         demand = self.demand
         load = demand.load.of_member(self.members, charge.unit_bytes)
         ops, size = load.charged(charge)
-        return tuple(quantile(one, load.seconds, demand.percentile) * demand.factor for one in (ops, size))  # type: ignore[return-value]
+        needed = [quantile(one, load.seconds, demand.percentile) * demand.factor for one in (ops, size)]
+        return needed[0], needed[1]
 
     def _spec(self, gib: int, iops: int | None = None, throughput: int | None = None) -> str:
         spec = f"{self.kind.name}:size={gib}GiB"
