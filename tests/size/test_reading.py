@@ -180,6 +180,21 @@ def test_statistics_of_the_older_call_are_read_by_their_names() -> None:
         read_cloudwatch(json.dumps([answer("VolumeReadOps", "Average", 2.0), *documents[1:]]))
 
 
+def test_a_metric_is_known_by_its_label_or_by_its_querys_name() -> None:
+    document = json.loads(formats.rds(LOAD, 60))
+    for result in document["MetricDataResults"]:
+        result["Label"] = f"orders {result['Label']}"
+    assert list(read_cloudwatch(json.dumps(document))) == ["orders"]
+    for result in document["MetricDataResults"]:
+        result["Label"] = "the orders database"
+    (found,) = read_cloudwatch(json.dumps(document)).values()
+    assert found.device == "volume" and found.samples[0].read_ops_per_s == 900
+    document["MetricDataResults"].append(
+        document["MetricDataResults"][0] | {"Label": "ReadIOPSLocalStorage", "Id": "x"}
+    )
+    assert list(read_cloudwatch(json.dumps(document))) == ["volume"]
+
+
 def test_checks_of_the_provider_are_kept() -> None:
     document = json.loads(formats.cloudwatch(LOAD, 60))
     times = document["MetricDataResults"][0]["Timestamps"]

@@ -117,21 +117,27 @@ class Search:
         return self._smallest_size(self._spec)
 
     def _provisioned(self) -> Choice | None:
-        """With the IOPS and the throughput that are needed, where they can be chosen."""
+        """With the IOPS and the throughput that are needed, where they can be chosen.
+
+        First with the throughput that comes with the IOPS or the size: where it suffices it is the least there is.
+        """
         kind = self.kind
         if "iops" not in kind.keys:
             return None
         ops, size = self._needed(self._charge)
-        throughput = max(kind.throughput_min_mib_per_s, math.ceil(size / MIB * (1 - 1e-9)))
+        throughput = max(kind.throughput_min_mib_per_s, _whole(size / MIB))
         ratio = kind.throughput_mib_per_s_per_iops
-        iops = max(kind.iops_min, math.ceil(ops * (1 - 1e-9)), math.ceil(throughput / ratio) if ratio else 0)
-        found = self._smallest_size(partial(self._spec, iops=iops, throughput=throughput))
-        if found is None:
-            more = self._enough_iops(iops, throughput)
-            found = None if more is None else self._smallest_size(partial(self._spec, iops=more, throughput=throughput))
-        return found
+        iops = max(kind.iops_min, _whole(ops), _whole(throughput / ratio) if ratio else 0)
+        for chosen in (None, throughput) if "throughput" in kind.keys else (None,):
+            found = self._smallest_size(partial(self._spec, iops=iops, throughput=chosen))
+            if found is None:
+                more = self._enough_iops(iops, chosen)
+                found = None if more is None else self._smallest_size(partial(self._spec, iops=more, throughput=chosen))
+            if found is not None:
+                return found
+        return None
 
-    def _enough_iops(self, least: int, throughput: int) -> int | None:
+    def _enough_iops(self, least: int, throughput: int | None) -> int | None:
         """The fewest IOPS that carry the demand at the largest size: where throughput follows a rule of its own."""
         most = self.kind.iops_max
         if most is None or least > most:
@@ -167,9 +173,14 @@ class Search:
         spec = f"{self.kind.name}:size={gib}GiB"
         if iops is not None:
             spec += f",iops={iops}"
-            if throughput is not None and "throughput" in self.kind.keys:
+            if throughput is not None:
                 spec += f",throughput={throughput}"
         return spec
+
+
+def _whole(number: float) -> int:
+    """The least whole number that is not smaller, but for the rounding of a sum."""
+    return math.ceil(number * (1 - 1e-9))
 
 
 def smallest(low: int, high: int, suffices: Callable[[int], bool]) -> int | None:

@@ -50,7 +50,7 @@ METRICS: dict[str, tuple[str, str, float]] = {
     "DiskQueueDepth": ("queue", AVERAGE, 1),
 }
 """What each metric is for: the figure, how its values are to be taken, and their unit."""
-_NAME = re.compile("|".join(sorted(METRICS, key=len, reverse=True)), re.IGNORECASE)
+_NAME = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(METRICS)})(?![A-Za-z])", re.IGNORECASE)
 _EXACT = {name.lower(): name for name in METRICS}
 _VOLUME = re.compile(r"vol-[0-9a-f]+")
 _REMEDY = "ask for VolumeReadOps, VolumeWriteOps, VolumeReadBytes and VolumeWriteBytes with Stat Sum, at a Period of 60"
@@ -67,8 +67,9 @@ def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Mea
     """
     series: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
     notes: list[str] = []
-    for label, statistic, points, note in _series(text, path):
-        found = _NAME.search(label)
+    for label, identifier, statistic, points, note in _series(text, path):
+        # A label is the caller's to choose; where it does not name the metric the query's own name may.
+        found = _NAME.search(label) or _NAME.search(identifier)
         if found is None:
             continue
         metric = _EXACT[found[0].lower()]
@@ -80,24 +81,24 @@ def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Mea
     return {name: _measured(name, metrics, path, interval_s, notes) for name, metrics in series.items()}
 
 
-def _series(text: str, path: str) -> Iterator[tuple[str, str, dict[float, float], str]]:
-    """Label, statistic (empty when it is not said), values by time, and what a reader must know."""
+def _series(text: str, path: str) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
+    """Label, name of the query, statistic (empty: not said), values by time, and what a reader must know."""
     for document in _documents(text, path):
         more = "CloudWatch has more pages than this file" if document.get("NextToken") else ""
         for result in document.get("MetricDataResults", []):
-            label = f"{result.get('Label', '')} {result.get('Id', '')}"
+            label, identifier = str(result.get("Label", "")), str(result.get("Id", ""))
             status = str(result.get("StatusCode", "Complete"))
             if status not in ("Complete", "PartialData"):
-                raise InputError(f"{path}: CloudWatch gave up on {label.strip()}: {status}", remedy="ask again")
+                raise InputError(f"{path}: CloudWatch gave up on {label or identifier}: {status}", remedy="ask again")
             pairs = zip(result["Timestamps"], result["Values"], strict=True)
             note = more or ("CloudWatch calls its answer partial" if status == "PartialData" else "")
-            yield label, "", {_unix_s(at): float(value) for at, value in pairs}, note
+            yield label, identifier, "", {_unix_s(at): float(value) for at, value in pairs}, note
         for statistic in (SUM, AVERAGE):
             values = {
                 _unix_s(p["Timestamp"]): float(p[statistic]) for p in document.get("Datapoints", []) if statistic in p
             }
             if values:
-                yield str(document.get("Label", "")), statistic, values, ""
+                yield str(document.get("Label", "")), "", statistic, values, ""
 
 
 def _documents(text: str, path: str) -> Iterator[dict[str, Any]]:
@@ -122,12 +123,11 @@ def _unix_s(at: Any) -> float:
 
 
 def _owner(label: str, found: re.Match[str]) -> str:
-    """The volume of a label such as ``vol-0a1b VolumeReadOps``; the database's name for RDS."""
+    """Whose metric it is: of ``vol-0a1b VolumeReadOps`` the volume, of ``orders ReadIOPS`` the database."""
     volume = _VOLUME.search(label)
     if volume:
         return volume[0]
-    before = label[: found.start()].strip()
-    return before or "volume"
+    return (label[: found.start()].strip() if found.string is label else "") or "volume"
 
 
 def _refuse_average(metric: str, statistic: str, points: dict[float, float], path: str) -> None:
