@@ -1,0 +1,168 @@
+"""``pgdyno size``: table, JSON, page, a device that is watched, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pgdyno.cli import main as cli_main
+from pgdyno.errors import HostError, InputError
+from pgdyno.size.reading import live
+from tests.size import formats
+from tests.size.formats import Interval
+
+LOAD = [Interval(2000 + 10 * place, 1000, 16000 + 80 * place, 8000) for place in range(100)]
+"""Up to 2,990 reads and 1,000 writes of 8 KiB."""
+
+
+def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command line."""
+    code = cli_main.run(["size", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.fixture
+def iostat_file(tmp_path: Path) -> str:
+    path = tmp_path / "load.txt"
+    path.write_text(formats.iostat_12_7(LOAD, 1))
+    return str(path)
+
+
+def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(
+    capsys: pytest.CaptureFixture[str], iostat_file: str
+) -> None:
+    code, out, _ = pgdyno(
+        capsys, "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--instance", "r6g.large"
+    )
+    assert code == 0
+    for words in (
+        "nvme1n1, iostat: 100 intervals",
+        "p99 3,980, most 3,990",
+        "4,776 IOPS and 37.3 MiB/s",
+        "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB  8.00 ",
+        "gp3:size=100GiB,iops=4776,throughput=125",
+        "16.88",
+        "r6g.large does not carry it",
+        "an array is lost with any one of its volumes",
+        "since boot, is dropped",
+    ):
+        assert words in out, words
+
+
+def test_json_has_what_the_table_has(capsys: pytest.CaptureFixture[str], iostat_file: str) -> None:
+    code, out, _ = pgdyno(
+        capsys, "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--json", "--headroom", "50%"
+    )
+    document = json.loads(out)
+    assert code == 0
+    assert document["demand"]["needed_iops"] == pytest.approx(3980 * 1.5)
+    assert document["demand"]["iops"]["maximum"] == pytest.approx(3990)
+    best = document["volumes"][0]
+    assert best["members"] == 2 and best["carries"] and best["iops"]["sustained"] == 6000
+    assert best["size_bytes"] == 100 << 30 and best["price_region"] == "us-east-1"
+    assert document["instances"][0]["carries"] and document["instance"] is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--sar", formats.sar_12(LOAD, 1)),
+        ("--sar", formats.sadf_json(LOAD, 1)),
+        ("--cloudwatch", formats.cloudwatch(LOAD, 60)),
+        ("--iostat", formats.iostat_json(LOAD, 1)),
+    ],
+)
+def test_the_same_load_from_another_program_buys_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, iostat_file: str, flag: str, text: str
+) -> None:
+    path = tmp_path / "other"
+    path.write_text(text)
+    common = ("--size", "100GiB", "--type", "gp3", "--json")
+    expected = json.loads(pgdyno(capsys, "--iostat", iostat_file, *common)[1])["volumes"]
+    assert json.loads(pgdyno(capsys, flag, str(path), *common)[1])["volumes"] == expected
+
+
+def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: str, tmp_path: Path) -> None:
+    page = tmp_path / "size.html"
+    code, _, err = pgdyno(capsys, "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--html", str(page))
+    text = page.read_text()
+    assert code == 0 and str(page) in err
+    assert "A RAID-0 of 2 x gp3, 50 GiB" in text and "gp3:size=100GiB,iops=4776,throughput=125" in text
+    assert text.count("<svg") == 3 and "<script" not in text and "http" not in text.replace("http://www.w3.org", "")
+    code, _, err = pgdyno(capsys, "--iostat", iostat_file, "--html", str(tmp_path / "no" / "where.html"))
+    assert code == 3 and "cannot be written" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name one measured load"),
+        (("--iostat", "FILE", "--live", "sda"), "not several"),
+        (("--iostat", "FILE", "--headroom", "much"), "no share"),
+        (("--iostat", "FILE", "--headroom", "-3%"), "no share"),
+        (("--iostat", "FILE", "--percentile", "10"), "50<=x<=100"),
+        (("--iostat", "FILE", "--size", "100GB"), "--size"),
+        (("--iostat", "FILE", "--type", "gp33"), "no volume type"),
+        (("--iostat", "FILE", "--instance", "r6g.huge"), "r6g"),
+        (("--iostat", "FILE", "--device", "sdz"), "no device `sdz`"),
+        (("--live", "no-such-device"), "no block device"),
+        (("--live", "sda", "--device", "sda"), "--device is for files"),
+    ],
+)
+def test_what_is_illegal_is_refused_with_a_remedy(
+    capsys: pytest.CaptureFixture[str], iostat_file: str, arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = pgdyno(capsys, *(iostat_file if word == "FILE" else word for word in arguments))
+    assert (code, out) == (2, "") and said in err and "remedy:" in err
+
+
+class Disk:
+    """A device in a made-up ``/sys/class/block``, whose counters grow with a made-up clock."""
+
+    def __init__(self, root: Path) -> None:
+        self.node = root / "sdx"
+        self.node.mkdir()
+        (self.node / "size").write_text("2097152\n")  # sectors: 1 GiB
+        self.now = 100.0
+        self.write()
+
+    def write(self) -> None:
+        """1,000 reads of 8 KiB a second of 0.5 ms, 500 writes of 16 KiB of 2 ms; a queue of 1.5."""
+        seconds = round(self.now - 100)
+        fields = [1000, 3, 16_000, 500, 500, 7, 16_000, 1000, 2, 900, 1500]
+        (self.node / "stat").write_text(" ".join(str(field * seconds) for field in fields))
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.write()
+
+
+def test_a_device_is_watched_by_its_counters(tmp_path: Path) -> None:
+    disk, told = Disk(tmp_path), list[float]()
+    found = live.watch("/dev/sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait, tell=told.append)
+    assert (found.device, found.size_bytes, len(found.samples)) == ("sdx", 1 << 30, 5)
+    sample = found.samples[0]
+    assert (sample.seconds, sample.read_ops_per_s, sample.write_ops_per_s) == (1, 1000, 500)
+    assert (sample.read_bytes_per_s, sample.write_bytes_per_s) == (8192 * 1000, 16384 * 500)
+    assert (sample.queue_length, sample.latency_ms) == (1.5, 1.0)
+    assert told == [5, 4, 3, 2, 1]
+
+
+def test_a_device_that_goes_away_is_said(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+
+    def unplug(seconds: float) -> None:
+        disk.now += seconds
+        (disk.node / "stat").unlink()
+
+    with pytest.raises(HostError, match="went away"):
+        live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=unplug)
+
+
+def test_a_moment_is_too_short_to_see_a_load(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    with pytest.raises(InputError, match="too few"):
+        live.watch("sdx", 1, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
