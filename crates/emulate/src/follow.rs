@@ -22,10 +22,10 @@ const WINDOW: Duration = Duration::from_millis(20);
 /// The device counts in milliseconds: over this many requests that is 60 us either way, and windows take its mean.
 const MIN_OPS: u64 = 16;
 /// One part in so many of an error is corrected by one window: the rest may be noise.
-const GAIN: i64 = 8;
+const GAIN: i64 = 4;
 /// More than this says that the host stalled, not how much the path costs. With a limit the correction follows what is
-/// usual: if one window in five holds a stall, it errs by 8 us.
-const MAX_ERROR_NS: i64 = 32_000;
+/// usual: one request in a hundred that stalls is one window in four, and it errs by 3 us.
+const MAX_ERROR_NS: i64 = 10_000;
 /// A path that costs more is no path but an overloaded host; its lateness is counted and shown.
 const MAX_CORRECTION_NS: i64 = 1_000_000;
 /// From this share of requests on, in per cent, a window's releases waited for their instant, and could have been earlier.
@@ -179,6 +179,12 @@ mod tests {
         let mut follower = Follower::default();
         assert!((after(80, 80_000, 100, &mut follower) - 80_000).abs() < 100);
         assert!((after(90, -20_000, 100, &mut follower) + 20_000).abs() < 100);
+        // A stall in every fourth window.
+        for _ in 0..200 {
+            after(3, -20_000, 100, &mut follower);
+            after(1, 300_000, 100, &mut follower);
+        }
+        assert!((after(3, -20_000, 100, &mut follower) + 20_000).abs() < 5_000);
     }
 
     #[test]
@@ -197,10 +203,10 @@ mod tests {
     #[test]
     fn a_few_requests_are_not_enough_and_are_not_forgotten() {
         let mut follower = Follower::default();
-        follower.follow((10, 10 * 516_000), (10, 10 * 500_000), 10, 0);
+        follower.follow((10, 10 * 508_000), (10, 10 * 500_000), 10, 0);
         assert_eq!(follower.correction_ns, 0);
-        follower.follow((20, 20 * 516_000), (20, 20 * 500_000), 20, 0);
-        assert_eq!(follower.correction_ns, 16_000 / GAIN);
+        follower.follow((20, 20 * 508_000), (20, 20 * 500_000), 20, 0);
+        assert_eq!(follower.correction_ns, 8_000 / GAIN);
     }
 
     #[test]
