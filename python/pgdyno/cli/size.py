@@ -33,7 +33,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True)
 @click.option("--instance", metavar="TYPE", help="The instance that is there now: r6g.2xlarge.")
 @click.option(
     "--type", "among", multiple=True, metavar="PATTERN", shell_complete=complete.volume_types,
-    help="Only volume types like this: `gp3`, `rds-*`. [all with a price]",
+    help="Only volume types like this: `gp3`, `rds-*`. [what AWS sells]",
 )  # fmt: skip
 @click.option(
     "--arrays", type=click.IntRange(1, 8), default=8, show_default=True, help="Volumes of a RAID-0, at most; 1 is none."

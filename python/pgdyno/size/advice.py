@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pgdyno.errors import InputError
 from pgdyno.size import capped, instances
 from pgdyno.size.capped import Capped
-from pgdyno.size.demand import Demand
+from pgdyno.size.demand import MIB, Demand
 from pgdyno.size.instances import InstanceChoice
 from pgdyno.size.offer import VolumeType, volume_types
 from pgdyno.size.search import RDS_PREFIX, Choice, Collapse, Search
@@ -17,6 +17,11 @@ from pgdyno.size.search import RDS_PREFIX, Choice, Collapse, Search
 MEMBERS = (1, 2, 4, 8)
 """Numbers of volumes that are tried. RDS takes four; more than eight are hardly ever used for one file system."""
 INSTANCES_MAX = 5
+PROVIDERS = ("AWS EBS", "AWS RDS")
+"""Whose volumes are looked at when none are named: those of the provider whose instances the catalogue has."""
+OLDER = ("gp3-2023",)
+"""Of what can no longer be had, gp3's first generation is looked at too: AWS Outposts keep to it (Amazon EBS User Guide, late
+2025), and what was built around its limits is still around."""
 COARSE_S = 60.0
 """Longer intervals hide peaks: a volume's buckets hold a second's worth of its rate, not a minute's."""
 SHORT_S = 24 * 3600.0
@@ -59,7 +64,7 @@ def advise(
     """What carries ``demand``.
 
     ``size_bytes`` must fit on it; ``instance`` is the one that is there now, of which vCPUs and memory are kept; ``among``
-    are patterns of types (``gp3``, ``rds-*``), all that have a price without any. :class:`InputError` when no type or no
+    are patterns of types (``gp3``, ``azure-*``); without any, what AWS sells that keeps its content. :class:`InputError` when no type or no
     instance has such a name.
     """
     kinds = _kinds(among)
@@ -68,9 +73,9 @@ def advise(
         found, single = _of_type(kind, demand, size_bytes, members_max)
         choices += found
         if not found:
-            unfit.append((kind.name, _why_not(kind, size_bytes)))
+            unfit.append((kind.name, _why_not(single, size_bytes)))
         collapse = single.collapse()
-        if collapse is not None:
+        if collapse is not None and found:
             collapses.append(collapse)
     choices.sort(key=lambda one: (one.usd_per_month is None, one.usd_per_month or 0.0, one.members, one.spec))
     now = None if instance is None else instances.judge(instance, demand)
@@ -89,7 +94,11 @@ def advise(
 def _kinds(among: Sequence[str]) -> list[VolumeType]:
     kinds = volume_types()
     if not among:
-        return [kind for kind in kinds if kind.priced]
+        return [
+            kind
+            for kind in kinds
+            if kind.provider in PROVIDERS and not kind.volatile and (kind.until is None or kind.name in OLDER)
+        ]
     chosen = [kind for kind in kinds if any(fnmatch.fnmatchcase(kind.name, pattern) for pattern in among)]
     for pattern in among:
         if not any(fnmatch.fnmatchcase(kind.name, pattern) for kind in kinds):
@@ -118,15 +127,19 @@ def _cheaper(left: Choice, right: Choice) -> bool:
     )
 
 
-def _why_not(kind: VolumeType, size_bytes: int | None) -> str:
+def _why_not(search: Search, size_bytes: int | None) -> str:
+    kind = search.kind
     if size_bytes is not None and size_bytes > kind.size_max_gib << 30:
         return f"is at most {kind.size_max_gib:,} GiB"
-    limits = []
+    ops, size = search.needed()
+    has, asked = [], []
     if kind.iops_max is not None:
-        limits.append(f"{kind.iops_max:,} IOPS")
+        has.append(f"{kind.iops_max:,} IOPS")
+        asked.append(f"{ops:,.0f} IOPS")
     if kind.throughput_max_mib_per_s is not None:
-        limits.append(f"{kind.throughput_max_mib_per_s:,} MiB/s")
-    return f"at most {' and '.join(limits)} each, as it counts them"
+        has.append(f"{kind.throughput_max_mib_per_s:,} MiB/s")
+        asked.append(f"{size / MIB:,.0f} MiB/s")
+    return f"has at most {' and '.join(has)}; {' and '.join(asked)} are asked, as it counts them"
 
 
 def _notes(advice: Advice) -> list[str]:
@@ -151,6 +164,8 @@ def _notes(advice: Advice) -> list[str]:
         notes.append(
             "nothing was said of how much must fit: --size 500GiB; sizes here are the least that carry the load"
         )
+    if any(one.usd_per_month is None for one in advice.choices):
+        notes.append("what a volume without a price costs is not in the catalogue")
     if any(one.members > 1 for one in advice.choices):
         notes.append("an array is lost with any one of its volumes")
     if advice.now is None:

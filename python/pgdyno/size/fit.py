@@ -10,7 +10,7 @@ from pgdyno.size.bucket import Rate, first_empty_s
 from pgdyno.size.demand import quantile
 
 if TYPE_CHECKING:
-    from pgdyno.size.demand import Series
+    from pgdyno.size.demand import Charge, Demand, Series
 
 Limit = Literal["IOPS", "throughput"]
 _ROUNDING = 1e-9
@@ -41,13 +41,37 @@ class _Side:
     empty_after_s: float | None
 
 
-def fit(
-    iops: Rate, throughput: Rate, charged: tuple[Series, Series], seconds: Series, percentile: float, factor: float
-) -> Fit:
-    """Hold a charged load against two rates. ``factor`` is what a limit must be of the percentile, 1.2 for 20 %."""
+@dataclass(frozen=True)
+class Asked:
+    """A demand as a limit's owner counts it: its course, and its percentile."""
+
+    seconds: Series
+    ops_per_s: Series
+    bytes_per_s: Series
+    ops_per_s_at_percentile: float
+    bytes_per_s_at_percentile: float
+    factor: float
+    """What a limit must be of the percentile, 1.2 for 20 % of headroom."""
+
+    @property
+    def needed(self) -> tuple[float, float]:
+        """Operations and bytes per second that limits must allow."""
+        return self.ops_per_s_at_percentile * self.factor, self.bytes_per_s_at_percentile * self.factor
+
+
+def asked_of(demand: Demand, charge: Charge, members: int = 1) -> Asked:
+    """What ``demand`` asks of one of so many members that count it like this; their chunk is their unit."""
+    load = demand.load.of_member(members, charge.unit_bytes)
+    ops, size = load.charged(charge)
+    at = [quantile(one, load.seconds, demand.percentile) for one in (ops, size)]
+    return Asked(load.seconds, ops, size, at[0], at[1], demand.factor)
+
+
+def fit(iops: Rate, throughput: Rate, asked: Asked) -> Fit:
+    """Hold what is asked against two rates."""
     sides = [
-        _side("IOPS", iops, charged[0], seconds, percentile, factor),
-        _side("throughput", throughput, charged[1], seconds, percentile, factor),
+        _side("IOPS", iops, asked.ops_per_s, asked.ops_per_s_at_percentile, asked),
+        _side("throughput", throughput, asked.bytes_per_s, asked.bytes_per_s_at_percentile, asked),
     ]
     nearest = min(sides, key=lambda side: (side.carries, not side.on_credits, side.headroom))
     ends = [side.empty_after_s for side in sides if side.empty_after_s is not None]
@@ -60,13 +84,12 @@ def fit(
     )
 
 
-def _side(limit: Limit, rate: Rate, load: Series, seconds: Series, percentile: float, factor: float) -> _Side:
-    asked = quantile(load, seconds, percentile)
-    needed = asked * factor * (1 - _ROUNDING)
+def _side(limit: Limit, rate: Rate, load: Series, at_percentile: float, asked: Asked) -> _Side:
+    needed = at_percentile * asked.factor * (1 - _ROUNDING)
     if rate.sustained >= needed or not rate.bursts:
-        return _Side(limit, rate.sustained >= needed, _room(rate.sustained, asked), False, None)
-    end_s = first_empty_s(rate, load * factor, seconds)
-    return _Side(limit, rate.maximum >= needed and end_s is None, _room(rate.maximum, asked), True, end_s)
+        return _Side(limit, rate.sustained >= needed, _room(rate.sustained, at_percentile), False, None)
+    end_s = first_empty_s(rate, load * asked.factor, asked.seconds)
+    return _Side(limit, rate.maximum >= needed and end_s is None, _room(rate.maximum, at_percentile), True, end_s)
 
 
 def _room(limit: float, asked: float) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 from pgdyno import _engine
 from pgdyno.size.bucket import UNLIMITED, Rate
 from pgdyno.size.demand import MIB, Charge, Demand
-from pgdyno.size.fit import Fit, fit
+from pgdyno.size.fit import Asked, Fit, asked_of, fit
 
 BURST_S = 30 * 60.0
 DAY_S = 24 * 3600.0
@@ -42,7 +42,7 @@ class InstanceChoice:
 
 def judge(name: str, demand: Demand) -> InstanceChoice:
     """How one instance type fares. ``vcpus=4,memory=16GiB`` has no limits. :class:`InputError` when there is no such type."""
-    return _choice(_engine.run_json(["instance", "spec", name]), demand)
+    return _choice(_engine.run_json(["instance", "spec", name]), asked_of(demand, CHARGE))
 
 
 def cheapest(demand: Demand, at_least: InstanceChoice | None, most: int) -> list[InstanceChoice]:
@@ -57,9 +57,9 @@ def cheapest(demand: Demand, at_least: InstanceChoice | None, most: int) -> list
         if at_least and (one["vcpus"] < at_least.vcpus or one["memory_bytes"] < at_least.memory_bytes):
             continue
         found.append(one)
-    chosen: list[InstanceChoice] = []
+    chosen, asked = list[InstanceChoice](), asked_of(demand, CHARGE)
     for one in sorted(found, key=lambda one: (one["usd_per_hour"], one["instance"])):
-        choice = _choice(one, demand)
+        choice = _choice(one, asked)
         if choice.fit.carries:
             chosen.append(choice)
             if len(chosen) == most:
@@ -67,12 +67,11 @@ def cheapest(demand: Demand, at_least: InstanceChoice | None, most: int) -> list
     return chosen
 
 
-def _choice(one: dict[str, Any], demand: Demand) -> InstanceChoice:
+def _choice(one: dict[str, Any], asked: Asked) -> InstanceChoice:
     ebs = one["ebs"] or {}
     iops = _rate(ebs, "iops", 1.0)
     throughput = _rate(ebs, "mib_per_s", MIB)
-    load = demand.load
-    held = fit(iops, throughput, load.charged(CHARGE), load.seconds, demand.percentile, demand.factor)
+    held = fit(iops, throughput, asked)
     usd = one["usd_per_hour"]
     return InstanceChoice(
         one["instance"],

@@ -25,6 +25,12 @@ class VolumeType:
     name: str
     title: str
     summary: str
+    provider: str
+    """Who sells it: ``AWS EBS``, ``AWS RDS``, ..."""
+    until: str | None
+    """The last day on which it could be had as described, where that is past."""
+    volatile: bool
+    """Whether its content ends with its instance."""
     keys: frozenset[str]
     """What a specification may say of it: ``size``, ``iops``, ``throughput``."""
     size_min_gib: int
@@ -76,6 +82,9 @@ def _type(one: dict[str, Any]) -> VolumeType:
         one["type"],
         one["title"],
         one["summary"],
+        one.get("provider", "AWS EBS"),
+        one.get("until"),
+        one.get("volatile", False),
         frozenset(one["keys"]),
         size_min_gib=max(1, math.ceil(size["minimum"] / GIB)),
         size_max_gib=size["maximum"] // GIB,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from pgdyno.size.bucket import first_empty_s
-from pgdyno.size.demand import MIB, Charge, Demand, quantile
-from pgdyno.size.fit import Fit, fit
+from pgdyno.size.demand import MIB, Charge, Demand
+from pgdyno.size.fit import Asked, Fit, asked_of, fit
 from pgdyno.size.offer import GIB, Offer, VolumeType, offer
 
 RDS_PREFIX = "rds-"
@@ -61,8 +61,15 @@ class Collapse:
 
     member: Offer
     fit: Fit
+    needed: tuple[float, float]
+    """Operations and bytes per second that it should have, as it counts them."""
     steady_s: float | None
-    """How long its credits last when the needed rate is asked without a pause; ``None``: for ever, or it never has it."""
+    """How long its credits last when that is asked without a pause; ``None``: for ever."""
+
+    @property
+    def reaches(self) -> bool:
+        """Whether it has what is needed while credits last."""
+        return self.needed[0] <= self.member.iops.maximum and self.needed[1] <= self.member.throughput.maximum
 
 
 class Search:
@@ -72,6 +79,7 @@ class Search:
         self.kind = kind
         self.demand = demand
         self.members = members
+        self._kept: dict[Charge, Asked] = {}
         share = math.ceil((size_bytes or 0) / GIB / members)
         self.smallest_gib = max(kind.size_min_gib, share)
 
@@ -87,9 +95,11 @@ class Search:
         if self.smallest_gib > self.kind.size_max_gib:
             return None
         found = [choice for choice in (self._plain(), self._provisioned()) if choice is not None]
-        return min(
-            found, key=lambda one: (one.usd_per_month is None, one.usd_per_month or 0, one.size_bytes), default=None
-        )
+        return min(found, key=_by_price, default=None)
+
+    def needed(self) -> tuple[float, float]:
+        """Operations and bytes per second that one member must allow, as the type counts them."""
+        return self._asked(self._charge).needed
 
     def collapse(self) -> Collapse | None:
         """How the smallest volume without anything provisioned fares, where it lives on credits; otherwise ``None``."""
@@ -98,12 +108,12 @@ class Search:
             return None
         if not choice.fit.on_credits:
             return None
-        return Collapse(choice.member, choice.fit, self._steady_s(choice.member))
+        return Collapse(choice.member, choice.fit, self.needed(), self._steady_s(choice.member))
 
     def _steady_s(self, member: Offer) -> float | None:
         import numpy as np
 
-        ops, size = self._needed(self._charge)
+        ops, size = self.needed()
         second = np.ones(1)
         ends = [
             first_empty_s(rate, np.array([needed]), second)
@@ -124,7 +134,7 @@ class Search:
         kind = self.kind
         if "iops" not in kind.keys:
             return None
-        ops, size = self._needed(self._charge)
+        ops, size = self.needed()
         throughput = max(kind.throughput_min_mib_per_s, _whole(size / MIB))
         ratio = kind.throughput_mib_per_s_per_iops
         iops = max(kind.iops_min, _whole(ops), _whole(throughput / ratio) if ratio else 0)
@@ -156,18 +166,14 @@ class Search:
         member = offer(spec)
         if member is None:
             return None
-        demand, charge = self.demand, member.charge
-        load = demand.load.of_member(self.members, charge.unit_bytes)
-        held = fit(member.iops, member.throughput, load.charged(charge), load.seconds, demand.percentile, demand.factor)
-        return Choice(member, self.members, charge.unit_bytes, held)
+        held = fit(member.iops, member.throughput, self._asked(member.charge))
+        return Choice(member, self.members, member.charge.unit_bytes, held)
 
-    def _needed(self, charge: Charge) -> tuple[float, float]:
-        """Operations and bytes per second that one member must allow."""
-        demand = self.demand
-        load = demand.load.of_member(self.members, charge.unit_bytes)
-        ops, size = load.charged(charge)
-        needed = [quantile(one, load.seconds, demand.percentile) * demand.factor for one in (ops, size)]
-        return needed[0], needed[1]
+    def _asked(self, charge: Charge) -> Asked:
+        """What one member is asked for; sorting a day of seconds takes its time, so it is kept."""
+        if charge not in self._kept:
+            self._kept[charge] = asked_of(self.demand, charge, self.members)
+        return self._kept[charge]
 
     def _spec(self, gib: int, iops: int | None = None, throughput: int | None = None) -> str:
         spec = f"{self.kind.name}:size={gib}GiB"
@@ -176,6 +182,11 @@ class Search:
             if throughput is not None:
                 spec += f",throughput={throughput}"
         return spec
+
+
+def _by_price(one: Choice) -> tuple[bool, float, int, float]:
+    """The cheapest first; where nobody knows a price, the one with the least."""
+    return one.usd_per_month is None, one.usd_per_month or 0.0, one.size_bytes, one.member.iops.maximum
 
 
 def _whole(number: float) -> int:

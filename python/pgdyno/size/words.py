@@ -135,12 +135,19 @@ def measured_lines(advice: Advice) -> list[tuple[str, str]]:
 
 def collapse_sentence(one: Collapse) -> str:
     """When a volume that lives on credits has none left."""
-    left = f"{one.member.iops.sustained:,.0f} IOPS and {one.member.throughput.sustained / MIB:,.0f} MiB/s"
-    if one.fit.empty_after_s is None:
-        end = "keeps its credits under this load for ever"
-    elif one.fit.empty_after_s == 0:
-        end = "does not reach what is needed"
-    else:
-        end = f"is out of credits after {span(one.fit.empty_after_s)} of this load, and is left with {left}"
-    steady = f"; after {span(one.steady_s)} of what is to be carried without a pause" if one.steady_s else ""
-    return f"{one.member.spec} {end}{steady}"
+    member, end_s = one.member, one.fit.empty_after_s
+    left = _limits(member.iops.sustained, member.throughput.sustained)
+    if not one.reaches:
+        most = _limits(member.iops.maximum, member.throughput.maximum)
+        lasts = "" if end_s is None else f", and that for {span(end_s)} of this load; then {left}"
+        return f"{member.spec} has at most {most} on credits{lasts}"
+    steady = f"; without a pause what is to be carried lasts {span(one.steady_s)}" if one.steady_s else ""
+    if end_s is None:
+        return f"{member.spec} keeps its credits under this load for ever{steady}"
+    return f"{member.spec} is out of credits after {span(end_s)} of this load, and is left with {left}{steady}"
+
+
+def _limits(ops_per_s: float, bytes_per_s: float) -> str:
+    """The limits that there are."""
+    limits = [(ops_per_s, "IOPS"), (bytes_per_s / MIB, "MiB/s")]
+    return " and ".join(f"{value:,.0f} {unit}" for value, unit in limits if not math.isinf(value))
