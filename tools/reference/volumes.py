@@ -16,6 +16,8 @@ floor, mean and shape. A value without a status is published by the provider.
 """
 LABELS = {"size_kib", "probability_ppm", "above"}
 """Numbers that are the axis of a list of values."""
+PLACES = LABELS | {"name"}
+"""What tells the entries of a list of tables apart."""
 
 
 def page() -> str:
@@ -50,8 +52,8 @@ def _facts(table: dict[str, Any], name: str) -> list[list[str]]:
             rows += _facts(value, inner)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             for entry in value:
-                label = ", ".join(f"{axis} {text(entry[axis])}" for axis in sorted(LABELS & entry.keys()))
-                facts = {key: fact for key, fact in entry.items() if key not in LABELS}
+                label = ", ".join(f"{axis} {text(entry[axis])}" for axis in sorted(PLACES & entry.keys()))
+                facts = {key: fact for key, fact in entry.items() if key not in PLACES}
                 rows += _facts(facts, f"{inner}[{label}]")
         elif key in LABELS:
             rows.append([md.code(inner), text(value), "", "", ""])

@@ -3,20 +3,55 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use pgdyno_volume::Order;
+use pgdyno_volume::{Order, ServiceTimeParams};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
 use crate::fact::{Fact, Source, Status};
+use crate::limit_facts::{IopsFacts, ThroughputFacts};
 use crate::service_time::ServiceTimeFacts;
+use crate::store_facts::StoreFacts;
+
+/// A file's name and its text, which is part of the program.
+macro_rules! volume_file {
+    ($name:literal) => {
+        (concat!($name, ".toml"), include_str!(concat!("../../../catalog/volumes/", $name, ".toml")))
+    };
+}
 
 const SCHEMA_VERSION: u32 = 1;
 
-/// The files, in the order in which they are listed to the user.
-const FILES: [(&str, &str); 3] = [
-    ("null.toml", include_str!("../../../catalog/volumes/null.toml")),
-    ("gp3.toml", include_str!("../../../catalog/volumes/gp3.toml")),
-    ("io2bx.toml", include_str!("../../../catalog/volumes/io2bx.toml")),
+/// The files, in the order in which they are listed to the user: what can be bought, by provider, then what was.
+const FILES: [(&str, &str); 29] = [
+    volume_file!("null"),
+    volume_file!("gp3"),
+    volume_file!("io2bx"),
+    volume_file!("gp2"),
+    volume_file!("io1"),
+    volume_file!("st1"),
+    volume_file!("sc1"),
+    volume_file!("instance-store"),
+    volume_file!("rds-gp3"),
+    volume_file!("rds-gp2"),
+    volume_file!("rds-io1"),
+    volume_file!("rds-io2bx"),
+    volume_file!("azure-premium-v1"),
+    volume_file!("azure-premium-v2"),
+    volume_file!("azure-ultra"),
+    volume_file!("gcp-pd-standard"),
+    volume_file!("gcp-pd-balanced"),
+    volume_file!("gcp-pd-ssd"),
+    volume_file!("gcp-hyperdisk-balanced"),
+    volume_file!("gcp-hyperdisk-extreme"),
+    volume_file!("huawei-sas"),
+    volume_file!("huawei-gpssd"),
+    volume_file!("huawei-ssd"),
+    volume_file!("huawei-essd"),
+    volume_file!("gp3-2023"),
+    volume_file!("gp2-2018"),
+    volume_file!("gp2-2014"),
+    volume_file!("io1-2018"),
+    volume_file!("io1-2013"),
 ];
 
 /// One volume type: everything its file says.
@@ -28,6 +63,14 @@ pub(crate) struct VolumeFile {
     pub name: String,
     pub title: String,
     pub summary: String,
+    /// Who sells it.
+    pub provider: String,
+    /// The last day on which it could be had as described, where that is past.
+    #[serde(default)]
+    pub until: Option<Fact<String>>,
+    /// Whether its content ends with the instance that it belongs to.
+    #[serde(default)]
+    pub volatile: Option<Fact<bool>>,
     #[serde(default)]
     pub aliases: Vec<Alias>,
     pub sources: BTreeMap<String, Source>,
@@ -36,6 +79,8 @@ pub(crate) struct VolumeFile {
     pub iops: Option<IopsFacts>,
     /// `None`: no limit on bytes per second.
     pub throughput: Option<ThroughputFacts>,
+    /// `None`: size and limits are not those of an instance type's own storage.
+    pub instance_store: Option<StoreFacts>,
     pub accounting: AccountingFacts,
     pub queueing: QueueingFacts,
     pub durability: Option<DurabilityFacts>,
@@ -62,39 +107,23 @@ pub(crate) struct SizeFacts {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct IopsFacts {
-    /// The least that can be asked for; it is allowed at every size.
-    pub minimum: Fact<u64>,
-    pub maximum: Fact<u64>,
-    /// Used when no figure is given, or less where the size allows only less.
-    pub default: Fact<u64>,
-    pub maximum_per_gib: Fact<u64>,
-    pub bucket_depth_ms: Fact<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ThroughputFacts {
-    pub maximum_mib_per_s: Fact<u64>,
-    /// Ratio of throughput to IOPS; per thousand, so that it is an integer.
-    pub mib_per_s_per_1000_iops: Fact<u64>,
-    pub bucket_depth_ms: Fact<u64>,
-    /// `None`: the throughput cannot be chosen, it is the ratio times the IOPS up to the maximum.
-    pub provisioned: Option<ProvisionedThroughput>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ProvisionedThroughput {
-    pub minimum_mib_per_s: Fact<u64>,
-    pub default_mib_per_s: Fact<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct AccountingFacts {
     pub unit_kib: Fact<u64>,
+    /// Other units of volumes with more IOPS than some figure.
+    #[serde(default)]
+    pub unit_by_iops: Vec<UnitFacts>,
     pub merge_sequential: Fact<bool>,
+    /// Whether throughput is charged by whole units; without it by what was asked for.
+    #[serde(default)]
+    pub whole_units: Option<Fact<bool>>,
+}
+
+/// The unit of volumes with more IOPS than `above`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UnitFacts {
+    pub above: u64,
+    pub unit_kib: Fact<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,8 +163,19 @@ pub(crate) struct Tier {
 /// All volume types, read once.
 pub(crate) fn catalog() -> Result<&'static [VolumeFile], CatalogError> {
     static CATALOG: OnceLock<Result<Vec<VolumeFile>, CatalogError>> = OnceLock::new();
-    let read = || FILES.iter().map(|(file, text)| VolumeFile::read(file, text)).collect();
-    CATALOG.get_or_init(read).as_deref().map_err(Clone::clone)
+    CATALOG.get_or_init(read_all).as_deref().map_err(Clone::clone)
+}
+
+fn read_all() -> Result<Vec<VolumeFile>, CatalogError> {
+    let files: Vec<VolumeFile> =
+        FILES.iter().map(|(file, text)| VolumeFile::read(file, text)).collect::<Result<_, _>>()?;
+    for volume in &files {
+        volume.service_time_in(&files).map_err(|problem| CatalogError {
+            file: format!("volumes/{}.toml", volume.name),
+            problem: format!("service_time.{problem}"),
+        })?;
+    }
+    Ok(files)
 }
 
 impl VolumeFile {
@@ -156,26 +196,13 @@ impl VolumeFile {
             return Err("a volume without a byte cannot be formatted".to_owned());
         }
         if let Some(iops) = &self.iops {
-            ascending("iops", &[&iops.minimum, &iops.default, &iops.maximum])?;
-            if iops.minimum.value == 0 || iops.maximum_per_gib.value == 0 || iops.bucket_depth_ms.value == 0 {
-                return Err("iops: a limit of zero never lets anything through".to_owned());
-            }
+            iops.check()?;
         }
         if let Some(throughput) = &self.throughput {
-            if self.iops.is_none() {
-                return Err("throughput is bounded by IOPS, of which there is no limit".to_owned());
-            }
-            if throughput.mib_per_s_per_1000_iops.value == 0 || throughput.bucket_depth_ms.value == 0 {
-                return Err("throughput: a limit of zero never lets anything through".to_owned());
-            }
-            if let Some(own) = &throughput.provisioned {
-                let steps = [&own.minimum_mib_per_s, &own.default_mib_per_s, &throughput.maximum_mib_per_s];
-                ascending("throughput", &steps)?;
-                let iops = self.iops.as_ref().map_or(0, |iops| iops.minimum.value);
-                if own.default_mib_per_s.value > iops * throughput.mib_per_s_per_1000_iops.value / 1000 {
-                    return Err("throughput: the default is more than the least IOPS carry".to_owned());
-                }
-            }
+            throughput.check(self.iops.as_ref())?;
+        }
+        if let Some(store) = &self.instance_store {
+            store.check()?;
         }
         if let Some(price) = &self.price {
             for tiers in [&price.iops_month, &price.mib_per_s_month] {
@@ -189,29 +216,45 @@ impl VolumeFile {
                 return Err(format!("source {source:?} is not in [sources]"));
             }
         }
-        self.service_time.params().map(|_| ()).map_err(|problem| format!("service_time.{problem}"))
+        self.service_time.check().map_err(|problem| format!("service_time.{problem}"))
+    }
+
+    /// The service times of this type, which may be another's.
+    pub fn service_time_in(&self, files: &[VolumeFile]) -> Result<ServiceTimeParams, String> {
+        self.service_time.params(|name| files.iter().find(|file| file.name == name).map(|file| &file.service_time))
+    }
+
+    /// What the burst is paid with; `None` where there is no burst, or both kinds are needed for it.
+    pub fn credit_kind(&self) -> Option<CreditKind> {
+        let iops = self.iops.as_ref().and_then(|facts| facts.burst.as_ref());
+        let throughput = self.throughput.as_ref().and_then(|facts| facts.burst.as_ref());
+        match (iops, throughput) {
+            (Some(_), None) => Some(CreditKind::Ios),
+            (None, Some(_)) => Some(CreditKind::Bytes),
+            _ => None,
+        }
+    }
+
+    /// The largest I/O that counts as one, for a volume with so many IOPS.
+    pub fn unit_kib(&self, iops: Option<u64>) -> u64 {
+        let other = self.accounting.unit_by_iops.iter().rev().find(|unit| iops.is_some_and(|iops| iops > unit.above));
+        other.map_or(self.accounting.unit_kib.value, |unit| unit.unit_kib.value)
     }
 
     /// Source, date and status of every fact in the file.
-    pub fn origins(&self) -> Vec<(&str, &str, Status)> {
+    pub fn origins(&self) -> Vec<Origin<'_>> {
         let mut all = Vec::new();
         let size = &self.size;
         all.extend([&size.minimum_mib, &size.maximum_mib, &size.default_mib].map(origin));
         all.push(origin(&self.accounting.unit_kib));
         all.push(origin(&self.accounting.merge_sequential));
         all.push(origin(&self.queueing.order));
-        if let Some(iops) = &self.iops {
-            let facts = [&iops.minimum, &iops.maximum, &iops.default, &iops.maximum_per_gib, &iops.bucket_depth_ms];
-            all.extend(facts.map(origin));
-        }
-        if let Some(throughput) = &self.throughput {
-            let ThroughputFacts { maximum_mib_per_s, mib_per_s_per_1000_iops, bucket_depth_ms, provisioned } =
-                throughput;
-            all.extend([maximum_mib_per_s, mib_per_s_per_1000_iops, bucket_depth_ms].map(origin));
-            if let Some(own) = provisioned {
-                all.extend([&own.minimum_mib_per_s, &own.default_mib_per_s].map(origin));
-            }
-        }
+        all.extend(self.accounting.unit_by_iops.iter().map(|unit| origin(&unit.unit_kib)));
+        all.extend(self.until.as_ref().map(origin));
+        all.extend([&self.accounting.whole_units, &self.volatile].into_iter().flatten().map(origin));
+        all.extend(self.iops.iter().flat_map(IopsFacts::origins));
+        all.extend(self.throughput.iter().flat_map(ThroughputFacts::origins));
+        all.extend(self.instance_store.iter().flat_map(StoreFacts::origins));
         if let Some(durability) = &self.durability {
             all.push(origin(&durability.yearly));
             all.push(origin(&durability.annual_failure_rate_percent));
@@ -220,19 +263,26 @@ impl VolumeFile {
             all.push(origin(&price.gib_month_usd));
             all.extend(price.iops_month.iter().chain(&price.mib_per_s_month).map(|tier| origin(&tier.usd)));
         }
-        for table in [&self.service_time.read, &self.service_time.write] {
-            all.extend([&table.floor_ns, &table.mean_ns].map(origin));
-            all.push(origin(&table.excess_ppm));
-        }
+        all.extend(self.service_time.origins());
         all
     }
 }
 
-fn origin<T>(fact: &Fact<T>) -> (&str, &str, Status) {
+/// What `credits=` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CreditKind {
+    Ios,
+    Bytes,
+}
+
+/// Source, date and status of a fact.
+pub(crate) type Origin<'a> = (&'a str, &'a str, Status);
+
+pub(crate) fn origin<T>(fact: &Fact<T>) -> Origin<'_> {
     (&fact.source, &fact.date, fact.status)
 }
 
-fn ascending(what: &str, facts: &[&Fact<u64>]) -> Result<(), String> {
+pub(crate) fn ascending(what: &str, facts: &[&Fact<u64>]) -> Result<(), String> {
     if facts.is_sorted_by(|a, b| a.value <= b.value) {
         Ok(())
     } else {
@@ -245,9 +295,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_catalogue_can_be_read() {
-        let names: Vec<&str> = catalog().unwrap().iter().map(|file| file.name.as_str()).collect();
-        assert_eq!(names, ["null", "gp3", "io2bx"]);
+    fn the_catalogue_can_be_read_and_each_file_has_the_name_of_its_type() {
+        for (volume, (file, _)) in catalog().unwrap().iter().zip(FILES) {
+            assert_eq!(format!("{}.toml", volume.name), file);
+        }
+    }
+
+    /// What can no longer be had has no price, so that nothing recommends it.
+    #[test]
+    fn what_is_past_is_not_sold() {
+        for file in catalog().unwrap() {
+            assert!(file.until.is_none() || file.price.is_none(), "{}", file.name);
+        }
     }
 
     #[test]
@@ -269,8 +328,19 @@ mod tests {
             ("minimum = { value = 3_000", "minimum = { value = 90_000", "not in this order"),
             ("minimum = { value = 3_000", "minimum = { value = 0", "never lets anything through"),
             (
+                "[[iops.provisioned]]",
+                "[[iops.by_gib]]\nabove = 0\nbase = { value = 1, source = \"pgdyno\", date = 2026-11-21 }\n[[iops.provisioned]]",
+                "either provisioned or by_gib",
+            ),
+            (
                 "default_mib_per_s = { value = 125",
                 "default_mib_per_s = { value = 800",
+                "more than the least IOPS carry",
+            ),
+            ("slope = { value = [1, 4]", "slope = { value = [1, 0]", "not zero"),
+            (
+                "[[throughput.by_iops]]\nabove = 0",
+                "[[throughput.by_iops]]\nabove = 9_000",
                 "more than the least IOPS carry",
             ),
             ("[sources.fio_2026]", "[sources.fio_2027]", "fio_2026"),

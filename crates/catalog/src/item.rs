@@ -2,8 +2,9 @@
 
 use pgdyno_volume::Order;
 
-use crate::file::VolumeFile;
+use crate::file::{CreditKind, VolumeFile};
 use crate::nearest::nearest;
+use crate::store_facts::{InstanceStore, StoreFacts};
 use crate::units::{SizeProblem, parse_count, parse_size, quoted};
 
 /// One `key=value` that makes sense.
@@ -17,6 +18,10 @@ pub(crate) enum Item {
     Bucket(u64),
     /// Microseconds.
     Service(u64),
+    /// The first balance: I/O units, or bytes.
+    Credits(u64),
+    /// Whose own storage it is.
+    Store(&'static InstanceStore),
 }
 
 /// One `key=value` that does not, and what may have been meant.
@@ -36,14 +41,27 @@ pub(crate) fn order_name(order: Order) -> &'static str {
 
 /// The keys that a type understands.
 pub(crate) fn keys(file: &VolumeFile) -> Vec<&'static str> {
-    let iops = file.iops.is_some().then_some("iops");
-    let throughput = file.throughput.as_ref().and_then(|t| t.provisioned.as_ref()).map(|_| "throughput");
-    let bucket = iops.and(Some("bucket_ms"));
-    [Some("size"), iops, throughput, Some("order"), bucket, Some("service_us")].into_iter().flatten().collect()
+    let has = |yes: bool, key: &'static str| yes.then_some(key);
+    let limited = file.iops.is_some() || file.throughput.is_some() || file.instance_store.is_some();
+    let keys = [
+        has(file.instance_store.is_some(), "instance"),
+        Some("size"),
+        has(file.iops.as_ref().is_some_and(|iops| !iops.provisioned.is_empty()), "iops"),
+        has(file.throughput.as_ref().is_some_and(|facts| !facts.provisioned.is_empty()), "throughput"),
+        has(file.credit_kind().is_some(), "credits"),
+        Some("order"),
+        has(limited, "bucket_ms"),
+        Some("service_us"),
+    ];
+    keys.into_iter().flatten().collect()
 }
 
 /// Reads one `key=value`; `given` has the keys that came before it.
-pub(crate) fn read_item<'a>(part: &'a str, file: &VolumeFile, given: &mut Vec<&'a str>) -> Result<Item, BadItem> {
+pub(crate) fn read_item<'a>(
+    part: &'a str,
+    file: &'static VolumeFile,
+    given: &mut Vec<&'a str>,
+) -> Result<Item, BadItem> {
     let bad = |problem: String| BadItem { problem, instead: vec![None] };
     let Some((key, value)) = part.split_once('=') else {
         let what = if part.trim().is_empty() {
@@ -54,9 +72,9 @@ pub(crate) fn read_item<'a>(part: &'a str, file: &VolumeFile, given: &mut Vec<&'
         return Err(bad(format!("{what}; keys are written key=value and separated by commas")));
     };
     let (key, value) = (key.trim(), value.trim());
-    let (item, misspelt) = match read_value(key, value) {
+    let (item, misspelt) = match read_value(key, value, file) {
         Some(item) => (item, false),
-        None => match nearest(key, keys(file)).and_then(|known| read_value(known, value)) {
+        None => match nearest(key, keys(file)).and_then(|known| read_value(known, value, file)) {
             Some(item) => (item, true),
             None => return Err(unknown_key(key, file, None)),
         },
@@ -82,14 +100,19 @@ fn unknown_key(key: &str, file: &VolumeFile, meant: Option<Item>) -> BadItem {
 }
 
 /// `None` if there is no such key. Whether the type has the key, and whether it may have the value, is for the rules.
-fn read_value(key: &str, value: &str) -> Option<Result<Item, BadItem>> {
+fn read_value(key: &str, value: &str, file: &'static VolumeFile) -> Option<Result<Item, BadItem>> {
     let is = |name: &str| name.eq_ignore_ascii_case(key);
     if is("size") {
-        let refused = |SizeProblem { problem, meant_bytes }| BadItem {
-            problem: format!("size={}: {problem}", shown(value)),
-            instead: vec![meant_bytes.map(Item::Size)],
-        };
-        return Some(parse_size(value).map(Item::Size).map_err(refused));
+        return Some(read_size(value, "size", Item::Size));
+    }
+    if is("credits") {
+        return Some(match file.credit_kind() {
+            Some(CreditKind::Bytes) => read_size(value, "credits", Item::Credits),
+            _ => whole(value, "credits", "").map(Item::Credits),
+        });
+    }
+    if is("instance") {
+        return file.instance_store.as_ref().map(|facts| read_store(value, facts));
     }
     if is("iops") {
         return Some(whole(value, "iops", "").map(Item::Iops));
@@ -108,6 +131,24 @@ fn read_value(key: &str, value: &str) -> Option<Result<Item, BadItem>> {
         return Some(whole(value, "service_us", " of microseconds").map(Item::Service));
     }
     None
+}
+
+fn read_size(value: &str, key: &str, item: fn(u64) -> Item) -> Result<Item, BadItem> {
+    parse_size(value).map(item).map_err(|SizeProblem { problem, meant_bytes }| BadItem {
+        problem: format!("{key}={}: {problem}", shown(value)),
+        instead: vec![meant_bytes.map(item)],
+    })
+}
+
+fn read_store(value: &str, facts: &'static StoreFacts) -> Result<Item, BadItem> {
+    facts.named(value).map(Item::Store).ok_or_else(|| {
+        let names = facts.types.iter().map(|store| store.name.as_str());
+        let meant = nearest(value, names).and_then(|name| facts.named(name)).map(Item::Store);
+        let (known, example) = (facts.types.len(), &facts.default.value);
+        let problem =
+            format!("instance={}: the storage of {known} instance types is known, such as {example}", shown(value));
+        BadItem { problem, instead: vec![meant] }
+    })
 }
 
 fn read_order(value: &str) -> Result<Item, BadItem> {
@@ -130,7 +171,11 @@ fn whole(value: &str, key: &str, unit: &str) -> Result<u64, BadItem> {
 }
 
 fn example(key: &str) -> &'static str {
-    if key == "iops" { "16000" } else { "250" }
+    match key {
+        "iops" => "16000",
+        "credits" => "40000",
+        _ => "250",
+    }
 }
 
 fn strip_unit<'a>(value: &'a str, unit: &str) -> Option<&'a str> {

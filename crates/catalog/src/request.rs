@@ -5,10 +5,11 @@ use std::fmt;
 use pgdyno_volume::Order;
 
 use crate::error::SpecError;
-use crate::file::VolumeFile;
+use crate::file::{CreditKind, VolumeFile};
 use crate::item::{BadItem, Item, order_name, read_item};
 use crate::nearest::nearest;
 use crate::remedy;
+use crate::store_facts::InstanceStore;
 use crate::units::{quoted, size_key};
 
 /// A volume that was asked for; what is `None` was left to the default.
@@ -23,6 +24,10 @@ pub(crate) struct Request {
     pub bucket_ms: Option<u64>,
     /// One service time for every request.
     pub service_us: Option<u64>,
+    /// The first balance of credits: I/O units, or bytes.
+    pub credits: Option<u64>,
+    /// Whose own storage it is.
+    pub store: Option<&'static InstanceStore>,
 }
 
 impl Request {
@@ -36,6 +41,8 @@ impl Request {
             order: None,
             bucket_ms: None,
             service_us: None,
+            credits: None,
+            store: None,
         }
     }
 
@@ -83,7 +90,24 @@ impl Request {
             Item::Order(order) => Request { order: Some(order), ..self },
             Item::Bucket(ms) => Request { bucket_ms: Some(ms), ..self },
             Item::Service(us) => Request { service_us: Some(us), ..self },
+            Item::Credits(credits) => Request { credits: Some(credits), ..self },
+            Item::Store(store) => Request { store: Some(store), ..self },
         }
+    }
+
+    /// Whose own storage it is, of a type that is an instance's.
+    pub fn instance_store(&self) -> Option<&'static InstanceStore> {
+        let facts = self.file.instance_store.as_ref()?;
+        self.store.or_else(|| facts.named(&facts.default.value))
+    }
+
+    /// `credits=` in the unit of the type's credits.
+    pub fn credits_key(&self) -> Option<String> {
+        let value = |credits| match self.file.credit_kind() {
+            Some(CreditKind::Bytes) => size_key(credits),
+            _ => credits.to_string(),
+        };
+        self.credits.map(|credits| format!("credits={}", value(credits)))
     }
 
     /// The order that is not the type's own.
@@ -111,7 +135,8 @@ impl fmt::Display for Request {
         let size = self.size_bytes.map(|bytes| format!("size={}", size_key(bytes)));
         let iops = self.iops.map(|iops| format!("iops={iops}"));
         let throughput = self.throughput_mib_per_s.map(|mib_per_s| format!("throughput={mib_per_s}"));
-        let amounts = [size, iops, throughput].into_iter().flatten();
+        let store = self.store.map(|store| format!("instance={}", store.name));
+        let amounts = [store, size, iops, throughput, self.credits_key()].into_iter().flatten();
         let keys: Vec<String> = amounts.chain(self.behaviour_keys(self.order)).collect();
         let separator = if keys.is_empty() { "" } else { ":" };
         write!(out, "{}{separator}{}", self.file.name, keys.join(","))
@@ -129,8 +154,10 @@ fn guess(name: &str, catalog: &'static [VolumeFile]) -> Option<&'static VolumeFi
     nearest(name, names).and_then(|name| find(name, catalog))
 }
 
+/// Types that are offered when nothing is near to what was asked for.
+const COMMON: [&str; 3] = ["gp3", "io2bx", "gp2"];
+
 fn unknown_type(name: &str, nearest: Option<Request>, catalog: &'static [VolumeFile]) -> SpecError {
-    let listed: Vec<String> = catalog.iter().map(with_aliases).collect();
     let what = if name.is_empty() {
         "a volume begins with its type, and none is given".to_owned()
     } else {
@@ -138,12 +165,7 @@ fn unknown_type(name: &str, nearest: Option<Request>, catalog: &'static [VolumeF
     };
     let remedy = match nearest {
         Some(request) => remedy::text([request]),
-        None => remedy::text(catalog.iter().map(Request::new)),
+        None => remedy::text(COMMON.iter().filter_map(|name| find(name, catalog)).map(Request::new)),
     };
-    SpecError { message: format!("{what}; there are {}", listed.join(", ")), remedy }
-}
-
-fn with_aliases(file: &VolumeFile) -> String {
-    let also: Vec<&str> = file.aliases.iter().map(|alias| alias.name.as_str()).collect();
-    if also.is_empty() { file.name.clone() } else { format!("{} (also {})", file.name, also.join(", ")) }
+    SpecError { message: format!("{what}; `pgdyno volume types` lists the {} that there are", catalog.len()), remedy }
 }

@@ -1,19 +1,18 @@
 //! A volume with every figure settled: what the engine attaches and what a run's record says it was.
 
-use pgdyno_volume::{Accounting, BucketParams, Cost, QuantileTable, ServiceTimeParams, VolumeParams};
+use pgdyno_volume::VolumeParams;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::SpecError;
-use crate::file::{PriceFacts, Tier, VolumeFile, catalog};
+use crate::file::{VolumeFile, catalog};
 use crate::hash::model_hash;
 use crate::item::order_name;
+use crate::model_params::params;
+use crate::price::usd_per_month;
 use crate::remedy;
 use crate::request::Request;
-use crate::rules::{Figures, judge};
-use crate::units::{GIB, KIB, MIB, count_phrase, size_key, size_phrase};
-
-const NS_PER_US: u64 = 1_000;
-const NS_PER_MS: u64 = 1_000_000;
+use crate::rules::{BurstFigures, Figures, judge};
+use crate::units::{MIB, count_phrase, size_key, size_phrase};
 
 /// A resolved volume specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +29,12 @@ pub struct Resolved {
     pub size_bytes: u64,
     /// The limits, as the provider states them.
     pub limits: Limits,
+    /// What it does beyond its limits while it has credits; `None` if it never does.
+    #[serde(default)]
+    pub burst: Option<Burst>,
+    /// Whether its content ends with the instance that it belongs to.
+    #[serde(default)]
+    pub volatile: bool,
     /// The largest I/O that counts as one.
     pub accounting_unit_kib: u64,
     /// What it costs a month; `None` if nobody sells it, as when its service time is the laboratory's.
@@ -46,15 +51,51 @@ pub struct Resolved {
     pub params: VolumeParams,
 }
 
-/// The limits of a volume; `None` is unlimited.
+/// The limits of a volume, which it keeps for ever; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// I/O units per second.
+    /// I/O units per second; of reads alone where `write_iops` is given.
     pub iops: Option<u64>,
+    /// Written I/O units per second, where they have a limit of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_iops: Option<u64>,
     /// Rounded to three decimals; the exact figure is in the parameters.
     #[serde(serialize_with = "whole_if_possible")]
     pub throughput_mib_per_s: Option<f64>,
+}
+
+/// Rates that are paid with credits, and the credits. A kind of which there are none is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Burst {
+    /// I/O units per second while I/O credits last.
+    pub iops: Option<u64>,
+    /// The most I/O credits that are kept; one is an I/O unit. They are earned at `limits.iops` each second.
+    pub io_credits: Option<u64>,
+    /// I/O credits at first.
+    pub io_credits_initial: Option<u64>,
+    /// MiB per second while throughput credits last.
+    #[serde(serialize_with = "whole_if_possible")]
+    pub throughput_mib_per_s: Option<f64>,
+    /// The most throughput credits that are kept, in bytes. They are earned at `limits.throughput_mib_per_s`.
+    pub throughput_credits_bytes: Option<u64>,
+    /// Throughput credits at first.
+    pub throughput_credits_initial_bytes: Option<u64>,
+}
+
+impl Burst {
+    fn of(figures: &Figures) -> Option<Self> {
+        let Figures { iops_burst, throughput_burst, .. } = figures;
+        iops_burst.or(*throughput_burst).map(|_| Burst {
+            iops: iops_burst.map(|burst| burst.rate_per_s),
+            io_credits: iops_burst.map(|burst| burst.capacity),
+            io_credits_initial: iops_burst.map(|burst| burst.initial),
+            throughput_mib_per_s: throughput_burst.map(|burst| mib_per_s(burst.rate_per_s)),
+            throughput_credits_bytes: throughput_burst.map(|burst| burst.capacity),
+            throughput_credits_initial_bytes: throughput_burst.map(|burst| burst.initial),
+        })
+    }
 }
 
 impl Resolved {
@@ -99,19 +140,22 @@ impl Resolved {
 
     fn new(request: &Request, figures: Figures) -> Self {
         let file = request.file;
-        let Figures { size_bytes, iops, throughput_bytes_per_s } = figures;
-        let params = params(request, figures);
-        let limits = Limits { iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) };
+        let Figures { size_bytes, iops, write_iops, throughput_bytes_per_s, .. } = figures;
+        let params = params(request, &figures);
+        let limits = Limits { iops, write_iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) };
+        let month = |price| usd_per_month(price, size_bytes, limits.iops, limits.throughput_mib_per_s);
         let durability = file.durability.as_ref();
         let price = file.price.as_ref().filter(|_| !request.is_made_up());
         Resolved {
             spec: canonical(request, &figures),
             volume_type: file.name.clone(),
-            title: title(request, size_bytes, &limits),
+            title: title(request, &figures, &limits),
             size_bytes,
             limits,
-            accounting_unit_kib: file.accounting.unit_kib.value,
-            usd_per_month: price.map(|price| usd_per_month(price, size_bytes, &limits)),
+            burst: Burst::of(&figures),
+            volatile: file.volatile.as_ref().is_some_and(|fact| fact.value),
+            accounting_unit_kib: file.unit_kib(iops),
+            usd_per_month: price.map(month),
             price_region: price.map(|price| price.region.clone()),
             durability: durability.map(|facts| facts.yearly.value.clone()),
             annual_failure_rate_percent: durability.map(|facts| facts.annual_failure_rate_percent.value),
@@ -121,83 +165,54 @@ impl Resolved {
     }
 }
 
-fn params(request: &Request, figures: Figures) -> VolumeParams {
-    let file = request.file;
-    let bucket = |rate_per_s, own_depth_ms| {
-        let depth_ms = request.bucket_ms.unwrap_or(own_depth_ms);
-        BucketParams { rate_per_s, depth_ns: depth_ms * NS_PER_MS }
-    };
-    let iops_limit = file.iops.as_ref().zip(figures.iops);
-    let throughput_limit = file.throughput.as_ref().zip(figures.throughput_bytes_per_s);
-    VolumeParams {
-        size_bytes: figures.size_bytes,
-        iops_limit: iops_limit.map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
-        throughput_limit: throughput_limit.map(|(facts, rate)| bucket(rate, facts.bucket_depth_ms.value)),
-        iops_credit: None,
-        throughput_credit: None,
-        accounting: Accounting {
-            unit_bytes: file.accounting.unit_kib.value * KIB,
-            merge_sequential: file.accounting.merge_sequential.value,
-        },
-        cost: Cost::default(),
-        service_time: service_time(request),
-        order: request.order.unwrap_or(file.queueing.order.value),
-    }
-}
-
-fn service_time(request: &Request) -> ServiceTimeParams {
-    match request.service_us {
-        Some(us) => {
-            let constant = QuantileTable::constant(us * NS_PER_US);
-            ServiceTimeParams { read: constant.clone(), write: constant }
-        }
-        None => request.file.service_time.params().expect("the tables were checked when the file was read"),
-    }
-}
-
 /// Only what can be chosen: io2's throughput follows from its IOPS and is no key. An order is named if it is not the
-/// type's own.
+/// type's own, credits if they are not full.
 fn canonical(request: &Request, figures: &Figures) -> String {
-    let file = request.file;
-    let mut spec = format!("{}:size={}", file.name, size_key(figures.size_bytes));
-    if let Some(iops) = figures.iops {
+    let (file, size_bytes) = (request.file, figures.size_bytes);
+    let store = request.instance_store().map(|store| format!("instance={},", store.name)).unwrap_or_default();
+    let mut spec = format!("{}:{store}size={}", file.name, size_key(size_bytes));
+    let iops_choice = file.iops.as_ref().and_then(|facts| facts.choice(size_bytes));
+    if let Some((_, iops)) = iops_choice.zip(figures.iops) {
         spec += &format!(",iops={iops}");
     }
-    let chosen = file.throughput.as_ref().is_some_and(|facts| facts.provisioned.is_some());
-    if let Some(bytes_per_s) = figures.throughput_bytes_per_s.filter(|_| chosen) {
+    let throughput_choice = file.throughput.as_ref().and_then(|facts| facts.choice(size_bytes));
+    if let Some((_, bytes_per_s)) = throughput_choice.zip(figures.throughput_bytes_per_s) {
         spec += &format!(",throughput={}", bytes_per_s / MIB);
     }
-    for key in request.behaviour_keys(request.other_order()) {
+    for key in credits_key(request, figures).into_iter().chain(request.behaviour_keys(request.other_order())) {
         spec += &format!(",{key}");
     }
     spec
 }
 
-fn title(request: &Request, size_bytes: u64, limits: &Limits) -> String {
-    let mut parts = vec![request.file.title.clone(), size_phrase(size_bytes)];
-    parts.extend(limits.iops.map(|iops| format!("{} IOPS", count_phrase(iops))));
-    parts.extend(limits.throughput_mib_per_s.map(|mib_per_s| format!("{} MiB/s", decimal_phrase(mib_per_s))));
+/// `credits=` unless they are full, which is the default.
+fn credits_key(request: &Request, figures: &Figures) -> Option<String> {
+    let bursts = [figures.iops_burst, figures.throughput_burst];
+    request.credits_key().filter(|_| bursts.iter().flatten().any(|burst| burst.initial < burst.capacity))
+}
+
+fn title(request: &Request, figures: &Figures, limits: &Limits) -> String {
+    let mut parts = vec![request.file.title.clone()];
+    parts.extend(request.instance_store().map(|store| store.name.clone()));
+    parts.push(size_phrase(figures.size_bytes));
+    let burst = |burst: Option<BurstFigures>, rate: &dyn Fn(u64) -> String| {
+        burst.map_or(String::new(), |burst| format!(" ({} with credits)", rate(burst.rate_per_s)))
+    };
+    parts.extend(limits.iops.map(|iops| match limits.write_iops {
+        Some(writes) => format!("{} reads/s, {} writes/s", count_phrase(iops), count_phrase(writes)),
+        None => format!("{} IOPS{}", count_phrase(iops), burst(figures.iops_burst, &count_phrase)),
+    }));
+    let faster = burst(figures.throughput_burst, &|rate| decimal_phrase(mib_per_s(rate)));
+    parts.extend(limits.throughput_mib_per_s.map(|mib_per_s| format!("{} MiB/s{faster}", decimal_phrase(mib_per_s))));
     if limits.iops.is_none() && limits.throughput_mib_per_s.is_none() {
         parts.push("no limits".to_owned());
     }
+    let credits = credits_key(request, figures).and_then(|key| Some(key.split_once('=')?.1.to_owned()));
+    parts.extend(credits.map(|credits| format!("{credits} credits at first")));
     parts.extend(request.other_order().map(|order| format!("{} order", order_name(order))));
     parts.extend(request.bucket_ms.map(|ms| format!("bucket of {} ms", count_phrase(ms))));
     parts.extend(request.service_us.map(|us| format!("{} us each", count_phrase(us))));
     parts.join(", ")
-}
-
-/// Size, IOPS and throughput by their tiers, rounded to cents.
-fn usd_per_month(price: &PriceFacts, size_bytes: u64, limits: &Limits) -> f64 {
-    let size = size_bytes as f64 / GIB as f64 * price.gib_month_usd.value;
-    let iops = limits.iops.map_or(0.0, |iops| in_tiers(&price.iops_month, iops as f64));
-    let throughput = limits.throughput_mib_per_s.map_or(0.0, |mib_per_s| in_tiers(&price.mib_per_s_month, mib_per_s));
-    ((size + iops + throughput) * 100.0).round() / 100.0
-}
-
-fn in_tiers(tiers: &[Tier], amount: f64) -> f64 {
-    let ends = tiers.iter().skip(1).map(|tier| tier.above as f64).chain([f64::INFINITY]);
-    let share = |(tier, end): (&Tier, f64)| (amount.min(end) - tier.above as f64).max(0.0) * tier.usd.value;
-    tiers.iter().zip(ends).map(share).sum()
 }
 
 fn mib_per_s(bytes_per_s: u64) -> f64 {

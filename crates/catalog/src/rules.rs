@@ -1,15 +1,34 @@
 //! The published rules: which sizes, IOPS and throughputs can be had together.
 
-use crate::file::{IopsFacts, ThroughputFacts};
+use crate::file::VolumeFile;
+use crate::limit_facts::{IopsFacts, ProvisionedIops, ProvisionedThroughput, ThroughputFacts};
 use crate::request::Request;
+use crate::rules_of_keys::{refuse_endless_waits, refuse_keys_that_do_nothing};
 use crate::units::{GIB, MIB, count_phrase, size_phrase};
 
 /// A legal volume, every figure settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     pub size_bytes: u64,
+    /// What can be had for ever; of reads alone where writes have a limit of their own.
     pub iops: Option<u64>,
+    /// Writes, where they have a limit of their own.
+    pub write_iops: Option<u64>,
     pub throughput_bytes_per_s: Option<u64>,
+    /// I/O units per second, for as long as credits last.
+    pub iops_burst: Option<BurstFigures>,
+    /// Bytes per second, for as long as credits last.
+    pub throughput_burst: Option<BurstFigures>,
+}
+
+/// A rate above the baseline and what pays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BurstFigures {
+    pub rate_per_s: u64,
+    /// The most credits that are kept.
+    pub capacity: u64,
+    /// The first balance.
+    pub initial: u64,
 }
 
 /// A rule that a request breaks, and requests that keep it, the one nearest to what was wanted first.
@@ -26,78 +45,88 @@ pub(crate) fn judge(request: &Request) -> Result<Figures, Violation> {
     refuse_keys_that_do_nothing(request)?;
     refuse_endless_waits(request)?;
     let size_bytes = legal_size(request)?;
+    if let Some(store) = request.instance_store() {
+        let [reads, writes] = store.read_write_iops.value;
+        return Ok(Figures { size_bytes, iops: Some(reads), write_iops: Some(writes), ..Figures::default() });
+    }
     let iops = file.iops.as_ref().map(|facts| legal_iops(request, facts, size_bytes)).transpose()?;
-    let throughput_bytes_per_s = match (&file.throughput, iops) {
-        (Some(facts), Some(iops)) => Some(legal_throughput(request, facts, iops)?),
-        _ => None,
+    let write_iops = file.iops.as_ref().and_then(|facts| facts.write_by_gib.at(size_bytes, GIB, 1));
+    let throughput_bytes_per_s = match &file.throughput {
+        Some(facts) => Some(legal_throughput(request, facts, iops.unwrap_or(0), size_bytes)?),
+        None => None,
     };
-    Ok(Figures { size_bytes, iops, throughput_bytes_per_s })
+    let settled = Figures { size_bytes, iops, write_iops, throughput_bytes_per_s, ..Figures::default() };
+    let (iops_burst, throughput_burst) = (iops_burst(file, &settled), throughput_burst(file, &settled));
+    let Some(credits) = request.credits else {
+        return Ok(Figures { iops_burst, throughput_burst, ..settled });
+    };
+    let with = |burst: BurstFigures| legal_credits(request, credits, burst, size_bytes);
+    match (iops_burst, throughput_burst) {
+        (Some(burst), None) => Ok(Figures { iops_burst: Some(with(burst)?), ..settled }),
+        (None, Some(burst)) => Ok(Figures { throughput_burst: Some(with(burst)?), ..settled }),
+        _ => Err(no_burst_at(request, size_bytes)),
+    }
 }
 
-/// A request that takes longer than this is taken for lost by the programs that wait for it.
-const SERVICE_US_MAX: u64 = 10_000_000;
+fn iops_burst(file: &VolumeFile, settled: &Figures) -> Option<BurstFigures> {
+    let burst = file.iops.as_ref()?.burst.as_ref()?;
+    let rate_per_s = burst.by_gib.at(settled.size_bytes, GIB, 1)?;
+    let capacity = burst.credits_by_gib.at(settled.size_bytes, GIB, 1)?;
+    above_baseline(BurstFigures { rate_per_s, capacity, initial: capacity }, settled.iops)
+}
 
-/// No provider saves up more than a day, and most less than an hour.
-const BUCKET_MS_MAX: u64 = 86_400_000;
+fn throughput_burst(file: &VolumeFile, settled: &Figures) -> Option<BurstFigures> {
+    let burst = file.throughput.as_ref()?.burst.as_ref()?;
+    let rate_per_s = burst.by_gib.at(settled.size_bytes, GIB, MIB)?;
+    let capacity = burst.credits_mib_by_gib.at(settled.size_bytes, GIB, MIB)?;
+    above_baseline(BurstFigures { rate_per_s, capacity, initial: capacity }, settled.throughput_bytes_per_s)
+}
+
+/// A burst that is no more than the baseline is none.
+fn above_baseline(burst: BurstFigures, baseline: Option<u64>) -> Option<BurstFigures> {
+    Some(burst).filter(|burst| burst.capacity > 0 && baseline.is_some_and(|baseline| burst.rate_per_s > baseline))
+}
+
+fn legal_credits(
+    request: &Request,
+    credits: u64,
+    burst: BurstFigures,
+    size_bytes: u64,
+) -> Result<BurstFigures, Violation> {
+    if credits <= burst.capacity {
+        return Ok(BurstFigures { initial: credits, ..burst });
+    }
+    let most = Request { credits: Some(burst.capacity), ..*request };
+    let phrase = |request: &Request| request.credits_key().unwrap_or_default();
+    let message = format!(
+        "{} of {} keeps at most {}, {} asked",
+        request.file.name,
+        size_phrase(size_bytes),
+        phrase(&most),
+        phrase(request)
+    );
+    Err(Violation { message, fixes: vec![most] })
+}
+
+fn no_burst_at(request: &Request, size_bytes: u64) -> Violation {
+    let (name, size) = (&request.file.name, size_phrase(size_bytes));
+    let message = format!("{name} of {size} has no burst above its baseline, so credits cannot be set");
+    Violation { message, fixes: vec![Request { credits: None, ..*request }] }
+}
 
 /// The most IOPS that a size allows.
-pub(crate) fn iops_allowed(facts: &IopsFacts, size_bytes: u64) -> u64 {
-    let by_size = u128::from(facts.maximum_per_gib.value) * u128::from(size_bytes) / u128::from(GIB);
+pub(crate) fn iops_allowed(choice: &ProvisionedIops, size_bytes: u64) -> u64 {
+    let by_size = u128::from(choice.maximum_per_gib.value) * u128::from(size_bytes) / u128::from(GIB);
     let by_size = u64::try_from(by_size).unwrap_or(u64::MAX);
-    by_size.clamp(facts.minimum.value, facts.maximum.value)
-}
-
-fn refuse_keys_that_do_nothing(request: &Request) -> Result<(), Violation> {
-    let name = &request.file.name;
-    if request.file.iops.is_none() && request.iops.is_some() {
-        let message = format!("{name} has no limit, so iops cannot be set");
-        return Err(Violation { message, fixes: vec![Request { iops: None, ..*request }] });
-    }
-    if request.file.iops.is_none() && request.bucket_ms.is_some() {
-        let message = format!("{name} has no limit, so it has no bucket and bucket_ms cannot be set");
-        return Err(Violation { message, fixes: vec![Request { bucket_ms: None, ..*request }] });
-    }
-    let Some(asked) = request.throughput_mib_per_s else {
-        return Ok(());
-    };
-    let without = Request { throughput_mib_per_s: None, ..*request };
-    let Some(facts) = &request.file.throughput else {
-        let message = format!("{name} has no limit, so throughput cannot be set");
-        return Err(Violation { message, fixes: vec![without] });
-    };
-    if facts.provisioned.is_some() {
-        return Ok(());
-    }
-    let maximum = facts.maximum_mib_per_s.value;
-    let message = format!(
-        "{name} derives its throughput from its IOPS, {} MiB/s each up to {} MiB/s, so throughput cannot be set",
-        ratio_phrase(facts),
-        count_phrase(maximum)
-    );
-    let enough = iops_for(facts, asked.min(maximum));
-    let with_iops = Request { iops: Some(request.iops.map_or(enough, |iops| iops.max(enough))), ..without };
-    Err(Violation { message, fixes: vec![with_iops, without] })
-}
-
-fn refuse_endless_waits(request: &Request) -> Result<(), Violation> {
-    let too_much = |what: &str, maximum: u64, asked: u64, fix: Request| {
-        let (maximum, asked) = (count_phrase(maximum), count_phrase(asked));
-        Err(Violation { message: format!("{what} is at most {maximum}, {asked} asked"), fixes: vec![fix] })
-    };
-    if let Some(us) = request.service_us.filter(|us| *us > SERVICE_US_MAX) {
-        return too_much("service_us", SERVICE_US_MAX, us, Request { service_us: Some(SERVICE_US_MAX), ..*request });
-    }
-    if let Some(ms) = request.bucket_ms.filter(|ms| *ms > BUCKET_MS_MAX) {
-        return too_much("bucket_ms", BUCKET_MS_MAX, ms, Request { bucket_ms: Some(BUCKET_MS_MAX), ..*request });
-    }
-    Ok(())
+    by_size.clamp(choice.minimum.value, choice.maximum.value)
 }
 
 fn legal_size(request: &Request) -> Result<u64, Violation> {
     let facts = &request.file.size;
-    let (minimum, maximum) = (facts.minimum_mib.value * MIB, facts.maximum_mib.value * MIB);
+    let store_bytes = request.instance_store().map(|store| store.size_bytes());
+    let (minimum, maximum) = (facts.minimum_mib.value * MIB, store_bytes.unwrap_or(facts.maximum_mib.value * MIB));
     let Some(asked) = request.size_bytes else {
-        return Ok(facts.default_mib.value * MIB);
+        return Ok(store_bytes.unwrap_or(facts.default_mib.value * MIB));
     };
     let with = |bytes| Request { size_bytes: Some(bytes), ..*request };
     let name = &request.file.name;
@@ -115,20 +144,29 @@ fn legal_size(request: &Request) -> Result<u64, Violation> {
 }
 
 fn legal_iops(request: &Request, facts: &IopsFacts, size_bytes: u64) -> Result<u64, Violation> {
+    let Some(choice) = facts.choice(size_bytes) else {
+        return Ok(facts.by_gib.at(size_bytes, GIB, 1).unwrap_or(0).max(1));
+    };
     let name = &request.file.name;
-    let allowed = iops_allowed(facts, size_bytes);
+    let allowed = iops_allowed(choice, size_bytes);
     let Some(asked) = request.iops else {
-        return Ok(facts.default.value.min(allowed));
+        return Ok(choice.default.value.min(allowed));
     };
     let with = |iops| Request { iops: Some(iops), ..*request };
-    let (minimum, maximum) = (facts.minimum.value, facts.maximum.value);
+    let (minimum, maximum) = (choice.minimum.value, choice.maximum.value);
     if asked < minimum || asked > maximum {
         let (low, high, asked_phrase) = (count_phrase(minimum), count_phrase(maximum), count_phrase(asked));
-        let message = format!("{name} has {low} to {high} IOPS, {asked_phrase} asked");
-        return Err(Violation { message, fixes: vec![with(asked.clamp(minimum, maximum))] });
+        let at = at_size(facts.provisioned.len(), size_bytes);
+        let message = format!("{name} has {low} to {high} IOPS{at}, {asked_phrase} asked");
+        let next = facts.provisioned.iter().find(|piece| piece.above >= choice.above && asked <= piece.maximum.value);
+        let larger = next.filter(|_| asked > maximum).map(|piece| larger(request, piece.above));
+        return Err(Violation {
+            message,
+            fixes: larger.into_iter().chain([with(asked.clamp(minimum, maximum))]).collect(),
+        });
     }
     if asked > allowed {
-        let per_gib = facts.maximum_per_gib.value;
+        let per_gib = choice.maximum_per_gib.value;
         let always =
             if allowed == minimum { format!(" and {} at any size", count_phrase(minimum)) } else { String::new() };
         let default = if request.size_bytes.is_none() { " (the default size)" } else { "" };
@@ -145,23 +183,40 @@ fn legal_iops(request: &Request, facts: &IopsFacts, size_bytes: u64) -> Result<u
     Ok(asked)
 }
 
-fn legal_throughput(request: &Request, facts: &ThroughputFacts, iops: u64) -> Result<u64, Violation> {
-    let ratio = facts.mib_per_s_per_1000_iops.value;
-    let maximum = facts.maximum_mib_per_s.value;
-    let Some(own) = &facts.provisioned else {
-        // Fractions of a MiB/s are kept: 100 IOPS give 25.6 MiB/s.
-        return Ok((iops * ratio * MIB / 1000).min(maximum * MIB));
+/// Named where what can be chosen depends on the size.
+fn at_size(pieces: usize, size_bytes: u64) -> String {
+    if pieces > 1 { format!(" at {}", size_phrase(size_bytes)) } else { String::new() }
+}
+
+/// The least whole GiB above a threshold.
+fn larger(request: &Request, above_gib: u64) -> Request {
+    Request { size_bytes: Some((above_gib + 1) * GIB), ..*request }
+}
+
+fn legal_throughput(request: &Request, facts: &ThroughputFacts, iops: u64, size_bytes: u64) -> Result<u64, Violation> {
+    let Some(choice) = facts.choice(size_bytes) else {
+        // Fractions of a MiB/s are kept: io2's 100 IOPS give 25.6 MiB/s.
+        let by_size = facts.by_gib.at(size_bytes, GIB, MIB);
+        return Ok(by_size.or_else(|| facts.by_iops.at(iops, 1, MIB)).unwrap_or(0).max(1));
     };
     let name = &request.file.name;
-    let asked = request.throughput_mib_per_s.unwrap_or(own.default_mib_per_s.value);
+    let asked = request.throughput_mib_per_s.unwrap_or(choice.default_mib_per_s.value);
     let with = |mib_per_s| Request { throughput_mib_per_s: Some(mib_per_s), ..*request };
-    let minimum = own.minimum_mib_per_s.value;
+    let (minimum, maximum) = (choice.minimum_mib_per_s.value, choice.maximum_mib_per_s.value);
     if asked < minimum || asked > maximum {
         let (low, high, asked_phrase) = (count_phrase(minimum), count_phrase(maximum), count_phrase(asked));
-        let message = format!("{name} has {low} to {high} MiB/s, {asked_phrase} asked");
-        return Err(Violation { message, fixes: vec![with(asked.clamp(minimum, maximum))] });
+        let at = at_size(facts.provisioned.len(), size_bytes);
+        let message = format!("{name} has {low} to {high} MiB/s{at}, {asked_phrase} asked");
+        let fits =
+            |piece: &&ProvisionedThroughput| piece.above >= choice.above && asked <= piece.maximum_mib_per_s.value;
+        let larger =
+            facts.provisioned.iter().find(fits).filter(|_| asked > maximum).map(|piece| larger(request, piece.above));
+        return Err(Violation {
+            message,
+            fixes: larger.into_iter().chain([with(asked.clamp(minimum, maximum))]).collect(),
+        });
     }
-    let allowed = iops * ratio / 1000;
+    let allowed = facts.by_iops.at(iops, 1, 1).unwrap_or(0);
     if asked > allowed {
         let default = if request.iops.is_none() { " (the default)" } else { "" };
         let message = format!(
@@ -177,12 +232,32 @@ fn legal_throughput(request: &Request, facts: &ThroughputFacts, iops: u64) -> Re
     Ok(asked * MIB)
 }
 
+/// No volume has more IOPS.
+const IOPS_MOST: u64 = 10_000_000;
+
 /// The least IOPS that carry a throughput.
-fn iops_for(facts: &ThroughputFacts, mib_per_s: u64) -> u64 {
-    (mib_per_s * 1000).div_ceil(facts.mib_per_s_per_1000_iops.value)
+pub(crate) fn iops_for(facts: &ThroughputFacts, mib_per_s: u64) -> u64 {
+    least(IOPS_MOST, |iops| facts.by_iops.at(iops, 1, 1).is_some_and(|carried| carried >= mib_per_s))
 }
 
-fn ratio_phrase(facts: &ThroughputFacts) -> String {
-    let thousandths = facts.mib_per_s_per_1000_iops.value;
-    format!("{}.{:03}", thousandths / 1000, thousandths % 1000).trim_end_matches('0').to_owned()
+/// The least number up to `most` for which a condition that stays true once it is true holds; `most` if none.
+pub(crate) fn least(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (1, most);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+/// MiB/s for each IOPS, as a decimal number.
+pub(crate) fn ratio_phrase(facts: &ThroughputFacts) -> String {
+    let slope = facts.by_iops.0.first().and_then(|piece| piece.slope.as_ref());
+    let [rise, run] = slope.map_or([0, 1], |slope| slope.value);
+    let millionths = rise * 1_000_000 / run;
+    format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000).trim_end_matches('0').to_owned()
 }

@@ -7,19 +7,27 @@ use pgdyno_volume::{QuantileRow, QuantileTable, ServiceTimeParams};
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
+use crate::file::{Origin, origin};
 
 const PPM: u32 = 1_000_000;
 
 /// How far the mean of a shape may be from 1, in millionths: what rounding its points to five digits leaves.
 const SHAPE_MEAN_TOLERANCE_PPM: u128 = 100;
 
+/// Tables of a type's own, or those of another type of which more is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServiceTimeFacts {
+    /// The type whose tables these are.
+    #[serde(default)]
+    pub like: Option<Fact<String>>,
     /// Request sizes of the tables, ascending.
+    #[serde(default)]
     pub size_kib: Vec<u64>,
-    pub read: OperationFacts,
-    pub write: OperationFacts,
+    #[serde(default)]
+    pub read: Option<OperationFacts>,
+    #[serde(default)]
+    pub write: Option<OperationFacts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,14 +44,48 @@ pub(crate) struct OperationFacts {
 }
 
 impl ServiceTimeFacts {
+    /// What is wrong with the facts, if anything; whether the other type exists is not known here.
+    pub fn check(&self) -> Result<(), String> {
+        if self.like.is_some() {
+            let own = self.read.is_some() || self.write.is_some() || !self.size_kib.is_empty();
+            return if own { Err("like: there are tables of its own beside it".to_owned()) } else { Ok(()) };
+        }
+        self.own().map(|_| ())
+    }
+
     /// The tables, or what is wrong with the facts.
-    pub fn params(&self) -> Result<ServiceTimeParams, String> {
+    pub fn params<'a>(
+        &self,
+        named: impl Fn(&str) -> Option<&'a ServiceTimeFacts>,
+    ) -> Result<ServiceTimeParams, String> {
+        match &self.like {
+            None => self.own(),
+            Some(like) => match named(&like.value) {
+                Some(other) => other.own(),
+                None => Err(format!("like: there is no type {:?}", like.value)),
+            },
+        }
+    }
+
+    fn own(&self) -> Result<ServiceTimeParams, String> {
+        let (Some(read), Some(write)) = (&self.read, &self.write) else {
+            return Err("read and write: there is no table".to_owned());
+        };
         if self.size_kib.is_empty() || !self.size_kib.is_sorted_by(|a, b| a < b) {
             return Err("size_kib must be ascending and not empty".to_owned());
         }
-        let read = self.read.table(&self.size_kib).map_err(|problem| format!("read: {problem}"))?;
-        let write = self.write.table(&self.size_kib).map_err(|problem| format!("write: {problem}"))?;
+        let read = read.table(&self.size_kib).map_err(|problem| format!("read: {problem}"))?;
+        let write = write.table(&self.size_kib).map_err(|problem| format!("write: {problem}"))?;
         Ok(ServiceTimeParams { read, write })
+    }
+
+    pub fn origins(&self) -> Vec<Origin<'_>> {
+        let mut all: Vec<Origin<'_>> = self.like.iter().map(origin).collect();
+        for table in [&self.read, &self.write].into_iter().flatten() {
+            all.extend([&table.floor_ns, &table.mean_ns].map(origin));
+            all.push(origin(&table.excess_ppm));
+        }
+        all
     }
 }
 

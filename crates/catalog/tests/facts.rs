@@ -130,15 +130,27 @@ fn the_model_hash_moves_with_every_parameter_and_with_nothing_else() {
 fn types_say_what_can_be_had_and_where_that_is_written() {
     let types = types().unwrap();
     let names: Vec<&str> = types.iter().map(|one| one.volume_type.as_str()).collect();
-    assert_eq!(names, ["null", "gp3", "io2bx"]);
+    assert_eq!(&names[..8], ["null", "gp3", "io2bx", "gp2", "io1", "st1", "sc1", "instance-store"]);
     for one in &types {
         assert_eq!(resolved(&one.volume_type).spec, one.default_spec);
         assert!(one.aliases.keys().all(|alias| resolved(alias).volume_type == one.volume_type));
-        assert!(!one.sources.is_empty());
+        assert!(!one.sources.is_empty() && !one.provider.is_empty());
         assert!(one.sources.iter().all(|used| used.date.len() == "2026-11-21".len()));
+        let chosen = |key: &str| one.keys.contains(&key);
+        assert_eq!(chosen("iops"), one.iops.is_some_and(|iops| iops.default.is_some()), "{}", one.volume_type);
+        assert_eq!(chosen("instance"), !one.instances.is_empty());
+        assert!(one.until.is_none() || one.default_usd_per_month.is_none(), "what is past is not sold");
     }
-    let io2 = &types[2];
-    assert_eq!(io2.keys, ["size", "iops", "order", "bucket_ms", "service_us"]);
+    let named = |name: &str| types.iter().find(|one| one.volume_type == name).unwrap();
+    assert_eq!(named("io2bx").keys, ["size", "iops", "order", "bucket_ms", "service_us"]);
+    assert_eq!(named("gp2").keys, ["size", "credits", "order", "bucket_ms", "service_us"]);
+    let gp2 = named("gp2");
+    assert_eq!(gp2.iops.map(|iops| (iops.minimum, iops.maximum)), Some((100, 16_000)));
+    assert_eq!((gp2.burst_iops_max, gp2.default_usd_per_month), (Some(3_000), Some(10.0)));
+    assert_eq!(named("st1").burst_throughput_mib_per_s_max, Some(500));
+    let store = named("instance-store");
+    assert!(store.volatile && store.instances.contains(&"i4i.32xlarge".to_owned()));
+    assert_eq!(store.write_iops.map(|iops| (iops.minimum, iops.maximum)), Some((15_000, 4_160_000)));
     let remembered = |used: &&pgdyno_catalog::SourceUse| used.facts.contains_key(&Status::FromMemory);
-    assert_eq!(io2.sources.iter().filter(remembered).count(), 1, "the third price tier has no source");
+    assert_eq!(named("io2bx").sources.iter().filter(remembered).count(), 1, "the third price tier has no source");
 }

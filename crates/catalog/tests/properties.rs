@@ -1,21 +1,24 @@
 //! What holds for every text anyone may write.
 
-use pgdyno_catalog::Resolved;
+use pgdyno_catalog::{Resolved, types};
 use proptest::prelude::*;
 
 /// Text that looks enough like a specification to get past the first check.
 fn specification_like() -> impl Strategy<Value = String> {
-    let name = prop_oneof!["gp3", "io2bx", "io2", "null", "GP3", "gp2", "[a-z0-9]{0,6}"];
+    let named = any::<prop::sample::Index>().prop_map(|index| {
+        let all = types().unwrap();
+        index.get(&all).volume_type.clone()
+    });
+    let name = prop_oneof![8 => named, 4 => "gp3|io2|GP3|gp4", 1 => "[a-z0-9]{0,6}"];
     let key =
-        prop_oneof!["size", "iops", "throughput", "order", "bucket_ms", "service_us", "SIZE", "iosp", "[a-z]{0,5}"];
+        prop_oneof!["size|iops|throughput|order|bucket_ms|service_us|credits|instance", "SIZE", "iosp", "[a-z]{0,5}"];
     let number = prop_oneof![
         any::<u64>().prop_map(|n| n.to_string()),
         (0..200_000_u64).prop_map(|n| n.to_string()),
         "[0-9]{0,30}"
     ];
     let unit = prop_oneof!["", "KiB", "MiB", "GiB", "TiB", "GB", "MiB/s", "[a-zA-Z/%.]{0,4}"];
-    let value =
-        prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "NaN|-inf|fifo|gamma|gama|-1|1e9|\\PC{0,6}"];
+    let value = prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "i4i.large|i3.|NaN|-inf|fifo|gamma|gama|-1|1e9|\\PC{0,6}"];
     let item = prop_oneof![9 => (key, value).prop_map(|(k, v)| format!("{k}={v}")), 1 => "\\PC{0,6}"];
     (name, prop::collection::vec(item, 0..5)).prop_map(|(name, items)| match items.is_empty() {
         true => name,
@@ -23,7 +26,7 @@ fn specification_like() -> impl Strategy<Value = String> {
     })
 }
 
-/// Figures that can be bought, from gp3's and io2's rules written down a second time.
+/// Figures that can be bought, from rules of EBS written down a second time.
 fn legal() -> impl Strategy<Value = String> {
     let gp3 = (1_u64..=65_536, 0.0..=1.0, 0.0..=1.0).prop_map(|(gib, share, fill)| {
         let iops = 3000 + (((gib * 500).clamp(3000, 80_000) - 3000) as f64 * share) as u64;
@@ -34,7 +37,17 @@ fn legal() -> impl Strategy<Value = String> {
         let iops = 100 + (((gib * 1000).min(256_000) - 100) as f64 * share) as u64;
         format!("io2bx:size={gib}GiB,iops={iops}")
     });
-    prop_oneof![gp3, io2]
+    let gp2 = (1_u64..=16_384, 0_u64..=5_400_000).prop_map(|(gib, credits)| match gib {
+        1_000.. => format!("gp2:size={gib}GiB"),
+        _ => format!("gp2:size={gib}GiB,credits={credits}"),
+    });
+    let io1 = (4_u64..=16_384, 0.0..=1.0).prop_map(|(gib, share)| {
+        let iops = 100 + (((gib * 50).min(64_000) - 100) as f64 * share) as u64;
+        format!("io1:size={gib}GiB,iops={iops}")
+    });
+    let st1 = (125_u64..12_800, 0.0..=1.0)
+        .prop_map(|(gib, share)| format!("st1:size={gib}GiB,credits={}GiB", (gib as f64 * share) as u64));
+    prop_oneof![gp3, io2, gp2, io1, st1]
 }
 
 /// Whatever the text, the answer is a volume whose canonical form is itself, or a refusal that leads to one.

@@ -1,6 +1,6 @@
 //! The service-time tables against measurements. Tolerances stand beside the figures.
 
-use pgdyno_catalog::Resolved;
+use pgdyno_catalog::{Resolved, types};
 use pgdyno_volume::{QuantileRow, QuantileTable, ServiceTimeParams};
 
 const SIZES_KIB: [u64; 5] = [4, 16, 64, 128, 256];
@@ -44,7 +44,7 @@ fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn tables_are_well_formed() {
-    for spec in ["null", "gp3", "io2bx"] {
+    for spec in types().unwrap().iter().map(|one| one.volume_type.as_str()) {
         let tables = tables(spec);
         for table in [&tables.read, &tables.write] {
             assert_eq!((table.probability_ppm[0], *table.probability_ppm.last().unwrap()), (0, 1_000_000));
@@ -138,4 +138,20 @@ fn the_body_is_narrow_and_the_tail_is_short() {
             assert!((2.5..=4.0).contains(&p999), "{spec}: {p999}");
         }
     }
+}
+
+/// A type of which nothing is measured has another one's tables, and its file says so.
+#[test]
+fn borrowed_tables_are_those_of_the_lender() {
+    for (borrower, lender) in [("gp2", "gp3"), ("sc1", "st1"), ("azure-ultra", "io2bx"), ("rds-io2bx", "io2bx")] {
+        assert_eq!(tables(borrower), tables(lender), "{borrower}");
+    }
+}
+
+/// A disk of 7,200 turns a minute: no random read without half a turn (4.2 ms) and a seek, and 1 MiB takes 4 ms more.
+#[test]
+fn a_hard_disk_seeks_and_turns() {
+    let read = tables("st1").read;
+    assert!(mean_us(&read, 4) > 2.0 * 4_167.0);
+    assert_near("1 MiB", mean_us(&read, 1_024) - mean_us(&read, 4), 4_000.0, 0.02);
 }

@@ -30,6 +30,17 @@ fn every_figure_is_in_the_canonical_specification() {
             "gp3:size=100GiB,iops=3000,throughput=125,order=fifo,bucket_ms=0,service_us=0",
         ),
         ("io2bx:size=1TiB,iops=40000", "io2bx:size=1TiB,iops=40000"),
+        ("gp2", "gp2:size=100GiB"),
+        ("gp2:credits=40000", "gp2:size=100GiB,credits=40000"),
+        ("gp2:credits=5400000", "gp2:size=100GiB"),
+        ("gp2-before-2018-12:size=1TiB", "gp2-2018:size=1TiB"),
+        ("st1:credits=1024GiB", "st1:size=1TiB"),
+        ("st1:credits=1536MiB", "st1:size=1TiB,credits=1536MiB"),
+        ("io1", "io1:size=100GiB,iops=5000"),
+        ("rds-gp3", "rds-gp3:size=100GiB,iops=3000,throughput=125"),
+        ("rds-gp3:size=400GiB", "rds-gp3:size=400GiB,iops=12000,throughput=500"),
+        ("instance-store:size=10GiB", "instance-store:instance=i4i.large,size=10GiB"),
+        ("instance-store:instance=I3.LARGE", "instance-store:instance=i3.large,size=452995MiB"),
     ] {
         assert_eq!(resolved(text).spec, spec, "{text}");
         assert_eq!(resolved(spec), resolved(text), "{text}");
@@ -61,6 +72,14 @@ fn titles_read_as_a_person_would_write_them() {
         ("gp3:bucket_ms=50", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, bucket of 50 ms"),
         ("gp3:order=fifo", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, fifo order"),
         ("io2bx:iops=100", "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s"),
+        ("gp2", "gp2, 100 GiB, 300 IOPS (3,000 with credits), 128 MiB/s"),
+        ("gp2:credits=40000", "gp2, 100 GiB, 300 IOPS (3,000 with credits), 128 MiB/s, 40000 credits at first"),
+        ("gp2:size=1TiB", "gp2, 1 TiB, 3,072 IOPS, 250 MiB/s"),
+        ("st1", "st1, 1 TiB, 40 MiB/s (250 with credits)"),
+        (
+            "instance-store:instance=i3.large,size=1GiB",
+            "instance store, i3.large, 1 GiB, 103,125 reads/s, 35,000 writes/s",
+        ),
     ] {
         assert_eq!(resolved(text).title, title);
     }
@@ -137,13 +156,64 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
 }
 
 #[test]
+fn what_follows_from_the_size_is_had_by_another_size() {
+    for (text, message, remedy) in [
+        ("gp2:iops=3000", "gp2 derives its IOPS from its size, so iops cannot be set", "gp2:size=1000GiB or gp2"),
+        (
+            "gp2:throughput=250",
+            "gp2 derives its throughput from its size, so throughput cannot be set",
+            "gp2:size=171GiB or gp2",
+        ),
+        (
+            "gp2:credits=5400001",
+            "gp2 of 100 GiB keeps at most credits=5400000, credits=5400001 asked",
+            "gp2:credits=5400000",
+        ),
+        (
+            "gp2:size=1TiB,credits=1",
+            "gp2 of 1 TiB has no burst above its baseline, so credits cannot be set",
+            "gp2:size=1TiB",
+        ),
+        ("gp3:credits=1", "gp3 has no credits of one kind, so credits cannot be set", "gp3"),
+        (
+            "io1:iops=3000,throughput=1000",
+            "io1 derives its throughput from its IOPS up to 1,000 MiB/s, so throughput cannot be set",
+            "io1:size=1280GiB,iops=64000 or io1:iops=3000",
+        ),
+        ("st1:iops=500", "st1 limits throughput and not IOPS, so iops cannot be set", "st1"),
+        (
+            "rds-gp3:iops=12000",
+            "rds-gp3 has 3,000 to 3,000 IOPS at 100 GiB, 12,000 asked",
+            "rds-gp3:size=400GiB,iops=12000 or rds-gp3:iops=3000",
+        ),
+        (
+            "rds-gp3:throughput=500",
+            "rds-gp3 has 125 to 125 MiB/s at 100 GiB, 500 asked",
+            "rds-gp3:size=400GiB,throughput=500 or rds-gp3:throughput=125",
+        ),
+        ("instance-store:iops=1", "instance-store has what is in i4i.large, so iops cannot be set", "instance-store"),
+        (
+            "instance-store:instance=m5d.large,size=1TiB",
+            "instance-store has sizes from 1 GiB to 71,525 MiB, 1 TiB asked",
+            "instance-store:instance=m5d.large,size=71525MiB",
+        ),
+    ] {
+        assert_eq!(refused(text), SpecError { message: message.into(), remedy: remedy.into() }, "{text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_explained() {
     for (text, part, remedy) in [
-        ("", "begins with its type", "null or gp3 or io2bx"),
-        (":size=1GiB", "begins with its type", "null or gp3 or io2bx"),
-        ("gp2:size=200GiB", "no volume type \"gp2\"; there are null, gp3, io2bx (also io2)", "gp3:size=200GiB"),
-        ("8xgp3", "no volume type \"8xgp3\"", "null or gp3 or io2bx"),
-        ("postgres", "no volume type \"postgres\"", "null or gp3 or io2bx"),
+        ("", "begins with its type", "gp3 or io2bx or gp2"),
+        (":size=1GiB", "begins with its type", "gp3 or io2bx or gp2"),
+        (
+            "gp4:size=200GiB",
+            "no volume type \"gp4\"; `pgdyno volume types` lists the 29 that there are",
+            "gp3:size=200GiB",
+        ),
+        ("8xgp3", "no volume type \"8xgp3\"", "gp3 or io2bx or gp2"),
+        ("postgres", "no volume type \"postgres\"", "gp3 or io2bx or gp2"),
         ("gp3:", "a key is missing", "gp3"),
         ("gp3:iops=6000,", "a key is missing", "gp3:iops=6000"),
         ("gp3:size", "\"size\" has no value", "gp3"),
@@ -167,6 +237,14 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:iops=3e3", "write a whole number", "gp3"),
         ("gp3:iops=٣٠٠٠", "write a whole number", "gp3"),
         ("gp3:throughput=250MB/s", "throughput=250MB/s: write a whole number of MiB/s", "gp3"),
+        (
+            "instance-store:instance=i4i.larg",
+            "storage of 23 instance types is known",
+            "instance-store:instance=i4i.large",
+        ),
+        ("instance-store:instance=none", "such as i4i.large", "instance-store"),
+        ("st1:credits=10", "credits=10: the unit is missing", "st1:credits=10GiB"),
+        ("gp2:credits=full", "credits=full: write a whole number, such as credits=40000", "gp2"),
         ("gp3:order=lifo", "order=lifo: the orders are fifo and gamma", "gp3:order=fifo"),
         ("gp3:order=x,iops=3000", "order=x: the orders are fifo and gamma", "gp3:iops=3000"),
     ] {

@@ -117,7 +117,7 @@ impl Attached {
     ) -> std::result::Result<Self, (VolumeDir, EmulateError)> {
         let begin = || {
             let params = resolved.params();
-            let request_bytes = params.accounting.unit_bytes;
+            let request_bytes = params.request_bytes();
             let on_disk = spec.store != "memory";
             let layer = folder.layer(&spec.store);
             let store = Store::create(&layer, params.size_bytes, spec.image.as_deref(), on_disk)?;
@@ -158,7 +158,7 @@ impl Attached {
         let fuse_magic = file_system_magic(&self.folder.fuse())?;
         let file = self.folder.fuse().join(FILE_NAME);
         let device = self.device.insert(LoopDevice::attach(&file)?);
-        let proofs = device.prove(&file, fuse_magic, resolved.params().accounting.unit_bytes / 1024)?;
+        let proofs = device.prove(&file, fuse_magic, resolved.params().request_bytes() / 1024)?;
         let path = device.path.clone();
         let overhead = calibrate(&self.pipeline, &path)?;
         let kind = match spec.image {

@@ -123,7 +123,16 @@ pub enum Order {
     Gamma,
 }
 
+/// The largest request of an EBS device (`max_sectors_kb` of its NVMe queue).
+const REQUEST_BYTES_MIN: u64 = 256 << 10;
+
 impl VolumeParams {
+    /// The largest request that a device of this volume takes in one piece: the accounting unit, except where that is
+    /// a small one, which is a price and no size of a request.
+    pub fn request_bytes(&self) -> u64 {
+        self.accounting.unit_bytes.max(REQUEST_BYTES_MIN)
+    }
+
     /// A volume without limits and without service time: what remains is the instrument itself.
     pub fn unlimited(size_bytes: u64) -> Self {
         Self {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete
+from pgdyno.cli import complete, volume_types
 
 if TYPE_CHECKING:
     from pgdyno.world.file_system import FileSystem
@@ -19,7 +19,7 @@ def command() -> None:
     """Attach, list, measure and detach emulated volumes.
 
     A volume is written as a type with what differs from its defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
-    `io2bx:iops=16000`, or `null` (no limit and no delay).
+    `io2bx:iops=16000`, or `null` (no limit and no delay). `pgdyno volume types` lists them.
 
     \b
     Example:
@@ -28,6 +28,9 @@ def command() -> None:
       sudo pgdyno volume stats gp3-1
       sudo pgdyno volume detach gp3-1
     """
+
+
+command.add_command(volume_types.types)
 
 
 @command.command()

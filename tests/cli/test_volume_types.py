@@ -1,0 +1,53 @@
+"""``pgdyno volume types``: what can be had, what it costs, and what is past."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pgdyno.cli import main as cli_main
+
+
+def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command line."""
+    code = cli_main.run(arguments)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_types_are_listed_with_limits_price_and_durability(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = pgdyno(capsys, "volume", "types")
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert code == 0 and lines["TYPE"].split()[1:] == ["PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
+    for name, words in {
+        "gp3": ("1 GiB to 64 TiB", "3,000 to 80,000", "125 to 2,000", "8.00", "99.8-99.9 %"),
+        "gp2": ("100 to 16,000, 3,000 with credits", "128 to 250", "10.00"),
+        "st1": ("125 GiB to 16 TiB", "4 to 500, 500 with credits", "46.08"),
+        "instance-store": ("/ 15,000 to 4,160,000", "gone with the instance"),
+        "io1-2013": ("AWS EBS to 2014", "100 to 4,000"),
+        "null": ("1 MiB to 64 TiB",),
+    }.items():
+        assert all(word in lines[name] for word in words), lines[name]
+
+
+def test_a_part_of_a_name_or_of_a_provider_chooses(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [line.split()[0] for line in pgdyno(capsys, "volume", "types", "--like", "azure")[1].splitlines()[1:]]
+    assert names == ["azure-premium-v1", "azure-premium-v2", "azure-ultra"]
+    assert pgdyno(capsys, "volume", "types", "--like=AWS RDS")[1].count("rds-") == 4
+    code, out, err = pgdyno(capsys, "volume", "types", "--like", "floppy")
+    assert (code, out) == (0, "") and "no volume type" in err
+
+
+def test_json_has_every_type_with_its_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    types = json.loads(pgdyno(capsys, "volume", "types", "--json")[1])["types"]
+    assert all(one["sources"] and one["provider"] and one["default_spec"].startswith(one["type"]) for one in types)
+    assert {one["type"] for one in types if one["until"]} == {
+        "gp3-2023",
+        "gp2-2018",
+        "gp2-2014",
+        "io1-2018",
+        "io1-2013",
+    }
+    gp2 = next(one for one in types if one["type"] == "gp2")
+    assert gp2["aliases"] == {} and "credits" in gp2["keys"] and gp2["burst_iops_max"] == 3_000
