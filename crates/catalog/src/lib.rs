@@ -10,6 +10,8 @@
 //! Beside it the instance catalogue: memory, processors, EBS limits and prices of instance types by name
 //! ([`InstanceType`], from `catalog/instances/`).
 //!
+//! A twin is a volume that was fitted to a disk: its file has the figures themselves ([`Resolved::of_twin`]).
+//!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
 mod error;
@@ -31,6 +33,7 @@ mod rules;
 mod rules_of_keys;
 mod service_time;
 mod store_facts;
+mod twin;
 mod types;
 mod units;
 
@@ -39,4 +42,5 @@ pub use fact::{Source, Status};
 pub use hash::{MODEL_VERSION, model_hash};
 pub use instance::{EbsLimits, InstanceType, instance_types};
 pub use resolved::{Burst, Limits, Resolved};
+pub use twin::twin_path;
 pub use types::{Allowed, SourceUse, TypeSummary, types};

@@ -24,6 +24,7 @@ use crate::overhead::BaseOverhead;
 use crate::pipeline::{Mode, Pipeline};
 use crate::precautions;
 use crate::release;
+use crate::specification;
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
 use crate::submit_log::{LogBuffer, LogHeader, LogWriter};
@@ -82,7 +83,7 @@ struct Attached {
 
 /// Attaches a volume, calls `ready` with its facts, and serves until it is told to stop.
 pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
-    let resolved = Resolved::parse(&spec.spec).map_err(|error| EmulateError::new(error.message, error.remedy))?;
+    let resolved = specification::resolve(&spec.spec)?;
     file_system::check_mount_point(spec.mount.as_deref())?;
     let (orders, inbox) = channel();
     watch_signals(orders.clone())?;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use pgdyno_catalog::{InstanceType, Resolved};
+use pgdyno_catalog::InstanceType;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -168,7 +168,7 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
 
 fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
     Ok(match command {
-        VolumeCommand::Spec { spec } => Some(json!(Resolved::parse(&spec)?)),
+        VolumeCommand::Spec { spec } => Some(json!(pgdyno_emulate::resolve(&spec)?)),
         VolumeCommand::Types => {
             let types = pgdyno_catalog::types()?;
             Some(json!({"types": types}))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, volume_types
+from pgdyno.cli import complete, volume_fit, volume_types
 
 if TYPE_CHECKING:
     from pgdyno.world.file_system import FileSystem
@@ -31,6 +31,7 @@ def command() -> None:
 
 
 command.add_command(volume_types.types)
+command.add_command(volume_fit.fit)
 
 
 @command.command()
