@@ -93,7 +93,8 @@ def emulated(
     """PostgreSQL in an instance on emulated volumes that start from the data set; ``log`` receives the server's."""
     journal = Journal(paths.state_dir())
     world = resolved.arm.world
-    placement = Placement(world.placement, world.file_system, world.mount_options)
+    limited = resolved.instance.type if resolved.instance.ebs else None
+    placement = Placement(world.placement, world.file_system, world.mount_options, limited)
     with contextlib.ExitStack() as stack:
         with watch.stage("attach"):
             attached = stack.enter_context(
@@ -186,7 +187,7 @@ def _roles(instance: Instance, volumes: dict[str, volume.AttachedVolume], driver
     groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
     return {
         "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
-        "daemon": Role(pids=tuple(attached.daemon.pid for attached in volumes.values())),
+        "daemon": Role(pids=tuple({attached.daemon.pid: None for attached in volumes.values()})),
         **_laboratory(driver_pid),
     }
 

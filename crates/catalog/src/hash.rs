@@ -1,13 +1,13 @@
 //! A fingerprint of the model, for the header of a submit log: a log replays only on the model that recorded it.
 
-use pgdyno_volume::VolumeParams;
+use serde::Serialize;
 
 /// Raise it with every change of the volume model that moves a completion for unchanged parameters.
 pub const MODEL_VERSION: u32 = 2;
 
 /// 64-bit FNV-1a over the model's version and the parameters' JSON, whose field order is that of the Rust types.
 /// The same on every machine and with every compiler, which the standard library's hasher does not promise.
-pub fn model_hash(params: &VolumeParams) -> u64 {
+pub fn model_hash(params: &impl Serialize) -> u64 {
     let json = serde_json::to_vec(params).expect("integers, booleans and unit variants always have a JSON form");
     fnv1a(fnv1a(FNV_OFFSET, &MODEL_VERSION.to_le_bytes()), &json)
 }

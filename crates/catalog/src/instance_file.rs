@@ -12,7 +12,7 @@ const SCHEMA_VERSION: u32 = 1;
 const FILE: (&str, &str) = ("ec2.toml", include_str!("../../../catalog/instances/ec2.toml"));
 const ROWS: (&str, &str) = ("ec2.csv", include_str!("../../../catalog/instances/ec2.csv"));
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "name",
     "arch",
     "vcpus",
@@ -23,6 +23,7 @@ const COLUMNS: [&str; 10] = [
     "baseline_iops",
     "maximum_iops",
     "usd_per_hour",
+    "attachments",
 ];
 
 /// Every type, and what the file says of them all.
@@ -66,6 +67,8 @@ pub(crate) struct Row {
     pub memory_mib: u64,
     pub ebs: Option<EbsRow>,
     pub usd_per_hour: Option<f64>,
+    /// EBS volumes that it attaches, at most.
+    pub attachments: u32,
 }
 
 /// Its dedicated bandwidth to volumes.
@@ -131,7 +134,9 @@ fn read_rows(text: &'static str) -> Result<Vec<Row>, String> {
 
 fn read_row(line: &'static str) -> Result<Row, String> {
     let fields: Vec<&str> = line.split(',').collect();
-    let &[name, arch, vcpus, memory_mib, ebs, base_mb, max_mb, base_iops, max_iops, usd] = fields.as_slice() else {
+    let &[name, arch, vcpus, memory_mib, ebs, base_mb, max_mb, base_iops, max_iops, usd, attachments] =
+        fields.as_slice()
+    else {
         return Err(format!("{} fields are not {}", fields.len(), COLUMNS.len()));
     };
     let row = Row {
@@ -141,6 +146,7 @@ fn read_row(line: &'static str) -> Result<Row, String> {
         memory_mib: number("memory_mib", memory_mib)?,
         ebs: read_ebs(ebs, [base_mb, max_mb, base_iops, max_iops])?,
         usd_per_hour: if usd.is_empty() { None } else { Some(number("usd_per_hour", usd)?) },
+        attachments: number("attachments", attachments)?,
     };
     if row.vcpus == 0 || row.memory_mib == 0 {
         return Err("an instance has a processor and memory".to_owned());
@@ -180,7 +186,7 @@ mod tests {
     use super::*;
 
     const HEADER: &str = "name,arch,vcpus,memory_mib,ebs,baseline_mb_per_s,maximum_mb_per_s,baseline_iops,\
-                          maximum_iops,usd_per_hour";
+                          maximum_iops,usd_per_hour,attachments";
 
     #[test]
     fn the_table_can_be_read() {
@@ -190,16 +196,17 @@ mod tests {
     #[test]
     fn a_mistake_names_its_line() {
         for (row, complaint) in [
-            ("a.b,x86_64,2,1024,default,1,2,3,4", "fields are not 10"),
-            ("a.b,x86_64,2.5,1024,default,1,2,3,4,0.1", "vcpus is \"2.5\""),
-            ("a.b,x86_64,0,1024,default,1,2,3,4,0.1", "has a processor"),
-            ("a.b,x86_64,2,1024,perhaps,1,2,3,4,0.1", "ebs is \"perhaps\""),
-            ("a.b,x86_64,2,1024,unsupported,1,,,,0.1", "ebs is \"unsupported\""),
-            ("a.b,x86_64,2,1024,default,,,,,0.1", "baseline_mb_per_s is \"\""),
-            ("a.b,x86_64,2,1024,default,NaN,2,3,4,0.1", "not above its maximum"),
-            ("a.b,x86_64,2,1024,default,1,2,5,4,0.1", "not above its maximum"),
-            ("a.b,x86_64,2,1024,default,1,2,3,4,free", "usd_per_hour is \"free\""),
-            ("a.b,x86_64,2,1,default,1,2,3,4,\na.b,x86_64,2,1,default,1,2,3,4,", "a.b is there twice"),
+            ("a.b,x86_64,2,1024,default,1,2,3,4", "fields are not 11"),
+            ("a.b,x86_64,2.5,1024,default,1,2,3,4,0.1,25", "vcpus is \"2.5\""),
+            ("a.b,x86_64,0,1024,default,1,2,3,4,0.1,25", "has a processor"),
+            ("a.b,x86_64,2,1024,perhaps,1,2,3,4,0.1,25", "ebs is \"perhaps\""),
+            ("a.b,x86_64,2,1024,unsupported,1,,,,0.1,25", "ebs is \"unsupported\""),
+            ("a.b,x86_64,2,1024,default,,,,,0.1,25", "baseline_mb_per_s is \"\""),
+            ("a.b,x86_64,2,1024,default,NaN,2,3,4,0.1,25", "not above its maximum"),
+            ("a.b,x86_64,2,1024,default,1,2,3,4,0.1,many", "attachments is \"many\""),
+            ("a.b,x86_64,2,1024,default,1,2,5,4,0.1,25", "not above its maximum"),
+            ("a.b,x86_64,2,1024,default,1,2,3,4,free,25", "usd_per_hour is \"free\""),
+            ("a.b,x86_64,2,1,default,1,2,3,4,,25\na.b,x86_64,2,1,default,1,2,3,4,,25", "a.b is there twice"),
         ] {
             let text: &'static str = format!("{HEADER}\n{row}\n").leak();
             let error = InstanceCatalog::read(FILE.1, text).unwrap_err().to_string();

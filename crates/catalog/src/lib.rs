@@ -7,6 +7,8 @@
 //!                                        └─ refused ──remedy──▶ SpecError { message, remedy }
 //! ```
 //!
+//! An array of equal volumes is written around the specification of one: `8xgp3:iops=6000,chunk=64KiB` ([`Storage`]).
+//!
 //! Beside it the instance catalogue: memory, processors, EBS limits and prices of instance types by name
 //! ([`InstanceType`], from `catalog/instances/`).
 //!
@@ -14,6 +16,7 @@
 //!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
+mod array;
 mod error;
 mod fact;
 mod file;
@@ -37,6 +40,7 @@ mod twin;
 mod types;
 mod units;
 
+pub use array::{ArrayFacts, Storage};
 pub use error::{CatalogError, SpecError};
 pub use fact::{Source, Status};
 pub use hash::{MODEL_VERSION, model_hash};

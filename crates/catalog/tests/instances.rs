@@ -1,6 +1,7 @@
 //! Instance types against what the provider states, and what is answered to names and figures that are none.
 
 use pgdyno_catalog::{InstanceType, instance_types};
+use pgdyno_volume::BURST_S;
 
 const GIB: u64 = 1 << 30;
 
@@ -24,6 +25,7 @@ fn types_have_their_published_figures() {
         assert!(ebs.always && found.source.is_some() && found.date.is_some());
     }
     assert_eq!(InstanceType::parse("r7i.2xlarge").unwrap().usd_per_hour, Some(0.5292));
+    assert_eq!(InstanceType::parse("r6g.large").unwrap().attachments, Some(27));
     assert_eq!(InstanceType::parse("t2.micro").unwrap().ebs, None, "it shares the network's bandwidth");
     assert!(!InstanceType::parse("c1.xlarge").unwrap().ebs.unwrap().always);
 }
@@ -38,6 +40,33 @@ fn every_type_is_found_by_its_name_in_any_case() {
     }
     assert_eq!(all.iter().filter(|one| one.usd_per_hour.is_some()).count(), 1_340);
     assert_eq!(all.iter().filter(|one| one.ebs.is_some_and(|ebs| ebs.burst)).count(), 543);
+}
+
+/// The provider promises 30 minutes at the maximum at least once in 24 hours: an idle instance should have saved that up
+/// by then, and does if it saves at its baseline, except for the two smallest of one family. This is what makes that law
+/// of refill a likely one.
+#[test]
+fn a_day_without_use_fills_nearly_every_reserve() {
+    let mut longer = Vec::new();
+    for one in instance_types(None).unwrap() {
+        let Some(ebs) = one.ebs else { continue };
+        for rate in [ebs.model.iops, ebs.model.throughput] {
+            assert!(0 < rate.baseline_per_s && rate.baseline_per_s <= rate.maximum_per_s, "{}", one.instance);
+            let above = (rate.maximum_per_s - rate.baseline_per_s) as f64;
+            let fills_in_s = BURST_S as f64 * above / rate.baseline_per_s as f64;
+            if fills_in_s > 86_400.0 && !longer.contains(&one.instance) {
+                longer.push(one.instance.clone());
+            }
+        }
+    }
+    assert_eq!(longer, ["t8i.nano", "t8i.micro"]);
+}
+
+#[test]
+fn the_models_limits_are_the_providers_decimal_ones() {
+    let limits = InstanceType::parse("r6g.large").unwrap().ebs.unwrap().model;
+    assert_eq!((limits.iops.baseline_per_s, limits.iops.maximum_per_s), (3_600, 20_000));
+    assert_eq!((limits.throughput.baseline_per_s, limits.throughput.maximum_per_s), (78_750_000, 593_750_000));
 }
 
 #[test]

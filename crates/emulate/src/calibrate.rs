@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::clock::monotonic_ns;
+use crate::core::Mode;
 use crate::error::{Context, Result};
 use crate::follow::DeviceAccount;
 use crate::overhead::{BaseOverhead, PathCost};
-use crate::pipeline::{Mode, Pipeline};
+use crate::pipeline::Pipeline;
 use crate::precautions::run_helper;
 use crate::store::AlignedBuffer;
 

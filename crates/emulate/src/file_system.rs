@@ -112,6 +112,38 @@ pub(crate) fn mount(device: &Path, target: &Path, kind: Option<FileSystem>, opti
     run(command.arg(device).arg(target), &remedy).map(drop)
 }
 
+/// Growing a mounted ext4 needs this (`ext4_resize_begin` in the kernel); containers often lack it.
+const CAP_SYS_RESOURCE: u32 = 24;
+
+/// Whether a mounted file system of this kind can be made larger here.
+pub(crate) fn require_growable(kind: FileSystem) -> Result<()> {
+    if kind == FileSystem::Xfs || has_capability(CAP_SYS_RESOURCE) {
+        return Ok(());
+    }
+    Err(EmulateError::new(
+        "an ext4 that is mounted grows only with CAP_SYS_RESOURCE, which this process lacks",
+        "attach the volume with --file-system xfs, or keep its size",
+    ))
+}
+
+fn has_capability(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits >> number & 1 == 1)
+}
+
+/// Makes a mounted file system as large as its device.
+pub(crate) fn grow_file_system(kind: FileSystem, device: &Path, target: &Path) -> Result<()> {
+    let mut command = match kind {
+        FileSystem::Ext4 => tool("resize2fs"),
+        FileSystem::Xfs => tool("xfs_growfs"),
+    };
+    let what = if kind == FileSystem::Ext4 { device } else { target };
+    let remedy = format!("the device is larger, and its file system is not: install {}", kind.package());
+    run(command.arg(what), &remedy).map(drop)
+}
+
 /// Unmounts through a process of its own. An unmount waits for the file system's last requests, which this process
 /// answers: if it were killed inside that call, its files would stay open, and whoever waits would wait for ever.
 pub(crate) fn unmount(target: &Path) -> Result<()> {

@@ -20,8 +20,8 @@ use crate::store::BLOCK_BYTES;
 pub(crate) const FILE_NAME: &str = "volume";
 /// `statfs` of a FUSE mount (`linux/magic.h`).
 pub(crate) const FUSE_MAGIC: u64 = 0x6573_5546;
-/// Nothing but the daemon changes the file, so the kernel may remember its attributes.
-const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+/// The file grows when the volume is modified, so its size is asked for; requests for data do not ask.
+const ASK_AGAIN: Duration = Duration::ZERO;
 /// Above the loop device's 128; the default of 12 would cap the queue depth.
 const MAX_BACKGROUND: u16 = 256;
 const FILE: INodeNo = INodeNo(2);
@@ -30,11 +30,13 @@ pub(crate) struct VolumeFs {
     pipeline: Arc<Pipeline>,
     request_bytes: u32,
     orders: Sender<Order>,
+    /// What is said when the session ends.
+    ended: Option<Order>,
 }
 
 impl VolumeFs {
-    pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, orders: Sender<Order>) -> Self {
-        Self { pipeline, request_bytes, orders }
+    pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, orders: Sender<Order>, ended: Order) -> Self {
+        Self { pipeline, request_bytes, orders, ended: Some(ended) }
     }
 
     fn attr(&self, ino: INodeNo) -> FileAttr {
@@ -78,19 +80,21 @@ impl Filesystem for VolumeFs {
 
     /// Somebody unmounted the file system, or we did: whoever waits for orders finds out which.
     fn destroy(&mut self) {
-        let _ = self.orders.send(Order::SessionEnded);
+        if let Some(ended) = self.ended.take() {
+            let _ = self.orders.send(ended);
+        }
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == INodeNo::ROOT && name == FILE_NAME {
-            reply.entry(&FOREVER, &self.attr(FILE), Generation(0));
+            reply.entry(&ASK_AGAIN, &self.attr(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&FOREVER, &self.attr(ino));
+        reply.attr(&ASK_AGAIN, &self.attr(ino));
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

@@ -10,14 +10,18 @@
 //! see [`precautions`].
 
 mod alarm;
+mod attached;
 mod calibrate;
 mod clock;
 mod control;
+mod core;
 mod error;
 mod file_system;
 mod follow;
 mod fs;
+mod instance_dir;
 mod loop_device;
+mod modify;
 mod overhead;
 mod pipeline;
 mod precautions;

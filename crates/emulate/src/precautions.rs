@@ -49,6 +49,13 @@ pub(crate) fn realtime_priority() -> std::io::Result<()> {
     set_policy(libc::SCHED_FIFO, REALTIME_PRIORITY)
 }
 
+/// Puts the calling thread, and those that it starts, ahead of ordinary ones by the best ordinary priority: for the threads
+/// of a volume that joins.
+pub(crate) fn data_path_priority() {
+    // Where the host refuses, that was said when the process was protected.
+    let _ = set_nice(BEST_NICE);
+}
+
 /// Gives the calling thread ordinary priority back: for threads off the data path.
 pub(crate) fn ordinary_priority() {
     // Failing leaves the thread where it was, which is safe.

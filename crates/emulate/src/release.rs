@@ -4,7 +4,7 @@
 //! How late the machine wakes a thread changes with its load (an idle core sleeps deeper), so the thread follows the
 //! median of its own lateness and sets its alarm that much earlier.
 
-use crate::pipeline::Pipeline;
+use crate::core::Core;
 use crate::precautions;
 
 /// Answers sent before the lock is taken again.
@@ -16,14 +16,14 @@ const MAX_AHEAD_NS: u64 = 100_000;
 /// Where the estimate starts: a core that idles is awake after about this time.
 pub(crate) const START_AHEAD_NS: u64 = 40_000;
 
-/// Runs until the pipeline stops.
-pub(crate) fn run(pipeline: &Pipeline) {
+/// Runs until the daemon stops.
+pub(crate) fn run(core: &Core) {
     // Where the host refuses, that was said when the process was protected.
     let _ = precautions::realtime_priority();
     let mut batch: Vec<(u16, u64)> = Vec::with_capacity(BATCH);
-    let mut state = pipeline.lock();
+    let mut state = core.lock();
     loop {
-        let now = pipeline.clock.now();
+        let now = core.clock.now();
         state.advance(now, None);
         while batch.len() < BATCH {
             let Some(index) = state.pop_due(now) else { break };
@@ -33,10 +33,10 @@ pub(crate) fn run(pipeline: &Pipeline) {
             drop(state);
             batch.retain_mut(|(index, released_at)| {
                 // Before the answer: sending it is part of the path that was calibrated.
-                *released_at = pipeline.clock.now();
-                pipeline.answer(*index)
+                *released_at = core.clock.now();
+                core.answer(*index)
             });
-            state = pipeline.lock();
+            state = core.lock();
             for (index, released_at) in batch.drain(..) {
                 state.finish(index, released_at, false);
             }
@@ -45,11 +45,11 @@ pub(crate) fn run(pipeline: &Pipeline) {
         if state.stopping {
             return;
         }
-        pipeline.set_alarm(&mut state);
+        core.set_alarm(&mut state);
         drop(state);
-        pipeline.alarm.wait();
-        state = pipeline.lock();
-        let late_ns = pipeline.clock.now().saturating_sub(state.alarm);
+        core.alarm.wait();
+        state = core.lock();
+        let late_ns = core.clock.now().saturating_sub(state.alarm);
         let ahead_ns = &mut state.ahead_ns;
         *ahead_ns = if late_ns > *ahead_ns { *ahead_ns + STEP_NS } else { ahead_ns.saturating_sub(STEP_NS) };
         *ahead_ns = (*ahead_ns).min(MAX_AHEAD_NS);

@@ -1,48 +1,35 @@
-//! The daemon's life: attach, calibrate, format, mount, serve, detach.
+//! The daemon's life: it is started for one volume, others join it, and it ends with the last of them.
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fuser::{BackgroundSession, Config, MountOption, Session};
-use pgdyno_catalog::Resolved;
-use pgdyno_volume::Instance;
-use serde::Deserialize;
+use pgdyno_catalog::{InstanceType, Storage};
+use pgdyno_volume::{Instance, InstanceLimits};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::calibrate::calibrate;
-use crate::control::{self, Order};
+use crate::attached::Attached;
+use crate::control::{self, Order, as_json};
+use crate::core::Core;
 use crate::error::{Context, EmulateError, Result};
 use crate::file_system::{self, FileSystem};
-use crate::follow::PathFollower;
-use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
-use crate::loop_device::LoopDevice;
-use crate::overhead::BaseOverhead;
-use crate::pipeline::{Mode, Pipeline};
+use crate::instance_dir::{Entered, InstanceDir};
 use crate::precautions;
 use crate::release;
 use crate::specification;
-use crate::state_dir::{VolumeDir, start_ticks};
-use crate::store::Store;
 use crate::submit_log::{LogBuffer, LogHeader, LogWriter};
 
-/// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
-const EVENT_LOOPS: usize = 2;
-/// Workers of a store on a disk: its queue depth.
-const DISK_WORKERS: usize = 32;
-/// A device or mount that is not gone by then is held by somebody.
-const GONE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// What to serve.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServeSpec {
     /// Name of the volume.
     pub name: String,
-    /// The volume, as a user writes it: `gp3:size=100GiB`.
+    /// The volume or the array, as a user writes it: `gp3:size=100GiB`, `4xgp3:chunk=64KiB`.
     pub spec: String,
     /// Where to mount the file system; without it there is only the block device.
     pub mount: Option<PathBuf>,
@@ -55,274 +42,247 @@ pub struct ServeSpec {
     /// `memory`, or a folder on a disk.
     #[serde(default = "memory")]
     pub store: String,
-    /// Where to write the submit log.
+    /// Where to write the submit log, which is of all the instance's volumes.
     pub submit_log: Option<PathBuf>,
-    /// Seed of the instance.
+    /// Seed of the instance; that of the first volume counts.
     #[serde(default)]
     pub seed: u64,
     /// Options of the mount.
     #[serde(default)]
     pub mount_options: String,
+    /// The instance that the volume joins, or begins if it is the first. Without a name it has one of its own.
+    pub instance: Option<String>,
+    /// The type of the instance, whose limits its volumes share: `r6g.2xlarge`. Without it there are none.
+    pub instance_type: Option<String>,
 }
 
 fn memory() -> String {
     "memory".to_owned()
 }
 
-/// Everything that has to be taken down again, in the order in which it was put up.
-struct Attached {
-    folder: VolumeDir,
-    pipeline: Arc<Pipeline>,
-    session: Option<BackgroundSession>,
-    threads: Vec<JoinHandle<()>>,
-    device: Option<LoopDevice>,
-    mount: Option<PathBuf>,
-    log: Option<LogWriter>,
-    follower: Option<PathFollower>,
+impl ServeSpec {
+    fn storage(&self) -> Result<Storage> {
+        specification::resolve(&self.spec)
+    }
+
+    /// What is the same for all volumes of the instance.
+    fn instance_facts(&self) -> Result<InstanceFacts> {
+        let Some(name) = &self.instance_type else {
+            return Ok(InstanceFacts { seed: self.seed, ..InstanceFacts::default() });
+        };
+        let found = InstanceType::parse(name).map_err(|error| EmulateError::new(error.message, error.remedy))?;
+        let Some(ebs) = found.ebs else {
+            return Err(EmulateError::new(
+                format!("{} has no bandwidth of its own to its volumes", found.instance),
+                "name a type that has (`pgdyno instance types`), or none: then nothing is shared",
+            ));
+        };
+        let (instance_type, limits) = (Some(found.instance), Some(ebs.model));
+        let attachments = found.attachments;
+        Ok(InstanceFacts { seed: self.seed, instance_type, limits, attachments, refused: Vec::new() })
+    }
 }
 
-/// Attaches a volume, calls `ready` with its facts, and serves until it is told to stop.
+/// Attaches a volume, calls `ready` with its facts, and serves until it is told to stop. Where the volume joins an instance
+/// that is served already this returns at once.
 pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
-    let resolved = specification::resolve(&spec.spec)?;
+    let storage = spec.storage()?;
     file_system::check_mount_point(spec.mount.as_deref())?;
+    let instance = spec.instance_facts()?;
+    let place = match &spec.instance {
+        None => None,
+        Some(name) => match InstanceDir::enter(&spec.state_dir, name, spec)? {
+            Entered::Joined(facts) => {
+                ready(&facts);
+                return Ok(());
+            }
+            Entered::First(place) => Some(place),
+        },
+    };
     let (orders, inbox) = channel();
     watch_signals(orders.clone())?;
     let refused = precautions::protect_process();
-    let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
-    folder.create()?;
-    let mut attached = match Attached::start(folder, spec, &resolved, orders.clone()) {
-        Ok(attached) => attached,
-        Err((folder, error)) => {
-            let _ = fs::remove_dir_all(folder.path());
-            return Err(error);
-        }
-    };
-    precautions::ordinary_priority();
-    match attached.bring_up(spec, &resolved, &refused, orders) {
+    let instance = InstanceFacts { refused, ..instance };
+    let mut daemon = Daemon::begin(instance, place, orders)?;
+    match daemon.attach(spec, &storage) {
         Ok(facts) => ready(&facts),
         Err(error) => {
-            let _ = attached.take_down(None);
+            let _ = daemon.close();
             return Err(error);
         }
     }
-    attached.wait(&inbox)
+    daemon.run(&inbox)
 }
 
-impl Attached {
-    /// The threads of the data path: what follows them is not ahead of ordinary ones.
-    fn start(
-        folder: VolumeDir,
-        spec: &ServeSpec,
-        resolved: &Resolved,
-        orders: Sender<Order>,
-    ) -> std::result::Result<Self, (VolumeDir, EmulateError)> {
-        let begin = || {
-            let params = resolved.params();
-            let request_bytes = params.request_bytes();
-            let on_disk = spec.store != "memory";
-            let layer = folder.layer(&spec.store);
-            let store = Store::create(&layer, params.size_bytes, spec.image.as_deref(), on_disk)?;
-            let mut model = Instance::new(spec.seed);
-            let volume = model.add_volume(params.clone());
-            let pipeline = Pipeline::new(store, on_disk, model, volume, request_bytes as usize)
-                .context(|| "cannot create a timer".to_owned(), "raise the limit on open files")?;
-            let pipeline = Arc::new(pipeline);
-            let mut threads = vec![spawn("release", pipeline.clone(), |pipeline| release::run(&pipeline))?];
-            for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
-                threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
-            }
-            let session = start_session(&folder, pipeline.clone(), request_bytes, orders)?;
-            Ok((pipeline, threads, session))
-        };
-        match begin() {
-            Ok((pipeline, threads, session)) => Ok(Self {
-                folder,
-                pipeline,
-                session: Some(session),
-                threads,
-                device: None,
-                mount: None,
-                log: None,
-                follower: None,
-            }),
-            Err(error) => Err((folder, error)),
-        }
-    }
-
-    fn bring_up(
-        &mut self,
-        spec: &ServeSpec,
-        resolved: &Resolved,
-        refused: &[String],
-        orders: Sender<Order>,
-    ) -> Result<Value> {
-        let fuse_magic = file_system_magic(&self.folder.fuse())?;
-        let file = self.folder.fuse().join(FILE_NAME);
-        let device = self.device.insert(LoopDevice::attach(&file)?);
-        let proofs = device.prove(&file, fuse_magic, resolved.params().request_bytes() / 1024)?;
-        let path = device.path.clone();
-        let overhead = calibrate(&self.pipeline, &path)?;
-        let kind = match spec.image {
-            Some(_) => file_system::found(&path, spec.file_system)?,
-            None => Some(file_system::format(&path, spec.file_system.unwrap_or(FileSystem::Ext4))?),
-        };
-        if let Some(target) = &spec.mount {
-            file_system::mount(&path, target, kind, &spec.mount_options)?;
-            self.mount = Some(target.clone());
-        }
-        let started_ns = self.arm(spec, resolved, overhead)?;
-        self.follower = Some(PathFollower::start(&path, overhead.beside_ns, self.pipeline.clone())?);
-        let pid = std::process::id();
-        let facts = json!({
-            "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": resolved, "mount": spec.mount,
-            "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": spec.seed,
-            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image, "layer": self.pipeline.layer(),
-            "submit_log": spec.submit_log, "started_monotonic_ns": started_ns, "base_overhead": overhead,
-            "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
-            "proofs": proofs, "refused_precautions": refused,
-        });
-        let text = serde_json::to_vec_pretty(&facts).expect("facts are plain JSON");
-        fs::write(self.folder.facts(), text)
-            .context(|| "cannot write the volume's facts".to_owned(), "free some space")?;
-        control::serve(&self.folder, facts.clone(), self.pipeline.clone(), orders)?;
-        Ok(facts)
-    }
-
-    fn arm(&mut self, spec: &ServeSpec, resolved: &Resolved, overhead: BaseOverhead) -> Result<u64> {
-        let Some(path) = &spec.submit_log else {
-            return Ok(self.pipeline.arm(overhead, None));
-        };
-        let header =
-            LogHeader { model_hash: format!("{:016x}", resolved.model_hash()), spec: json!(resolved), seed: spec.seed };
-        let writer = LogWriter::start(path, &header, self.pipeline.clone())?;
-        self.log = Some(writer);
-        Ok(self.pipeline.arm(overhead, Some(LogBuffer::new())))
-    }
-
-    /// Serves until an order ends it. A volume that is in use stays attached and says so.
-    fn wait(mut self, inbox: &Receiver<Order>) -> Result<()> {
-        loop {
-            let (save_image, answer) = match inbox.recv() {
-                Ok(Order::Detach { save_image, answer }) => (save_image, Some(answer)),
-                Ok(Order::Terminate | Order::SessionEnded) | Err(_) => (None, None),
-            };
-            self.pipeline.set_mode(Mode::Bypass);
-            if let (Err(error), Some(answer)) = (self.unmount(), &answer) {
-                self.pipeline.set_mode(Mode::Model);
-                let _ = control::reply(answer, &as_json(&error));
-                continue;
-            }
-            let result = self.take_down(save_image.as_deref());
-            if let Some(answer) = answer {
-                let text = result.as_ref().map_or_else(as_json, |()| json!({"ok": {"save_image": save_image}}));
-                let _ = control::reply(&answer, &text);
-            }
-            return result;
-        }
-    }
-
-    fn unmount(&mut self) -> Result<()> {
-        let Some(target) = &self.mount else { return Ok(()) };
-        // Somebody may have unmounted it already, or removed the folder with it.
-        if file_system::is_mount_point(target) {
-            file_system::unmount(target)?;
-        }
-        self.mount = None;
-        Ok(())
-    }
-
-    /// Takes everything down, as far as it is up. The first error is returned, but nothing is left out for it.
-    fn take_down(&mut self, save_image: Option<&Path>) -> Result<()> {
-        let mut result = self.unmount();
-        if let Some(target) = self.mount.take() {
-            file_system::unmount_lazily(&target);
-        }
-        if let Some(follower) = self.follower.take() {
-            follower.finish();
-        }
-        if let Some(device) = self.device.take() {
-            result = result.and(device.detach(GONE_TIMEOUT));
-        }
-        if let Some(session) = self.session.take() {
-            let ended = aborted_is_ended(session.umount_and_join());
-            result =
-                result.and(ended.context(|| "the FUSE session did not end well".to_owned(), "run `pgdyno doctor`"));
-        }
-        self.pipeline.stop();
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-        if let Some(log) = self.log.take() {
-            result = result.and(log.finish().context(|| "the submit log is incomplete".to_owned(), "free some space"));
-        }
-        let kept = match save_image {
-            Some(target) => self.pipeline.save(target),
-            None => {
-                self.pipeline.remove().context(|| "the volume's files stay".to_owned(), "run `pgdyno doctor --clean`")
-            }
-        };
-        let _ = fs::remove_dir_all(self.folder.path());
-        result.and(kept)
-    }
+/// What is the same for all volumes of an instance.
+#[derive(Debug, Default)]
+pub(crate) struct InstanceFacts {
+    pub(crate) seed: u64,
+    /// Name of its type; without one it has no limits.
+    pub(crate) instance_type: Option<String>,
+    pub(crate) limits: Option<InstanceLimits>,
+    /// Volumes that it attaches at most.
+    attachments: Option<u32>,
+    /// Precautions that the host refused.
+    pub(crate) refused: Vec<String>,
 }
 
-/// An event loop that was taking a request in (the release of the loop device's file, which nobody waits for) when the
-/// connection went is told ECONNABORTED instead of ENODEV. No request for data can be under way: the device is gone.
-fn aborted_is_ended(ended: std::io::Result<()>) -> std::io::Result<()> {
-    match ended {
-        Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
-        other => other,
-    }
-}
-
-fn as_json(error: &EmulateError) -> Value {
-    json!({"error": {"message": error.message, "remedy": error.remedy}})
-}
-
-fn spawn(
-    name: &str,
-    pipeline: Arc<Pipeline>,
-    run: impl FnOnce(Arc<Pipeline>) + Send + 'static,
-) -> Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || run(pipeline))
-        .context(|| format!("cannot start the thread {name:?}"), "raise the limit on processes")
-}
-
-fn start_session(
-    folder: &VolumeDir,
-    pipeline: Arc<Pipeline>,
-    request_bytes: u64,
+/// The process that serves the volumes of one instance.
+struct Daemon {
+    core: Arc<Core>,
+    instance: InstanceFacts,
+    volumes: BTreeMap<String, Attached>,
     orders: Sender<Order>,
-) -> Result<BackgroundSession> {
-    let remedy = "check that /dev/fuse exists and that you are root (`pgdyno doctor`)";
-    let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName("pgdyno".to_owned()),
-        MountOption::Subtype("pgdyno".to_owned()),
-        MountOption::NoExec,
-        MountOption::NoSuid,
-        MountOption::NoDev,
-        MountOption::CUSTOM(format!("max_read={request_bytes}")),
-    ];
-    config.n_threads = Some(EVENT_LOOPS);
-    config.clone_fd = true;
-    let fs = VolumeFs::new(pipeline, u32::try_from(request_bytes).unwrap_or(u32::MAX), orders);
-    let mounted = Session::new(fs, folder.fuse(), &config);
-    let session = mounted.context(|| format!("cannot mount FUSE on {}", folder.fuse().display()), remedy)?;
-    session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
+    release: Option<JoinHandle<()>>,
+    log: Option<LogWriter>,
+    place: Option<InstanceDir>,
 }
 
-/// A mount that failed silently would leave a plain folder, and every figure would be the host disk's.
-fn file_system_magic(folder: &Path) -> Result<u64> {
-    let remedy = "run `pgdyno doctor --clean` and attach again";
-    let found = rustix::fs::statfs(folder).context(|| format!("cannot stat {}", folder.display()), remedy)?;
-    let magic = u64::try_from(found.f_type).unwrap_or(0);
-    if magic == FUSE_MAGIC {
-        return Ok(magic);
+impl Daemon {
+    fn begin(instance: InstanceFacts, place: Option<InstanceDir>, orders: Sender<Order>) -> Result<Self> {
+        let seed = instance.seed;
+        let model = instance.limits.map_or_else(|| Instance::new(seed), |limits| Instance::with_limits(seed, limits));
+        let core = Core::new(model).context(|| "cannot create a timer".to_owned(), "raise the limit on open files")?;
+        let core = Arc::new(core);
+        let shared = core.clone();
+        let release = std::thread::Builder::new().name("release".to_owned()).spawn(move || release::run(&shared));
+        let release = release.context(|| "cannot start a thread".to_owned(), "raise the limit on processes")?;
+        precautions::ordinary_priority();
+        if let Some(place) = &place {
+            control::serve_instance(&place.socket(), orders.clone())?;
+        }
+        Ok(Self { core, instance, volumes: BTreeMap::new(), orders, release: Some(release), log: None, place })
     }
-    Err(EmulateError::new(format!("{} is not our FUSE mount: magic {magic:#x}", folder.display()), remedy))
+
+    /// Attaches a volume: the first one, or one that joins.
+    fn attach(&mut self, spec: &ServeSpec, storage: &Storage) -> Result<Value> {
+        self.require_room(storage)?;
+        let log = self.begin_log(spec, storage)?;
+        // The threads of the data path inherit it; what follows them is not ahead of ordinary ones.
+        precautions::data_path_priority();
+        let started = Attached::start(&self.core, spec, storage, &self.orders);
+        precautions::ordinary_priority();
+        let mut attached = started?;
+        match attached.bring_up(spec, storage, &self.instance, log, &self.orders) {
+            Ok(facts) => {
+                self.volumes.insert(spec.name.clone(), attached);
+                Ok(facts)
+            }
+            Err(error) => {
+                let _ = attached.take_down(None);
+                Err(error)
+            }
+        }
+    }
+
+    /// An instance attaches so many volumes and no more; an array is as many as it has members.
+    fn require_room(&self, storage: &Storage) -> Result<()> {
+        let there: u32 = self.volumes.values().map(Attached::volumes).sum();
+        let asked = there + storage.volumes();
+        match self.instance.attachments.filter(|most| asked > *most) {
+            Some(most) => Err(EmulateError::new(
+                format!(
+                    "{} attaches at most {most} volumes, and this makes {asked}",
+                    self.instance.instance_type.as_deref().unwrap_or("the instance")
+                ),
+                "take fewer and larger volumes, or an instance type that attaches more (`pgdyno instance types`)",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The log begins with the first volume and is of all of them.
+    fn begin_log(&mut self, spec: &ServeSpec, storage: &Storage) -> Result<Option<LogBuffer>> {
+        let Some(path) = &spec.submit_log else { return Ok(None) };
+        if !self.volumes.is_empty() {
+            return Err(EmulateError::new(
+                "a submit log is of an instance from its first volume on, and this one has volumes already",
+                "give --submit-log to the first volume of the instance",
+            ));
+        }
+        let header = LogHeader {
+            model_hash: format!("{:016x}", storage.model_hash()),
+            spec: json!(storage),
+            seed: self.instance.seed,
+            instance_limits: self.instance.limits,
+        };
+        self.log = Some(LogWriter::start(path, &header, self.core.clone())?);
+        Ok(Some(LogBuffer::new()))
+    }
+
+    fn join(&mut self, spec: &ServeSpec) -> Result<Value> {
+        let storage = spec.storage()?;
+        file_system::check_mount_point(spec.mount.as_deref())?;
+        let asked = spec.instance_facts()?.instance_type;
+        if asked.is_some() && asked != self.instance.instance_type {
+            let is = self.instance.instance_type.as_deref();
+            return Err(EmulateError::new(
+                format!("the instance is {}", is.map_or("of no type".to_owned(), |name| format!("of type {name}"))),
+                is.map_or("leave --type out".to_owned(), |name| format!("use --type {name}, or leave it out")),
+            ));
+        }
+        self.attach(spec, &storage)
+    }
+
+    /// Serves until its last volume is gone. A volume that is in use stays attached and says so.
+    fn run(mut self, inbox: &Receiver<Order>) -> Result<()> {
+        let mut result = Ok(());
+        while !self.volumes.is_empty() {
+            let done = match inbox.recv() {
+                Ok(Order::Join { spec, answer }) => {
+                    let text = self.join(&spec).map_or_else(|error| as_json(&error), |facts| json!({"ready": facts}));
+                    let _ = control::reply(&answer, &text);
+                    Ok(())
+                }
+                Ok(Order::Detach { name, save_image, answer }) => {
+                    let (text, done) = self.detach(&name, save_image.as_deref());
+                    let _ = control::reply(&answer, &text);
+                    done
+                }
+                Ok(Order::SessionEnded { name }) => {
+                    self.volumes.remove(&name).map_or(Ok(()), |attached| attached.take_down(None))
+                }
+                Ok(Order::Terminate) | Err(_) => {
+                    let all = std::mem::take(&mut self.volumes).into_values();
+                    // Every one of them, whatever becomes of the others; the first error is returned.
+                    let ended: Vec<Result<()>> = all.map(|attached| attached.take_down(None)).collect();
+                    ended.into_iter().collect()
+                }
+            };
+            result = result.and(done);
+        }
+        result.and(self.close())
+    }
+
+    /// Detaches a volume, and ends everything if it was the last. The answer, and how the volume ended if it did.
+    fn detach(&mut self, name: &str, save_image: Option<&Path>) -> (Value, Result<()>) {
+        let Some(mut attached) = self.volumes.remove(name) else {
+            let gone = EmulateError::new(format!("the volume {name:?} is gone"), "see `pgdyno volume list`");
+            return (as_json(&gone), Ok(()));
+        };
+        attached.hurry();
+        if let Err(error) = attached.unmount() {
+            attached.stay();
+            self.volumes.insert(name.to_owned(), attached);
+            return (as_json(&error), Ok(()));
+        }
+        let mut result = attached.take_down(save_image);
+        if self.volumes.is_empty() {
+            result = result.and(self.close());
+        }
+        (result.as_ref().map_or_else(as_json, |()| json!({"ok": {"save_image": save_image}})), result)
+    }
+
+    /// Ends what all volumes share. Calling it again does nothing.
+    fn close(&mut self) -> Result<()> {
+        self.place = None;
+        self.core.stop();
+        if let Some(release) = self.release.take() {
+            let _ = release.join();
+        }
+        let Some(log) = self.log.take() else { return Ok(()) };
+        log.finish().context(|| "the submit log is incomplete".to_owned(), "free some space")
+    }
 }
 
 /// SIGTERM, SIGINT and SIGHUP become orders. Blocked before any thread starts, so that only the watcher takes them.

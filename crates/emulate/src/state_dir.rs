@@ -14,13 +14,7 @@ pub(crate) struct VolumeDir(PathBuf);
 
 impl VolumeDir {
     pub(crate) fn of(state_dir: &Path, name: &str) -> Result<Self> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
-            return Err(EmulateError::new(
-                format!("{name:?} is no name for a volume"),
-                "use up to 40 lower-case letters, digits, '-' and '_'",
-            ));
-        }
+        require_name(name, "a volume")?;
         Ok(Self(state_dir.join("volumes").join(name)))
     }
 
@@ -69,6 +63,18 @@ impl VolumeDir {
     }
 }
 
+/// What can be the name of a folder and be typed.
+pub(crate) fn require_name(name: &str, what: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
+        return Err(EmulateError::new(
+            format!("{name:?} is no name for {what}"),
+            "use up to 40 lower-case letters, digits, '-' and '_'",
+        ));
+    }
+    Ok(())
+}
+
 /// Where images and layers in memory are kept.
 pub(crate) fn image_dir() -> PathBuf {
     std::env::var_os("PGDYNO_IMAGE_DIR").map_or_else(|| PathBuf::from("/dev/shm/pgdyno/images"), PathBuf::from)
@@ -83,8 +89,11 @@ pub(crate) fn all_facts(state_dir: &Path) -> Vec<Value> {
     folders.into_iter().filter_map(read).collect()
 }
 
-/// When a process started, in clock ticks since boot: with the pid it names a process for good.
+/// When a process started, in clock ticks since boot: with the pid it names a process for good. `None` when it is dead,
+/// also while its parent has not heard of it.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let mut columns = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = columns.next()?;
+    if matches!(state, "Z" | "X") { None } else { columns.nth(18)?.parse().ok() }
 }

@@ -11,10 +11,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pgdyno_volume::log::{MAGIC, RECORD_BYTES, Record};
+use pgdyno_volume::{Instance, InstanceLimits};
 use serde::{Deserialize, Serialize};
 
+use crate::core::Core;
 use crate::error::{Context, EmulateError, Result};
-use crate::pipeline::Pipeline;
 use crate::precautions;
 
 /// Room for 100 ms of 500,000 requests a second, with their grants.
@@ -30,9 +31,19 @@ pub struct LogHeader {
     pub spec: serde_json::Value,
     /// Seed of the instance.
     pub seed: u64,
+    /// What the instance's volumes share; `None` is unlimited.
+    #[serde(default)]
+    pub instance_limits: Option<InstanceLimits>,
 }
 
-/// The part that stands on the data path: bytes appended under the pipeline's lock.
+impl LogHeader {
+    /// The instance as it was when the recording began, without its volumes.
+    pub fn instance(&self) -> Instance {
+        self.instance_limits.map_or_else(|| Instance::new(self.seed), |limits| Instance::with_limits(self.seed, limits))
+    }
+}
+
+/// The part that stands on the data path: bytes appended under the lock that orders submits.
 #[derive(Debug)]
 pub(crate) struct LogBuffer {
     bytes: Vec<u8>,
@@ -68,14 +79,14 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    pub(crate) fn start(path: &Path, header: &LogHeader, pipeline: Arc<Pipeline>) -> Result<Self> {
+    pub(crate) fn start(path: &Path, header: &LogHeader, core: Arc<Core>) -> Result<Self> {
         let remedy = "name a file in a folder that exists and has space";
         let mut file = File::create(path).context(|| format!("cannot create {}", path.display()), remedy)?;
         write_header(&mut file, header).context(|| format!("cannot write {}", path.display()), remedy)?;
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("submit-log".to_owned())
-            .spawn(move || drain(&pipeline, &mut file, &stopped))
+            .spawn(move || drain(&core, &mut file, &stopped))
             .context(|| "cannot start the log's thread".to_owned(), "raise the limit on processes")?;
         Ok(Self { stop, thread })
     }
@@ -87,12 +98,12 @@ impl LogWriter {
     }
 }
 
-fn drain(pipeline: &Pipeline, file: &mut File, stopped: &Receiver<()>) -> io::Result<()> {
+fn drain(core: &Core, file: &mut File, stopped: &Receiver<()>) -> io::Result<()> {
     precautions::ordinary_priority();
     let mut bytes = Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES);
     loop {
         let stop = !matches!(stopped.recv_timeout(DRAIN_INTERVAL), Err(RecvTimeoutError::Timeout));
-        pipeline.swap_log(&mut bytes);
+        core.swap_log(&mut bytes);
         file.write_all(&bytes)?;
         bytes.clear();
         if stop {

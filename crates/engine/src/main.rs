@@ -69,7 +69,7 @@ enum InstanceCommand {
 enum VolumeCommand {
     /// Resolves a specification: limits, size, price.
     Spec {
-        /// For example `gp3:size=100GiB,iops=6000`.
+        /// For example `gp3:size=100GiB,iops=6000`, or an array: `8xgp3:iops=6000,chunk=64KiB`.
         spec: String,
     },
     /// Every volume type with its limits and sources.
@@ -91,13 +91,31 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
-    /// Sets how full a volume's buckets are.
+    /// Sets how full a volume's buckets are, or the reserves of its instance.
     Credit {
         /// Name of the volume.
         name: String,
         /// Per cent of the depth.
         #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
         percent: u32,
+        /// The instance's reserves, from which it does more than its baseline.
+        #[arg(long)]
+        instance: bool,
+        #[command(flatten)]
+        at: StateDir,
+    },
+    /// Makes an attached volume another one: other figures, another type, a larger size.
+    Modify {
+        /// Name of the volume.
+        name: String,
+        /// What it becomes, as it is written when it is attached.
+        spec: String,
+        /// Year of the rule on how often this may be.
+        #[arg(long, default_value = "2026", value_parser = ["2023", "2026"])]
+        rule: String,
+        /// Seconds until it is completed; by its size unless said.
+        #[arg(long)]
+        optimizing: Option<u64>,
         #[command(flatten)]
         at: StateDir,
     },
@@ -185,8 +203,13 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
         VolumeCommand::Stats { name, at } => {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "stats"}))?)
         }
-        VolumeCommand::Credit { name, percent, at } => {
-            let request = json!({"command": "credit", "level_ppm": percent * 10_000});
+        VolumeCommand::Credit { name, percent, instance, at } => {
+            let command = if instance { "instance_credit" } else { "credit" };
+            let request = json!({"command": command, "level_ppm": percent * 10_000});
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
+        }
+        VolumeCommand::Modify { name, spec, rule, optimizing, at } => {
+            let request = json!({"command": "modify", "spec": spec, "rule": rule, "optimizing_s": optimizing});
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
         }
         VolumeCommand::Detach { name, save_image, at } => {

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use pgdyno_catalog::Resolved;
 use pgdyno_emulate::LogHeader;
+use pgdyno_volume::Instance;
 use pgdyno_volume::closed_loop::closed_loop;
 use pgdyno_volume::log::Record;
-use pgdyno_volume::{Instance, replay as model};
+use pgdyno_volume::replay::{self as model, Told};
 use serde_json::{Value, json};
 
 use crate::Failure;
@@ -16,14 +16,24 @@ use crate::Failure;
 /// Replays `log` and reports how many completions came out identical. A log of another model is refused.
 pub(crate) fn replay(log: &Path) -> Result<Value, Failure> {
     let Recorded { header, spec, mut instance, records } = open(log)?;
-    let result = model::replay(&mut instance, records);
+    let repeat = |instance: &mut Instance, told: Told, spec: &str| {
+        let Ok(storage) = pgdyno_emulate::resolve(spec) else { return false };
+        match told {
+            Told::Attach => {
+                storage.add_to(instance);
+            }
+            Told::Modify { now, volume } => instance.modify(now, volume, storage.member().params()),
+        }
+        true
+    };
+    let result = model::replay_with(&mut instance, records, repeat);
     let difference = result.first_difference.map(|(id, recorded, replayed)| {
         json!({"id": id.0, "recorded_done_at_ns": recorded, "replayed_done_at_ns": replayed})
     });
     Ok(json!({
         "spec": spec, "seed": header.seed, "model_hash": header.model_hash, "submits": result.submits,
         "grants": result.grants, "identical": result.identical, "first_difference": difference,
-        "complete": !result.overflowed,
+        "complete": !result.overflowed && !result.unknown_volume,
     }))
 }
 
@@ -59,15 +69,15 @@ struct Recorded<R> {
 fn open(log: &Path) -> Result<Recorded<impl Iterator<Item = Record> + use<>>, Failure> {
     let (header, records) = pgdyno_emulate::read_log(log)?;
     let spec = header.spec["spec"].as_str().unwrap_or_default().to_owned();
-    let resolved = Resolved::parse(&spec)?;
-    let model_hash = format!("{:016x}", resolved.model_hash());
+    let storage = pgdyno_emulate::resolve(&spec)?;
+    let model_hash = format!("{:016x}", storage.model_hash());
     if model_hash != header.model_hash {
         return Err(Failure {
             message: format!("{} was recorded by model {}, this is {model_hash}", log.display(), header.model_hash),
             remedy: "replay it with the version of pgdyno that recorded it".to_owned(),
         });
     }
-    let mut instance = Instance::new(header.seed);
-    instance.add_volume(resolved.params().clone());
+    let mut instance = header.instance();
+    storage.add_to(&mut instance);
     Ok(Recorded { header, spec, instance, records })
 }

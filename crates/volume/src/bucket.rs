@@ -37,12 +37,12 @@ impl TokenBucket {
         Self { rate_per_s, capacity, request, level: capacity, at: 0 }
     }
 
-    /// A bucket that is asked for by what it holds, and not by a time. Panics when nothing is earned or kept.
-    pub fn credits(params: CreditParams) -> Self {
+    /// A bucket that is asked for by what it holds, and not by a time, as of `now`. Panics when nothing is earned or kept.
+    pub fn credits(params: CreditParams, now: Nanos) -> Self {
         assert!(params.rate_per_s > 0 && params.capacity > 0, "credits are earned, and kept");
         let capacity = i128::from(params.capacity) * NANO;
         let level = (i128::from(params.initial) * NANO).min(capacity);
-        Self { rate_per_s: i128::from(params.rate_per_s), capacity, request: 1, level, at: 0 }
+        Self { rate_per_s: i128::from(params.rate_per_s), capacity, request: 1, level, at: now }
     }
 
     /// The earliest instant, not before `now`, at which `cost` tokens can be taken.

@@ -43,8 +43,9 @@ pub fn closed_loop(
                 instance.change(host.now, change);
                 emit(Record::Change { now: host.now, change });
             }
-            Record::Grant { .. } => {}
-            Record::Overflow => break,
+            Record::Grant { .. } | Record::Text { .. } => {}
+            // A volume that came later, or became another, is not there: what follows is of other volumes.
+            Record::Attach { .. } | Record::Modify { .. } | Record::Overflow => break,
         }
     }
     while host.outstanding > 0 && host.step(instance, &mut emit) {}

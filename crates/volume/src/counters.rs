@@ -1,6 +1,6 @@
 //! What a volume counts, cumulative since it was added, and the credits that it has left.
 
-use crate::io::Nanos;
+use crate::io::{Io, Nanos, Op};
 
 /// Counters of the model itself; a host adds its own (lateness, CPU).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,4 +26,42 @@ pub struct Counters {
     /// What is left of the credits in parts per million of the most that is kept, the lower one where there are two
     /// kinds: CloudWatch's `BurstBalance`.
     pub burst_balance_ppm: Option<u32>,
+}
+
+impl Counters {
+    /// Counts a request that was submitted.
+    pub(crate) fn count(&mut self, io: &Io) {
+        let (ops, bytes) = match io.op {
+            Op::Read => (&mut self.read_ops, &mut self.read_bytes),
+            Op::Write => (&mut self.write_ops, &mut self.write_bytes),
+        };
+        *ops += 1;
+        *bytes += u64::from(io.len);
+    }
+
+    /// Of two members of an array: sums, of the time above a limit the longer one, and of the balances the lower one.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            read_ops: self.read_ops + other.read_ops,
+            write_ops: self.write_ops + other.write_ops,
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_bytes: self.write_bytes + other.write_bytes,
+            io_units: self.io_units + other.io_units,
+            exceeded_iops_ns: self.exceeded_iops_ns.max(other.exceeded_iops_ns),
+            exceeded_throughput_ns: self.exceeded_throughput_ns.max(other.exceeded_throughput_ns),
+            io_credits: sum(self.io_credits, other.io_credits),
+            throughput_credits_bytes: sum(self.throughput_credits_bytes, other.throughput_credits_bytes),
+            burst_balance_ppm: self.burst_balance_ppm.into_iter().chain(other.burst_balance_ppm).min(),
+        }
+    }
+
+    /// Of an array's members, with the requests as the array had them.
+    pub(crate) fn under(self, array: Self) -> Self {
+        let Self { read_ops, write_ops, read_bytes, write_bytes, .. } = array;
+        Self { read_ops, write_ops, read_bytes, write_bytes, ..self }
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.zip(other).map(|(one, other)| one + other).or(one).or(other)
 }

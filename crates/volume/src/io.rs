@@ -82,4 +82,9 @@ pub enum Change {
         /// Parts per million of the depth.
         level_ppm: u32,
     },
+    /// Sets how full the reserves of the instance are, from which it does more than its baseline.
+    InstanceCredit {
+        /// Parts per million of the reserve.
+        level_ppm: u32,
+    },
 }

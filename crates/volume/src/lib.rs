@@ -14,10 +14,12 @@
 //! assert_eq!(events[0], Event::Granted { id: IoId(1), done_at: 0 });
 //! ```
 //!
-//! A request passes the stages of [`stage`] in this order: its cost in I/O units ([`stage::split_merge`]), the two limits
+//! A request passes the stages of [`stage`] in this order: what the instance can do for all its volumes
+//! ([`stage::instance_limit`]), its cost in I/O units ([`stage::split_merge`]), the two limits
 //! ([`stage::iops_limit`], [`stage::throughput_limit`]) and what they have in credits ([`stage::burst_credit`]) in the order of
 //! the volume ([`stage::queueing`]), and the device's own work ([`stage::service_time`]).
 
+mod array;
 mod bucket;
 pub mod closed_loop;
 mod counters;
@@ -25,14 +27,18 @@ mod gamma;
 mod instance;
 mod io;
 pub mod log;
+mod modification;
 mod params;
 pub mod replay;
 mod seed;
 pub mod stage;
 mod volume;
 
+pub use array::ArrayParams;
 pub use bucket::{CATCH_UP_NS, TokenBucket};
 pub use counters::Counters;
 pub use instance::Instance;
 pub use io::{Change, Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
+pub use modification::{Course, FrequencyRule, ModificationState, Modifications, TooSoon};
 pub use params::*;
+pub use stage::instance_limit::{BURST_S, InstanceCounters, InstanceLimits, InstanceRate};

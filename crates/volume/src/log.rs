@@ -13,6 +13,9 @@ pub const MAGIC: [u8; 8] = *b"pgdyno\x00\x01";
 /// Size of one record in bytes.
 pub const RECORD_BYTES: usize = 48;
 
+/// Bytes of a text in one record.
+pub const TEXT_BYTES: usize = RECORD_BYTES - 8;
+
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -39,6 +42,25 @@ pub enum Record {
         /// When it completes.
         done_at: Nanos,
     },
+    /// A piece of a text, which the next record that is none is about.
+    Text {
+        /// How many of the bytes are used.
+        len: u8,
+        /// UTF-8, cut anywhere.
+        bytes: [u8; TEXT_BYTES],
+    },
+    /// The volume of which the text before it is the specification was attached.
+    Attach {
+        /// When.
+        now: Nanos,
+    },
+    /// A volume became the one of which the text before it is the specification.
+    Modify {
+        /// When.
+        now: Nanos,
+        /// Which.
+        volume: VolumeId,
+    },
     /// The log stops here because its writer could not keep up.
     Overflow,
 }
@@ -50,6 +72,15 @@ impl Record {
             Event::Granted { id, done_at } => Some(Self::Grant { id, done_at }),
             Event::Done { .. } => None,
         }
+    }
+
+    /// A text in as many records as it takes.
+    pub fn text(text: &str) -> impl Iterator<Item = Self> + '_ {
+        text.as_bytes().chunks(TEXT_BYTES).map(|piece| {
+            let mut bytes = [0; TEXT_BYTES];
+            bytes[..piece.len()].copy_from_slice(piece);
+            Self::Text { len: piece.len() as u8, bytes }
+        })
     }
 
     /// As bytes, little endian: kind, op, volume, length, then five words.
@@ -67,8 +98,18 @@ impl Record {
             Self::Change { now, change: Change::Credit { volume, level_ppm } } => {
                 pack(3, 0, volume.0, level_ppm, [now, 0, 0, 0, 0])
             }
+            Self::Change { now, change: Change::InstanceCredit { level_ppm } } => {
+                pack(16, 0, 0, level_ppm, [now, 0, 0, 0, 0])
+            }
             Self::Grant { id, done_at } => pack(4, 0, 0, 0, [done_at, id.0, 0, 0, 0]),
             Self::Overflow => pack(5, 0, 0, 0, [0; 5]),
+            Self::Text { len, bytes } => {
+                let mut record = pack(17, len, 0, 0, [0; 5]);
+                record[8..].copy_from_slice(&bytes);
+                record
+            }
+            Self::Attach { now } => pack(18, 0, 0, 0, [now, 0, 0, 0, 0]),
+            Self::Modify { now, volume } => pack(19, 0, volume.0, 0, [now, 0, 0, 0, 0]),
         }
     }
 
@@ -94,8 +135,31 @@ impl Record {
             3 => Self::Change { now: word(0), change: Change::Credit { volume, level_ppm: small } },
             4 => Self::Grant { id: IoId(word(1)), done_at: word(0) },
             5 => Self::Overflow,
+            16 => Self::Change { now: word(0), change: Change::InstanceCredit { level_ppm: small } },
+            17 => {
+                let text = bytes[8..].try_into().expect("a text's bytes");
+                Self::Text { len: bytes[1].min(TEXT_BYTES as u8), bytes: text }
+            }
+            18 => Self::Attach { now: word(0) },
+            19 => Self::Modify { now: word(0), volume },
             _ => return None,
         })
+    }
+}
+
+/// Puts the pieces of a text together again.
+#[derive(Clone, Debug, Default)]
+pub struct TextReader(Vec<u8>);
+
+impl TextReader {
+    /// Takes a piece.
+    pub fn push(&mut self, len: u8, bytes: &[u8; TEXT_BYTES]) {
+        self.0.extend_from_slice(&bytes[..usize::from(len).min(TEXT_BYTES)]);
+    }
+
+    /// The text so far; the next one begins.
+    pub fn take(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.0)).into_owned()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::instance::Instance;
-use crate::io::{Event, IoId, Nanos};
-use crate::log::Record;
+use crate::io::{Event, IoId, Nanos, VolumeId};
+use crate::log::{Record, TextReader};
 
 /// What a replay found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,15 +17,43 @@ pub struct Replay {
     pub identical: u64,
     /// The grant that differs, where the replay stopped: request, recorded `done_at`, replayed one (`None`: not granted).
     pub first_difference: Option<(IoId, Nanos, Option<Nanos>)>,
+    /// Whether a volume was attached or modified that cannot be made here; the replay stopped there.
+    pub unknown_volume: bool,
     /// Whether the log ends early because its writer could not keep up.
     pub overflowed: bool,
 }
 
-/// Feeds the log's submits and changes to `instance` and compares, up to the first difference.
+/// Feeds the log's submits and changes to `instance` and compares, up to the first difference. Of a log during which
+/// volumes were attached or modified see [`replay_with`]; here it ends where one is.
+pub fn replay(instance: &mut Instance, records: impl Iterator<Item = Record>) -> Replay {
+    replay_with(instance, records, |_, _, _| false)
+}
+
+/// What happened to an instance that only its host can repeat: the log has a specification, and the host reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A volume was attached.
+    Attach,
+    /// A volume became another.
+    Modify {
+        /// When.
+        now: Nanos,
+        /// Which.
+        volume: VolumeId,
+    },
+}
+
+/// The same where volumes were attached and modified while the log was written: `repeat` does that with the specification,
+/// and says whether it could.
 ///
 /// A request is named by its id only while it is outstanding, so a grant is compared when it is read and then forgotten.
-pub fn replay(instance: &mut Instance, records: impl Iterator<Item = Record>) -> Replay {
+pub fn replay_with(
+    instance: &mut Instance,
+    records: impl Iterator<Item = Record>,
+    mut repeat: impl FnMut(&mut Instance, Told, &str) -> bool,
+) -> Replay {
     let mut result = Replay::default();
+    let mut text = TextReader::default();
     let mut granted: BTreeMap<IoId, Nanos> = BTreeMap::new();
     let mut events = Vec::new();
     for record in records {
@@ -35,6 +63,19 @@ pub fn replay(instance: &mut Instance, records: impl Iterator<Item = Record>) ->
                 instance.submit(now, volume, io);
             }
             Record::Change { now, change } => instance.change(now, change),
+            Record::Text { len, bytes } => text.push(len, &bytes),
+            Record::Attach { now } | Record::Modify { now, .. } => {
+                instance.advance(now, &mut events);
+                keep(&mut granted, &mut events);
+                let told = match record {
+                    Record::Modify { now, volume } => Told::Modify { now, volume },
+                    _ => Told::Attach,
+                };
+                if !repeat(instance, told, &text.take()) {
+                    result.unknown_volume = true;
+                    break;
+                }
+            }
             Record::Grant { id, done_at } => {
                 result.grants += 1;
                 match next_grant_of(instance, &mut granted, &mut events, id, done_at) {
@@ -65,10 +106,14 @@ fn next_grant_of(
     while !granted.contains_key(&id) {
         let next = instance.next_event().filter(|next| *next <= done_at)?;
         instance.advance(next.max(instance.now()), events);
-        granted.extend(events.drain(..).filter_map(|event| match event {
-            Event::Granted { id, done_at } => Some((id, done_at)),
-            Event::Done { .. } => None,
-        }));
+        keep(granted, events);
     }
     granted.remove(&id)
+}
+
+fn keep(granted: &mut BTreeMap<IoId, Nanos>, events: &mut Vec<Event>) {
+    granted.extend(events.drain(..).filter_map(|event| match event {
+        Event::Granted { id, done_at } => Some((id, done_at)),
+        Event::Done { .. } => None,
+    }));
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::counters::Counters;
-use crate::io::{Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
+use crate::io::{Event, Io, IoId, IoResult, Nanos, VolumeId};
 use crate::params::{BucketParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
 use crate::stage::burst_credit::BurstCredit;
@@ -42,15 +42,15 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    pub(crate) fn new(id: VolumeId, seed: u64, params: VolumeParams) -> Self {
+    pub(crate) fn new(id: VolumeId, seed: u64, params: VolumeParams, now: Nanos) -> Self {
         let split_merge = SplitMerge::new(params.accounting, params.cost);
         Self {
             service_draws: Stream::new(seed, id, Purpose::ServiceTime),
             size_bytes: params.size_bytes,
             iops_limit: IopsLimit::new(params.iops_limit, split_merge.unit_tokens()),
             throughput_limit: ThroughputLimit::new(params.throughput_limit, params.accounting.unit_bytes),
-            iops_credit: BurstCredit::new(params.iops_credit),
-            throughput_credit: BurstCredit::new(params.throughput_credit),
+            iops_credit: BurstCredit::new(params.iops_credit, now),
+            throughput_credit: BurstCredit::new(params.throughput_credit, now),
             split_merge,
             service_time: ServiceTime::new(params.service_time),
             queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
@@ -60,19 +60,17 @@ impl Volume {
         }
     }
 
-    pub(crate) fn submit(&mut self, now: Nanos, io: Io) {
+    /// Takes a request in at `now`. It was submitted at `submitted_at`, and waited for its instance since.
+    pub(crate) fn submit(&mut self, now: Nanos, submitted_at: Nanos, io: Io) {
         let service_ns = self.service_time.service_ns(&io, self.service_draws.draw(self.ordinal));
         self.ordinal += 1;
-        let units = self.split_merge.units(now, &io);
-        let (ops, bytes) = match io.op {
-            Op::Read => (&mut self.counters.read_ops, &mut self.counters.read_bytes),
-            Op::Write => (&mut self.counters.write_ops, &mut self.counters.write_bytes),
-        };
-        *ops += 1;
-        *bytes += u64::from(io.len);
+        let units = self.split_merge.units(submitted_at, &io);
+        self.counters.count(&io);
         if self.queue.head_may_change() {
             self.hold(now);
         }
+        // The device works while the instance paces, as it does while the volume does.
+        let service_ns = service_ns.saturating_sub(now - submitted_at);
         self.queue.push(Waiting { io, submitted_at: now, units, service_ns });
     }
 
@@ -80,6 +78,17 @@ impl Volume {
         self.hold(now);
         self.iops_limit.change(iops, now);
         self.throughput_limit.change(throughput, now);
+    }
+
+    /// Becomes a volume of other parameters at `now`: what waits is granted under the new ones, what is granted stays as it
+    /// is. Levels of buckets and credits are kept where there were some. The order of waiting requests is not changed.
+    pub(crate) fn modify(&mut self, now: Nanos, params: VolumeParams) {
+        self.change_limits(now, params.iops_limit, params.throughput_limit);
+        self.iops_credit.change(params.iops_credit, now);
+        self.throughput_credit.change(params.throughput_credit, now);
+        self.split_merge.modify(params.accounting, params.cost);
+        self.service_time = ServiceTime::new(params.service_time);
+        self.size_bytes = params.size_bytes;
     }
 
     pub(crate) fn fill(&mut self, now: Nanos, level_ppm: u32) {

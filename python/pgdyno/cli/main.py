@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can do, and clean up after killed runs.",
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
-    "volume": "Attach, list, measure and detach emulated volumes.",
+    "volume": "Attach, list, measure, modify and detach emulated volumes.",
     "instance": "List instance types, and say what one of them has.",
     "size": "Find the cheapest volumes and instances for a measured load.",
     "runs": "List the recorded experiments and runs.",

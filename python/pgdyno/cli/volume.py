@@ -1,4 +1,4 @@
-"""``pgdyno volume``: attach, list, measure and detach emulated volumes."""
+"""``pgdyno volume``: attach, list, measure, modify and detach emulated volumes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from pgdyno.world.volume import AttachedVolume
 
 
-@click.group(short_help="Attach, list, measure and detach emulated volumes.")
+@click.group(short_help="Attach, list, measure, modify and detach emulated volumes.")
 def command() -> None:
-    """Attach, list, measure and detach emulated volumes.
+    """Attach, list, measure, modify and detach emulated volumes.
 
     A volume is written as a type with what differs from its defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
-    `io2bx:iops=16000`, or `null` (no limit and no delay). `pgdyno volume types` lists them.
+    `io2bx:iops=16000`, or `null` (no limit and no delay); `pgdyno volume types` lists them. An array is written
+    `4xgp3:size=500GiB,chunk=64KiB` (RAID-0) or `raid10:4xgp3`, with the figures of each member; with `multi_az=1.0ms`
+    every write goes to a copy that far away.
 
     \b
     Example:
@@ -47,6 +49,8 @@ command.add_command(volume_fit.fit)
 @click.option(
     "--seed", type=click.IntRange(min=0, max=2**64 - 1), default=0, show_default=True, help="Seed of its service times."
 )
+@click.option("--instance", metavar="NAME", help="The instance that it joins, or begins.")
+@click.option("--type", "instance_type", metavar="TYPE", help="Type of the instance, whose volumes share its limits.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything that is known of it as one JSON document.")
 def attach(
     spec: str,
@@ -59,6 +63,8 @@ def attach(
     store: str,
     submit_log: Path | None,
     seed: int,
+    instance: str | None,
+    instance_type: str | None,
     as_json: bool,
 ) -> None:
     """Attach the emulated volume SPEC and mount it.
@@ -69,6 +75,8 @@ def attach(
     Example:
       sudo pgdyno volume attach gp3:size=100GiB,iops=6000,throughput=250 --mount /mnt/gp3 --name fast
       sudo pgdyno volume attach io2bx --mount /mnt/wal --file-system xfs --mount-options noatime
+      sudo pgdyno volume attach 4xgp3:chunk=64KiB --mount /mnt/data --instance db --type r6g.2xlarge
+      sudo pgdyno volume attach gp3 --mount /mnt/wal2 --instance db
     """
     from pgdyno.errors import InputError
     from pgdyno.world import volume
@@ -87,6 +95,8 @@ def attach(
         seed=seed,
         file_system=file_system,
         mount_options=mount_options,
+        instance=instance,
+        instance_type=instance_type,
     )
     attached.keep()
     if as_json:
@@ -138,6 +148,43 @@ def stats(name: str, as_json: bool) -> None:
         return
     counters = answer["counters"]
     _print_rows(["COUNTER", "VALUE"], [[key, _figure(key, value)] for key, value in counters.items()])
+
+
+@command.command()
+@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("spec", shell_complete=complete.volume_types)
+@click.option(
+    "--rule",
+    type=click.Choice(["2023", "2026"]),
+    default="2026",
+    show_default=True,
+    help="How often: once in 6 hours (2023), or four times in 24 hours (2026).",
+)
+@click.option(
+    "--optimizing", type=click.IntRange(min=0), metavar="SECONDS", help="Until it is completed [6 hours per TiB]."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what it is now as one JSON document.")
+def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: bool) -> None:
+    """Make the volume NAME another one, SPEC, while it is used.
+
+    Figures that SPEC leaves out are the type's defaults. A volume can be made larger, not smaller, and its file system
+    grows with it. The new limits hold at once; a provider takes the time that --optimizing names.
+
+    \b
+    Example:
+      sudo pgdyno volume modify data gp3:size=200GiB,iops=16000,throughput=500
+      sudo pgdyno volume modify data io2bx:size=200GiB,iops=16000 --optimizing 0
+    """
+    from pgdyno.world import preflight, volume
+
+    found = volume.find(name)
+    preflight.require_root("modifying a volume")
+    answer = found.modify(spec, rule=rule, optimizing_s=optimizing)
+    if as_json:
+        _print_json(answer)
+        return
+    progress = answer["modification"]
+    click.echo(f"{name}: {answer['spec']['spec']}, {progress['state']}, completed in {progress['completed_in_s']:,} s")
 
 
 @command.command()

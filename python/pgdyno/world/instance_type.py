@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno import _engine
+from pgdyno.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class InstanceType:
     vcpus: int
     memory_bytes: int
     ebs: dict[str, Any]
-    """Its EBS limits; recorded, and not imposed: each volume has its own limits only."""
+    """Its limits to all its EBS volumes together; empty where it has none."""
 
 
 def is_storage_only(vcpus: int | None) -> bool:
@@ -43,3 +44,14 @@ def resolve_type(name: str) -> InstanceType:
     return InstanceType(
         str(found["instance"]), int(found["vcpus"]), int(found["memory_bytes"]), dict(found.get("ebs") or {})
     )
+
+
+def require_limits(name: str) -> InstanceType:
+    """The type called ``name``, which must have limits to its volumes; :class:`~pgdyno.errors.InputError` if it has none."""
+    found = resolve_type(name)
+    if not found.ebs:
+        raise InputError(
+            f"{found.name} has no bandwidth of its own to its volumes, so there is no limit to hold them to",
+            remedy="name a type that has (`pgdyno instance types`), or none: then volumes have their own limits only",
+        )
+    return found

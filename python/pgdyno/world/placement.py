@@ -1,6 +1,7 @@
 """Several volumes of one instance: each attached and mounted by the role it has, all taken away together.
 
-The volumes share the instance's memory, dirty limits and CPUs; each has a daemon and limits of its own.
+The volumes share the instance's memory, dirty limits and CPUs. Where the instance is of a type with limits to its
+volumes they share those too, and one daemon serves them; else each has a daemon and limits of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Placement:
     volumes: Mapping[str, str]
     file_system: FileSystem = "ext4"
     mount_options: str = ""
+    instance_type: str | None = None
+    """Whose limits the volumes share; ``None`` where there are none to share."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -71,7 +74,8 @@ def attach_placement(
     """Attach and mount every volume of ``placement`` for the length of a ``with`` block.
 
     The data's volume is called ``name``, the others after it. A role in ``images`` starts as a clone of that image,
-    the others empty. ``seed`` is the data volume's; each other role draws from one derived from it.
+    the others empty. ``seed`` is the data volume's; each other role draws from one derived from it, or has its own place
+    in the instance's.
     """
     attached = AttachedPlacement()
     with ExitStack() as stack:
@@ -88,6 +92,8 @@ def attach_placement(
                 state_dir=journal.state_dir,
                 file_system=placement.file_system,
                 mount_options=placement.mount_options,
+                instance=name if placement.instance_type is not None else None,
+                instance_type=placement.instance_type,
             )
         yield attached
 

@@ -5,6 +5,7 @@ This is the way for volumes whose daemon or whose command was killed. Nothing is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,8 +14,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from pgdyno import _engine
+from pgdyno.errors import PgdynoError
 from pgdyno.world import mounts, paths
 from pgdyno.world.process import ProcessIdentity, boot_id, end, end_all, identity, writing_to
+from pgdyno.world.waiting import wait_until
 
 LOG_FILE = "daemon.log"
 CLAIM_FILE = "claim.json"
@@ -78,11 +82,42 @@ def orphaned_layers() -> list[Path]:
     return [layer for layer in sorted(folder.iterdir()) if _owner_is_dead(layer)] if folder.is_dir() else []
 
 
+def serves_others(state_dir: Path, name: str, daemon: ProcessIdentity) -> bool:
+    """Whether ``daemon`` serves volumes of its instance beside ``name``, or after it."""
+    files = paths.volumes_dir(state_dir).glob(f"*/{FACTS_FILE}")
+    return any(_daemon_of(_read(file)) == daemon for file in files if file.parent.name != name)
+
+
+def _daemon_of(facts: dict[str, Any]) -> ProcessIdentity | None:
+    if "pid_start_ticks" not in facts:
+        return None
+    return ProcessIdentity(int(facts["pid"]), int(facts["pid_start_ticks"]), boot_id())
+
+
+def _leave(state_dir: Path, name: str) -> None:
+    """Let a daemon that serves others too give this volume up: asked first, then its connection is cut."""
+    folder = paths.volumes_dir(state_dir) / name
+    with contextlib.suppress(PgdynoError):
+        _engine.run_json(["volume", "detach", name, "--state-dir", str(state_dir)], timeout_s=ORDERLY_S)
+    if folder.exists():
+        for fuse in mounts.mounts_below(folder):
+            mounts.abort_fuse(fuse)
+        wait_until(lambda: not folder.exists(), ORDERLY_S)
+
+
 def _end_daemons(state_dir: Path, name: str, facts: dict[str, Any]) -> list[str]:
-    """End the daemon and its children (mkfs, mount): those of its facts, and those that write to its log."""
+    """End the daemon and its children (mkfs, mount): those of its facts, and those that write to its log.
+
+    A daemon that serves other volumes of the instance only gives this one up, unless it is stuck.
+    """
     daemons = writing_to(paths.claims_dir(state_dir) / name / LOG_FILE)
-    if "pid_start_ticks" in facts:
-        daemons.append(ProcessIdentity(int(facts["pid"]), int(facts["pid_start_ticks"]), boot_id()))
+    served_by = _daemon_of(facts)
+    if served_by is not None:
+        daemons.append(served_by)
+        if served_by.alive() and serves_others(state_dir, name, served_by):
+            _leave(state_dir, name)
+    if not (paths.volumes_dir(state_dir) / name).exists():
+        daemons = [daemon for daemon in daemons if not serves_others(state_dir, name, daemon)]
     alive = sorted({daemon for daemon in daemons if daemon.alive()}, key=lambda daemon: daemon.pid)
     for daemon in alive:
         end(daemon, _DAEMON_ENDING)

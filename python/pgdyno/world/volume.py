@@ -21,9 +21,10 @@ from pgdyno import _engine
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.world import paths, preflight
 from pgdyno.world.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
+from pgdyno.world.instance_type import require_limits
 from pgdyno.world.journal import Journal
 from pgdyno.world.process import ProcessIdentity, boot_id, identity
-from pgdyno.world.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, write_claim
+from pgdyno.world.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, serves_others, write_claim
 from pgdyno.world.waiting import wait_until
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -75,6 +76,20 @@ class AttachedVolume:
             self._require_daemon()
             raise
 
+    def modify(self, spec: str, *, rule: str = "2026", optimizing_s: int | None = None) -> dict[str, Any]:
+        """Make it the volume ``spec`` while it is used: other figures, another type, a larger size.
+
+        What is not written in ``spec`` is that type's default. ``rule`` is the year of the rule on how often this may be;
+        ``optimizing_s`` how long the modification takes to be completed, by the volume's size unless said. Returns the
+        new specification and the modification's state; :class:`InputError` names the rule that forbids it.
+        """
+        self._require_daemon()
+        chosen = [] if optimizing_s is None else ["--optimizing", str(optimizing_s)]
+        command = ["volume", "modify", self.name, spec, "--rule", rule, *chosen, "--state-dir", str(self.state_dir)]
+        answer = _engine.run_json(command, timeout_s=ATTACH_TIMEOUT_S)
+        self.facts["spec"] = answer["spec"]
+        return answer
+
     def keep(self) -> None:
         """Let the volume outlive this command: from now on it goes only by :meth:`detach`."""
         if self._entry is not None:
@@ -92,8 +107,12 @@ class AttachedVolume:
             save = ["--save-image", str(save_image)] if save_image is not None else []
             command = ["volume", "detach", self.name, "--state-dir", str(self.state_dir), *save]
             _engine.run_json(command, timeout_s=DETACH_TIMEOUT_S)
-            wait_until(lambda: not self.alive, 5.0)
+            wait_until(lambda: not self.alive or self._shares(), 5.0)
         self._remove()
+
+    def _shares(self) -> bool:
+        """Whether its daemon serves other volumes too."""
+        return serves_others(self.state_dir, self.name, self.daemon)
 
     def _remove(self) -> None:
         """Make sure that nothing of it is left, whatever the daemon did."""
@@ -141,23 +160,30 @@ def attach(
     state_dir: Path | None = None,
     file_system: FileSystem | None = None,
     mount_options: str = "",
+    instance: str | None = None,
+    instance_type: str | None = None,
 ) -> AttachedVolume:
     """Attach an emulated volume and wait until it can be used.
 
     ``mount`` is an empty or new directory, or ``None`` for a bare block device. The volume belongs to this process
     (a killed command's volume is cleaned up) until :meth:`AttachedVolume.keep`. ``image`` starts from the content
     of a saved volume. ``store`` is ``memory`` or a directory. ``file_system`` is ext4 unless said, or the image's own;
-    ``mount_options`` are those of mount(8). Raises before anything changed when the specification
+    ``mount_options`` are those of mount(8). ``instance`` names the instance that it joins, or begins if it is the
+    first: one daemon serves its volumes, one seed is theirs, and they share the limits of ``instance_type``
+    (``r6g.2xlarge``; ``None``: what the instance has, or no limit). Raises before anything changed when the specification
     is illegal or the machine lacks something.
     """
     state = (state_dir or paths.state_dir()).resolve()
     mount = None if mount is None else mount.resolve()
     require_mount_options(mount_options)
     _require(spec, mount, store, image, file_system)
-    if name is not None and not NAME.fullmatch(name):
-        raise InputError(
-            f"`{name}` is no name for a volume", remedy="use up to 32 lower-case letters, digits, `-` and `_`"
-        )
+    if instance_type is not None:
+        require_limits(instance_type)
+    for given, what in ((name, "a volume"), (instance, "an instance")):
+        if given is not None and not NAME.fullmatch(given):
+            raise InputError(
+                f"`{given}` is no name for {what}", remedy="use up to 32 lower-case letters, digits, `-` and `_`"
+            )
     journal = Journal(state)
     name, entry = _claim(state, journal, name, spec)
     request: dict[str, Any] = {
@@ -171,6 +197,8 @@ def attach(
         "seed": seed,
         "file_system": file_system,
         "mount_options": mount_options,
+        "instance": instance,
+        "instance_type": instance_type,
     }
     try:
         return _serve(state, name, entry, mount, request)

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::BLOCK_BYTES;
@@ -10,32 +11,56 @@ use super::BLOCK_BYTES;
 /// Words written or read at once: a page, so that the file stays as sparse as the map.
 const WORDS_PER_PAGE: usize = 512;
 
+/// How often a map can grow: twice the modifications that a volume has in a day.
+const GROWTHS: usize = 8;
+
 #[derive(Debug)]
 pub(crate) struct BlockMap {
     words: Vec<AtomicU64>,
+    /// What came to it, each after the one before.
+    grown: [OnceLock<Vec<AtomicU64>>; GROWTHS],
 }
 
 impl BlockMap {
     /// No block held. The memory is zero pages until a bit is set in them.
     pub(crate) fn new(size_bytes: u64) -> Self {
-        let blocks = size_bytes.div_ceil(BLOCK_BYTES);
-        let words = usize::try_from(blocks.div_ceil(64)).expect("a volume's map fits into memory");
-        let mut zeros = std::mem::ManuallyDrop::new(vec![0u64; words]);
-        // SAFETY: AtomicU64 has the size and alignment of u64; the vector is taken over whole, and only once. Collecting
-        // would touch every page of a map that is mostly empty.
-        let words =
-            unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast::<AtomicU64>(), zeros.len(), zeros.capacity()) };
-        Self { words }
+        Self { words: zeros(words_of(size_bytes)), grown: [const { OnceLock::new() }; GROWTHS] }
+    }
+
+    /// Makes room for a volume of `size_bytes`, while others use the map. `false` when it has grown too often.
+    pub(crate) fn grow(&self, size_bytes: u64) -> bool {
+        let there = self.words.len() + self.grown.iter().filter_map(OnceLock::get).map(Vec::len).sum::<usize>();
+        let missing = words_of(size_bytes).saturating_sub(there);
+        missing == 0 || self.grown.iter().any(|place| place.get().is_none() && place.set(zeros(missing)).is_ok())
+    }
+
+    fn word(&self, index: usize) -> Option<&AtomicU64> {
+        if let Some(word) = self.words.get(index) {
+            return Some(word);
+        }
+        let mut rest = index - self.words.len();
+        for words in self.grown.iter().map_while(OnceLock::get) {
+            match words.get(rest) {
+                Some(word) => return Some(word),
+                None => rest -= words.len(),
+            }
+        }
+        None
+    }
+
+    /// Every word, in order.
+    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.words.iter().chain(self.grown.iter().map_while(OnceLock::get).flatten())
     }
 
     pub(crate) fn holds(&self, offset: u64) -> bool {
         let block = (offset / BLOCK_BYTES) as usize;
-        self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+        self.word(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
     }
 
     /// How many blocks are held.
     pub(crate) fn held_blocks(&self) -> u64 {
-        self.words.iter().map(|word| u64::from(word.load(Ordering::Acquire).count_ones())).sum()
+        self.all().map(|word| u64::from(word.load(Ordering::Acquire).count_ones())).sum()
     }
 
     pub(crate) fn holds_all(&self, offset: u64, len: u64) -> bool {
@@ -51,10 +76,11 @@ impl BlockMap {
             let upto = end.min((word + 1) * 64);
             let count = upto - block;
             let mask = if count == 64 { u64::MAX } else { ((1u64 << count) - 1) << (block % 64) };
+            let bits = self.word(word as usize).expect("a block of the volume");
             if held {
-                self.words[word as usize].fetch_or(mask, Ordering::AcqRel);
+                bits.fetch_or(mask, Ordering::AcqRel);
             } else {
-                self.words[word as usize].fetch_and(!mask, Ordering::AcqRel);
+                bits.fetch_and(!mask, Ordering::AcqRel);
             }
             block = upto;
         }
@@ -62,17 +88,22 @@ impl BlockMap {
 
     /// Writes the map, leaving out pages without a bit.
     pub(crate) fn save(&self, file: &File) -> io::Result<()> {
-        file.set_len(self.words.len() as u64 * 8)?;
+        file.set_len(self.all().count() as u64 * 8)?;
+        let mut words = self.all();
         let mut bytes = [0u8; WORDS_PER_PAGE * 8];
-        for (page, words) in self.words.chunks(WORDS_PER_PAGE).enumerate() {
-            let mut any = 0;
-            for (i, word) in words.iter().enumerate() {
+        for page in 0.. {
+            let (mut any, mut len) = (0, 0);
+            for (word, eight) in words.by_ref().take(WORDS_PER_PAGE).zip(bytes.chunks_exact_mut(8)) {
                 let word = word.load(Ordering::Acquire);
                 any |= word;
-                bytes[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
+                eight.copy_from_slice(&word.to_le_bytes());
+                len += 8;
+            }
+            if len == 0 {
+                break;
             }
             if any != 0 {
-                file.write_all_at(&bytes[..words.len() * 8], (page * WORDS_PER_PAGE * 8) as u64)?;
+                file.write_all_at(&bytes[..len], (page * WORDS_PER_PAGE * 8) as u64)?;
             }
         }
         Ok(())
@@ -94,4 +125,17 @@ impl BlockMap {
         }
         Ok(map)
     }
+}
+
+fn words_of(size_bytes: u64) -> usize {
+    let blocks = size_bytes.div_ceil(BLOCK_BYTES);
+    usize::try_from(blocks.div_ceil(64)).expect("a volume's map fits into memory")
+}
+
+/// Words without a bit, whose memory is not touched.
+fn zeros(words: usize) -> Vec<AtomicU64> {
+    let mut zeros = std::mem::ManuallyDrop::new(vec![0u64; words]);
+    // SAFETY: AtomicU64 has the size and alignment of u64; the vector is taken over whole, and only once. Collecting would
+    // touch every page of a map that is mostly empty.
+    unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast::<AtomicU64>(), zeros.len(), zeros.capacity()) }
 }

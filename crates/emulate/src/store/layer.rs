@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 
@@ -22,7 +22,7 @@ pub(crate) struct Layer {
     /// There are blocks that are held and have no memory: zeros over a layer below.
     holes: AtomicBool,
     map: BlockMap,
-    size_bytes: u64,
+    size_bytes: AtomicU64,
 }
 
 impl Layer {
@@ -30,7 +30,13 @@ impl Layer {
         let data = open_options(direct).write(true).create_new(true).mode(0o600).open(folder.join(DATA))?;
         data.set_len(size_bytes)?;
         let memory = Mapping::of_memory(&data, size_bytes, true);
-        Ok(Self { data, memory, holes: AtomicBool::new(false), map: BlockMap::new(size_bytes), size_bytes })
+        Ok(Self {
+            data,
+            memory,
+            holes: AtomicBool::new(false),
+            map: BlockMap::new(size_bytes),
+            size_bytes: AtomicU64::new(size_bytes),
+        })
     }
 
     /// An immutable layer: opened for reading only, so that nothing can change it.
@@ -39,20 +45,30 @@ impl Layer {
         let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
         let memory = Mapping::of_memory(&data, size_bytes, false);
         let holes = data.metadata()?.blocks() * 512 < map.held_blocks() * BLOCK_BYTES;
-        Ok(Self { data, memory, holes: AtomicBool::new(holes), map, size_bytes })
+        Ok(Self { data, memory, holes: AtomicBool::new(holes), map, size_bytes: AtomicU64::new(size_bytes) })
     }
 
     pub(crate) fn holds(&self, offset: u64) -> bool {
-        offset < self.size_bytes && self.map.holds(offset)
+        offset < self.size_bytes.load(Ordering::Acquire) && self.map.holds(offset)
     }
 
-    /// The mapping, as long as no access to a held block can ask for memory.
-    fn memory(&self) -> Option<&Mapping> {
-        self.memory.as_ref().filter(|_| !self.holes.load(Ordering::Acquire))
+    /// Makes it larger. What is added is read and written in the file: the mapping stays as it is.
+    pub(crate) fn grow(&self, size_bytes: u64) -> io::Result<()> {
+        self.data.set_len(size_bytes)?;
+        if !self.map.grow(size_bytes) {
+            return Err(io::Error::other("it has grown too often since it was attached"));
+        }
+        self.size_bytes.store(size_bytes, Ordering::Release);
+        Ok(())
+    }
+
+    /// The mapping, if it has the range, and as long as no access to a held block can ask for memory.
+    fn memory(&self, offset: u64, len: usize) -> Option<&Mapping> {
+        self.memory.as_ref().filter(|memory| !self.holes.load(Ordering::Acquire) && memory.has(offset, len))
     }
 
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match self.memory() {
+        match self.memory(offset, buffer.len()) {
             Some(memory) => memory.read(buffer, offset),
             None => self.data.read_exact_at(buffer, offset),
         }
@@ -60,7 +76,7 @@ impl Layer {
 
     pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
         let len = buffer.len() as u64;
-        if let Some(memory) = self.memory().filter(|_| self.map.holds_all(offset, len)) {
+        if let Some(memory) = self.memory(offset, buffer.len()).filter(|_| self.map.holds_all(offset, len)) {
             return memory.overwrite(buffer, offset);
         }
         self.data.write_all_at(buffer, offset)?;

@@ -23,7 +23,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `file`, which is and stays `len` bytes long. `None` when it is on a disk, where a page may have to be waited
+    /// Maps `file`, which is `len` bytes long and never shorter. `None` when it is on a disk, where a page may have to be waited
     /// for, or when there is no room for it among the addresses: reading and writing the file does the same.
     pub(crate) fn of_memory(file: &File, len: u64, writable: bool) -> Option<Self> {
         let on = rustix::fs::fstatfs(file).ok()?;
@@ -35,6 +35,11 @@ impl Mapping {
         // SAFETY: a new mapping at an address of the kernel's choice; nothing else is there.
         let start = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, file, 0) }.ok()?;
         Some(Self { start: NonNull::new(start.cast())?, len })
+    }
+
+    /// Whether the range is mapped: a file may have grown since.
+    pub(crate) fn has(&self, offset: u64, len: usize) -> bool {
+        usize::try_from(offset).ok().and_then(|first| first.checked_add(len)).is_some_and(|end| end <= self.len)
     }
 
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

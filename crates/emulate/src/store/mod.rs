@@ -11,6 +11,7 @@ mod mapping;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ struct Meta {
 pub(crate) struct Store {
     folder: PathBuf,
     layers: Vec<Layer>,
-    size_bytes: u64,
+    size_bytes: AtomicU64,
     parent: Option<PathBuf>,
 }
 
@@ -65,12 +66,20 @@ impl Store {
             );
             next = meta.parent;
         }
+        let size_bytes = AtomicU64::new(size_bytes);
         Ok(Self { folder: folder.to_owned(), layers, size_bytes, parent: parent.map(Path::to_path_buf) })
     }
 
     /// Bytes of the volume.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.size_bytes.load(Ordering::Acquire)
+    }
+
+    /// Makes the volume larger while it is used; what is added reads as zeros.
+    pub(crate) fn grow(&self, size_bytes: u64) -> io::Result<()> {
+        self.layers[0].grow(size_bytes)?;
+        self.size_bytes.store(size_bytes, Ordering::Release);
+        Ok(())
     }
 
     /// Fills `buffer` from `offset`, both in whole blocks.
@@ -110,10 +119,10 @@ impl Store {
 
     /// Turns the top layer into an image at `target`. Nothing may be written after this.
     pub(crate) fn save(&self, target: &Path) -> Result<()> {
-        let Self { folder, layers, size_bytes, parent } = self;
+        let Self { folder, layers, parent, .. } = self;
         let saved = (|| {
             layers[0].save_map(folder)?;
-            let meta = Meta { version: 1, size_bytes: *size_bytes, parent: parent.clone() };
+            let meta = Meta { version: 1, size_bytes: self.size_bytes(), parent: parent.clone() };
             fs::write(folder.join(META), serde_json::to_vec_pretty(&meta)?)?;
             if let Some(above) = target.parent() {
                 fs::create_dir_all(above)?;

@@ -14,9 +14,17 @@ use crate::params::CreditParams;
 pub struct BurstCredit(Option<TokenBucket>);
 
 impl BurstCredit {
-    /// With what the parameters say is there at first, or without credits.
-    pub fn new(params: Option<CreditParams>) -> Self {
-        Self(params.map(TokenBucket::credits))
+    /// With what the parameters say is there at first, which is at `now`, or without credits.
+    pub fn new(params: Option<CreditParams>, now: Nanos) -> Self {
+        Self(params.map(|params| TokenBucket::credits(params, now)))
+    }
+
+    /// Earns and keeps otherwise from `now` on. The balance stays, up to what can be kept; a volume that had no credits
+    /// begins with what it would have when new.
+    pub fn change(&mut self, params: Option<CreditParams>, now: Nanos) {
+        let balance = self.balance(now);
+        *self =
+            Self::new(params.map(|params| CreditParams { initial: balance.unwrap_or(params.initial), ..params }), now);
     }
 
     /// When `cost` can be paid, not before `now`.

@@ -47,6 +47,15 @@ impl SplitMerge {
         Self { accounting, cost, runs: [None; RUNS], next_slot: 0 }
     }
 
+    /// Counts otherwise from now on; sequences go on.
+    pub fn modify(&mut self, accounting: Accounting, cost: Cost) {
+        assert!(accounting.unit_bytes > 0, "an I/O unit has a size");
+        for run in self.runs.iter_mut().flatten() {
+            run.filled = run.filled.min(accounting.unit_bytes);
+        }
+        (self.accounting, self.cost) = (accounting, cost);
+    }
+
     /// The cost of `io`, submitted at `now`, in I/O units; 0 when it fits into its predecessor's unit.
     pub fn units(&mut self, now: Nanos, io: &Io) -> u32 {
         let unit = self.accounting.unit_bytes;

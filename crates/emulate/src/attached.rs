@@ -1,0 +1,244 @@
+//! One attached volume: what is put up for it, and taken down again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fuser::{BackgroundSession, Config, MountOption, Session};
+use pgdyno_catalog::Storage;
+use serde_json::{Value, json};
+
+use crate::calibrate::calibrate;
+use crate::control::{self, Listener, Order, Served};
+use crate::core::{Core, Mode};
+use crate::error::{Context, EmulateError, Result};
+use crate::file_system::{self, FileSystem};
+use crate::follow::PathFollower;
+use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
+use crate::loop_device::LoopDevice;
+use crate::pipeline::Pipeline;
+use crate::serve::{InstanceFacts, ServeSpec};
+use crate::state_dir::{VolumeDir, start_ticks};
+use crate::store::Store;
+use crate::submit_log::LogBuffer;
+
+/// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
+const EVENT_LOOPS: usize = 2;
+/// Workers of a store on a disk: its queue depth.
+const DISK_WORKERS: usize = 32;
+/// A device or mount that is not gone by then is held by somebody.
+const GONE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Everything that has to be taken down again, in the order in which it was put up.
+pub(crate) struct Attached {
+    /// Of how many volumes of the instance it is made.
+    volumes: u32,
+    folder: VolumeDir,
+    pipeline: Arc<Pipeline>,
+    session: Option<BackgroundSession>,
+    threads: Vec<JoinHandle<()>>,
+    device: Option<LoopDevice>,
+    mount: Option<PathBuf>,
+    follower: Option<PathFollower>,
+    listener: Option<Listener>,
+}
+
+impl Attached {
+    /// Puts up the data path; the calling thread's priority is that of its threads. What is left of a volume that cannot be
+    /// started is removed.
+    pub(crate) fn start(core: &Arc<Core>, spec: &ServeSpec, storage: &Storage, orders: &Sender<Order>) -> Result<Self> {
+        let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
+        folder.create()?;
+        let begin = || {
+            let on_disk = spec.store != "memory";
+            let layer = folder.layer(&spec.store);
+            let store = Store::create(&layer, storage.total.size_bytes, spec.image.as_deref(), on_disk)?;
+            let pipeline = Pipeline::new(core, store, on_disk, storage)?;
+            let mut threads = Vec::new();
+            for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
+                threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
+            }
+            let request_bytes = storage.total.params().request_bytes();
+            let session = start_session(&folder, &spec.name, pipeline.clone(), request_bytes, orders.clone())?;
+            Ok((pipeline, threads, session))
+        };
+        match begin() {
+            Ok((pipeline, threads, session)) => Ok(Self {
+                volumes: storage.volumes(),
+                folder,
+                pipeline,
+                session: Some(session),
+                threads,
+                device: None,
+                mount: None,
+                follower: None,
+                listener: None,
+            }),
+            Err(error) => {
+                let _ = fs::remove_dir_all(folder.path());
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts up the rest: device, file system, mount, control socket. Returns the volume's facts.
+    pub(crate) fn bring_up(
+        &mut self,
+        spec: &ServeSpec,
+        storage: &Storage,
+        instance: &InstanceFacts,
+        log: Option<LogBuffer>,
+        orders: &Sender<Order>,
+    ) -> Result<Value> {
+        let fuse_magic = file_system_magic(&self.folder.fuse())?;
+        let file = self.folder.fuse().join(FILE_NAME);
+        let device = self.device.insert(LoopDevice::attach(&file)?);
+        let proofs = device.prove(&file, fuse_magic, storage.total.params().request_bytes() / 1024)?;
+        let path = device.path.clone();
+        let overhead = calibrate(&self.pipeline, &path)?;
+        let kind = match spec.image {
+            Some(_) => file_system::found(&path, spec.file_system)?,
+            None => Some(file_system::format(&path, spec.file_system.unwrap_or(FileSystem::Ext4))?),
+        };
+        if let Some(target) = &spec.mount {
+            file_system::mount(&path, target, kind, &spec.mount_options)?;
+            self.mount = Some(target.clone());
+        }
+        let started_ns = self.pipeline.arm(overhead, log);
+        self.follower = Some(PathFollower::start(&path, overhead.beside_ns, self.pipeline.clone())?);
+        let pid = std::process::id();
+        let facts = json!({
+            "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": storage, "mount": spec.mount,
+            "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": instance.seed,
+            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image,
+            "layer": self.pipeline.layer(), "submit_log": spec.submit_log, "instance": spec.instance,
+            "instance_type": instance.instance_type, "instance_limits": instance.limits,
+            "started_monotonic_ns": started_ns, "base_overhead": overhead,
+            "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
+            "proofs": proofs, "refused_precautions": instance.refused,
+        });
+        let served = Served::new(&self.folder, facts.clone(), storage.clone(), self.pipeline.clone())?;
+        self.listener = Some(control::serve(&self.folder, served, orders.clone())?);
+        Ok(facts)
+    }
+
+    /// Of how many volumes of the instance it is made.
+    pub(crate) fn volumes(&self) -> u32 {
+        self.volumes
+    }
+
+    /// From here on nothing is delayed: detaching takes as long as it takes.
+    pub(crate) fn hurry(&self) {
+        self.pipeline.set_mode(Mode::Bypass);
+    }
+
+    /// It stays after all.
+    pub(crate) fn stay(&self) {
+        self.pipeline.set_mode(Mode::Model);
+    }
+
+    pub(crate) fn unmount(&mut self) -> Result<()> {
+        let Some(target) = &self.mount else { return Ok(()) };
+        // Somebody may have unmounted it already, or removed the folder with it.
+        if file_system::is_mount_point(target) {
+            file_system::unmount(target)?;
+        }
+        self.mount = None;
+        Ok(())
+    }
+
+    /// Takes everything down, as far as it is up. The first error is returned, but nothing is left out for it.
+    pub(crate) fn take_down(mut self, save_image: Option<&Path>) -> Result<()> {
+        self.hurry();
+        let mut result = self.unmount();
+        if let Some(target) = self.mount.take() {
+            file_system::unmount_lazily(&target);
+        }
+        if let Some(follower) = self.follower.take() {
+            follower.finish();
+        }
+        if let Some(device) = self.device.take() {
+            result = result.and(device.detach(GONE_TIMEOUT));
+        }
+        if let Some(session) = self.session.take() {
+            let ended = aborted_is_ended(session.umount_and_join());
+            result =
+                result.and(ended.context(|| "the FUSE session did not end well".to_owned(), "run `pgdyno doctor`"));
+        }
+        if let Some(listener) = self.listener.take() {
+            listener.finish(&self.folder);
+        }
+        self.pipeline.stop();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        let kept = match save_image {
+            Some(target) => self.pipeline.save(target),
+            None => {
+                self.pipeline.remove().context(|| "the volume's files stay".to_owned(), "run `pgdyno doctor --clean`")
+            }
+        };
+        let _ = fs::remove_dir_all(self.folder.path());
+        result.and(kept)
+    }
+}
+
+/// An event loop that was taking a request in (the release of the loop device's file, which nobody waits for) when the
+/// connection went is told ECONNABORTED instead of ENODEV. No request for data can be under way: the device is gone.
+fn aborted_is_ended(ended: std::io::Result<()>) -> std::io::Result<()> {
+    match ended {
+        Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+        other => other,
+    }
+}
+
+fn spawn(
+    name: &str,
+    pipeline: Arc<Pipeline>,
+    run: impl FnOnce(Arc<Pipeline>) + Send + 'static,
+) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || run(pipeline))
+        .context(|| format!("cannot start the thread {name:?}"), "raise the limit on processes")
+}
+
+fn start_session(
+    folder: &VolumeDir,
+    name: &str,
+    pipeline: Arc<Pipeline>,
+    request_bytes: u64,
+    orders: Sender<Order>,
+) -> Result<BackgroundSession> {
+    let remedy = "check that /dev/fuse exists and that you are root (`pgdyno doctor`)";
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("pgdyno".to_owned()),
+        MountOption::Subtype("pgdyno".to_owned()),
+        MountOption::NoExec,
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::CUSTOM(format!("max_read={request_bytes}")),
+    ];
+    config.n_threads = Some(EVENT_LOOPS);
+    config.clone_fd = true;
+    let ended = Order::SessionEnded { name: name.to_owned() };
+    let fs = VolumeFs::new(pipeline, u32::try_from(request_bytes).unwrap_or(u32::MAX), orders, ended);
+    let mounted = Session::new(fs, folder.fuse(), &config);
+    let session = mounted.context(|| format!("cannot mount FUSE on {}", folder.fuse().display()), remedy)?;
+    session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
+}
+
+/// A mount that failed silently would leave a plain folder, and every figure would be the host disk's.
+fn file_system_magic(folder: &Path) -> Result<u64> {
+    let remedy = "run `pgdyno doctor --clean` and attach again";
+    let found = rustix::fs::statfs(folder).context(|| format!("cannot stat {}", folder.display()), remedy)?;
+    let magic = u64::try_from(found.f_type).unwrap_or(0);
+    if magic == FUSE_MAGIC {
+        return Ok(magic);
+    }
+    Err(EmulateError::new(format!("{} is not our FUSE mount: magic {magic:#x}", folder.display()), remedy))
+}

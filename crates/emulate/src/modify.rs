@@ -1,0 +1,184 @@
+//! Elastic volumes: a volume becomes another one while it is used.
+//!
+//! The new figures hold from the instant at which they are asked for: a provider promises a performance between the old
+//! and the new until the modification is completed, and the model takes the new one. No request fails or is held back.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pgdyno_catalog::Storage;
+use pgdyno_volume::{Course, FrequencyRule, ModificationState, Modifications};
+use serde::Serialize;
+
+use crate::error::{Context, EmulateError, Result};
+use crate::file_system::{FileSystem, grow_file_system, require_growable};
+use crate::pipeline::Pipeline;
+use crate::precautions::{run, tool};
+use crate::specification;
+
+/// A modification is seen as modifying for some seconds (Amazon EBS user guide, "Monitor volume modifications": size
+/// changes "usually take a few seconds").
+const MODIFYING: Duration = Duration::from_secs(5);
+/// A full volume of 1 TiB is optimized in about six hours (ibid.), and seldom longer than a day.
+const OPTIMIZING_PER_TIB: Duration = Duration::from_secs(6 * 3600);
+const OPTIMIZING_MAX: Duration = Duration::from_secs(24 * 3600);
+const TIB: u64 = 1 << 40;
+
+/// A volume that can be modified: what it is now, and when it became so.
+#[derive(Debug)]
+pub(crate) struct Elastic {
+    pub(crate) storage: Storage,
+    modifications: Modifications,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) spec: &'a str,
+    pub(crate) rule: FrequencyRule,
+    /// How long it is optimized; `None`: by its size.
+    pub(crate) optimizing: Option<Duration>,
+}
+
+/// What a volume says of its last modification.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Progress {
+    state: ModificationState,
+    /// Seconds until it is completed.
+    completed_in_s: u64,
+}
+
+/// Where the volume is to be seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) device: &'a Path,
+    /// Where its file system is mounted, and which it is.
+    pub(crate) mount: Option<(&'a Path, FileSystem)>,
+}
+
+impl Elastic {
+    pub(crate) fn new(storage: Storage) -> Self {
+        Self { storage, modifications: Modifications::default() }
+    }
+
+    /// Modifies the volume, or says which rule forbids it.
+    pub(crate) fn modify(&mut self, wanted: &Wanted<'_>, pipeline: &Pipeline, seen: Seen<'_>) -> Result<()> {
+        let storage = specification::resolve(wanted.spec)?;
+        require_possible(&self.storage, &storage)?;
+        let larger = storage.total.size_bytes > self.storage.total.size_bytes;
+        if let Some((_, kind)) = seen.mount.filter(|_| larger) {
+            require_growable(kind)?;
+        }
+        let optimizing = wanted.optimizing.unwrap_or_else(|| optimizing(storage.total.size_bytes));
+        let course = Course { modifying_ns: nanos(MODIFYING.min(optimizing)), optimizing_ns: nanos(optimizing) };
+        let now = pipeline.core.clock.now();
+        self.modifications.ask(now, wanted.rule, course).map_err(|refused| {
+            let wait_s = (refused.allowed_at - now).div_ceil(1_000_000_000);
+            EmulateError::new(
+                refused.rule,
+                format!("ask again in {} min, or attach another volume", wait_s.div_ceil(60)),
+            )
+        })?;
+        if larger {
+            let remedy = "detach the volume with --save-image, and attach the image as a larger one";
+            pipeline.grow(storage.total.size_bytes).context(|| "cannot make the volume larger".to_owned(), remedy)?;
+        }
+        pipeline.modify(&storage);
+        self.storage = storage;
+        if larger { seen.grow() } else { Ok(()) }
+    }
+
+    /// Of the last modification; `None` when there was none.
+    pub(crate) fn progress(&self, now: u64) -> Option<Progress> {
+        let state = self.modifications.state(now)?;
+        let left_ns = self.modifications.completed_at()?.saturating_sub(now);
+        Some(Progress { state, completed_in_s: left_ns.div_ceil(1_000_000_000) })
+    }
+}
+
+impl Seen<'_> {
+    /// Tells the kernel how large the volume has become, through processes of their own: whoever asks for the file's size
+    /// waits for this daemon (see `calibrate`).
+    fn grow(self) -> Result<()> {
+        let remedy = "the volume is larger, and its device is not: detach it and attach it again";
+        run(tool("stat").arg(self.file), remedy)?;
+        run(tool("losetup").arg("--set-capacity").arg(self.device), remedy)?;
+        match self.mount {
+            Some((target, kind)) => grow_file_system(kind, self.device, target),
+            None => Ok(()),
+        }
+    }
+}
+
+fn require_possible(is: &Storage, wanted: &Storage) -> Result<()> {
+    let refuse = |message: String, remedy: String| Err(EmulateError::new(message, remedy));
+    if is.total.spec == wanted.total.spec {
+        return refuse(format!("the volume is {} already", is.total.spec), "name figures that differ".to_owned());
+    }
+    if is.total.volatile || wanted.total.volatile {
+        return refuse("the disks of an instance come and go with it".to_owned(), "modify a volume".to_owned());
+    }
+    let layout = |storage: &Storage| {
+        let params = storage.array.as_ref().map(|array| &array.params)?;
+        Some((params.columns, params.copies, params.chunk_bytes, params.remote_round_trip_ns))
+    };
+    if layout(is) != layout(wanted) {
+        let message = "the members of an array are modified, and not how it is laid out".to_owned();
+        return refuse(message, format!("write the array as it is, with other figures: {}", is.total.spec));
+    }
+    let (from, to) = (is.total.size_bytes, wanted.total.size_bytes);
+    if to < from {
+        let message = format!("a volume can be made larger only: it has {} GiB, {} GiB asked", from >> 30, to >> 30);
+        return refuse(message, format!("keep its size, size={}MiB for each volume", is.member().size_bytes >> 20));
+    }
+    if is.member().params().order != wanted.member().params().order {
+        return refuse(
+            "the order of waiting requests cannot be modified".to_owned(),
+            "leave order= as it is".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn optimizing(size_bytes: u64) -> Duration {
+    let seconds = u128::from(size_bytes) * u128::from(OPTIMIZING_PER_TIB.as_secs()) / u128::from(TIB);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)).min(OPTIMIZING_MAX)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_provider_does_is_refused_with_the_rule() {
+        for (is, wanted, part) in [
+            ("gp3:size=100GiB", "gp3:size=50GiB", "larger only: it has 100 GiB, 50 GiB asked"),
+            ("gp3", "gp3", "already"),
+            ("4xgp3", "5xgp3", "how it is laid out"),
+            ("4xgp3", "gp3:size=400GiB", "how it is laid out"),
+            ("4xgp3:chunk=64KiB", "4xgp3:chunk=128KiB,iops=4000", "how it is laid out"),
+            ("gp3", "gp3:multi_az=1ms", "how it is laid out"),
+            ("gp3", "gp3:iops=4000,order=fifo", "order"),
+        ] {
+            let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
+            let error = require_possible(&is, &asked).expect_err(wanted);
+            assert!(error.message.contains(part), "{wanted}: {}", error.message);
+        }
+        for (is, wanted) in [("gp3", "gp3:iops=4000"), ("gp3", "io2bx:iops=16000"), ("4xgp3", "4xgp3:size=200GiB")] {
+            let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
+            require_possible(&is, &asked).expect(wanted);
+        }
+    }
+
+    #[test]
+    fn a_tebibyte_is_optimized_in_six_hours_and_nothing_in_more_than_a_day() {
+        assert_eq!(optimizing(TIB).as_secs(), 21_600);
+        assert_eq!(optimizing(TIB / 4).as_secs(), 5_400);
+        assert_eq!(optimizing(64 * TIB), OPTIMIZING_MAX);
+    }
+}
