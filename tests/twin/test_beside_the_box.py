@@ -83,7 +83,7 @@ def test_postgresql_on_a_twin_is_as_on_the_box(
         assert cli_main.run(["volume", "fit", str(box), "-o", str(file), "--region", "256MiB"]) == 0
         fitted = volume.resolve(str(file))["limits"]
         with (
-            Journal(state_dir).directory(tmp_path / "twin") as mount,
+            Journal(state_dir).directory(state_dir.parent / "twin") as mount,
             volume.attached(str(file), mount=mount, state_dir=state_dir) as attached,
         ):
             mount.chmod(0o755)

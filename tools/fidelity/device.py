@@ -115,11 +115,12 @@ def qemu(bench: Bench, limits: Limits) -> Iterator[Device]:
     export.touch()
     throttle = [f"limits.iops-total={limits.iops}", f"limits.iops-size={limits.unit_bytes}"] if limits.iops else []
     throttle += [f"limits.bps-total={limits.bytes_per_s}"] if limits.bytes_per_s else []
+    # Unless told to unmap, QEMU ignores what the kernel takes for zeroing, and a file system on it would find old content.
     command = [
         *("setpriv", "--pdeathsig", "TERM", QEMU),
-        *("--blockdev", f"driver=file,node-name=file,filename={bench.file},cache.direct=on,aio=threads"),
+        *("--blockdev", f"driver=file,node-name=file,filename={bench.file},cache.direct=on,aio=threads,discard=unmap"),
         *("--object", ",".join(["throttle-group,id=limits", *throttle])),
-        *("--blockdev", "driver=throttle,node-name=throttle,throttle-group=limits,file=file"),
+        *("--blockdev", "driver=throttle,node-name=throttle,throttle-group=limits,file=file,discard=unmap"),
         *("--export", f"type=fuse,id=export,node-name=throttle,mountpoint={export},writable=on"),
     ]
     with (bench.folder / "qemu.log").open("wb") as log:
