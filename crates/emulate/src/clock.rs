@@ -10,6 +10,12 @@ pub(crate) fn monotonic_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
+/// Nanoseconds of CLOCK_REALTIME since 1970: for people, never for arithmetic.
+pub(crate) fn realtime_ns() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
 /// CLOCK_MONOTONIC less the instant at which the model's time began.
 #[derive(Debug)]
 pub(crate) struct Clock {

@@ -14,7 +14,7 @@ use pgdyno_volume::{Change, FrequencyRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, realtime_ns};
 use crate::error::{Context, EmulateError, Result};
 use crate::modify::{Elastic, Seen, Wanted};
 use crate::pipeline::Pipeline;
@@ -34,6 +34,8 @@ pub(crate) enum Request {
         #[serde(default = "yes")]
         histograms: bool,
     },
+    /// Counters at each full minute of the last day.
+    Minutes,
     /// Sets how full the volume's buckets are.
     Credit { level_ppm: u32 },
     /// Sets how full the instance's reserves are.
@@ -135,6 +137,15 @@ impl Served {
         answer
     }
 
+    /// The anchor ties CLOCK_MONOTONIC to the wall clock, as a run's record does.
+    fn minutes(&self) -> Value {
+        let samples = self.pipeline.minutes().into_iter();
+        let samples: Vec<Value> = samples.map(|(t_ns, counters)| json!({"t_ns": t_ns, "counters": counters})).collect();
+        let facts = self.facts();
+        json!({"name": facts["name"], "spec": facts["spec"]["spec"], "minutes": samples,
+            "anchor": {"monotonic_ns": monotonic_ns(), "unix_ns": realtime_ns()}})
+    }
+
     fn modify(&self, wanted: &Wanted<'_>) -> Result<Value> {
         let mut elastic = self.elastic();
         let facts = self.facts().clone();
@@ -222,6 +233,7 @@ fn converse(stream: &UnixStream, served: &Served, orders: &Sender<Order>) {
         let Ok(line) = line else { return };
         let answer = match serde_json::from_str(&line) {
             Ok(Request::Stats { histograms }) => served.stats(histograms),
+            Ok(Request::Minutes) => served.minutes(),
             Ok(Request::Credit { level_ppm }) => {
                 pipeline.change(|volume| Change::Credit { volume, level_ppm });
                 json!({"ok": {}})
@@ -241,7 +253,7 @@ fn converse(stream: &UnixStream, served: &Served, orders: &Sender<Order>) {
                 continue;
             }
             Err(error) => json!({"error": {"message": format!("{line:?} is no request: {error}"),
-                "remedy": "ask with {\"command\": \"stats\" | \"credit\" | \"instance_credit\" | \"modify\" | \"detach\"}"}}),
+                "remedy": "ask with {\"command\": \"stats\" | \"minutes\" | \"credit\" | \"instance_credit\" | \"modify\" | \"detach\"}"}}),
         };
         if reply(stream, &answer).is_err() {
             return;
@@ -261,7 +273,7 @@ pub(crate) fn reply(mut stream: &UnixStream, answer: &Value) -> std::io::Result<
     stream.write_all(text.as_bytes())
 }
 
-/// Asks a volume's daemon. `request` is one of `stats`, `credit`, `instance_credit`, `modify`, `detach` with its fields.
+/// Asks a volume's daemon. `request` is one of `stats`, `minutes`, `credit`, `instance_credit`, `modify`, `detach` with its fields.
 pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
     let folder = VolumeDir::of(state_dir, name)?;
     let gone = || format!("the volume {name:?} does not answer");

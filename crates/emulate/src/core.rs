@@ -14,11 +14,13 @@ use pgdyno_volume::log::Record;
 use pgdyno_volume::{Event, Instance, InstanceCounters, Io, IoId, Op, VolumeId};
 
 use crate::alarm::Alarm;
-use crate::clock::Clock;
+use crate::clock::{Clock, realtime_ns};
+use crate::minutes::{MinuteClock, Minutes};
 use crate::overhead::BaseOverhead;
 use crate::pipeline::Pipeline;
+use crate::precautions;
 use crate::release::START_AHEAD_NS;
-use crate::stats::{HostStats, Released};
+use crate::stats::{CounterRecord, HostStats, Released};
 use crate::submit_log::LogBuffer;
 
 /// Twice what a loop device keeps in flight.
@@ -57,6 +59,8 @@ pub(crate) struct Lane {
     pub(crate) correction_ns: [i64; 2],
     pub(crate) free: Vec<u16>,
     pub(crate) stats: HostStats,
+    /// From when it was armed on.
+    pub(crate) minutes: Option<Minutes<CounterRecord>>,
 }
 
 /// Everything under the one lock.
@@ -67,6 +71,7 @@ pub(crate) struct State {
     schedule: Vec<Schedule>,
     releases: BinaryHeap<Reverse<(u64, u16)>>,
     events: Vec<Event>,
+    minute: MinuteClock,
     pub(crate) log: Option<LogBuffer>,
     /// What the alarm is set to; `u64::MAX` while there is nothing to wait for.
     pub(crate) alarm: u64,
@@ -96,6 +101,7 @@ impl Core {
             schedule: Vec::new(),
             releases: BinaryHeap::new(),
             events: Vec::new(),
+            minute: MinuteClock::STOPPED,
             log: None,
             alarm: u64::MAX,
             ahead_ns: START_AHEAD_NS,
@@ -133,6 +139,7 @@ impl Core {
             correction_ns: [0; 2],
             free: (0..SLOTS).rev().map(|slot| (first + slot) as u16).collect(),
             stats: HostStats::new(),
+            minutes: None,
         });
         self.bring_alarm_forward(&mut state);
         Some(number)
@@ -180,6 +187,7 @@ impl Core {
         state.armed = true;
         // It was set on the clock that ends here.
         state.alarm = u64::MAX;
+        state.minute = MinuteClock::begin(realtime_ns());
         self.clock.restart()
     }
 
@@ -208,6 +216,7 @@ impl State {
 
     /// `true`: the answer goes out as soon as the data is moved, without the release thread.
     pub(crate) fn submit(&mut self, now: u64, index: u16, io: Io) -> bool {
+        self.keep_minutes(now);
         let lane = &mut self.lanes[lane_of(index)];
         lane.stats.submitted(now);
         let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now, held: false };
@@ -237,6 +246,11 @@ impl State {
         if !self.armed {
             return false;
         }
+        self.keep_minutes(now);
+        self.step(now, submitting)
+    }
+
+    fn step(&mut self, now: u64, submitting: Option<u16>) -> bool {
         let mut due_now = false;
         self.model.advance(now, &mut self.events);
         for event in self.events.drain(..) {
@@ -278,11 +292,41 @@ impl State {
 
     /// Counts a request that was answered and frees its slot.
     pub(crate) fn finish(&mut self, index: u16, released_at: u64, overrun: bool) {
-        let Schedule { op, submitted_at, done_at, target, held, .. } = self.schedule[usize::from(index)];
-        let released = Released { op, submitted_at, done_at, target, released_at, held, overrun };
+        self.keep_minutes(released_at);
+        let Schedule { op, len, submitted_at, done_at, target, held } = self.schedule[usize::from(index)];
+        let released = Released { op, len, submitted_at, done_at, target, released_at, held, overrun };
         let lane = &mut self.lanes[lane_of(index)];
         lane.stats.released(&released, released_at);
         lane.free.push(index);
+    }
+
+    /// Samples the minutes that have passed, before what happens at `now` is counted. What the model grants on the way
+    /// waits for the release thread, whose alarm has gone off for it.
+    pub(crate) fn keep_minutes(&mut self, now: u64) {
+        while let Some(at) = self.minute.take(now) {
+            self.step(at, None);
+            let daemon_cpu_ns = precautions::process_cpu_ns();
+            for lane in 0..self.lanes.len() {
+                self.keep_sample(lane, at, daemon_cpu_ns);
+            }
+        }
+    }
+
+    /// Keeps a lane's counters of an instant, if its samples are wanted.
+    pub(crate) fn keep_sample(&mut self, lane: usize, at: u64, daemon_cpu_ns: u64) {
+        let record = self.record(lane, at, daemon_cpu_ns);
+        if let Some(minutes) = &mut self.lanes[lane].minutes {
+            minutes.keep(at, record);
+        }
+    }
+
+    /// Counters of a lane, its model and its instance at `now`, up to which nothing is left to be counted.
+    pub(crate) fn record(&mut self, lane: usize, now: u64, daemon_cpu_ns: u64) -> CounterRecord {
+        let instance = self.model.instance_counters();
+        let model = self.model.counters(self.lanes[lane].volume);
+        let lane = &mut self.lanes[lane];
+        let path_ns = [Op::Read, Op::Write].map(|op| lane.path_ns(op, 8 << 10));
+        lane.stats.record(&model, instance.as_ref(), now, path_ns, daemon_cpu_ns)
     }
 
     /// Logs what has a specification: the text, and then what happened.

@@ -21,6 +21,7 @@ mod follow;
 mod fs;
 mod instance_dir;
 mod loop_device;
+mod minutes;
 mod modify;
 mod overhead;
 mod pipeline;

@@ -15,7 +15,9 @@ use pgdyno_volume::{Change, Io, IoId, Op, VolumeId};
 use crate::core::{Core, Mode, SLOTS};
 use crate::error::{EmulateError, Result};
 use crate::follow::{Answered, Totals};
+use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
+use crate::precautions;
 use crate::stats::{CounterRecord, Histograms, HostStats};
 use crate::store::{AlignedBuffer, Store};
 use crate::submit_log::LogBuffer;
@@ -206,12 +208,19 @@ impl Pipeline {
     /// From here on requests take as long as the model says; with the first volume the model's time begins. Returns
     /// CLOCK_MONOTONIC.
     pub(crate) fn arm(&self, overhead: BaseOverhead, log: Option<LogBuffer>) -> u64 {
+        let minutes = Minutes::new();
         let mut state = self.core.lock();
         let started_ns = self.core.begin(&mut state, log);
+        let now = self.core.clock.now();
+        state.advance(now, None);
         let lane = state.lane(self.lane);
         lane.overhead = overhead;
         lane.stats = HostStats::new();
         lane.mode = Mode::Model;
+        lane.minutes = Some(minutes);
+        state.keep_sample(self.lane, now, precautions::process_cpu_ns());
+        self.core.bring_alarm_forward(&mut state);
+        drop(state);
         started_ns
     }
 
@@ -231,6 +240,7 @@ impl Pipeline {
     pub(crate) fn change(&self, change: impl FnOnce(VolumeId) -> Change) {
         let mut state = self.core.lock();
         let now = self.core.clock.now();
+        state.keep_minutes(now);
         let change = change(state.lane(self.lane).volume);
         state.model.change(now, change);
         if let Some(log) = &mut state.log {
@@ -243,14 +253,27 @@ impl Pipeline {
     pub(crate) fn stats(&self, histograms: bool, daemon_cpu_ns: u64) -> (CounterRecord, Option<Histograms>) {
         let mut state = self.core.lock();
         let now = self.core.clock.now();
-        let volume = state.lane(self.lane).volume;
-        let model = state.model.counters(volume);
-        let lane = state.lane(self.lane);
-        let path_ns = [Op::Read, Op::Write].map(|op| lane.path_ns(op, 8 << 10));
-        let counters = lane.stats.record(&model, now, path_ns, daemon_cpu_ns);
-        let copy = histograms.then(|| lane.stats.clone());
+        // Credits are as of the last step of the model.
+        state.advance(now, None);
+        let counters = state.record(self.lane, now, daemon_cpu_ns);
+        let copy = histograms.then(|| state.lane(self.lane).stats.clone());
+        self.core.bring_alarm_forward(&mut state);
         drop(state);
         (counters, copy.map(|stats| stats.histograms()))
+    }
+
+    /// What had been counted at each full minute of the last day, the oldest first, on CLOCK_MONOTONIC.
+    pub(crate) fn minutes(&self) -> Vec<(u64, CounterRecord)> {
+        let mut samples = Minutes::room();
+        let clock = &self.core.clock;
+        let mut state = self.core.lock();
+        state.advance(clock.now(), None);
+        if let Some(minutes) = &state.lane(self.lane).minutes {
+            minutes.copy_into(&mut samples);
+        }
+        self.core.bring_alarm_forward(&mut state);
+        drop(state);
+        samples.into_iter().map(|(at, counters)| (clock.monotonic(at), counters)).collect()
     }
 
     /// The volume becomes `storage`, now. A larger one must have its room before.

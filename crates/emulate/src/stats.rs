@@ -1,7 +1,7 @@
 //! What the host of the model counts: completions, lateness, queue length. All cumulative since the volume was armed.
 
 use hdrhistogram::Histogram;
-use pgdyno_volume::{Counters, Op};
+use pgdyno_volume::{Counters, InstanceCounters, Op};
 use serde::Serialize;
 
 /// Above any latency worth a bucket; longer ones are counted in the last.
@@ -10,11 +10,15 @@ const MAX_LATENCY_NS: u64 = 120_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 2;
 /// A release later than this share of the modelled latency is counted as late.
 const LATE_SHARE: u64 = 20;
+/// Bins of a latency in microseconds by powers of two, [0, 1), [1, 2), [2, 4) ...: as many as an EBS volume's NVMe log
+/// page has in use, and the last ends above [`MAX_LATENCY_NS`].
+const LOG2_BINS: usize = 28;
 
 /// One released request, in nanoseconds of the model's time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Released {
     pub(crate) op: Op,
+    pub(crate) len: u32,
     pub(crate) submitted_at: u64,
     /// What the model says.
     pub(crate) done_at: u64,
@@ -31,6 +35,7 @@ pub(crate) struct Released {
 #[derive(Clone, Debug)]
 pub(crate) struct HostStats {
     pub(crate) completed: [u64; 2],
+    bytes: [u64; 2],
     pub(crate) latency_ns: [u64; 2],
     pub(crate) flush_ops: u64,
     lateness_ns: [u64; 2],
@@ -42,9 +47,11 @@ pub(crate) struct HostStats {
     in_flight: u64,
     in_flight_max: u64,
     queue_time_ns: u128,
+    busy_ns: u64,
     changed_at: u64,
     latency: [Histogram<u64>; 2],
     lateness: [Histogram<u64>; 2],
+    latency_log2: [[u64; LOG2_BINS]; 2],
 }
 
 fn histogram() -> Histogram<u64> {
@@ -62,6 +69,7 @@ impl HostStats {
     pub(crate) fn new() -> Self {
         Self {
             completed: [0; 2],
+            bytes: [0; 2],
             latency_ns: [0; 2],
             flush_ops: 0,
             lateness_ns: [0; 2],
@@ -73,9 +81,11 @@ impl HostStats {
             in_flight: 0,
             in_flight_max: 0,
             queue_time_ns: 0,
+            busy_ns: 0,
             changed_at: 0,
             latency: [histogram(), histogram()],
             lateness: [histogram(), histogram()],
+            latency_log2: [[0; LOG2_BINS]; 2],
         }
     }
 
@@ -92,9 +102,11 @@ impl HostStats {
         let lateness_ns = request.released_at.saturating_sub(request.target);
         let i = index(request.op);
         self.completed[i] += 1;
+        self.bytes[i] += u64::from(request.len);
         self.latency_ns[i] += latency_ns;
         self.latency[i].saturating_record(latency_ns);
         self.lateness[i].saturating_record(lateness_ns);
+        self.latency_log2[i][log2_bin(latency_ns / 1_000)] += 1;
         let modelled_ns = request.done_at - request.submitted_at;
         self.lateness_ns[i] += lateness_ns;
         self.modelled_ns[i] += modelled_ns;
@@ -103,9 +115,11 @@ impl HostStats {
         self.overrun_ops += u64::from(request.overrun);
     }
 
-    /// Adds the queue length up to `now` to its integral.
+    /// Adds the queue length up to `now` to its integral, and the time if there was a queue.
     fn integrate(&mut self, now: u64) {
-        self.queue_time_ns += u128::from(now.saturating_sub(self.changed_at)) * u128::from(self.in_flight);
+        let since_ns = now.saturating_sub(self.changed_at);
+        self.queue_time_ns += u128::from(since_ns) * u128::from(self.in_flight);
+        self.busy_ns += if self.in_flight > 0 { since_ns } else { 0 };
         self.changed_at = self.changed_at.max(now);
     }
 
@@ -113,6 +127,7 @@ impl HostStats {
     pub(crate) fn record(
         &mut self,
         model: &Counters,
+        instance: Option<&InstanceCounters>,
         now: u64,
         path_ns: [u64; 2],
         daemon_cpu_ns: u64,
@@ -121,8 +136,8 @@ impl HostStats {
         CounterRecord {
             read_ops: self.completed[0],
             write_ops: self.completed[1],
-            read_bytes: model.read_bytes,
-            write_bytes: model.write_bytes,
+            read_bytes: self.bytes[0],
+            write_bytes: self.bytes[1],
             flush_ops: self.flush_ops,
             io_units: model.io_units,
             read_time_ns: self.latency_ns[0],
@@ -130,8 +145,16 @@ impl HostStats {
             queue_length: self.in_flight,
             queue_length_max: self.in_flight_max,
             queue_time_ns: u64::try_from(self.queue_time_ns).unwrap_or(u64::MAX),
+            busy_ns: self.busy_ns,
             exceeded_iops_ns: model.exceeded_iops_ns,
             exceeded_throughput_ns: model.exceeded_throughput_ns,
+            io_credits: model.io_credits,
+            throughput_credits_bytes: model.throughput_credits_bytes,
+            burst_balance_ppm: model.burst_balance_ppm,
+            instance_exceeded_iops_ns: instance.map(|instance| instance.exceeded_iops_ns),
+            instance_exceeded_throughput_ns: instance.map(|instance| instance.exceeded_throughput_ns),
+            instance_iops_balance_ppm: instance.and_then(|instance| instance.iops_balance_ppm),
+            instance_throughput_balance_ppm: instance.and_then(|instance| instance.throughput_balance_ppm),
             read_lateness_ns: self.lateness_ns[0],
             write_lateness_ns: self.lateness_ns[1],
             read_modelled_ns: self.modelled_ns[0],
@@ -155,12 +178,14 @@ impl HostStats {
             write_latency_ns: buckets(&self.latency[1]),
             read_lateness_ns: buckets(&self.lateness[0]),
             write_lateness_ns: buckets(&self.lateness[1]),
+            read_latency_us_log2: self.latency_log2[0].to_vec(),
+            write_latency_us_log2: self.latency_log2[1].to_vec(),
         }
     }
 }
 
-/// One sample of every counter. Reads and writes are counted on completion, as CloudWatch does; bytes on submission.
-#[derive(Clone, Debug, Serialize)]
+/// One sample of every counter. Reads, writes and their bytes are counted on completion, as `CloudWatch` does.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct CounterRecord {
     read_ops: u64,
     write_ops: u64,
@@ -173,8 +198,19 @@ pub(crate) struct CounterRecord {
     queue_length: u64,
     queue_length_max: u64,
     queue_time_ns: u64,
+    /// Time with at least one request in the volume.
+    busy_ns: u64,
     exceeded_iops_ns: u64,
     exceeded_throughput_ns: u64,
+    /// Credits left; `None` for a volume without.
+    io_credits: Option<u64>,
+    throughput_credits_bytes: Option<u64>,
+    burst_balance_ppm: Option<u32>,
+    /// Of the instance, which its volumes share; `None` without limits, and without reserves.
+    instance_exceeded_iops_ns: Option<u64>,
+    instance_exceeded_throughput_ns: Option<u64>,
+    instance_iops_balance_ppm: Option<u32>,
+    instance_throughput_balance_ppm: Option<u32>,
     read_lateness_ns: u64,
     write_lateness_ns: u64,
     read_modelled_ns: u64,
@@ -196,4 +232,42 @@ pub(crate) struct Histograms {
     write_latency_ns: Vec<[u64; 2]>,
     read_lateness_ns: Vec<[u64; 2]>,
     write_lateness_ns: Vec<[u64; 2]>,
+    /// Counts of the bins [0, 1), [1, 2), [2, 4) ... of microseconds: exact, where those above are within one per cent.
+    read_latency_us_log2: Vec<u64>,
+    write_latency_us_log2: Vec<u64>,
+}
+
+/// Which of [`LOG2_BINS`] a latency in microseconds belongs to.
+fn log2_bin(us: u64) -> usize {
+    ((u64::BITS - us.leading_zeros()) as usize).min(LOG2_BINS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(submitted_at: u64, released_at: u64) -> Released {
+        let (held, overrun) = (true, false);
+        Released { op: Op::Write, len: 8192, submitted_at, done_at: released_at, target: 0, released_at, held, overrun }
+    }
+
+    #[test]
+    fn a_bin_of_powers_of_two_holds_what_lies_in_it() {
+        let bins = [0, 1, 2, 3, 4, 511, 512, 1 << 26, (1 << 27) - 1, u64::MAX].map(log2_bin);
+        assert_eq!(bins, [0, 1, 2, 2, 3, 9, 10, 27, 27, 27]);
+    }
+
+    #[test]
+    fn busy_time_is_that_with_requests_and_the_queue_counts_each_of_them() {
+        let mut stats = HostStats::new();
+        stats.submitted(1_000);
+        stats.submitted(2_000);
+        stats.released(&write(1_000, 5_000), 5_000);
+        stats.released(&write(2_000, 6_000), 6_000);
+        stats.submitted(10_000);
+        let record = stats.record(&Counters::default(), None, 11_000, [0; 2], 0);
+        assert_eq!(record.busy_ns, 5_000 + 1_000);
+        assert_eq!(record.queue_time_ns, 4_000 + 4_000 + 1_000);
+        assert_eq!((record.write_ops, record.write_bytes, record.write_time_ns), (2, 2 * 8192, 8_000));
+    }
 }

@@ -91,6 +91,13 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
+    /// Counters of a volume at each full minute of the last day.
+    Minutes {
+        /// Name of the volume.
+        name: String,
+        #[command(flatten)]
+        at: StateDir,
+    },
     /// Sets how full a volume's buckets are, or the reserves of its instance.
     Credit {
         /// Name of the volume.
@@ -202,6 +209,9 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
         VolumeCommand::List(at) => Some(json!({"volumes": pgdyno_emulate::list(&at.state_dir)})),
         VolumeCommand::Stats { name, at } => {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "stats"}))?)
+        }
+        VolumeCommand::Minutes { name, at } => {
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "minutes"}))?)
         }
         VolumeCommand::Credit { name, percent, instance, at } => {
             let command = if instance { "instance_credit" } else { "credit" };
