@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
     "volume": "Attach, list, measure, modify and detach emulated volumes.",
+    "metrics": "Show volumes in CloudWatch's words, and serve them to Prometheus.",
     "instance": "List instance types, and say what one of them has.",
     "size": "Find the cheapest volumes and instances for a measured load.",
     "runs": "List the recorded experiments and runs.",

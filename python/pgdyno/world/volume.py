@@ -67,9 +67,16 @@ class AttachedVolume:
 
     def stats(self) -> dict[str, Any]:
         """Counters and histograms since attach, as the engine gives them (``t_ns`` is CLOCK_MONOTONIC)."""
+        return self._ask("stats")
+
+    def minutes(self) -> dict[str, Any]:
+        """The counters at each full minute of the last day, the oldest first, with the anchor of their clock."""
+        return self._ask("minutes")
+
+    def _ask(self, question: str) -> dict[str, Any]:
         self._require_daemon()
         try:
-            return _engine.run_json(["volume", "stats", self.name, "--state-dir", str(self.state_dir)])
+            return _engine.run_json(["volume", question, self.name, "--state-dir", str(self.state_dir)])
         except PgdynoError:
             # A killed daemon closes its socket some time before it is gone: say that it is dead, not that it is silent.
             wait_until(lambda: not self.alive, 2.0)

@@ -1,0 +1,232 @@
+"""``pgdyno metrics``: volumes in the words of CloudWatch, the NVMe log page and OpenMetrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli import complete
+from pgdyno.cli.output import print_json, print_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.metrics.periods import Period
+    from pgdyno.metrics.samples import Samples
+
+_STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
+_LISTEN = "127.0.0.1:9273"
+
+
+@click.group(short_help="Show volumes in CloudWatch's words, and serve them to Prometheus.")
+def command() -> None:
+    """Show volumes in CloudWatch's words, and serve them to Prometheus.
+
+    Nothing is measured anew: every figure is a difference of counters that a run recorded, or that the daemon of an
+    attached volume keeps for a day.
+
+    \b
+    Example:
+      pgdyno metrics cloudwatch results/20261121T124500Z-compare-5c0ffe/runs/00-gp3-r1
+      sudo pgdyno metrics nvme gp3-1 --json
+      sudo pgdyno metrics serve
+    """
+
+
+@command.command()
+@click.argument("source", shell_complete=complete.attached_volumes)
+@click.option("--volume", metavar="ROLE", help="Only this volume of a run: data, wal, ... [all].")
+@click.option("--metric", "names", multiple=True, metavar="NAME", help="Only this metric; may be repeated [all].")
+@click.option("--period", "period_s", type=int, default=60, show_default=True, help="Seconds, a multiple of 60.")
+@click.option("--stat", type=click.Choice(_STATISTICS), help="Over a period's minutes [each metric's own].")
+@click.option("--measured", is_flag=True, help="Only the run's measure phase, in minutes from its begin.")
+@click.option(
+    "--scan-by",
+    type=click.Choice(["TimestampDescending", "TimestampAscending"]),
+    default="TimestampDescending",
+    show_default=True,
+    help="Order of the document's datapoints.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what `aws cloudwatch get-metric-data` would.")
+def cloudwatch(
+    source: str,
+    volume: str | None,
+    names: tuple[str, ...],
+    period_s: int,
+    stat: str | None,
+    measured: bool,
+    scan_by: Any,
+    as_json: bool,
+) -> None:
+    """Print each minute of SOURCE: the directory of a run, or the name of an attached volume.
+
+    Minutes end where the wall clock's do, as CloudWatch's; the first and the last may be parts. Without --json and without a
+    choice of metrics the table shows the formulas that people apply to them.
+
+    \b
+    Example:
+      pgdyno metrics cloudwatch results/20261121T124500Z-compare-5c0ffe/runs/00-gp3-r1 --measured
+      sudo pgdyno metrics cloudwatch gp2-1 --metric BurstBalance --period 300 --json
+    """
+    from pgdyno.metrics import datapoints, periods
+
+    periods.require_period(period_s)
+    wanted = datapoints.find_metrics(names)
+    found = _samples(source, volume, measured)
+    if not (as_json or names or stat or period_s != periods.MINUTE_S):
+        for samples, minutes in found:
+            _print_minutes(samples, minutes, titled=len(found) > 1)
+        return
+    series = [
+        datapoints.series(
+            samples,
+            minutes,
+            metric,
+            period_s=period_s,
+            statistic=stat or "",
+            origin_s=minutes[0].unix_s if measured and minutes else 0,
+        )
+        for samples, minutes in found
+        for metric in wanted
+    ]
+    if as_json:
+        print_json(datapoints.document(series, scan_by))
+        return
+    header = ["VOLUME", "METRIC", "STATISTIC", "UNIT", "PERIOD (UTC)", "VALUE"]
+    print_rows(
+        header,
+        [
+            [
+                one.volume,
+                one.metric.name,
+                one.statistic,
+                one.metric.unit,
+                _when(point.unix_s, point.whole),
+                _value(point.value),
+            ]
+            for one in series
+            for point in one.points
+        ],
+        right=["VALUE"],
+    )
+
+
+@command.command()
+@click.argument("name", shell_complete=complete.attached_volumes)
+@click.option("--json", "as_json", is_flag=True, help="Print what `ebsnvme stats --json` would.")
+def nvme(name: str, as_json: bool) -> None:
+    """Print the detailed performance statistics of the attached volume NAME.
+
+    These are what an EBS volume on a Nitro instance says in its NVMe log page: counters since attach, times in microseconds,
+    and how many operations took how long.
+
+    \b
+    Example:
+      sudo pgdyno metrics nvme gp3-1 --json | jq .ebs_volume_performance_exceeded_iops
+    """
+    from pgdyno.metrics.detailed import statistics
+    from pgdyno.world import volume
+
+    page = statistics(volume.find(name).stats())
+    if as_json:
+        print_json(page)
+        return
+    rows = [[key, f"{value:,}"] for key, value in page.items() if isinstance(value, int)]
+    print_rows(["STATISTIC", "VALUE"], rows)
+    for operation in ("read", "write"):
+        bins = [one for one in page[f"{operation}_io_latency_histogram"]["bins"] if one["count"]]
+        click.echo()
+        counts = [[f"{one['lower']:,} to {one['upper']:,}", f"{one['count']:,}"] for one in bins]
+        print_rows([f"{operation.upper()} LATENCY us", "COUNT"], counts)
+
+
+@command.command()
+@click.argument("names", nargs=-1, shell_complete=complete.attached_volumes)
+@click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT", help="Where, on loopback.")
+@click.option("--once", is_flag=True, help="Print the text once instead.")
+def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
+    """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
+
+    The page is /metrics. `dashboards/grafana-volumes.json` shows it in Grafana.
+
+    \b
+    Example:
+      sudo pgdyno metrics serve
+      sudo pgdyno metrics serve gp3-1 --once
+    """
+    from pgdyno.metrics import server
+
+    if once:
+        click.echo(server.exposition(names), nl=False)
+        return
+    address = server.parse_listen(listen)
+    server.exposition(names)  # an unknown name is refused now, not at the first scrape
+    with server.MetricsServer(address, lambda: server.exposition(names)) as serving:
+        click.echo(f"serving {serving.url} until Ctrl-C", err=True)
+        serving.serve_forever()
+
+
+@command.command(name="names")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def names_command(as_json: bool) -> None:
+    """List the metrics of CloudWatch with their units and what they mean here.
+
+    \b
+    Example:
+      pgdyno metrics names
+    """
+    from pgdyno.metrics.cloudwatch import METRICS, NAMESPACE
+
+    if as_json:
+        listed = [
+            {"name": one.name, "unit": one.unit, "statistic": one.statistic, "meaning": one.meaning} for one in METRICS
+        ]
+        print_json({"namespace": NAMESPACE, "metrics": listed})
+        return
+    print_rows(["METRIC", "UNIT", "STATISTIC", "MEANING"], [[m.name, m.unit, m.statistic, m.meaning] for m in METRICS])
+
+
+def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samples, list[Period]]]:
+    """The volumes of a run or of the machine, each with its minutes."""
+    from pgdyno.errors import InputError
+    from pgdyno.metrics import periods, samples
+    from pgdyno.store import open_run
+    from pgdyno.world.volume import find
+
+    path = Path(source)
+    if path.is_dir():
+        if (path / "experiment.json").is_file():
+            raise InputError(
+                f"{source} is an experiment", remedy=f"name one of its runs, as {source.rstrip('/')}/runs/NAME"
+            )
+        run = open_run(path)
+        measure = run.record.measure
+        span = {"begin_ns": measure.begin_ns, "end_ns": measure.end_ns} if measured else {}
+        return [(one, periods.minutes(one, **span)) for one in samples.of_run(run, volume)]
+    if volume is not None or measured:
+        raise InputError("--volume and --measured are of runs", remedy="name the directory of a run, or leave them out")
+    live = samples.of_volume(find(source))
+    return [(live, periods.minutes(live))]
+
+
+def _print_minutes(samples: Samples, minutes: Sequence[Period], *, titled: bool) -> None:
+    from pgdyno.metrics import table
+
+    if titled:
+        click.echo(f"{samples.volume}:")
+    found = [table.figures(samples, minute) for minute in minutes]
+    print_rows(table.HEADER, table.rows(found), right=table.HEADER[1:-1])
+    for remark in table.remarks(samples, found):
+        click.echo(f"  {remark}")
+
+
+def _when(unix_s: int, whole: bool) -> str:
+    from pgdyno.metrics.datapoints import timestamp
+
+    return timestamp(unix_s).removesuffix("+00:00") + ("" if whole else "*")
+
+
+def _value(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() else f"{value:,.3f}"

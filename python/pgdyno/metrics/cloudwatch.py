@@ -1,0 +1,207 @@
+"""CloudWatch's metrics of a volume: their names, units and statistics, and each minute's value from cumulative counters.
+
+Source: Amazon EC2 User Guide, "Amazon CloudWatch metrics for Amazon EBS" (awsdocs/amazon-ec2-user-guide e3707c43, 15 June 2023),
+in the meaning that it gives for volumes of Nitro instances; the averages and checks that came later: AWS Compute Optimizer's
+user guide, EBS volume metrics (read in November 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.metrics import formulas
+
+if TYPE_CHECKING:
+    from pgdyno.metrics.periods import Period
+    from pgdyno.metrics.samples import Samples
+
+PROVISIONED_IOPS = "io"
+"""Types of Provisioned IOPS begin so (io1, io2, io2bx): some metrics are theirs alone."""
+NAMESPACE = "AWS/EBS"
+
+Value = Callable[["Samples", "Period"], "float | None"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. ``value`` is None where a volume does not have it, or where it was not recorded."""
+
+    name: str
+    unit: str
+    """A unit of CloudWatch; ``None`` is one of them, for checks."""
+    statistic: str
+    """The statistic that says something of a period: Sum, Average or Maximum."""
+    meaning: str
+    value: Value
+
+
+def _growth(counter: str, per: float = 1.0) -> Value:
+    def value(samples: Samples, period: Period) -> float | None:
+        grown = samples.delta(counter, period.begin_ns, period.end_ns)
+        return None if grown is None else grown / per
+
+    return value
+
+
+def _level(counter: str, per: float) -> Value:
+    """What a counter was when the minute ended."""
+
+    def value(samples: Samples, period: Period) -> float | None:
+        level = samples.at(counter, period.end_ns)
+        return None if level is None else level / per
+
+    return value
+
+
+def _sum(samples: Samples, period: Period, *counters: str) -> float | None:
+    grown = [samples.delta(counter, period.begin_ns, period.end_ns) for counter in counters]
+    return None if None in grown else sum(one for one in grown if one is not None)
+
+
+def _idle_s(samples: Samples, period: Period) -> float | None:
+    busy_ns = samples.delta("busy_ns", period.begin_ns, period.end_ns)
+    return None if busy_ns is None else max(0.0, period.seconds - busy_ns / 1e9)
+
+
+def _queue_length(samples: Samples, period: Period) -> float | None:
+    queue_ns = samples.delta("queue_time_ns", period.begin_ns, period.end_ns)
+    return None if queue_ns is None else queue_ns / 1e9 / period.seconds
+
+
+def _latency_ms(operation: str) -> Value:
+    def value(samples: Samples, period: Period) -> float | None:
+        time_ns = _sum(samples, period, f"{operation}_time_ns")
+        operations = _sum(samples, period, f"{operation}_ops")
+        return None if time_ns is None or operations is None else formulas.average_latency_ms(time_ns / 1e9, operations)
+
+    return value
+
+
+def _iops(samples: Samples, period: Period) -> float | None:
+    operations = _sum(samples, period, "read_ops", "write_ops")
+    return None if operations is None else formulas.iops(operations, period.seconds)
+
+
+def _throughput_kib_per_s(samples: Samples, period: Period) -> float | None:
+    moved = _sum(samples, period, "read_bytes", "write_bytes")
+    return None if moved is None else formulas.bandwidth_kib_per_s(moved, period.seconds)
+
+
+def provisioned_iops(samples: Samples) -> float | None:
+    """The IOPS that the volume has for ever; None when it has no limit or is no emulated one."""
+    limit = samples.spec.get("limits", {}).get("iops")
+    return None if limit is None else float(limit)
+
+
+def _is_provisioned(samples: Samples) -> bool:
+    return str(samples.spec.get("type", "")).startswith(PROVISIONED_IOPS)
+
+
+def _provisioned_percent(samples: Samples, period: Period) -> float | None:
+    delivered, provisioned = _iops(samples, period), provisioned_iops(samples)
+    if delivered is None or provisioned is None or not _is_provisioned(samples):
+        return None
+    return formulas.provisioned_percent(delivered, provisioned)
+
+
+def _consumed(samples: Samples, period: Period) -> float | None:
+    return _sum(samples, period, "io_units") if _is_provisioned(samples) else None
+
+
+def _exceeded(counter: str) -> Value:
+    def value(samples: Samples, period: Period) -> float | None:
+        waited_ns = samples.delta(counter, period.begin_ns, period.end_ns)
+        return None if waited_ns is None else float(formulas.is_exceeded(waited_ns / 1e9, period.seconds))
+
+    return value
+
+
+def _stalled(samples: Samples, period: Period) -> float | None:
+    """Whether operations waited all the minute and none was completed."""
+    idle_s, completed = _idle_s(samples, period), _sum(samples, period, "read_ops", "write_ops")
+    if idle_s is None or completed is None or not period.whole:
+        return None
+    return float(completed == 0 and idle_s < _NEVER_IDLE_S)
+
+
+_NEVER_IDLE_S = 0.001
+"""A minute with less idle time has none: what remains is rounding."""
+
+METRICS: tuple[Metric, ...] = (
+    Metric("VolumeReadBytes", "Bytes", "Sum", "bytes read by operations that completed", _growth("read_bytes")),
+    Metric("VolumeWriteBytes", "Bytes", "Sum", "bytes written by operations that completed", _growth("write_bytes")),
+    Metric("VolumeReadOps", "Count", "Sum", "reads that completed", _growth("read_ops")),
+    Metric("VolumeWriteOps", "Count", "Sum", "writes that completed", _growth("write_ops")),
+    Metric(
+        "VolumeTotalReadTime",
+        "Seconds",
+        "Sum",
+        "what the reads that completed took, added up: more than the period when several were outstanding",
+        _growth("read_time_ns", 1e9),
+    ),
+    Metric(
+        "VolumeTotalWriteTime", "Seconds", "Sum", "the same of the writes that completed", _growth("write_time_ns", 1e9)
+    ),
+    Metric("VolumeIdleTime", "Seconds", "Sum", "time without an operation in the volume", _idle_s),
+    Metric(
+        "VolumeQueueLength", "Count", "Average", "operations waiting to be completed, mean over time", _queue_length
+    ),
+    Metric(
+        "VolumeThroughputPercentage",
+        "Percent",
+        "Average",
+        "IOPS delivered of those provisioned; Provisioned IOPS volumes only",
+        _provisioned_percent,
+    ),
+    Metric(
+        "VolumeConsumedReadWriteOps",
+        "Count",
+        "Sum",
+        "I/O units charged after splitting and merging, of 256 KiB where the type does not count in others;"
+        " Provisioned IOPS volumes only",
+        _consumed,
+    ),
+    Metric(
+        "BurstBalance",
+        "Percent",
+        "Average",
+        "credits left when the minute ended, of the most that are kept; volumes with credits only",
+        _level("burst_balance_ppm", 1e4),
+    ),
+    Metric("VolumeAvgReadLatency", "Milliseconds", "Average", "mean latency of reads", _latency_ms("read")),
+    Metric("VolumeAvgWriteLatency", "Milliseconds", "Average", "mean latency of writes", _latency_ms("write")),
+    Metric("VolumeAvgIOPS", "Count/Second", "Average", "operations that completed in a second", _iops),
+    Metric(
+        "VolumeAvgThroughput",
+        "Kilobytes/Second",
+        "Average",
+        "KiB moved in a second, both ways (CloudWatch's unit has the decimal name)",
+        _throughput_kib_per_s,
+    ),
+    Metric(
+        "VolumeIOPSExceededCheck",
+        "None",
+        "Maximum",
+        f"1 when operations waited for the volume's IOPS in {formulas.CONSISTENTLY_SHARE:.0%} of the minute or more, else 0",
+        _exceeded("exceeded_iops_ns"),
+    ),
+    Metric(
+        "VolumeThroughputExceededCheck",
+        "None",
+        "Maximum",
+        "the same for the volume's throughput",
+        _exceeded("exceeded_throughput_ns"),
+    ),
+    Metric(
+        "VolumeStalledIOCheck",
+        "None",
+        "Maximum",
+        "1 when operations waited all the minute and none completed, else 0; whole minutes only",
+        _stalled,
+    ),
+)
+"""Every metric, in the order of the guide."""
+
+BY_NAME = {metric.name: metric for metric in METRICS}

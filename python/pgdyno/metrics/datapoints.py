@@ -1,0 +1,131 @@
+"""Datapoints of metrics over periods, and the document in which ``aws cloudwatch get-metric-data`` gives them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pgdyno.errors import InputError
+from pgdyno.metrics.cloudwatch import BY_NAME, METRICS, Metric
+from pgdyno.metrics.periods import MINUTE_S
+
+if TYPE_CHECKING:
+    from pgdyno.metrics.periods import Period
+    from pgdyno.metrics.samples import Samples
+
+ScanBy = Literal["TimestampDescending", "TimestampAscending"]
+
+STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+    "Sum": sum,
+    "Average": lambda values: sum(values) / len(values),
+    "Minimum": min,
+    "Maximum": max,
+    "SampleCount": len,
+}
+"""Over a period's minutes. A volume of a Nitro instance gives one value a minute, so SampleCount counts minutes."""
+
+
+@dataclass(frozen=True)
+class Datapoint:
+    """A statistic over one period."""
+
+    unix_s: int
+    value: float
+    whole: bool
+    """Whether all of the period was sampled; a sum over a part is that part's."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The datapoints of one metric of one volume, the earliest first."""
+
+    volume: str
+    metric: Metric
+    statistic: str
+    period_s: int
+    points: tuple[Datapoint, ...]
+
+
+def find_metrics(names: Sequence[str]) -> list[Metric]:
+    """The metrics of those names, all when there are none. :class:`InputError` with the nearest name for one that is none."""
+    unknown = [name for name in names if name not in BY_NAME]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], BY_NAME, n=1, cutoff=0.5)
+        raise InputError(
+            f"there is no metric `{unknown[0]}`",
+            remedy=f"did you mean {near[0]}?" if near else "`pgdyno metrics names` lists them",
+        )
+    return [BY_NAME[name] for name in names] if names else list(METRICS)
+
+
+def series(
+    samples: Samples,
+    minutes: Sequence[Period],
+    metric: Metric,
+    *,
+    period_s: int = MINUTE_S,
+    statistic: str = "",
+    origin_s: int = 0,
+) -> Series:
+    """One metric over periods of several minutes; minutes in which the volume does not have it are left out.
+
+    The statistic is the metric's own unless another is named. Periods begin at multiples of their length since 1970, as
+    CloudWatch's do, or since ``origin_s`` (the begin of a run's measure phase).
+    """
+    statistic = statistic or metric.statistic
+    groups: dict[int, list[tuple[float, bool]]] = {}
+    for minute in minutes:
+        value = metric.value(samples, minute)
+        if value is not None:
+            begin_s = (minute.unix_s - origin_s) // period_s * period_s + origin_s
+            groups.setdefault(begin_s, []).append((value, minute.whole))
+    points = [
+        Datapoint(begin_s, float(STATISTICS[statistic]([value for value, _ in found])), _is_whole(found, period_s))
+        for begin_s, found in groups.items()
+    ]
+    return Series(samples.volume, metric, statistic, period_s, tuple(points))
+
+
+def _is_whole(found: Sequence[tuple[float, bool]], period_s: int) -> bool:
+    return len(found) * MINUTE_S == period_s and all(whole for _, whole in found)
+
+
+def document(found: Sequence[Series], scan_by: ScanBy = "TimestampDescending") -> dict[str, Any]:
+    """The answer of get-metric-data: the newest datapoint first, as CloudWatch does unless asked otherwise.
+
+    Metrics without a datapoint are left out. A label is the metric's name; of several volumes, the volume's before it. Messages
+    say which datapoints are of a part of their period.
+    """
+    several = len({one.volume for one in found}) > 1
+    results = [_result(one, several, scan_by) for one in found if one.points]
+    partial = sorted({point.unix_s for one in found for point in one.points if not point.whole})
+    named = ", ".join(timestamp(unix_s) for unix_s in partial)
+    messages = [{"Code": "PartialPeriod", "Value": f"only a part of these periods was sampled: {named}"}]
+    return {"MetricDataResults": results, "Messages": messages if partial else []}
+
+
+def _result(one: Series, several: bool, scan_by: ScanBy) -> dict[str, Any]:
+    points = one.points if scan_by == "TimestampAscending" else one.points[::-1]
+    return {
+        "Id": _identifier(one, several),
+        "Label": f"{one.volume} {one.metric.name}" if several else one.metric.name,
+        "Timestamps": [timestamp(point.unix_s) for point in points],
+        "Values": [point.value for point in points],
+        "StatusCode": "Complete",
+    }
+
+
+def _identifier(one: Series, several: bool) -> str:
+    """An Id as CloudWatch allows it: letters, digits and underscores after a small letter."""
+    name = one.metric.name[0].lower() + one.metric.name[1:]
+    if not several:
+        return name
+    return "v_" + "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in one.volume) + "_" + name
+
+
+def timestamp(unix_s: int) -> str:
+    """ISO 8601 in UTC."""
+    return dt.datetime.fromtimestamp(unix_s, dt.UTC).isoformat()

@@ -1,0 +1,122 @@
+"""Cumulative counters of one volume, of a run or of a volume that is attached now, under the same names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.volume_figures import of_role, volume_roles, volume_spec
+from pgdyno.errors import InputError
+from pgdyno.store.record import Anchor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from pgdyno.store import Run
+    from pgdyno.world.volume import AttachedVolume
+
+_OF_A_DEVICE = {
+    "read_ops": ("reads", 1),
+    "write_ops": ("writes", 1),
+    "read_bytes": ("read_bytes", 1),
+    "write_bytes": ("write_bytes", 1),
+    "read_time_ns": ("read_time_ms", 1_000_000),
+    "write_time_ns": ("write_time_ms", 1_000_000),
+    "queue_time_ns": ("weighted_time_ms", 1_000_000),
+    "busy_ns": ("io_time_ms", 1_000_000),
+}
+"""Counter -> column of ``probe/disk`` and its unit in the counter's: a device that was there has no others."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What one volume had counted, at instants of CLOCK_MONOTONIC."""
+
+    volume: str
+    """Its role in a run (``data``, ``wal``, ...), or its name."""
+    spec: Mapping[str, Any]
+    """The resolved specification; empty for a device that was there."""
+    anchor: Anchor
+    counters: Counters
+
+    @property
+    def begin_ns(self) -> int:
+        """The first instant."""
+        return int(self.counters.t_ns[0])
+
+    @property
+    def end_ns(self) -> int:
+        """The last instant."""
+        return int(self.counters.t_ns[-1])
+
+    def at(self, name: str, t_ns: int) -> float | None:
+        """Value of a counter at an instant; None when it was not sampled."""
+        if name not in self.counters.columns:
+            return None
+        value = self.counters.at(name, t_ns)
+        return None if math.isnan(value) else value
+
+    def delta(self, name: str, begin_ns: int, end_ns: int) -> float | None:
+        """Growth of a counter between two instants; None when it was not sampled."""
+        begin, end = self.at(name, begin_ns), self.at(name, end_ns)
+        return None if begin is None or end is None else end - begin
+
+
+def of_run(run: Run, volume: str | None = None) -> list[Samples]:
+    """The samples of every volume of a run, the data's first, or of one of them.
+
+    A volume that was not emulated is read from its block device's statistics. :class:`InputError` when the run has no such volume
+    or no samples.
+    """
+    roles = volume_roles(run)
+    if volume is not None and volume not in roles:
+        raise InputError(f"the run {run.record.run_id} has no volume `{volume}`", remedy=f"it has {', '.join(roles)}")
+    found = [_of_role(run, role) for role in ([volume] if volume is not None else roles)]
+    samples = [one for one in found if one is not None]
+    if not samples:
+        raise InputError(
+            f"the run {run.record.run_id} has no samples of a volume",
+            remedy="choose a run on an emulated volume, or one whose server's devices could be seen",
+        )
+    return samples
+
+
+def of_volume(attached: AttachedVolume) -> Samples:
+    """The samples that the daemon of an attached volume keeps: each full minute of the last day, and now."""
+    kept = attached.minutes()
+    now = attached.stats()
+    rows = [*kept["minutes"], {"t_ns": now["t_ns"], "counters": now["counters"]}]
+    return Samples(attached.name, attached.spec, Anchor(**kept["anchor"]), _counters(rows))
+
+
+def _counters(rows: list[dict[str, Any]]) -> Counters:
+    """Rows of the daemon as columns; a counter that a volume does not have is NaN."""
+    import numpy as np
+
+    names = rows[-1]["counters"]
+    columns = {
+        name: np.array([math.nan if row["counters"][name] is None else row["counters"][name] for row in rows], float)
+        for name in names
+    }
+    return Counters(np.array([row["t_ns"] for row in rows], np.int64), columns)
+
+
+def _of_role(run: Run, role: str) -> Samples | None:
+    """The volume's own counters, else its device's; None when neither has two samples."""
+    table = of_role(run.table("probe/volume"), role)
+    if table.num_rows > 1:
+        return Samples(role, volume_spec(run, role), run.record.anchor, Counters.of(table))
+    device = of_role(run.table("probe/disk"), role)
+    if device.num_rows < 2:
+        return None
+    columns = Counters.of(device)
+    return Samples(role, volume_spec(run, role), run.record.anchor, Counters(columns.t_ns, _as_a_volume(columns)))
+
+
+def _as_a_volume(device: Counters) -> dict[str, np.ndarray[Any, Any]]:
+    """A device's counters under a volume's names and in its units."""
+    return {name: device.columns[column] * unit for name, (column, unit) in _OF_A_DEVICE.items()}

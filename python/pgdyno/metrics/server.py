@@ -1,0 +1,102 @@
+"""Serves the attached volumes' OpenMetrics text on loopback, for Prometheus or a pair of eyes.
+
+Counters are read when somebody asks, so nothing runs between two scrapes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.metrics.open_metrics import CONTENT_TYPE, Volume, text
+from pgdyno.world.volume import AttachedVolume, find, list_volumes
+
+DEFAULT_LISTEN = "127.0.0.1:9273"
+PATH = "/metrics"
+REQUEST_TIMEOUT_S = 10.0
+"""Whoever connects and asks nothing is hung up on: a scrape of Prometheus ends after ten seconds too."""
+_ASKED_AT_ONCE = 8
+
+
+class MetricsServer(ThreadingHTTPServer):
+    """Answers ``GET /metrics`` with what ``exposition`` gives."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], exposition: Callable[[], str]) -> None:
+        self.exposition = exposition
+        try:
+            super().__init__(address, _Handler)
+        except OSError as error:
+            raise HostError(
+                f"cannot listen on {address[0]}:{address[1]}: {error.strerror}",
+                remedy="choose another port with --listen; port 0 takes any that is free",
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """Where the text is."""
+        host, port = self.server_address[:2]
+        return f"http://{host!s}:{port}{PATH}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: MetricsServer
+    timeout = REQUEST_TIMEOUT_S
+
+    def do_GET(self) -> None:
+        """The text, or where it is."""
+        if self.path.partition("?")[0] != PATH:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", f"ask for {PATH}\n")
+            return
+        try:
+            self._answer(HTTPStatus.OK, CONTENT_TYPE, self.server.exposition())
+        except PgdynoError as error:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error.message}\n")
+
+    def _answer(self, status: HTTPStatus, kind: str, body: str) -> None:
+        content = body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        """Nothing: a line for each scrape tells nobody anything."""
+
+
+def parse_listen(listen: str) -> tuple[str, int]:
+    """``127.0.0.1:9273`` as host and port. :class:`InputError` for what is not on loopback: nobody is asked who they are."""
+    host, _, port = listen.rpartition(":")
+    try:
+        address, number = ipaddress.IPv4Address("127.0.0.1" if host == "localhost" else host), int(port)
+    except ValueError:
+        raise InputError(f"`{listen}` is no address to listen on", remedy=f"write {DEFAULT_LISTEN}") from None
+    if not address.is_loopback or not 0 <= number <= 65535:
+        raise InputError(
+            f"metrics are served on loopback only, not on {listen}",
+            remedy=f"listen on {DEFAULT_LISTEN}, and reach it from elsewhere through `ssh -L`",
+        )
+    return str(address), number
+
+
+def exposition(names: Sequence[str]) -> str:
+    """The text of the volumes of those names, or of all that are attached now. :class:`InputError` for an unknown name."""
+    found = [find(name) for name in names] if names else list_volumes()
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as asked:
+        return text(list(asked.map(_read, found)))
+
+
+def _read(attached: AttachedVolume) -> Volume:
+    """A volume that does not answer is one that is down: the others must not be missing for it."""
+    try:
+        return Volume(attached.name, attached.spec, attached.stats())
+    except PgdynoError:
+        return Volume(attached.name, attached.spec, None)

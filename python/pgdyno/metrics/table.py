@@ -1,0 +1,157 @@
+"""A volume's minutes for people: the document's formulas side by side, and what they say together."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.metrics import formulas
+from pgdyno.metrics.cloudwatch import BY_NAME, provisioned_iops
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.metrics.periods import Period
+    from pgdyno.metrics.samples import Samples
+
+HEADER = (
+    "MINUTE (UTC)", "READ IOPS", "WRITE IOPS", "READ KiB/s", "WRITE KiB/s", "READ ms", "WRITE ms", "KiB/OP", "BUSY %",
+    "QUEUE", "BURST %", "LIMITED BY",
+)  # fmt: skip
+"""Columns of :func:`rows`."""
+
+
+@dataclass(frozen=True)
+class Minute:
+    """The figures of one minute; None where the volume does not have one."""
+
+    period: Period
+    read_iops: float | None
+    write_iops: float | None
+    read_kib_per_s: float | None
+    write_kib_per_s: float | None
+    read_ms: float | None
+    write_ms: float | None
+    size_kib: float | None
+    busy_percent: float | None
+    queue_length: float | None
+    burst_percent: float | None
+    limited_by: tuple[str, ...]
+    """Limits that requests waited for consistently."""
+
+
+_CHECKS = {
+    "IOPS": "VolumeIOPSExceededCheck",
+    "throughput": "VolumeThroughputExceededCheck",
+    "a stall": "VolumeStalledIOCheck",
+}
+
+
+def figures(samples: Samples, period: Period) -> Minute:
+    """The formulas over one minute."""
+
+    def value(name: str) -> float | None:
+        return BY_NAME[name].value(samples, period)
+
+    def per_second(name: str) -> float | None:
+        grown = value(name)
+        return None if grown is None else formulas.iops(grown, period.seconds)
+
+    def bandwidth(name: str) -> float | None:
+        grown = value(name)
+        return None if grown is None else formulas.bandwidth_kib_per_s(grown, period.seconds)
+
+    operations = [value("VolumeReadOps") or 0.0, value("VolumeWriteOps") or 0.0]
+    moved = [value("VolumeReadBytes") or 0.0, value("VolumeWriteBytes") or 0.0]
+    idle_s = value("VolumeIdleTime")
+    return Minute(
+        period=period,
+        read_iops=per_second("VolumeReadOps"),
+        write_iops=per_second("VolumeWriteOps"),
+        read_kib_per_s=bandwidth("VolumeReadBytes"),
+        write_kib_per_s=bandwidth("VolumeWriteBytes"),
+        read_ms=value("VolumeAvgReadLatency"),
+        write_ms=value("VolumeAvgWriteLatency"),
+        size_kib=formulas.average_size_kib(sum(moved), sum(operations)),
+        busy_percent=None if idle_s is None else formulas.utilisation_percent(idle_s, period.seconds),
+        queue_length=value("VolumeQueueLength"),
+        burst_percent=value("BurstBalance"),
+        limited_by=tuple(limit for limit, check in _CHECKS.items() if value(check) == 1.0),
+    )
+
+
+def rows(found: Sequence[Minute]) -> list[list[str]]:
+    """One line for each minute; a part of one is marked with ``*``."""
+    return [
+        [
+            _minute(one.period),
+            *(
+                _figure(number, 0)
+                for number in (one.read_iops, one.write_iops, one.read_kib_per_s, one.write_kib_per_s)
+            ),
+            _figure(one.read_ms, 2),
+            _figure(one.write_ms, 2),
+            _figure(one.size_kib, 1),
+            _figure(one.busy_percent, 1),
+            _figure(one.queue_length, 2),
+            _figure(one.burst_percent, 2),
+            ", ".join(one.limited_by) or "-",
+        ]
+        for one in found
+    ]
+
+
+def remarks(samples: Samples, found: Sequence[Minute]) -> list[str]:
+    """What the rules of thumb say of the minutes: the queue's length, which limit binds first, how long credits last."""
+    said = [*_queue(samples, found), *_binds_first(samples, found), *_credits(found)]
+    if any(not one.period.whole for one in found):
+        said.append("*: only a part of this minute was sampled")
+    return said
+
+
+def _queue(samples: Samples, found: Sequence[Minute]) -> list[str]:
+    provisioned = provisioned_iops(samples)
+    if provisioned is None:
+        return []
+    long = [one for one in found if formulas.is_queue_too_long(one.queue_length or 0.0, provisioned)]
+    wanted = formulas.queue_length_wanted(provisioned)
+    return [
+        f"queue: above {wanted:g} (one for every 1,000 of {provisioned:,.0f} IOPS) in {len(long)} of {len(found)} minutes"
+    ]
+
+
+def _binds_first(samples: Samples, found: Sequence[Minute]) -> list[str]:
+    """At the size of the last minute's operations, what the IOPS move against what the throughput allows."""
+    limits = samples.spec.get("limits", {})
+    provisioned, allowed = provisioned_iops(samples), limits.get("throughput_mib_per_s")
+    size_kib = next((one.size_kib for one in reversed(found) if one.size_kib is not None), None)
+    if provisioned is None or allowed is None or size_kib is None:
+        return []
+    moved_mib_per_s = formulas.throughput_bytes_per_s(provisioned, size_kib * formulas.KIB_BYTES) / 2**20
+    first = "IOPS bind" if moved_mib_per_s < allowed else "throughput binds"
+    moved = f"{provisioned:,.0f} IOPS move {moved_mib_per_s:,.0f} MiB/s of {allowed:,.0f}"
+    return [f"at {size_kib:,.1f} KiB an operation {moved}: {first} first"]
+
+
+def _credits(found: Sequence[Minute]) -> list[str]:
+    last = [(one.burst_percent, one.period.seconds) for one in found[-2:]]
+    if len(last) < 2:
+        return []
+    (before, _), (now, seconds) = last
+    if before is None or now is None:
+        return []
+    lasts_s = formulas.credits_last_s(now, before, seconds)
+    if lasts_s is None:
+        return []
+    return [f"burst credits: spent in {lasts_s / 60:,.1f} minutes if they go as in the last one"]
+
+
+def _minute(period: Period) -> str:
+    begin = dt.datetime.fromtimestamp(period.unix_s, dt.UTC)
+    text = f"{begin:%Y-%m-%d %H:%M}" if begin.second == 0 else f"{begin:%Y-%m-%d %H:%M:%S}"
+    return text if period.whole else f"{text}*"
+
+
+def _figure(number: float | None, digits: int) -> str:
+    return "-" if number is None else f"{number:,.{digits}f}"

@@ -1,0 +1,109 @@
+"""Each metric of one minute, against the rates at which the counters grew."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.metrics.cloudwatch import BY_NAME, METRICS
+from pgdyno.metrics.periods import Period, minutes
+from pgdyno.metrics.samples import Samples
+
+from .samples import GP3, IO2, SECOND_NS, make_samples
+
+EXPECTED = {
+    "VolumeReadBytes": 60 * 1000 * 8192,
+    "VolumeWriteBytes": 60 * 500 * 16384,
+    "VolumeReadOps": 60_000,
+    "VolumeWriteOps": 30_000,
+    "VolumeTotalReadTime": 30,
+    "VolumeTotalWriteTime": 60,
+    "VolumeIdleTime": 15,
+    "VolumeQueueLength": 1.5,
+    "VolumeAvgReadLatency": 0.5,
+    "VolumeAvgWriteLatency": 2.0,
+    "VolumeAvgIOPS": 1_500,
+    "VolumeAvgThroughput": 16_000,
+    "VolumeIOPSExceededCheck": 0,
+    "VolumeThroughputExceededCheck": 0,
+    "VolumeStalledIOCheck": 0,
+}
+
+
+def whole_minute(samples: Samples) -> Period:
+    """The first whole minute."""
+    return next(one for one in minutes(samples) if one.whole)
+
+
+def value(name: str, samples: Samples) -> float | None:
+    return BY_NAME[name].value(samples, whole_minute(samples))
+
+
+def test_a_minute_of_gp3_has_every_metric_but_those_of_other_types() -> None:
+    samples = make_samples()
+    found = {metric.name: metric.value(samples, whole_minute(samples)) for metric in METRICS}
+    known = {name: figure for name, figure in found.items() if figure is not None}
+    assert known == pytest.approx(EXPECTED)
+
+
+def test_provisioned_iops_volumes_say_what_was_delivered_and_consumed() -> None:
+    samples = make_samples(spec=IO2, io_units=2_000)
+    assert value("VolumeThroughputPercentage", samples) == pytest.approx(100 * 1_500 / 16_000)
+    assert value("VolumeConsumedReadWriteOps", samples) == pytest.approx(120_000)
+
+
+@pytest.mark.parametrize(("waited_share", "check"), [(0.49, 0.0), (0.51, 1.0), (1.0, 1.0)])
+def test_a_limit_is_exceeded_when_half_of_the_minute_was_waited_for_it(waited_share: float, check: float) -> None:
+    samples = make_samples(exceeded_iops_ns=waited_share * SECOND_NS, exceeded_throughput_ns=0.1 * SECOND_NS)
+    assert value("VolumeIOPSExceededCheck", samples) == check
+    assert value("VolumeThroughputExceededCheck", samples) == 0.0
+
+
+def test_a_part_of_a_minute_is_judged_by_its_own_length() -> None:
+    samples = make_samples(11, exceeded_iops_ns=0.9 * SECOND_NS)
+    (part,) = minutes(samples)
+    assert not part.whole
+    assert BY_NAME["VolumeIOPSExceededCheck"].value(samples, part) == 1.0
+    assert BY_NAME["VolumeQueueLength"].value(samples, part) == pytest.approx(1.5)
+
+
+def test_a_volume_that_answers_nothing_all_the_minute_is_stalled() -> None:
+    nothing = dict.fromkeys(("read_ops", "write_ops", "read_time_ns", "write_time_ns"), 0.0)
+    assert value("VolumeStalledIOCheck", make_samples(**nothing, busy_ns=SECOND_NS)) == 1.0
+    assert value("VolumeStalledIOCheck", make_samples(**nothing, busy_ns=0)) == 0.0, "an idle volume is not stalled"
+    assert value("VolumeAvgReadLatency", make_samples(**nothing, busy_ns=0)) is None
+
+
+def test_the_burst_balance_is_what_was_left_at_the_minutes_end() -> None:
+    samples = make_samples(120, levels={"burst_balance_ppm": (1_000_000, 400_000)})
+    assert value("BurstBalance", samples) == pytest.approx(100 - 0.5 * 109)
+    assert value("BurstBalance", make_samples(spec=GP3)) is None
+
+
+def test_what_a_device_does_not_count_is_not_made_up() -> None:
+    unknown = dict.fromkeys(("exceeded_iops_ns", "exceeded_throughput_ns", "io_units"), math.nan)
+    samples = make_samples(spec={}, **unknown)
+    missing = {"VolumeIOPSExceededCheck", "VolumeThroughputExceededCheck", "VolumeThroughputPercentage", "BurstBalance"}
+    assert {name for name in missing if value(name, samples) is not None} == set()
+    assert value("VolumeReadOps", samples) == pytest.approx(60_000)
+
+
+@given(
+    seconds=st.floats(61, 900),
+    rates=st.fixed_dictionaries(
+        {name: st.floats(0, 1e9) for name in ("read_ops", "write_ops", "read_bytes", "queue_time_ns")}
+    ),
+)
+def test_minutes_add_up_to_what_was_counted(seconds: float, rates: dict[str, float]) -> None:
+    samples = make_samples(seconds, **rates)
+    for name, counter in (
+        ("VolumeReadOps", "read_ops"),
+        ("VolumeWriteOps", "write_ops"),
+        ("VolumeReadBytes", "read_bytes"),
+    ):
+        values = [BY_NAME[name].value(samples, one) for one in minutes(samples)]
+        assert None not in values
+        assert math.fsum(one or 0.0 for one in values) == pytest.approx(rates[counter] * seconds, rel=1e-6, abs=1e-3)

@@ -1,0 +1,81 @@
+"""The page on loopback: what it answers, and where it refuses to listen."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.metrics import server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def serving(exposition: Callable[[], str]) -> Iterator[tuple[str, int]]:
+    """A server on a free port for the length of a ``with`` block."""
+    with server.MetricsServer(("127.0.0.1", 0), exposition) as one:
+        thread = threading.Thread(target=one.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield str(one.server_address[0]), int(one.server_address[1])
+        finally:
+            one.shutdown()
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def ask(address: tuple[str, int], path: str) -> tuple[int, str, str]:
+    """Status, type and body."""
+    connection = http.client.HTTPConnection(*address, timeout=10)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_page_is_made_for_each_request() -> None:
+    texts = iter(["first\n", "second\n"])
+    with serving(lambda: next(texts)) as address:
+        assert ask(address, "/metrics") == (200, server.CONTENT_TYPE, "first\n")
+        assert ask(address, "/metrics?x=1")[2] == "second\n"
+        assert ask(address, "/")[0] == 404
+
+
+def test_an_error_is_said_and_the_server_lives_on() -> None:
+    def fails() -> str:
+        raise HostError("the volumes belong to another user", remedy="use sudo")
+
+    with serving(fails) as address:
+        for _ in range(2):
+            status, _, body = ask(address, "/metrics")
+            assert (status, body) == (503, "the volumes belong to another user\n")
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with serving(str) as address, pytest.raises(HostError, match="cannot listen"):
+        server.MetricsServer(address, str)
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:9273", "10.0.0.1:9273", "127.0.0.1:70000"])
+def test_what_is_not_on_loopback_is_refused(listen: str) -> None:
+    with pytest.raises(InputError, match="loopback"):
+        server.parse_listen(listen)
+
+
+@pytest.mark.parametrize("listen", ["9273", "localhost", "127.0.0.1:", "::1:9273", "host:1"])
+def test_what_is_no_address_is_refused(listen: str) -> None:
+    with pytest.raises(InputError, match="no address"):
+        server.parse_listen(listen)
+
+
+def test_loopback_is_listened_on() -> None:
+    assert server.parse_listen(server.DEFAULT_LISTEN) == ("127.0.0.1", 9273)
+    assert server.parse_listen("localhost:0") == ("127.0.0.1", 0)
