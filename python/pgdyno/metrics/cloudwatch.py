@@ -184,7 +184,7 @@ METRICS: tuple[Metric, ...] = (
         "VolumeIOPSExceededCheck",
         "None",
         "Maximum",
-        f"1 when operations waited for the volume's IOPS in {formulas.CONSISTENTLY_SHARE:.0%} of the minute or more, else 0",
+        f"1 when operations waited for the volume's IOPS in {formulas.CONSISTENTLY_SHARE * 100:g} % of the minute or more, else 0",
         _exceeded("exceeded_iops_ns"),
     ),
     Metric(

@@ -104,7 +104,7 @@ def rows(found: Sequence[Minute]) -> list[list[str]]:
 
 def remarks(samples: Samples, found: Sequence[Minute]) -> list[str]:
     """What the rules of thumb say of the minutes: the queue's length, which limit binds first, how long credits last."""
-    said = [*_queue(samples, found), *_binds_first(samples, found), *_credits(found)]
+    said = [*_queue(samples, found), *_binds_first(samples, found), *_credits(samples, found)]
     if any(not one.period.whole for one in found):
         said.append("*: only a part of this minute was sampled")
     return said
@@ -134,17 +134,42 @@ def _binds_first(samples: Samples, found: Sequence[Minute]) -> list[str]:
     return [f"at {size_kib:,.1f} KiB an operation {moved}: {first} first"]
 
 
-def _credits(found: Sequence[Minute]) -> list[str]:
+_CREDITS = (("I/O", "iops", "io_credits"), ("throughput", "throughput", "throughput_credits_bytes"))
+"""Kind of credits, the limit that they lift, their counter."""
+
+
+def _credits(samples: Samples, found: Sequence[Minute]) -> list[str]:
+    """How long credits last at full burst and as they go now, and how long an idle volume takes to earn them again."""
+    said = [_balance(samples, *kind) for kind in _CREDITS]
     last = [(one.burst_percent, one.period.seconds) for one in found[-2:]]
-    if len(last) < 2:
-        return []
-    (before, _), (now, seconds) = last
-    if before is None or now is None:
-        return []
-    lasts_s = formulas.credits_last_s(now, before, seconds)
-    if lasts_s is None:
-        return []
-    return [f"burst credits: spent in {lasts_s / 60:,.1f} minutes if they go as in the last one"]
+    if len(last) == 2 and last[0][0] is not None and last[1][0] is not None:
+        lasts_s = formulas.credits_last_s(last[1][0], last[0][0], last[1][1])
+        if lasts_s is not None:
+            said.append(f"burst credits: spent in {_time(lasts_s)} if they go as in the last minute")
+    return [one for one in said if one is not None]
+
+
+def _balance(samples: Samples, kind: str, limit: str, counter: str) -> str | None:
+    params = samples.spec.get("params", {})
+    credit, burst = params.get(f"{limit}_credit"), params.get(f"{limit}_limit")
+    balance = samples.at(counter, samples.end_ns)
+    if credit is None or burst is None or balance is None:
+        return None
+    lasts_s = formulas.burst_duration_s(balance, burst["rate_per_s"], credit["rate_per_s"])
+    full_s = formulas.refill_duration_s(credit["capacity"] - balance, credit["rate_per_s"])
+    if lasts_s is None or full_s is None:
+        return None
+    return (
+        f"{kind} credits: {balance:,.0f} of {credit['capacity']:,}, {_time(lasts_s)} at full burst; full again after"
+        f" {_time(full_s)} without work"
+    )
+
+
+def _time(seconds: float) -> str:
+    """Seconds below two minutes, minutes below two hours, then hours."""
+    if seconds < 120:
+        return f"{seconds:,.1f} s"
+    return f"{seconds / 60:,.1f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def _minute(period: Period) -> str:

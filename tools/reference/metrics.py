@@ -1,0 +1,59 @@
+"""``metrics.md``: CloudWatch's metrics, the formulas over them, and the families of the OpenMetrics text."""
+
+from __future__ import annotations
+
+import inspect
+
+from pgdyno.metrics import formulas
+from pgdyno.metrics.cloudwatch import METRICS, NAMESPACE
+from pgdyno.metrics.open_metrics import FAMILIES, full_name
+from tools.reference import markdown as md
+
+INTRODUCTION = """
+How to get them: the [guide](../guide/metrics.md).
+"""
+CLOUDWATCH = f"""
+Namespace {NAMESPACE}, one value a minute, as volumes of Nitro instances have them. The statistic is the one that says something of a
+period; `--stat` takes another.
+"""
+FORMULAS = """
+As functions of `pgdyno.metrics.formulas`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated
+copy read in November 2026); *guide* is the Amazon EC2 User Guide (awsdocs/amazon-ec2-user-guide e3707c43, 15 June 2023). A figure
+without a divisor, as the latency of no operations, is None.
+"""
+OPEN_METRICS = """
+Every sample has the label `volume`. A counter's samples end in `_total`, the information's in `_info`, a histogram's in `_bucket`,
+`_count` and `_sum`.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    metrics = [[md.code(one.name), one.unit, one.statistic, one.meaning] for one in METRICS]
+    families = [[md.code(full_name(one)), one.kind, one.unit, one.meaning] for one in FAMILIES]
+    return md.page(
+        "Metrics",
+        "`python/pgdyno/metrics`",
+        INTRODUCTION,
+        f"## CloudWatch\n\n{CLOUDWATCH.strip()}",
+        md.table(["metric", "unit", "statistic", "meaning"], metrics),
+        f"## Formulas\n\n{FORMULAS.strip()}",
+        md.table(["function", "meaning"], _formulas()),
+        f"## OpenMetrics\n\n{OPEN_METRICS.strip()}",
+        md.table(["family", "type", "unit", "meaning"], families),
+    )
+
+
+def _formulas() -> list[list[str]]:
+    found = inspect.getmembers(formulas, inspect.isfunction)
+    in_order = sorted(found, key=lambda one: inspect.getsourcelines(one[1])[1])
+    return [[md.code(f"{name}{_arguments(function)}"), _meaning(function)] for name, function in in_order]
+
+
+def _arguments(function: object) -> str:
+    assert callable(function)
+    return f"({', '.join(inspect.signature(function).parameters)})"
+
+
+def _meaning(function: object) -> str:
+    return md.literals(inspect.getdoc(function) or "")
