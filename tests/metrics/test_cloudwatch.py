@@ -107,3 +107,13 @@ def test_minutes_add_up_to_what_was_counted(seconds: float, rates: dict[str, flo
         values = [BY_NAME[name].value(samples, one) for one in minutes(samples)]
         assert None not in values
         assert math.fsum(one or 0.0 for one in values) == pytest.approx(rates[counter] * seconds, rel=1e-6, abs=1e-3)
+
+
+def test_an_instance_has_checks_and_balances_of_its_own() -> None:
+    levels = {"instance_iops_balance_ppm": (1_000_000.0, 1_000_000.0), "instance_throughput_balance_ppm": (0.0, 0.0)}
+    samples = make_samples(levels=levels, instance_exceeded_iops_ns=0.6 * SECOND_NS, instance_exceeded_throughput_ns=0)
+    assert value("InstanceEBSIOPSExceededCheck", samples) == 1.0
+    assert value("InstanceEBSThroughputExceededCheck", samples) == 0.0
+    assert value("EBSIOBalance%", samples) == 100
+    assert value("EBSByteBalance%", samples) == 0
+    assert value("VolumeIOPSExceededCheck", samples) == 0.0, "it is not the volume that binds"

@@ -87,3 +87,13 @@ def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     assert "pgdyno metrics names" in far.value.remedy
     assert [one.name for one in find_metrics(["BurstBalance"])] == ["BurstBalance"]
     assert find_metrics([]) == list(datapoints.METRICS)
+
+
+def test_what_is_the_instances_stands_in_the_document_once() -> None:
+    levels = {"instance_iops_balance_ppm": (1_000_000.0, 1_000_000.0)}
+    both = [make_samples(120, volume=name, levels=levels) for name in ("data", "wal")]
+    names = ("VolumeQueueLength", "EBSIOBalance%")
+    found = [series(one, minutes(one), BY_NAME[name]) for one in both for name in names]
+    results = document(found)["MetricDataResults"]
+    assert [one["Label"] for one in results] == ["data VolumeQueueLength", "EBSIOBalance%", "wal VolumeQueueLength"]
+    assert results[1]["Id"] == "eBSIOBalance_"

@@ -20,6 +20,7 @@ from .exposition import parse
 DASHBOARD = Path(__file__).parents[2] / "dashboards" / "grafana-volumes.json"
 SPEC = {"type": "gp3", "spec": "gp3:size=100GiB", "limits": {"iops": 3000, "throughput_mib_per_s": 125}}
 BINS = 28
+INSTANCE = {"instance_exceeded_iops_ns": 10**9, "instance_iops_balance_ppm": 250_000}
 
 
 def said(**changes: Any) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def said(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_text_says_what_the_daemon_said() -> None:
-    families = parse(text([Volume("gp3-1", SPEC, said(burst_balance_ppm=400_000, instance_exceeded_iops_ns=10**9))]))
+    families = parse(text([Volume("gp3-1", SPEC, said(burst_balance_ppm=400_000, **INSTANCE))]))
     name = "pgdyno_volume"
     assert families[f"{name}_operations"].value("_total", operation="read") == 700
     assert families[f"{name}_transferred_bytes"].value("_total", operation="write") == 300 * 16384
@@ -130,7 +131,7 @@ def dashboard() -> dict[str, Any]:
 
 
 def test_the_dashboard_asks_for_series_that_are_served(dashboard: dict[str, Any]) -> None:
-    families = parse(text([Volume("v", SPEC, said(burst_balance_ppm=1, instance_exceeded_iops_ns=1))]))
+    families = parse(text([Volume("v", SPEC, said(burst_balance_ppm=1, **INSTANCE))]))
     served = {family.name + suffix for family in families.values() for suffix, _, _ in family.samples}
     asked = {name for expression in _expressions(dashboard) for name in re.findall(r"pgdyno_volume\w*", expression)}
     assert asked <= served

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from pgdyno.metrics import formulas
-from pgdyno.metrics.cloudwatch import METRICS, NAMESPACE
+from pgdyno.metrics.cloudwatch import EBS, EC2, METRICS
 from pgdyno.metrics.open_metrics import FAMILIES, full_name
 from tools.reference import markdown as md
 
@@ -13,8 +13,8 @@ INTRODUCTION = """
 How to get them: the [guide](../guide/metrics.md).
 """
 CLOUDWATCH = f"""
-Namespace {NAMESPACE}, one value a minute, as volumes of Nitro instances have them. The statistic is the one that says something of a
-period; `--stat` takes another.
+One value a minute, as volumes of Nitro instances have them, in the namespace {EBS}; what is of the instance is in {EC2}. The statistic
+is the one that says something of a period; `--stat` takes another.
 """
 FORMULAS = """
 As functions of `pgdyno.metrics.formulas`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from pgdyno.cli.output import print_json
+
 
 @click.group(short_help="List instance types, and say what one of them has.")
 def command() -> None:
@@ -40,7 +42,7 @@ def types(like: str | None, as_json: bool) -> None:
     chosen = [] if like is None else [f"--like={like}"]
     answer = _engine.run_json(["instance", "types", *chosen])
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     found = answer["types"]
     if not found:
@@ -68,7 +70,7 @@ def show(instance: str, as_json: bool) -> None:
 
     found = _engine.run_json(["instance", "spec", instance])
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     for name, text in _facts(found):
         click.echo(f"{name:<12}{text}")
@@ -123,9 +125,3 @@ def _span(ebs: dict[str, Any], unit: str) -> str:
 def _size(size_bytes: int) -> str:
     gib = size_bytes / 2**30
     return f"{gib:,.3f}".rstrip("0").rstrip(".") + " GiB"
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    import json
-
-    click.echo(json.dumps(document, indent=1))

@@ -177,13 +177,11 @@ def names_command(as_json: bool) -> None:
     Example:
       pgdyno metrics names
     """
-    from pgdyno.metrics.cloudwatch import METRICS, NAMESPACE
+    from pgdyno.metrics.cloudwatch import METRICS
 
     if as_json:
-        listed = [
-            {"name": one.name, "unit": one.unit, "statistic": one.statistic, "meaning": one.meaning} for one in METRICS
-        ]
-        print_json({"namespace": NAMESPACE, "metrics": listed})
+        keys = ("namespace", "name", "unit", "statistic", "meaning")
+        print_json({"metrics": [{key: getattr(one, key) for key in keys} for one in METRICS]})
         return
     print_rows(["METRIC", "UNIT", "STATISTIC", "MEANING"], [[m.name, m.unit, m.statistic, m.meaning] for m in METRICS])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli import complete, volume_fit, volume_types
+from pgdyno.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
     from pgdyno.world.file_system import FileSystem
@@ -100,7 +101,7 @@ def attach(
     )
     attached.keep()
     if as_json:
-        _print_json(attached.facts)
+        print_json(attached.facts)
         return
     where = f" on {attached.mount}" if attached.mount is not None else ""
     click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}")
@@ -119,12 +120,12 @@ def list_command(as_json: bool) -> None:
 
     found = volume.list_volumes()
     if as_json:
-        _print_json({"volumes": [one.facts | {"alive": one.alive} for one in found]})
+        print_json({"volumes": [one.facts | {"alive": one.alive} for one in found]})
         return
     if not found:
         click.echo("no volume is attached; `pgdyno volume attach SPEC --mount DIR` attaches one", err=True)
         return
-    _print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], [_row(one) for one in found])
+    print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], [_row(one) for one in found])
 
 
 @command.command()
@@ -144,10 +145,12 @@ def stats(name: str, as_json: bool) -> None:
 
     answer = volume.find(name).stats()
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     counters = answer["counters"]
-    _print_rows(["COUNTER", "VALUE"], [[key, _figure(key, value)] for key, value in counters.items()])
+    # What a volume does not have, as credits, is no counter of it.
+    known = {key: value for key, value in counters.items() if value is not None}
+    print_rows(["COUNTER", "VALUE"], [[key, _figure(key, value)] for key, value in known.items()])
 
 
 @command.command()
@@ -181,7 +184,7 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
     preflight.require_root("modifying a volume")
     answer = found.modify(spec, rule=rule, optimizing_s=optimizing)
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     progress = answer["modification"]
     click.echo(f"{name}: {answer['spec']['spec']}, {progress['state']}, completed in {progress['completed_in_s']:,} s")
@@ -221,15 +224,3 @@ def _figure(name: str, value: Any) -> str:
     if name.endswith("_bytes"):
         return f"{value / 2**20:,.1f} MiB"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _print_rows(header: list[str], rows: list[list[str]]) -> None:
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    for row in [header, *rows]:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    import json
-
-    click.echo(json.dumps(document, indent=1))

@@ -2,7 +2,7 @@
 
 Source: Amazon EC2 User Guide, "Amazon CloudWatch metrics for Amazon EBS" (awsdocs/amazon-ec2-user-guide e3707c43, 15 June 2023),
 in the meaning that it gives for volumes of Nitro instances; the averages and checks that came later: AWS Compute Optimizer's
-user guide, EBS volume metrics (read in November 2026).
+user guide, EBS volume metrics (read in November 2026); those of the instance: the same guide, "Amazon EBS-optimized instances".
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 PROVISIONED_IOPS = "io"
 """Types of Provisioned IOPS begin so (io1, io2, io2bx): some metrics are theirs alone."""
-NAMESPACE = "AWS/EBS"
+EBS, EC2 = "AWS/EBS", "AWS/EC2"
+"""Namespaces: of a volume, and of the instance whose limits its volumes share."""
 
 Value = Callable[["Samples", "Period"], "float | None"]
 
@@ -35,6 +36,7 @@ class Metric:
     """The statistic that says something of a period: Sum, Average or Maximum."""
     meaning: str
     value: Value
+    namespace: str = EBS
 
 
 def _growth(counter: str, per: float = 1.0) -> Value:
@@ -201,7 +203,39 @@ METRICS: tuple[Metric, ...] = (
         "1 when operations waited all the minute and none completed, else 0; whole minutes only",
         _stalled,
     ),
+    Metric(
+        "InstanceEBSIOPSExceededCheck",
+        "None",
+        "Maximum",
+        "the exceeded check of the IOPS that the instance's volumes share; instances with limits only",
+        _exceeded("instance_exceeded_iops_ns"),
+        EC2,
+    ),
+    Metric(
+        "InstanceEBSThroughputExceededCheck",
+        "None",
+        "Maximum",
+        "the same of their bandwidth",
+        _exceeded("instance_exceeded_throughput_ns"),
+        EC2,
+    ),
+    Metric(
+        "EBSIOBalance%",
+        "Percent",
+        "Average",
+        "what is left of the reserve of IOPS above the instance's baseline when the minute ended; burstable instances only",
+        _level("instance_iops_balance_ppm", 1e4),
+        EC2,
+    ),
+    Metric(
+        "EBSByteBalance%",
+        "Percent",
+        "Average",
+        "the same of the reserve of bandwidth",
+        _level("instance_throughput_balance_ppm", 1e4),
+        EC2,
+    ),
 )
-"""Every metric, in the order of the guide."""
+"""Every metric, in the order of the guide; those of the instance at the end."""
 
 BY_NAME = {metric.name: metric for metric in METRICS}

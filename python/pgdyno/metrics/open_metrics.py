@@ -153,6 +153,18 @@ FAMILIES: tuple[Family, ...] = (
         "Credits left of the most that are kept: BurstBalance.",
         _by("", {"": "burst_balance_ppm"}, 1e6, suffix=""),
     ),
+    Family(
+        "instance_balance_ratio",
+        "gauge",
+        "ratio",
+        "What is left of the instance's reserve above its baseline: EBSIOBalance% and EBSByteBalance%.",
+        _by(
+            "limit",
+            {"iops": "instance_iops_balance_ppm", "throughput": "instance_throughput_balance_ppm"},
+            1e6,
+            suffix="",
+        ),
+    ),
     Family("provisioned_iops", "gauge", "", "The volume's IOPS limit.", _limit("iops")),
     Family(
         "provisioned_bytes_per_second",

@@ -44,6 +44,8 @@ class Minute:
 _CHECKS = {
     "IOPS": "VolumeIOPSExceededCheck",
     "throughput": "VolumeThroughputExceededCheck",
+    "instance IOPS": "InstanceEBSIOPSExceededCheck",
+    "instance throughput": "InstanceEBSThroughputExceededCheck",
     "a stall": "VolumeStalledIOCheck",
 }
 
