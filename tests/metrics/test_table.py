@@ -67,6 +67,12 @@ def test_credits_are_said_as_the_time_that_they_buy() -> None:
     assert any(one.startswith("burst credits: spent in 1.3 s if they go as in the last minute") for one in said)
 
 
+def test_credits_of_an_array_are_those_of_its_members() -> None:
+    array = GP2 | {"array": {"columns": 4, "copies": 1}}
+    said = remarks_of(make_samples(180, spec=array, levels={"io_credits": (160_000.0, 160_000.0)}))
+    assert "I/O credits: 160,000 of 21,600,000, 14.8 s at full burst; full again after 5.0 h without work" in said
+
+
 def test_a_volume_without_limits_gets_no_remarks_but_that_of_parts() -> None:
     assert remarks_of(make_samples(spec={"type": "null", "limits": {"iops": None, "throughput_mib_per_s": None}})) == [
         "*: only a part of this minute was sampled"

@@ -47,6 +47,18 @@ def _growth(counter: str, per: float = 1.0) -> Value:
     return value
 
 
+def _whole_growth(counter: str) -> Value:
+    """Of what is counted in whole numbers. Between two samples a counter is a fraction; minutes still add up when it is rounded
+    where one ends and the next begins.
+    """
+
+    def value(samples: Samples, period: Period) -> float | None:
+        begin, end = samples.at(counter, period.begin_ns), samples.at(counter, period.end_ns)
+        return None if begin is None or end is None else float(round(end) - round(begin))
+
+    return value
+
+
 def _level(counter: str, per: float) -> Value:
     """What a counter was when the minute ended."""
 
@@ -109,7 +121,7 @@ def _provisioned_percent(samples: Samples, period: Period) -> float | None:
 
 
 def _consumed(samples: Samples, period: Period) -> float | None:
-    return _sum(samples, period, "io_units") if _is_provisioned(samples) else None
+    return _whole_growth("io_units")(samples, period) if _is_provisioned(samples) else None
 
 
 def _exceeded(counter: str) -> Value:
@@ -132,10 +144,12 @@ _NEVER_IDLE_S = 0.001
 """A minute with less idle time has none: what remains is rounding."""
 
 METRICS: tuple[Metric, ...] = (
-    Metric("VolumeReadBytes", "Bytes", "Sum", "bytes read by operations that completed", _growth("read_bytes")),
-    Metric("VolumeWriteBytes", "Bytes", "Sum", "bytes written by operations that completed", _growth("write_bytes")),
-    Metric("VolumeReadOps", "Count", "Sum", "reads that completed", _growth("read_ops")),
-    Metric("VolumeWriteOps", "Count", "Sum", "writes that completed", _growth("write_ops")),
+    Metric("VolumeReadBytes", "Bytes", "Sum", "bytes read by operations that completed", _whole_growth("read_bytes")),
+    Metric(
+        "VolumeWriteBytes", "Bytes", "Sum", "bytes written by operations that completed", _whole_growth("write_bytes")
+    ),
+    Metric("VolumeReadOps", "Count", "Sum", "reads that completed", _whole_growth("read_ops")),
+    Metric("VolumeWriteOps", "Count", "Sum", "writes that completed", _whole_growth("write_ops")),
     Metric(
         "VolumeTotalReadTime",
         "Seconds",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.errors import InputError
-from pgdyno.metrics.cloudwatch import BY_NAME, EC2, METRICS, Metric
+from pgdyno.metrics.cloudwatch import BY_NAME, METRICS, Metric
 from pgdyno.metrics.periods import MINUTE_S
 
 if TYPE_CHECKING:
@@ -96,13 +96,11 @@ def _is_whole(found: Sequence[tuple[float, bool]], period_s: int) -> bool:
 def document(found: Sequence[Series], scan_by: ScanBy = "TimestampDescending") -> dict[str, Any]:
     """The answer of get-metric-data: the newest datapoint first, as CloudWatch does unless asked otherwise.
 
-    Metrics without a datapoint are left out. A label is the metric's name; of several volumes, the volume's before it. What is the
-    instance's stands there once. Messages say which datapoints are of a part of their period.
+    Metrics without a datapoint are left out. A label is the metric's name; of several volumes, the volume's before it, also where the
+    metric is their instance's: what sizes a volume wants to know of both. Messages say which datapoints are of a part of their period.
     """
     several = len({one.volume for one in found}) > 1
-    first = found[0].volume if found else ""
-    kept = [one for one in found if one.points and (one.metric.namespace != EC2 or one.volume == first)]
-    results = [_result(one, several and one.metric.namespace != EC2, scan_by) for one in kept]
+    results = [_result(one, several, scan_by) for one in found if one.points]
     partial = sorted({point.unix_s for one in found for point in one.points if not point.whole})
     named = ", ".join(timestamp(unix_s) for unix_s in partial)
     messages = [{"Code": "PartialPeriod", "Value": f"only a part of these periods was sampled: {named}"}]

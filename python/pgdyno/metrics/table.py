@@ -157,12 +157,16 @@ def _balance(samples: Samples, kind: str, limit: str, counter: str) -> str | Non
     balance = samples.at(counter, samples.end_ns)
     if credit is None or burst is None or balance is None:
         return None
-    lasts_s = formulas.burst_duration_s(balance, burst["rate_per_s"], credit["rate_per_s"])
-    full_s = formulas.refill_duration_s(credit["capacity"] - balance, credit["rate_per_s"])
+    # The parameters are each member's of an array, the balance is all of theirs.
+    array = samples.spec.get("array") or {"columns": 1, "copies": 1}
+    members = array["columns"] * array["copies"]
+    baseline_per_s, capacity = members * credit["rate_per_s"], members * credit["capacity"]
+    lasts_s = formulas.burst_duration_s(balance, members * burst["rate_per_s"], baseline_per_s)
+    full_s = formulas.refill_duration_s(capacity - balance, baseline_per_s)
     if lasts_s is None or full_s is None:
         return None
     return (
-        f"{kind} credits: {balance:,.0f} of {credit['capacity']:,}, {_time(lasts_s)} at full burst; full again after"
+        f"{kind} credits: {balance:,.0f} of {capacity:,}, {_time(lasts_s)} at full burst; full again after"
         f" {_time(full_s)} without work"
     )
 
