@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pgdyno.size.reading import cloudwatch as reading
 
 from pgdyno.analysis.volume_figures import volume_counters
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, EXIT_USAGE
 from pgdyno.metrics.cloudwatch import METRICS
+from pgdyno.size.reading import cloudwatch as reading
 from pgdyno.store import open_experiment
 from tests.analysis.synthetic import make_experiment
 
