@@ -357,7 +357,7 @@ fn lane_of(index: u16) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use pgdyno_volume::{QuantileTable, ServiceTimeParams, VolumeParams};
+    use pgdyno_volume::{BucketParams, CreditParams, QuantileTable, ServiceTimeParams, VolumeParams};
 
     use super::*;
     use crate::overhead::PathCost;
@@ -389,5 +389,44 @@ mod tests {
         core.bring_alarm_forward(&mut state);
         assert_eq!(state.alarm, 4_002_000 - START_AHEAD_NS, "in time for the write");
         assert_eq!(state.pop_due(4_002_000), Some(first_of_second));
+    }
+
+    /// gp2 of 100 GiB: three minutes at its burst, then two in which nobody comes. Each sample is of the instant at which
+    /// its minute ended, the credits too.
+    #[test]
+    fn minutes_have_what_was_counted_and_what_credits_were_left_when_they_ended() {
+        let (burst_per_s, baseline_per_s, credits) = (3000, 300, 5_400_000);
+        let params = VolumeParams {
+            iops_limit: Some(BucketParams { rate_per_s: burst_per_s, depth_ns: 0 }),
+            iops_credit: Some(CreditParams { rate_per_s: baseline_per_s, capacity: credits, initial: credits }),
+            ..VolumeParams::unlimited(1 << 30)
+        };
+        let core = Core::new(Instance::new(1)).expect("a timer");
+        let lane = core.add_lane("gp2", |model| model.add_volume(params.clone())).expect("a lane");
+        let mut state = core.lock();
+        core.begin(&mut state, None);
+        state.minute = MinuteClock::begin(0);
+        state.lane(lane).mode = Mode::Model;
+        state.lane(lane).minutes = Some(Minutes::new());
+        let request_ns = 1_000_000_000 / burst_per_s + 1;
+        let mut now = 0;
+        while now < 180_000_000_000 {
+            let index = state.lane(lane).free.pop().expect("one at a time");
+            let io = Io { id: IoId(u64::from(index)), op: Op::Write, offset: now % 4096 * 8192, len: 4096 };
+            assert!(state.submit(now, index, io), "within its burst");
+            state.finish(index, now, false);
+            now += request_ns;
+        }
+        state.advance(300_000_000_000, None);
+        let mut kept = Minutes::room();
+        state.lane(lane).minutes.as_ref().expect("it has minutes").copy_into(&mut kept);
+        assert_eq!(kept.len(), 5);
+        for (minute, (at, sample)) in (1..).zip(kept) {
+            assert_eq!(at, minute * 60_000_000_000);
+            let sample = serde_json::to_value(sample).expect("plain numbers");
+            let (requests, earned) = ((at.min(now) / request_ns).min(540_000), baseline_per_s * at / 1_000_000_000);
+            assert!(sample["write_ops"].as_u64().expect("a count").abs_diff(requests) <= 1);
+            assert!(sample["io_credits"].as_u64().expect("credits").abs_diff(credits - requests + earned) <= 2);
+        }
     }
 }
