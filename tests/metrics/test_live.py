@@ -89,3 +89,21 @@ def test_idle_time_and_busy_time_are_all_the_time(attached: volume.AttachedVolum
     queue_ns = live.delta("queue_time_ns", live.begin_ns, live.end_ns)
     assert busy_ns is not None and queue_ns is not None
     assert busy_ns == pytest.approx(queue_ns, rel=0.2), "one request at a time, but for those of the attach"
+
+
+@pytest.mark.needs_fuse
+def test_credits_that_are_left_are_the_burst_balance(capsys: pytest.CaptureFixture[str]) -> None:
+    """gp2 of 100 GiB with 40,000 of 5.4 million credits: it earns 300 a second, and nobody spends them."""
+    with volume.attached("gp2:size=100GiB,credits=40000", mount=None, name="c") as found:
+        before = found.stats()["counters"]
+        (result,) = printed(capsys, "cloudwatch", "c", "--metric", "BurstBalance")["MetricDataResults"]
+        after = found.stats()["counters"]
+        assert before["burst_balance_ppm"] / 1e4 <= result["Values"][0] <= after["burst_balance_ppm"] / 1e4
+        assert before["io_credits"] >= 40_000 - 100, "what attaching it took"
+        assert run(["metrics", "cloudwatch", "c"]) == 0
+        table = capsys.readouterr().out
+        assert "of 5,400,000, " in table
+        assert "s at full burst" in table
+        page = parse(exposition(["c"]))["pgdyno_volume_burst_balance_ratio"].value()
+        assert page >= after["burst_balance_ppm"] / 1e6
+    clean(found.state_dir)
