@@ -108,6 +108,7 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: 
         (("--iostat", "FILE", "--type", "gp33"), "no volume type"),
         (("--iostat", "FILE", "--instance", "r6g.huge"), "r6g"),
         (("--iostat", "FILE", "--device", "sdz"), "no device `sdz`"),
+        (("--sar", "/no/such/file"), "cannot be read: No such file"),
         (("--live", "no-such-device"), "no block device"),
         (("--live", "sda", "--device", "sda"), "--device is for files"),
     ],

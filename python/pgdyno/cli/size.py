@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
     from pgdyno.size.measured import Measured
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True)
+_FILE = click.Path(path_type=Path, allow_dash=True)
 
 
 @click.command(short_help="Find the cheapest volumes and instances for a measured load.")
