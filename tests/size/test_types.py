@@ -121,3 +121,11 @@ def test_what_cannot_be_had_or_does_not_last_is_looked_at_only_when_named() -> N
     assert {"gp2", "gp3", "io1", "io2bx", "st1", "sc1", "rds-gp3"} <= named
     assert not {"gp2-2014", "io1-2013", "instance-store", "azure-premium-v2"} & named
     assert advise(steady(60), among=["azure-premium-v2"]).choices
+
+
+def test_an_array_is_written_as_the_engine_reads_it() -> None:
+    array = Search(KINDS["gp3"], steady(10_000), 800 * GIB, 4).cheapest()
+    assert array is not None
+    answer = _engine.run_json(["volume", "spec", array.spec])
+    assert (answer["spec"], answer["usd_per_month"]) == (array.spec, array.usd_per_month)
+    assert answer["limits"]["iops"] == array.member.iops.sustained * 4
