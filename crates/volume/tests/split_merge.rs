@@ -27,10 +27,22 @@ fn the_guides_examples() {
 fn a_request_after_its_predecessor_completed_starts_a_new_unit() {
     let mut stage = SplitMerge::new(ACCOUNTING, Cost::default());
     assert_eq!(stage.units(0, &io(1, Op::Write, 0, 8192)), 1);
-    stage.granted(IoId(1), 1_000);
-    assert_eq!(stage.units(999, &io(2, Op::Write, 8192, 8192)), 0, "still outstanding");
-    stage.granted(IoId(2), 2_000);
-    assert_eq!(stage.units(2_000, &io(3, Op::Write, 16384, 8192)), 1, "completed: nothing to merge with");
+    stage.granted(IoId(1), 500_000);
+    assert_eq!(stage.units(399_999, &io(2, Op::Write, 8192, 8192)), 0, "still outstanding");
+    stage.granted(IoId(2), 800_000);
+    assert_eq!(stage.units(800_000, &io(3, Op::Write, 16384, 8192)), 1, "completed: nothing to merge with");
+    stage.granted(IoId(3), 900_000);
+    assert_eq!(stage.units(890_000, &io(4, Op::Write, 24576, 8192)), 1, "so late that the answer is on its way");
+}
+
+#[test]
+fn an_id_that_is_used_again_leaves_no_run_behind() {
+    let mut stage = SplitMerge::new(ACCOUNTING, Cost::default());
+    assert_eq!(stage.units(0, &io(1, Op::Write, 0, 8192)), 1);
+    stage.granted(IoId(1), 1_000_000);
+    assert_eq!(stage.units(1_000_000, &io(1, Op::Write, 65_536, 8192)), 1);
+    stage.granted(IoId(1), 2_000_000);
+    assert_eq!(stage.units(2_000_000, &io(2, Op::Write, 73_728, 8192)), 1, "the second one is known to be done");
 }
 
 #[test]

@@ -11,6 +11,11 @@ use crate::params::{Accounting, Cost};
 /// Sequential runs followed at once: more than PostgreSQL keeps open on one volume (WAL, checkpoint, scans).
 const RUNS: usize = 16;
 
+/// A request that comes so shortly before its predecessor completes was sent by somebody who had its answer: a host
+/// sends answers ahead by what the way back takes, and sees requests when they have made the way there. The two need
+/// not cancel for each request. One reader that waits for each answer must not merge with itself.
+const JOIN_MARGIN_NS: Nanos = 100_000;
+
 #[derive(Clone, Copy, Debug)]
 struct Run {
     op: Op,
@@ -20,6 +25,12 @@ struct Run {
     last: IoId,
     /// When the run's last request completes; `None` until it is granted.
     done_at: Option<Nanos>,
+}
+
+impl Run {
+    fn can_be_joined(&self, now: Nanos) -> bool {
+        self.done_at.is_none_or(|done_at| done_at > now.saturating_add(JOIN_MARGIN_NS))
+    }
 }
 
 /// What a request takes from the limits and their credits.
@@ -61,11 +72,13 @@ impl SplitMerge {
         let unit = self.accounting.unit_bytes;
         let len = u64::from(io.len);
         let end = io.offset.saturating_add(len);
+        // A host uses an id again once its request is done: what that one left can be joined no more.
+        self.forget(io.id);
         let found = self
             .runs
             .iter_mut()
             .flatten()
-            .find(|run| run.op == io.op && run.end == io.offset && run.done_at.is_none_or(|done_at| done_at > now));
+            .find(|run| run.op == io.op && run.end == io.offset && run.can_be_joined(now));
         if let Some(run) = found.filter(|_| self.accounting.merge_sequential) {
             let total = run.filled + len;
             let units = total.div_ceil(unit) - 1;
@@ -76,6 +89,12 @@ impl SplitMerge {
             Some(Run { op: io.op, end, filled: last_unit_fill(len, unit), last: io.id, done_at: None });
         self.next_slot = (self.next_slot + 1) % RUNS;
         u32::try_from(len.div_ceil(unit)).unwrap_or(u32::MAX)
+    }
+
+    fn forget(&mut self, id: IoId) {
+        for run in self.runs.iter_mut().filter(|run| run.is_some_and(|run| run.last == id)) {
+            *run = None;
+        }
     }
 
     /// What `io` takes, given that it costs `units`.
