@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,16 +64,24 @@ class Clone:
 
     def bash(self, text: str) -> subprocess.CompletedProcess[str]:
         """Run one line as a shell in that folder does."""
-        return subprocess.run(
+        with subprocess.Popen(
             ["bash", "-eo", "pipefail", "-c", self.here(text)],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
+            start_new_session=True,
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                # With all that it started: a child that holds the pipe would keep this test for ever.
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+                err += f"not done after {TIMEOUT_S:.0f} s\n"
+        return subprocess.CompletedProcess(text, process.returncode, out, err)
 
     def here(self, text: str) -> str:
         """A command with the places that only its document has, as they are here."""
