@@ -31,6 +31,8 @@ def smaller(words: list[str]) -> list[str]:
         return words
     if "--resume" in words:
         return [*words, *AS_IT_WAS]
+    if words[:2] == ["volume", "fit"] and "--quick" not in words:
+        return [*words, "--quick"]
     if words[:2] == ["metrics", "serve"] and "--once" not in words:
         return [*words, "--once"]  # it serves until Ctrl-C
     return [*words, *SMALLER.get(words[0], []), *(_first_and_last(words) if words[0] == "run" else [])]

@@ -113,7 +113,12 @@ class AttachedVolume:
         if self.alive:
             save = ["--save-image", str(save_image)] if save_image is not None else []
             command = ["volume", "detach", self.name, "--state-dir", str(self.state_dir), *save]
-            _engine.run_json(command, timeout_s=DETACH_TIMEOUT_S)
+            try:
+                _engine.run_json(command, timeout_s=DETACH_TIMEOUT_S)
+            except PgdynoError:
+                # Somebody else's detaching may be at its end: the volume is not found any more, its daemon still goes.
+                if not wait_until(lambda: not self.alive, 5.0) or save_image is not None:
+                    raise
             wait_until(lambda: not self.alive or self._shares(), 5.0)
         self._remove()
 
