@@ -39,7 +39,10 @@ GIVEN: dict[str, str] = {
     r"--iostat (load\.txt)": f"cp {LOADS}/iostat-12.7.txt {{}}",
     r"--sar (load\.sar)": f"cp {LOADS}/sar-12.txt {{}}",
     r"--cloudwatch (answer\.json)": f"cp {LOADS}/cloudwatch.json {{}}",
-    r"(?:stats|detach) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1 >&2",
+    r"(?:stats|detach|nvme|serve) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1 >&2",
+    r"cloudwatch (gp2-1)\b": "pgdyno volume attach gp2 --no-mount --name gp2-1 >&2",
+    r"modify (data)\b": "pgdyno volume attach gp3:size=200GiB --no-mount --name data >&2",
+    r"cloudwatch (results/\S+/runs/\S+)": f"ls -d results/{RECORDED}/runs/* | head -1",
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),
@@ -153,12 +156,18 @@ def why_left_out(example: Example) -> str:
     """Why a command is not run here; empty when it is."""
     words = re.findall(r"(?:^|\||&&)\s*(?:sudo )?([\w./-]+)", example.text)
     missing = [tool for tool in OPTIONAL_TOOLS if tool in words and shutil.which(tool) is None]
-    return example.why_not or (f"needs {', '.join(missing)}" if missing else "")
+    elsewhere = {_plain(other.text): other.why_not for other in EXAMPLES if other.why_not}
+    return elsewhere.get(_plain(example.text), "") or (f"needs {', '.join(missing)}" if missing else "")
+
+
+def _plain(text: str) -> str:
+    """A command as the reference writes it; what a guide marks as not run is not run there either."""
+    return text.replace("sudo ", "").replace(".venv/bin/", "")
 
 
 def run(example: Example, clone: Clone) -> str | None:
     """Run a command after what it supposes; what went wrong, or ``None``."""
-    plain = example.text.replace("sudo ", "").replace(".venv/bin/", "")
+    plain = _plain(example.text)
     measures = re.match(r"pgdyno (compare|run) ", plain) is not None
     if measures and plain in clone.seen:
         return None

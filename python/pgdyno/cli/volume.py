@@ -175,8 +175,8 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
 
     \b
     Example:
-      sudo pgdyno volume modify data gp3:size=200GiB,iops=16000,throughput=500
-      sudo pgdyno volume modify data io2bx:size=200GiB,iops=16000 --optimizing 0
+      sudo pgdyno volume modify data gp3:size=200GiB,iops=16000,throughput=500 --optimizing 0
+      sudo pgdyno volume modify data io2bx:size=200GiB,iops=16000
     """
     from pgdyno.world import preflight, volume
 
