@@ -18,17 +18,19 @@ const ARRAYS: [&str; 4] = [
 const JOINS: &str = "8xgp3:chunk=128KiB";
 const BECOMES: [&str; 4] =
     ["gp3:size=200GiB,iops=16000,throughput=500", "io2bx:size=300GiB,iops=5000", "gp2:size=400GiB", "st1:size=2TiB"];
-/// Seeds, each with the instance whose limits it runs under: two that burst, one that does not, one that hardly limits.
+/// Seeds, each with the instance whose limits it runs under: three that bind, in IOPS or in throughput, for half an hour
+/// or for ever, and one that is far above its volumes.
 const RUNS: [(u64, &str); 8] = [
-    (17, "r6g.xlarge"),
-    (18, "r6g.2xlarge"),
-    (19, "r6g.16xlarge"),
-    (20, "r5b.24xlarge"),
-    (21, "r6g.xlarge"),
-    (22, "r6g.2xlarge"),
-    (23, "r6g.16xlarge"),
-    (24, "r5b.24xlarge"),
+    (17, "a1.medium"),
+    (18, "a1.large"),
+    (19, "t3.nano"),
+    (20, WIDE),
+    (21, "a1.medium"),
+    (22, "a1.large"),
+    (23, "t3.nano"),
+    (24, WIDE),
 ];
+const WIDE: &str = "r5b.24xlarge";
 /// Ten million requests in all.
 const REQUESTS_OF_A_RUN: u64 = 1_250_000;
 const DEPTH: usize = 256;
@@ -199,6 +201,9 @@ fn all_identical(run: (u64, &str), requests: u64) -> Host {
     assert_eq!((result.submits, result.grants, result.identical), (requests, requests, requests));
     let Interventions { joined, modified, credits, limits } = host.done;
     assert!(joined > 0 && modified > 0 && credits > 0 && limits > 0, "{:?}", host.done);
+    let instance = host.instance.instance_counters().unwrap();
+    let bound_ns = instance.exceeded_iops_ns + instance.exceeded_throughput_ns;
+    assert_eq!(bound_ns > 0, run.1 != WIDE, "whether the instance was what they waited for");
     for volume in &host.volumes {
         let counters = host.instance.counters(*volume);
         assert!(counters.read_ops > 0 && counters.write_ops > 0, "{volume:?} was idle");
@@ -224,13 +229,14 @@ fn measured(run: (u64, &str)) {
     let host = all_identical(run, REQUESTS_OF_A_RUN);
     let Interventions { joined, modified, credits, limits } = host.done;
     let (seed, name) = run;
-    let exceeded = host.instance.instance_counters().unwrap();
+    let instance = host.instance.instance_counters().unwrap();
     println!(
         "replayed seed={seed} instance={name} volumes={} requests={REQUESTS_OF_A_RUN} joined={joined} modified={modified} \
-         credits={credits} limits={limits} virtual_s={} instance_iops_exceeded_s={} digest={:016x}",
+         credits={credits} limits={limits} virtual_s={} exceeded_iops_s={} exceeded_throughput_s={} digest={:016x}",
         host.volumes.len(),
         host.now / 1_000_000_000,
-        exceeded.exceeded_iops_ns / 1_000_000_000,
+        instance.exceeded_iops_ns / 1_000_000_000,
+        instance.exceeded_throughput_ns / 1_000_000_000,
         host.digest,
     );
 }
