@@ -18,17 +18,31 @@ const ARRAYS: [&str; 4] = [
 const JOINS: &str = "8xgp3:chunk=128KiB";
 const BECOMES: [&str; 4] =
     ["gp3:size=200GiB,iops=16000,throughput=500", "io2bx:size=300GiB,iops=5000", "gp2:size=400GiB", "st1:size=2TiB"];
-/// Seeds, each with the instance whose limits it runs under: three that bind, in IOPS or in throughput, for half an hour
-/// or for ever, and one that is far above its volumes.
-const RUNS: [(u64, &str); 8] = [
-    (17, "a1.medium"),
-    (18, "a1.large"),
-    (19, "t3.nano"),
-    (20, WIDE),
-    (21, "a1.medium"),
-    (22, "a1.large"),
-    (23, "t3.nano"),
-    (24, WIDE),
+/// What a host does.
+#[derive(Clone, Copy)]
+struct Run {
+    seed: u64,
+    /// The instance whose limits the volumes share.
+    instance: &'static str,
+    /// One request in so many is of 256 KiB, the others are of 8 KiB.
+    large_one_in: u64,
+}
+
+const fn run(seed: u64, instance: &'static str, large_one_in: u64) -> Run {
+    Run { seed, instance, large_one_in }
+}
+
+/// Instances that bind for half an hour or for ever, in throughput or (few large requests) in IOPS, and one that is far
+/// above its volumes.
+const RUNS: [Run; 8] = [
+    run(17, "a1.medium", 8),
+    run(18, "a1.large", 8),
+    run(19, "t3.nano", 8),
+    run(20, WIDE, 8),
+    run(21, "a1.medium", 1_000),
+    run(22, "t3.micro", 1_000),
+    run(23, "t3.nano", 1_000),
+    run(24, WIDE, 1_000),
 ];
 const WIDE: &str = "r5b.24xlarge";
 /// Ten million requests in all.
@@ -44,9 +58,9 @@ fn specs() -> Vec<String> {
     types().unwrap().into_iter().map(|one| one.default_spec).chain(arrays).collect()
 }
 
-fn instance((seed, name): (u64, &str)) -> (Instance, Vec<VolumeId>) {
-    let limits = InstanceType::parse(name).unwrap().ebs.unwrap().model;
-    let mut instance = Instance::with_limits(seed, limits);
+fn instance(run: Run) -> (Instance, Vec<VolumeId>) {
+    let limits = InstanceType::parse(run.instance).unwrap().ebs.unwrap().model;
+    let mut instance = Instance::with_limits(run.seed, limits);
     let volumes = specs().iter().map(|spec| Storage::parse(spec).unwrap().add_to(&mut instance)).collect();
     (instance, volumes)
 }
@@ -62,6 +76,7 @@ struct Interventions {
 
 /// A host that keeps requests outstanding, and the log that it writes, record by record.
 struct Host {
+    run: Run,
     instance: Instance,
     volumes: Vec<VolumeId>,
     now: Nanos,
@@ -77,11 +92,24 @@ struct Host {
 }
 
 impl Host {
-    fn new(run: (u64, &str), requests: u64) -> Self {
+    fn new(run: Run, requests: u64) -> Self {
         let (instance, volumes) = instance(run);
         let (events, log, done) = (Vec::new(), VecDeque::new(), Interventions::default());
-        let (bits, digest) = (run.0, 0xcbf2_9ce4_8422_2325);
-        Self { instance, volumes, now: 0, left: requests, ordinal: 0, outstanding: 0, bits, events, log, done, digest }
+        let (bits, digest) = (run.seed, 0xcbf2_9ce4_8422_2325);
+        Self {
+            run,
+            instance,
+            volumes,
+            now: 0,
+            left: requests,
+            ordinal: 0,
+            outstanding: 0,
+            bits,
+            events,
+            log,
+            done,
+            digest,
+        }
     }
 
     /// A generator of its own (xorshift64): the test is the same everywhere.
@@ -117,7 +145,7 @@ impl Host {
             self.intervene(self.ordinal / INTERVENE_EVERY);
         }
         let op = if self.draw(3) == 0 { Op::Write } else { Op::Read };
-        let len = if self.draw(8) == 0 { 256 << 10 } else { 8 << 10 };
+        let len = if self.draw(self.run.large_one_in) == 0 { 256 << 10 } else { 8 << 10 };
         let io = Io { id: IoId(self.ordinal), op, offset: self.draw(1 << 14) * 65_536, len };
         let volume = self.draw_volume();
         self.instance.submit(self.now, volume, io);
@@ -178,8 +206,8 @@ impl Iterator for Host {
     }
 }
 
-/// Replays what `host` writes, on an instance of `seed`.
-fn replayed(host: &mut Host, seed: u64, name: &str) -> Replay {
+/// Replays what `host` writes, on an instance as `run` has it.
+fn replayed(host: &mut Host, run: Run) -> Replay {
     let repeat = |instance: &mut Instance, told: Told, spec: &str| {
         let storage = Storage::parse(spec).unwrap();
         match told {
@@ -190,20 +218,20 @@ fn replayed(host: &mut Host, seed: u64, name: &str) -> Replay {
         }
         true
     };
-    replay_with(&mut instance((seed, name)).0, host, repeat)
+    replay_with(&mut instance(run).0, host, repeat)
 }
 
 /// All of a run is decided again as it was; returns the host as it ended.
-fn all_identical(run: (u64, &str), requests: u64) -> Host {
+fn all_identical(run: Run, requests: u64) -> Host {
     let mut host = Host::new(run, requests);
-    let result = replayed(&mut host, run.0, run.1);
+    let result = replayed(&mut host, run);
     assert_eq!(result.first_difference, None);
     assert_eq!((result.submits, result.grants, result.identical), (requests, requests, requests));
     let Interventions { joined, modified, credits, limits } = host.done;
     assert!(joined > 0 && modified > 0 && credits > 0 && limits > 0, "{:?}", host.done);
     let instance = host.instance.instance_counters().unwrap();
     let bound_ns = instance.exceeded_iops_ns + instance.exceeded_throughput_ns;
-    assert_eq!(bound_ns > 0, run.1 != WIDE, "whether the instance was what they waited for");
+    assert_eq!(bound_ns > 0, run.instance != WIDE, "whether the instance was what they waited for");
     for volume in &host.volumes {
         let counters = host.instance.counters(*volume);
         assert!(counters.read_ops > 0 && counters.write_ops > 0, "{volume:?} was idle");
@@ -218,17 +246,16 @@ fn a_quarter_of_a_million_requests_are_decided_again_as_they_were() {
 
 #[test]
 fn another_seed_decides_otherwise_and_is_caught() {
-    let (seed, name) = RUNS[0];
     let mut host = Host::new(RUNS[0], 10_000);
-    assert!(replayed(&mut host, seed + 1, name).first_difference.is_some());
+    assert!(replayed(&mut host, Run { seed: RUNS[0].seed + 1, ..RUNS[0] }).first_difference.is_some());
 }
 
 /// The measurement: one run of the ten million, and what it was.
 #[expect(clippy::disallowed_macros, reason = "a measurement says its figures; `make bench ONLY=replay` reads them")]
-fn measured(run: (u64, &str)) {
+fn measured(run: Run) {
     let host = all_identical(run, REQUESTS_OF_A_RUN);
     let Interventions { joined, modified, credits, limits } = host.done;
-    let (seed, name) = run;
+    let Run { seed, instance: name, .. } = run;
     let instance = host.instance.instance_counters().unwrap();
     println!(
         "replayed seed={seed} instance={name} volumes={} requests={REQUESTS_OF_A_RUN} joined={joined} modified={modified} \
