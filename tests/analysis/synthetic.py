@@ -79,6 +79,8 @@ class Arm:
     """Requests that the block device has in flight in every sample."""
     others: tuple[tuple[str, Arm], ...] = ()
     """Further volumes by role; they take a third of the requests, all of them writes."""
+    instance_above_iops: float | None = None
+    """Share of the time above the IOPS limit of an m2.2xlarge; None: an instance without limits."""
     name: str = ""
     """The arm as an experiment file would make it; the specification when empty."""
     factors: tuple[tuple[str, str], ...] = ()
@@ -216,6 +218,8 @@ def _write_run(
     _workload(writer, begin, transactions, measure_begin, rng)
     if not arm.real:
         _volumes(writer, arm, begin, transactions, rng)
+        if arm.instance_above_iops is not None:
+            writer.table("probe/instance", _instance(arm.instance_above_iops, begin, transactions))
     _host(writer, arm, begin, seconds, slow)
     _server(writer, arm, begin, transactions)
     _waits(writer, arm, begin, seconds)
@@ -283,6 +287,22 @@ def _volumes(
             tables.setdefault(name, []).append(table.append_column("volume", column))
     for name, parts in tables.items():
         writer.table(name, pa.concat_tables(parts))
+
+
+def _instance(above_iops: float, begin: int, transactions: np.ndarray[Any, Any]) -> pa.Table:
+    """The counters of an instance with a reserve of bandwidth that loses 1 % a second, and none of IOPS."""
+    seconds = np.arange(len(transactions) + 1)
+    ops = np.concatenate([[0], np.cumsum(np.rint(transactions * IO_PER_TRANSACTION))]).astype(np.int64)
+    columns = {
+        "t_ns": begin + seconds * SECOND_NS,
+        "ops": ops,
+        "bytes": ops * PAGE_BYTES,
+        "exceeded_iops_ns": (seconds * SECOND_NS * above_iops).astype(np.int64),
+        "exceeded_throughput_ns": np.zeros(len(seconds), dtype=np.int64),
+        "iops_balance_ppm": pa.nulls(len(seconds), pa.int64()),
+        "throughput_balance_ppm": 1_000_000 - seconds * 10_000,
+    }
+    return pa.table(columns)
 
 
 def _volume(
@@ -542,6 +562,9 @@ def _world(arm: Arm) -> WorldRecord:
             memory_bytes=1 << 30, cpus="0-1", type="r6g.4xlarge", vcpus=16, storage_only=True,
             ebs={"baseline_iops": 20_000, "maximum_iops": 20_000, "baseline_mib_per_s": 593.75, "burst": False},
         )  # fmt: skip
+    if arm.instance_above_iops is not None:
+        limits = {"baseline_iops": 4000, "maximum_iops": 4000, "baseline_mib_per_s": 59.605, "maximum_mib_per_s": 119.2}
+        instance = InstanceRecord(memory_bytes=1 << 30, cpus="0-1", type="m2.2xlarge", ebs=limits)
     volumes = {"data": arm, **dict(arm.others)}
     return WorldRecord(
         kind="emulated",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.errors import EngineMissing
-from pgdyno.probe.host import HostProbe, Role
+from pgdyno.probe.host import HostProbe, Role, read_samples
 from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -107,6 +108,22 @@ def test_leaving_the_block_ends_the_probe(tmp_path: Path) -> None:
         pid = pid_of(probe)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_what_volumes_tell_of_their_instance_is_told_once(tmp_path: Path) -> None:
+    counters = {"read_ops": 3, "instance_ops": 9, "instance_exceeded_iops_ns": 5, "instance_iops_balance_ppm": None}
+    volumes = [{"volume": role, "t_ns": t_ns, "counters": counters} for role, t_ns in (("data", 7), ("wal", 8))]
+    free = [{"volume": "data", "t_ns": 9, "counters": {"read_ops": 4, "instance_ops": None}}]
+    rest = {"t_begin_ns": 6, "t_end_ns": 9, "missed": 0, "disks": [], "cpu": {"cpu_ns": {}}, "memory": {"bytes": {}}}
+    lines = tmp_path / "probe.jsonl"
+    lines.write_text("".join(json.dumps({**rest, "volumes": found}) + "\n" for found in (volumes, free)))
+    tables = read_samples(lines).tables
+    instance = tables["probe/instance"].to_pylist()
+    assert [(row["t_ns"], row["ops"], row["exceeded_iops_ns"], row["iops_balance_ppm"]) for row in instance] == [
+        (7, 9, 5, None)
+    ]
+    assert tables["probe/volume"]["read_ops"].to_pylist() == [3, 3, 4]
+    assert not [name for name in tables["probe/volume"].column_names if name.startswith("instance")]
 
 
 def pid_of(probe: HostProbe) -> int:

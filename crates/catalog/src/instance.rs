@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::error::{CatalogError, SpecError};
 use crate::instance_file::{EbsRow, InstanceCatalog, Row, instance_catalog};
+use crate::instance_history::{History, instance_history};
 use crate::nearest::nearest_few;
 use crate::units::{KIB, MIB, TIB, count_phrase, parse_count, parse_size, quoted, size_key, size_phrase};
 
@@ -77,10 +78,12 @@ pub struct EbsLimits {
 }
 
 impl InstanceType {
-    /// Resolves a type's name, or `vcpus=N,memory=SIZE`.
+    /// Resolves a type's name, also with a month (`m5.xlarge@2018-12`) for the limits that it had then, or
+    /// `vcpus=N,memory=SIZE`.
     ///
     /// # Errors
-    /// An unknown type, with the nearest names; a figure that cannot be read, or makes no instance.
+    /// An unknown type, with the nearest names; a month without record of it; a figure that cannot be read, or makes no
+    /// instance.
     ///
     /// ```
     /// use pgdyno_catalog::InstanceType;
@@ -93,9 +96,36 @@ impl InstanceType {
         if text.contains('=') {
             return made_to_measure(text);
         }
+        if let Some((name, as_of)) = text.split_once('@') {
+            return Self::of_then(name.trim(), as_of.trim());
+        }
         let catalog = instance_catalog()?;
         let row = catalog.rows.iter().find(|row| row.name.eq_ignore_ascii_case(text));
         row.map(|row| Self::of(row, catalog)).ok_or_else(|| unknown_type(text, catalog))
+    }
+
+    /// A type with the limits to its volumes that it had in a month. What was asked for it then is not known here.
+    fn of_then(name: &str, as_of: &str) -> Result<Self, SpecError> {
+        let today = Self::parse(name)?;
+        let history = instance_history()?;
+        let limits_of = |one: &History| one.rows.get(today.instance.as_str()).copied();
+        let Some((then, limits)) =
+            history.iter().find(|one| one.as_of == as_of).and_then(|one| Some((one, limits_of(one)?)))
+        else {
+            return Err(unknown_month(&today.instance, as_of, history));
+        };
+        let rest = today.source.unwrap_or_default();
+        Ok(Self {
+            instance: format!("{}@{as_of}", today.instance),
+            ebs: Some(EbsLimits::of(&limits)),
+            usd_per_hour: None,
+            price_region: None,
+            source: Some(format!("{}; processors and memory: {rest}", then.source)),
+            date: Some(then.date.clone()),
+            price_source: None,
+            price_date: None,
+            ..today
+        })
     }
 
     fn of(row: &Row, catalog: &InstanceCatalog) -> Self {
@@ -158,6 +188,19 @@ pub fn instance_types(like: Option<&str>) -> Result<Vec<InstanceType>, CatalogEr
     let wanted = like.unwrap_or_default().to_ascii_lowercase();
     let rows = catalog.rows.iter().filter(|row| row.name.contains(&wanted));
     Ok(rows.map(|row| InstanceType::of(row, catalog)).collect())
+}
+
+fn unknown_month(name: &str, as_of: &str, history: &[History]) -> SpecError {
+    let months: Vec<&str> =
+        history.iter().filter(|one| one.rows.contains_key(name)).map(|one| one.as_of.as_str()).collect();
+    let known = if months.is_empty() {
+        "no earlier ones are known".to_owned()
+    } else {
+        format!("known are those of {}", months.join(", "))
+    };
+    let message = format!("no limits of {name} are on record for {}; {known}, and today's", quoted(as_of));
+    let then = months.iter().map(|month| format!("{name}@{month}"));
+    SpecError { message, remedy: then.chain([name.to_owned()]).collect::<Vec<_>>().join(" or ") }
 }
 
 fn unknown_type(name: &str, catalog: &'static InstanceCatalog) -> SpecError {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::CatalogError;
 use crate::fact::{Source, Status, day};
 
-const SCHEMA_VERSION: u32 = 1;
+pub(crate) const SCHEMA_VERSION: u32 = 1;
 const FILE: (&str, &str) = ("ec2.toml", include_str!("../../../catalog/instances/ec2.toml"));
 const ROWS: (&str, &str) = ("ec2.csv", include_str!("../../../catalog/instances/ec2.csv"));
 
@@ -154,7 +154,8 @@ fn read_row(line: &'static str) -> Result<Row, String> {
     Ok(row)
 }
 
-fn read_ebs(ebs: &str, limits: [&str; 4]) -> Result<Option<EbsRow>, String> {
+/// The limits of one line; `None` for a type that has none of its own.
+pub(crate) fn read_ebs(ebs: &str, limits: [&str; 4]) -> Result<Option<EbsRow>, String> {
     let always = match ebs {
         "default" => true,
         "supported" => false,

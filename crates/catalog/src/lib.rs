@@ -23,6 +23,7 @@ mod file;
 mod hash;
 mod instance;
 mod instance_file;
+mod instance_history;
 mod item;
 mod law;
 mod limit_facts;

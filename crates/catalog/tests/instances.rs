@@ -69,6 +69,30 @@ fn the_models_limits_are_the_providers_decimal_ones() {
     assert_eq!((limits.throughput.baseline_per_s, limits.throughput.maximum_per_s), (78_750_000, 593_750_000));
 }
 
+/// Rows of the guides of May and December 2018.
+#[test]
+fn a_type_may_have_the_limits_of_an_earlier_month() {
+    for (name, mb_per_s, iops) in [
+        ("m5.xlarge@2018-05", (100.0, 265.0), (6_000, 16_000)),
+        ("m5.xlarge@2018-12", (106.25, 437.5), (6_000, 18_750)),
+        ("r5.4xlarge@2018-12", (437.5, 437.5), (18_750, 18_750)),
+        ("c4.large@2018-05", (62.5, 62.5), (4_000, 4_000)),
+        ("m1.xlarge@2018-12", (125.0, 125.0), (8_000, 8_000)),
+        ("m2.2xlarge@2018-12", (62.5, 62.5), (4_000, 4_000)),
+    ] {
+        let then = InstanceType::parse(name).unwrap();
+        let limits = then.ebs.unwrap();
+        assert_eq!((limits.baseline_iops, limits.maximum_iops), iops, "{name}");
+        let bytes = (limits.model.throughput.baseline_per_s, limits.model.throughput.maximum_per_s);
+        assert_eq!(bytes, ((mb_per_s.0 * 1e6) as u64, (mb_per_s.1 * 1e6) as u64), "{name}");
+        assert!(then.date.unwrap().starts_with("2018-") && then.source.unwrap().contains("EBSOptimized.md"), "{name}");
+        assert_eq!((then.instance.as_str(), then.usd_per_hour, then.price_date), (name, None, None));
+        let today = InstanceType::parse(name.split_once('@').unwrap().0).unwrap();
+        assert_eq!((then.vcpus, then.memory_bytes), (today.vcpus, today.memory_bytes), "{name}");
+    }
+    assert_eq!(InstanceType::parse(" M5.XLARGE @ 2018-12 ").unwrap().instance, "m5.xlarge@2018-12");
+}
+
 #[test]
 fn a_part_of_the_name_chooses_types() {
     let names = |like: &str| -> Vec<String> {
@@ -98,6 +122,14 @@ fn a_refusal_offers_what_can_be_had() {
         ("r5bb.large", "1,395 are known", "r5b.large or r5.large or r5a.large"),
         ("", "none is given", "m7i.large or vcpus=2,memory=8GiB"),
         ("db.postgres.enormous", "1,395 are known", "m7i.large or vcpus=2,memory=8GiB"),
+        (
+            "m5.xlarge@2019-01",
+            "of m5.xlarge are on record for \"2019-01\"; known are those of 2018-05, 2018-12, and today's",
+            "m5.xlarge@2018-05 or m5.xlarge@2018-12 or m5.xlarge",
+        ),
+        ("r5.4xlarge@2018-05", "known are those of 2018-12", "r5.4xlarge@2018-12 or r5.4xlarge"),
+        ("r6g.large@2018-12", "no earlier ones are known", "r6g.large"),
+        ("r6g.3xlarge@2018-12", "r6g has medium", "r6g.xlarge or r6g.2xlarge or r6g.4xlarge"),
         ("vcpus=4", "memory is missing", "vcpus=4,memory=8GiB"),
         ("memory=1GiB", "vcpus is missing", "vcpus=2,memory=1GiB"),
         ("vcpus=4,memory=16GB", "GB is a decimal unit", "vcpus=4,memory=16GiB"),

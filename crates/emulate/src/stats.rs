@@ -151,6 +151,8 @@ impl HostStats {
             io_credits: model.io_credits,
             throughput_credits_bytes: model.throughput_credits_bytes,
             burst_balance_ppm: model.burst_balance_ppm,
+            instance_ops: instance.map(|instance| instance.ops),
+            instance_bytes: instance.map(|instance| instance.bytes),
             instance_exceeded_iops_ns: instance.map(|instance| instance.exceeded_iops_ns),
             instance_exceeded_throughput_ns: instance.map(|instance| instance.exceeded_throughput_ns),
             instance_iops_balance_ppm: instance.and_then(|instance| instance.iops_balance_ppm),
@@ -207,6 +209,8 @@ pub(crate) struct CounterRecord {
     throughput_credits_bytes: Option<u64>,
     burst_balance_ppm: Option<u32>,
     /// Of the instance, which its volumes share; `None` without limits, and without reserves.
+    instance_ops: Option<u64>,
+    instance_bytes: Option<u64>,
     instance_exceeded_iops_ns: Option<u64>,
     instance_exceeded_throughput_ns: Option<u64>,
     instance_iops_balance_ppm: Option<u32>,

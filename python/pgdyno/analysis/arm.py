@@ -15,6 +15,7 @@ from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pgdyno.analysis.instance_figures import InstanceFigures
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.analysis.server_figures import IoRate
     from pgdyno.analysis.volume_figures import VolumeFigures
@@ -89,6 +90,36 @@ class VolumeSummary:
 
 
 @dataclass(frozen=True)
+class InstanceSummary:
+    """The instance of an arm over the replicates, as a limit to all its volumes; a rate is the mean of those that have it."""
+
+    type: str
+    limits: dict[str, Any]
+    """Its EBS limits, as recorded."""
+    figures: tuple[InstanceFigures, ...]
+
+    @property
+    def iops(self) -> float | None:
+        """Requests per second."""
+        return mean_known([one.iops for one in self.figures])
+
+    @property
+    def mib_per_s(self) -> float | None:
+        """Throughput."""
+        return mean_known([one.mib_per_s for one in self.figures])
+
+    @property
+    def time_above_limit(self) -> dict[str, float]:
+        """Limit -> share of the time in which requests waited for it."""
+        return mean_by_name([one.time_above_limit for one in self.figures])
+
+    @property
+    def reserve(self) -> dict[str, float]:
+        """Limit -> what a run left of its reserve, 0 to 1, mean of the replicates; empty without reserves."""
+        return mean_by_name([one.reserve for one in self.figures])
+
+
+@dataclass(frozen=True)
 class ArmSummary:
     """One arm (one level of every factor) over its replicates."""
 
@@ -127,6 +158,21 @@ class ArmSummary:
             )
             for role in roles
         }
+
+    @property
+    def above_limit_share(self) -> float | None:
+        """Share of the time in which requests waited for the limit that bound most: a volume's, or the instance's."""
+        limited = [*self.volumes.values(), *([self.instance] if self.instance is not None else [])]
+        return max((share for one in limited for share in one.time_above_limit.values()), default=None)
+
+    @cached_property
+    def instance(self) -> InstanceSummary | None:
+        """The limit above all its volumes; None where there is none."""
+        figures = tuple(one for replicate in self.replicates if (one := replicate.figures.instance) is not None)
+        if not figures:
+            return None
+        asked = self.replicates[0].figures.record.world.instance
+        return InstanceSummary(asked.type or "", dict(asked.ebs), figures)
 
     @property
     def data(self) -> VolumeSummary:

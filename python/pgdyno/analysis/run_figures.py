@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.distribution import Distribution, latency_ms
+from pgdyno.analysis.instance_figures import InstanceFigures, instance_figures
 from pgdyno.analysis.server_figures import ServerFigures, server_figures
 from pgdyno.analysis.volume_figures import DATA, VolumeFigures, volume_figures, volume_roles
 from pgdyno.analysis.waits import Wait, waits_of
@@ -32,6 +33,8 @@ class RunFigures:
     """Response time of those transactions."""
     volumes: Mapping[str, VolumeFigures]
     """Role -> what that volume did; the data's is always there and comes first."""
+    instance: InstanceFigures | None
+    """What the instance above the volumes did; None where it has no limits."""
     server: ServerFigures
     """What PostgreSQL counted itself."""
     waits: Mapping[Wait, float]
@@ -64,6 +67,7 @@ def figures_of(run: Run) -> RunFigures:
         tps=run.record.account.succeeded / measure.seconds if measure.seconds > 0 else 0.0,
         latency_ms=latency_ms(run),
         volumes={role: volume_figures(run, role) for role in volume_roles(run)},
+        instance=instance_figures(run),
         server=server_figures(run),
         waits=waits_of(run),
         cpu_share=_cpu_share(run),

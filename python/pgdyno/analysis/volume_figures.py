@@ -84,7 +84,7 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
         write_ms=by_operation.get("write", nothing),
         read_lateness_ms=by_operation.get("read lateness", nothing),
         write_lateness_ms=by_operation.get("write lateness", nothing),
-        time_above_limit=_time_above_limit(counters, *span),
+        time_above_limit=time_above_limit(counters, *span),
     )
 
 
@@ -121,11 +121,12 @@ def of_role(table: pa.Table, role: str) -> pa.Table:
     return table.filter(pc.equal(table["volume"], role))
 
 
-def _time_above_limit(volume: Counters, begin_ns: int, end_ns: int) -> dict[str, float]:
+def time_above_limit(counters: Counters, begin_ns: int, end_ns: int) -> dict[str, float]:
+    """Limit -> share of [begin, end) in which requests waited for it, of whatever counts that: a volume, an instance."""
     shares = {}
-    for name in volume.columns:
+    for name in counters.columns:
         if name.startswith(_LIMIT_PREFIX) and name.endswith(_LIMIT_SUFFIX):
-            rate = volume.mean_rate(name, begin_ns, end_ns)
+            rate = counters.mean_rate(name, begin_ns, end_ns)
             if rate is not None:
                 shares[name.removeprefix(_LIMIT_PREFIX).removesuffix(_LIMIT_SUFFIX)] = min(1.0, rate / 1e9)
     return shares

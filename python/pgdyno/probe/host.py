@@ -12,11 +12,13 @@ from pgdyno.errors import EngineError
 from pgdyno.probe.samples import Gap, GapLedger, Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 _STOP_S = 10.0
 _COUNTERS_BY_PART = {"disks": "probe/disk", "volumes": "probe/volume"}
+_OF_INSTANCE = "instance_"
+"""Counters that each volume of an instance tells, and that are the instance's."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def read_samples(lines: Path, ended: str | None = None) -> Samples:
     from pgdyno.store.tables import from_rows
 
     rows: dict[str, list[dict[str, Any]]] = {
-        name: [] for name in ("probe/disk", "probe/volume", "probe/cpu", "probe/memory")
+        name: [] for name in ("probe/disk", "probe/volume", "probe/instance", "probe/cpu", "probe/memory")
     }
     ledger = GapLedger()
     first_ns = last_ns = taken = missed = 0
@@ -153,7 +155,8 @@ def _add_rows(rows: dict[str, list[dict[str, Any]]], sample: dict[str, Any]) -> 
         for found in sample[part]:
             counters = dict(found)
             counters |= counters.pop("counters", {})
-            rows[name].append(counters)
+            rows[name].append({key: value for key, value in counters.items() if not key.startswith(_OF_INSTANCE)})
+    rows["probe/instance"] += _instance(sample["volumes"])
     cpu, memory = sample["cpu"], sample["memory"]
     rows["probe/cpu"] += [
         {"t_ns": cpu["t_ns"], "role": role, "cpu_ns": cpu_ns} for role, cpu_ns in cpu["cpu_ns"].items()
@@ -163,6 +166,16 @@ def _add_rows(rows: dict[str, list[dict[str, Any]]], sample: dict[str, Any]) -> 
         for role, names in memory["bytes"].items()
         for name, count in names.items()
     ]
+
+
+def _instance(volumes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The instance's counters, once for all of its volumes: from the first that was asked. None without limits."""
+    for found in volumes:
+        counters = found.get("counters", {})
+        told = {k.removeprefix(_OF_INSTANCE): v for k, v in counters.items() if k.startswith(_OF_INSTANCE)}
+        if told.get("ops") is not None:
+            return [{"t_ns": found["t_ns"], **told}]
+    return []
 
 
 def _now_ns() -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.analysis.arm import ArmSummary, VolumeSummary
+    from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
     from pgdyno.analysis.compare import Comparison, Ratio
     from pgdyno.analysis.effects import Effect
     from pgdyno.analysis.factors import Factor
@@ -66,6 +66,18 @@ class Volume(Disk):
     usd_per_month: float | None
 
 
+class Instance(_Document):
+    """The limit of the instance to all its volumes together, means of the replicates."""
+
+    type: str
+    iops: float | None
+    mib_per_s: float | None
+    time_above_limit: dict[str, Share]
+    """Limit -> share of the time in which requests waited for it."""
+    reserve: dict[str, Share]
+    """Limit whose maximum is above its baseline -> what a run left of the reserve."""
+
+
 class WaitEvent(_Document):
     """What sessions were seen waiting for, or that they were on a CPU."""
 
@@ -98,6 +110,8 @@ class Arm(_Document):
     """Limit of the data's volume -> share of the time in which requests waited for it."""
     volumes: dict[str, Volume]
     """Role -> volume; empty where none was seen."""
+    instance: Instance | None
+    """Null where it has no limits to its volumes."""
     postgres: str
     """The server's version."""
     server: dict[str, float]
@@ -226,6 +240,7 @@ def _arm(arm: ArmSummary, factors: Sequence[Factor]) -> Arm:
         volumes={
             role: _volume(volume) for role, volume in arm.volumes.items() if volume.resolved or volume.iops is not None
         },
+        instance=None if arm.instance is None else _instance(arm.instance),
         postgres=arm.replicates[0].figures.record.postgres.version,
         server=arm.server,
         wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
@@ -257,6 +272,16 @@ def _volume(volume: VolumeSummary) -> Volume:
         write_ms_p99=volume.write_ms.percentile(99),
         time_above_limit=volume.time_above_limit,
         usd_per_month=volume.usd_per_month,
+    )
+
+
+def _instance(instance: InstanceSummary) -> Instance:
+    return Instance(
+        type=instance.type,
+        iops=instance.iops,
+        mib_per_s=instance.mib_per_s,
+        time_above_limit=instance.time_above_limit,
+        reserve=instance.reserve,
     )
 
 

@@ -12,7 +12,7 @@ from pgdyno.report.words import UNKNOWN, Row, interval, number, percent, ratio_i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.analysis.arm import ArmSummary, VolumeSummary
+    from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.distribution import Distribution
 
@@ -46,10 +46,11 @@ class Meter:
 
 @dataclass(frozen=True)
 class VolumeRow:
-    """One volume of one arm."""
+    """One volume of one arm, or the instance above them."""
 
     arm: ArmSummary
-    volume: VolumeSummary
+    title: str
+    """Its role, and its type where it has one."""
     cells: tuple[str, ...]
     """In the order of :data:`VOLUME_COLUMNS`."""
     meters: tuple[Meter, ...]
@@ -77,6 +78,7 @@ def summary(comparison: Comparison) -> list[Row]:
             for percentile in (50, 95, 99)
         ),
         *(row for role in _roles(comparison) for row in _volume_rows(arms, role)),
+        *_instance_rows(arms),
         Row("valid replicates", tuple(_valid(arm) for arm in arms)),
     ]
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
@@ -92,7 +94,7 @@ def brief(comparison: Comparison) -> list[Row]:
         *(Row(f"p{p}, ms", tuple(number(arm.latency_ms.percentile(p)) for arm in arms)) for p in (50, 95, 99)),
         Row("IOPS", tuple(number(arm.data.iops) for arm in arms)),
         Row("queue", tuple(number(arm.data.queue_length) for arm in arms)),
-        Row("above limit", tuple(percent(_most_above(arm)) for arm in arms)),
+        Row("above limit", tuple(percent(arm.above_limit_share) for arm in arms)),
         Row("US$/month", tuple(UNKNOWN if a.usd_per_month is None else dollars(a.usd_per_month) for a in arms)),
     ]
     if not comparison.valid:
@@ -101,24 +103,50 @@ def brief(comparison: Comparison) -> list[Row]:
 
 
 def volume_rows(comparison: Comparison) -> list[VolumeRow]:
-    """Every volume of every arm; one that nobody saw is not there."""
-    return [
-        VolumeRow(
-            arm,
-            volume,
-            (
-                _with_limit(volume.iops, volume, "iops"),
-                _with_limit(volume.mib_per_s, volume, "throughput_mib_per_s"),
-                number(volume.queue_length),
-                _binding(volume),
-                *(number(one.percentile(p)) for one in (volume.read_ms, volume.write_ms) for p in (50, 99)),
-            ),
-            tuple(Meter(_LIMITS.get(n, f"{n} limit"), share) for n, share in volume.time_above_limit.items()),
-        )
-        for arm in comparison.arms
-        for volume in arm.volumes.values()
-        if volume.iops is not None or volume.resolved
-    ]
+    """Every volume of every arm, one that nobody saw is not there; and below an arm's volumes its instance, if it has limits."""
+    rows = []
+    for arm in comparison.arms:
+        seen = (volume for volume in arm.volumes.values() if volume.iops is not None or volume.resolved)
+        rows += [_volume_row(arm, volume) for volume in seen]
+        if arm.instance is not None:
+            rows.append(_instance_row(arm, arm.instance))
+    return rows
+
+
+def _volume_row(arm: ArmSummary, volume: VolumeSummary) -> VolumeRow:
+    kind = volume.resolved.get("type")
+    return VolumeRow(
+        arm,
+        volume.role + (f", {kind}" if kind else ""),
+        (
+            _with_limit(volume.iops, volume, "iops"),
+            _with_limit(volume.mib_per_s, volume, "throughput_mib_per_s"),
+            number(volume.queue_length),
+            _binding(volume),
+            *(number(one.percentile(p)) for one in (volume.read_ms, volume.write_ms) for p in (50, 99)),
+        ),
+        tuple(Meter(_LIMITS.get(n, f"{n} limit"), share) for n, share in volume.time_above_limit.items()),
+    )
+
+
+def _instance_row(arm: ArmSummary, instance: InstanceSummary) -> VolumeRow:
+    cells = (
+        number(instance.iops) + _of_instance(instance, "iops"),
+        number(instance.mib_per_s) + _of_instance(instance, "mib_per_s"),
+        UNKNOWN,  # requests wait for it in their volume's queue
+        _binding(instance),
+    )
+    nothing = (UNKNOWN,) * (len(VOLUME_COLUMNS) - len(cells))
+    shares = instance.time_above_limit.items()
+    meters = tuple(Meter(f"instance's {_LIMITS.get(name, name)}", share) for name, share in shares if share)
+    return VolumeRow(arm, f"instance, {instance.type}", (*cells, *nothing), meters)
+
+
+def _of_instance(instance: InstanceSummary, unit: str) -> str:
+    """Its limit in brackets: baseline and maximum, or one figure where they are the same."""
+    limits = [instance.limits.get(f"{which}_{unit}") for which in ("baseline", "maximum")]
+    known = dict.fromkeys(f"{limit:,.0f}" for limit in limits if limit is not None)
+    return f" ({' to '.join(known)})" if known else ""
 
 
 def has_meters(comparison: Comparison) -> bool:
@@ -178,6 +206,29 @@ def _volume_rows(arms: Sequence[ArmSummary], role: str) -> list[Row]:
     ]
 
 
+def _instance_rows(arms: Sequence[ArmSummary]) -> list[Row]:
+    """The limit above all volumes, and what is left of what it saved up."""
+    instances = [arm.instance for arm in arms]
+    return [
+        Row(
+            "instance: IOPS (limit)",
+            tuple(number(i.iops) + _of_instance(i, "iops") if i else UNKNOWN for i in instances),
+        ),
+        Row(
+            "instance: MiB/s (limit)",
+            tuple(number(i.mib_per_s) + _of_instance(i, "mib_per_s") if i else UNKNOWN for i in instances),
+        ),
+        Row("instance: above limit", tuple(_binding(i) if i else UNKNOWN for i in instances)),
+        *(
+            Row(
+                f"instance: reserve of {title} at the end",
+                tuple(percent(i.reserve.get(name)) if i else UNKNOWN for i in instances),
+            )
+            for name, title in (("iops", "IOPS"), ("throughput", "throughput"))
+        ),
+    ]
+
+
 def _ratio(comparison: Comparison, arm: ArmSummary) -> str:
     ratio = next((ratio for ratio in comparison.ratios if ratio.index == arm.index), None)
     if ratio is None:
@@ -205,11 +256,7 @@ def _half_width(arm: ArmSummary) -> str:
     return f"{(arm.tps.high / arm.tps.mean - 1) * 100:.1f}"
 
 
-def _most_above(arm: ArmSummary) -> float | None:
-    return max((share for v in arm.volumes.values() for share in v.time_above_limit.values()), default=None)
-
-
-def _binding(volume: VolumeSummary) -> str:
+def _binding(volume: VolumeSummary | InstanceSummary) -> str:
     """The limit that requests waited for most, and how much of the time."""
     if not volume.time_above_limit:
         return UNKNOWN

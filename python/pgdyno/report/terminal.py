@@ -159,7 +159,7 @@ def _row(arm: ArmSummary, name: str, interval: bool) -> list[str]:
     tps = figures(arm.tps.mean)
     if interval and arm.tps.low is not None and arm.tps.high is not None:
         tps += f" ({figures(max(0.0, arm.tps.low))}-{figures(arm.tps.high)})"
-    above = max((share for volume in arm.volumes.values() for share in volume.time_above_limit.values()), default=None)
+    above = arm.above_limit_share
     return [
         name,
         tps,

@@ -22,6 +22,8 @@ TABLES: dict[str, str] = {
     "workload/throughput": "transactions that ended in each second of the run",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
+    "probe/instance": "what the instance's limits to its volumes count, cumulative, where it has limits; reserves in"
+    " millionths, NULL where the maximum can be had for ever",
     "probe/volume_latency": "each emulated volume's histograms, cumulative, when measuring began and when it ended",
     "probe/cpu": "CPU time by role, cumulative",
     "probe/memory": "memory of the server's cgroup and of the host",
@@ -49,6 +51,8 @@ _COLUMNS: dict[str, str] = {
     "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"
     " write_time_ns:i queue_length:i queue_time_ns:i exceeded_iops_ns:i exceeded_throughput_ns:i"
     " read_modelled_ns:i write_modelled_ns:i late_read_ops:i late_write_ops:i overrun_ops:i daemon_cpu_ns:i",
+    "probe/instance": "t_ns:i ops:i bytes:i exceeded_iops_ns:i exceeded_throughput_ns:i iops_balance_ppm:i"
+    " throughput_balance_ppm:i",
     "probe/volume_latency": "t_ns:i volume:s op:s latency_ns:i count:i",
     "probe/cpu": "t_ns:i role:s cpu_ns:i",
     "probe/memory": "t_ns:i role:s name:s bytes:i",
