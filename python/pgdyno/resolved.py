@@ -90,7 +90,7 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
             volumes[role] = volume.resolve(spec)
     with origin.explained(arm.written(("world", "mount_options"))):
         require_mount_options(arm.world.mount_options)
-    instance = _instance(experiment, arm)
+    instance = _instance(experiment, arm, volumes)
     assert instance.memory_bytes is not None
     with origin.explained(arm.written(("postgres", "bin"))):
         binaries = find_binaries(Path(arm.postgres.bin) if arm.postgres.bin else None)
@@ -101,13 +101,14 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
     return ResolvedArm(arm, binaries, volumes, instance, chosen)
 
 
-def _instance(experiment: Experiment, arm: Arm) -> record.InstanceRecord:
+def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, dict[str, Any]]) -> record.InstanceRecord:
     asked = arm.instance
     _require_cpus(experiment, arm)
     found = None
     if asked.type is not None:
         with experiment.origin.explained(arm.written(("instance", "type"))):
             found = resolve_type(asked.type)
+            found.require_room(volumes.values())
     memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
     vcpus = asked.vcpus or (found.vcpus if found else None)
     return record.InstanceRecord(

@@ -24,7 +24,14 @@ MINUTES_MAX = 15
 
 
 def test_the_examples_are_found() -> None:
-    assert {path.stem for path in FILES} >= {"compare-gp3-io2bx", "postgres-versions", "wal-volume", "real-server"}
+    assert {path.stem for path in FILES} >= {
+        "compare-gp3-io2bx",
+        "postgres-versions",
+        "wal-volume",
+        "real-server",
+        "stripes-2013",
+        "whitepaper-four-volumes",
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -21,15 +21,35 @@ HEADER = ["type", "architecture", "vCPUs", "memory (GiB)", "EBS (MB/s)", "EBS (I
 
 def page() -> str:
     """The text of the page."""
-    parts = []
+    parts: list[str] = []
+    earlier: list[str] = []
     for file in sorted(FOLDER.glob("*.toml")):
         document = tomllib.loads(file.read_text(encoding="utf-8"))
+        if "as_of" in document:
+            earlier.append(_earlier(document))
+            continue
         with (FOLDER / document["rows"]).open(encoding="utf-8", newline="") as rows:
             types = list(csv.DictReader(rows))
         families = groupby(types, key=lambda one: one["name"].partition(".")[0])
         tables = [f"## {name}\n\n{md.table(HEADER, map(_row, members))}" for name, members in families]
         parts += [_sources(document, len(types)), *tables]
-    return md.page("Instance types", "`catalog/instances`", INTRODUCTION, *parts)
+    return md.page("Instance types", "`catalog/instances`", INTRODUCTION, *parts, *earlier)
+
+
+def _earlier(document: dict[str, Any]) -> str:
+    """Limits of a month that is past."""
+    month, guide = document["as_of"], document["sources"]["guide"]
+    with (FOLDER / document["rows"]).open(encoding="utf-8", newline="") as rows:
+        cells = [[f"{row['name']}@{month}", *_limits(row)] for row in csv.DictReader(rows)]
+    about = f"What a type could have of its volumes then: [{guide['title']}]({guide['url']})."
+    return (
+        f"## Limits of {month}\n\n{about}\n\n{md.table(['type', 'EBS (MB/s)', 'EBS (IOPS)', 'EBS-optimized'], cells)}"
+    )
+
+
+def _limits(one: dict[str, str]) -> list[str]:
+    throughput = _span(one["baseline_mb_per_s"], one["maximum_mb_per_s"])
+    return [throughput, _span(one["baseline_iops"], one["maximum_iops"]), one["ebs"]]
 
 
 def _sources(document: dict[str, Any], types: int) -> str:
@@ -41,9 +61,7 @@ def _sources(document: dict[str, Any], types: int) -> str:
 
 def _row(one: dict[str, str]) -> list[str]:
     memory = f"{int(one['memory_mib']) / 1024:,.3f}".rstrip("0").rstrip(".")
-    throughput = _span(one["baseline_mb_per_s"], one["maximum_mb_per_s"])
-    iops = _span(one["baseline_iops"], one["maximum_iops"])
-    return [one["name"], one["arch"], one["vcpus"], memory, throughput, iops, one["ebs"], one["usd_per_hour"]]
+    return [one["name"], one["arch"], one["vcpus"], memory, *_limits(one), one["usd_per_hour"]]
 
 
 def _span(baseline: str, maximum: str) -> str:

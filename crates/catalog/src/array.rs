@@ -73,6 +73,7 @@ impl Storage {
     /// assert_eq!(Storage::parse("raid10:3xgp3").unwrap_err().remedy, "raid10:4xgp3 or raid10:2xgp3");
     /// ```
     pub fn parse(text: &str) -> Result<Self, SpecError> {
+        refuse_unequal(text)?;
         let (layout, member) = read(text)?;
         layout.judge(&member)?;
         let member = Resolved::parse(&member).map_err(|error| SpecError {
@@ -243,6 +244,18 @@ impl Layout {
             params,
         }
     }
+}
+
+/// Volumes that are written one by one, as `gp3+gp2`, need not be equal.
+fn refuse_unequal(text: &str) -> Result<(), SpecError> {
+    let Some((first, _)) = text.split_once('+') else { return Ok(()) };
+    let message = "the volumes of an array are equal, as its stripes are: write how many, and one of them".to_owned();
+    let members = text.split('+').filter_map(|one| read(one).ok()).map(|(layout, _)| layout.members).sum::<u64>();
+    // An even number, so that it is one of RAID-10 too.
+    let members = members.clamp(2, MEMBERS_MAX).next_multiple_of(2);
+    let meant = read(first).map(|(layout, member)| Layout { members, ..layout }.around(&member));
+    let remedy = meant.ok().filter(|spec| Storage::parse(spec).is_ok()).unwrap_or_else(|| "2xgp3".to_owned());
+    Err(SpecError { message, remedy })
 }
 
 /// Takes what is about the array out of a specification; what is left is a member's.

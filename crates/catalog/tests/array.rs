@@ -7,6 +7,20 @@ use proptest::prelude::*;
 const GIB: u64 = 1 << 30;
 
 #[test]
+fn unequal_stripes_are_refused() {
+    for (text, remedy) in [
+        ("gp3+gp2", "2xgp3"),
+        ("gp3:size=10GiB + gp3:size=20GiB", "2xgp3:size=10GiB"),
+        ("raid10:2xgp3:chunk=64KiB+2xgp2", "raid10:4xgp3:chunk=64KiB"),
+        ("gp7+gp2", "2xgp3"),
+    ] {
+        let error = Storage::parse(text).unwrap_err();
+        assert!(error.message.contains("volumes of an array are equal"), "{text}: {}", error.message);
+        assert_eq!(error.remedy, remedy, "{text}");
+    }
+}
+
+#[test]
 fn a_single_volume_is_what_it_was() {
     let one = Storage::parse("gp3:iops=6000").unwrap();
     assert_eq!(one.total, Resolved::parse("gp3:iops=6000").unwrap());

@@ -162,8 +162,10 @@ class ArmSummary:
     @property
     def above_limit_share(self) -> float | None:
         """Share of the time in which requests waited for the limit that bound most: a volume's, or the instance's."""
-        limited = [*self.volumes.values(), *([self.instance] if self.instance is not None else [])]
-        return max((share for one in limited for share in one.time_above_limit.values()), default=None)
+        shares = [volume.time_above_limit for volume in self.volumes.values()]
+        if self.instance is not None:
+            shares.append(self.instance.time_above_limit)
+        return max((share for one in shares for share in one.values()), default=None)
 
     @cached_property
     def instance(self) -> InstanceSummary | None:

@@ -14,7 +14,7 @@ def command() -> None:
     """List instance types, and say what one of them has.
 
     An instance is written by its type, `r6g.large`, or to measure, `vcpus=4,memory=16GiB`. Its EBS limits hold for all
-    of its volumes together.
+    of its volumes together. A month behind the name, `m5.xlarge@2018-12`, gives it the limits that it had then.
 
     \b
     Example:
@@ -64,6 +64,7 @@ def show(instance: str, as_json: bool) -> None:
     \b
     Example:
       pgdyno instance show r6g.large
+      pgdyno instance show m5.xlarge@2018-12
       pgdyno instance show vcpus=4,memory=16GiB --json
     """
     from pgdyno import _engine

@@ -202,7 +202,9 @@ def _resolved(spec: dict[str, Any], asked: str) -> Pairs:
         if key == "size_bytes":
             flat[key] = size(int(value))
         elif isinstance(value, dict):
-            flat |= {f"{key}.{name}": inner for name, inner in value.items()} if key != "params" else {}
+            # What is deeper are the model's tables, and an array's member, which the specification says in full.
+            simple = {name: inner for name, inner in value.items() if not isinstance(inner, dict | list)}
+            flat |= {f"{key}.{name}": inner for name, inner in simple.items()} if key != "params" else {}
         elif not isinstance(value, list):
             flat[key] = value
     order = [*(name for name in _NAMES if name in flat), *(name for name in flat if name not in _NAMES)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,20 @@ class InstanceType:
     memory_bytes: int
     ebs: dict[str, Any]
     """Its limits to all its EBS volumes together; empty where it has none."""
+    attachments: int | None = None
+    """EBS volumes that it attaches at most; ``None`` where that is not known."""
+
+    def require_room(self, volumes: Iterable[Mapping[str, Any]]) -> None:
+        """Refuse more volumes (resolved specifications; an array is as many as it has members) than it attaches.
+
+        Its own disks are not attached. The daemon refuses this too, but only when data sets have been loaded.
+        """
+        asked = sum(_attached(one) for one in volumes)
+        if self.attachments is not None and asked > self.attachments:
+            raise InputError(
+                f"{self.name} attaches at most {self.attachments} volumes, and this makes {asked}",
+                remedy="take fewer and larger volumes, or an instance type that attaches more (`pgdyno instance types`)",
+            )
 
 
 def is_storage_only(vcpus: int | None) -> bool:
@@ -42,8 +59,18 @@ def resolve_type(name: str) -> InstanceType:
     """
     found = _engine.run_json(["instance", "spec", name])
     return InstanceType(
-        str(found["instance"]), int(found["vcpus"]), int(found["memory_bytes"]), dict(found.get("ebs") or {})
+        str(found["instance"]),
+        int(found["vcpus"]),
+        int(found["memory_bytes"]),
+        dict(found.get("ebs") or {}),
+        found.get("attachments"),
     )
+
+
+def _attached(volume: Mapping[str, Any]) -> int:
+    """How many volumes of an instance a specification takes."""
+    array = volume.get("array") or {"columns": 1, "copies": 1}
+    return 0 if volume.get("volatile") else int(array["columns"]) * int(array["copies"])
 
 
 def require_limits(name: str) -> InstanceType:
