@@ -115,7 +115,7 @@ impl Attached {
             "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": instance.seed,
             "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image,
             "layer": self.pipeline.layer(), "submit_log": spec.submit_log, "instance": spec.instance,
-            "instance_type": instance.instance_type, "instance_limits": instance.limits,
+            "dilation": instance.dilation.times(), "instance_type": instance.instance_type, "instance_limits": instance.limits,
             "started_monotonic_ns": started_ns, "base_overhead": overhead,
             "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
             "proofs": proofs, "refused_precautions": instance.refused,

@@ -47,7 +47,7 @@ struct Medians {
 /// Whoever waits for the device waits for this daemon. Were it this process, and were it killed there, its files would
 /// stay open as long as it waits, the kernel would not know that nobody answers, and the wait would have no end.
 pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhead> {
-    pipeline.set_mode(Mode::Fixed(DELAY_NS));
+    pipeline.set_mode(Mode::Fixed(pipeline.core.clock.model_ns(DELAY_NS)));
     let measured = run_helper(&[OsStr::new("measure-path"), device.as_os_str()]);
     pipeline.set_mode(Mode::Bypass);
     let tried = || format!("cannot calibrate {}", device.display());

@@ -14,7 +14,7 @@ use pgdyno_volume::{Change, FrequencyRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::clock::{monotonic_ns, realtime_ns};
+use crate::clock::monotonic_ns;
 use crate::error::{Context, EmulateError, Result};
 use crate::modify::{Elastic, Seen, Wanted};
 use crate::pipeline::Pipeline;
@@ -129,7 +129,7 @@ impl Served {
         let (counters, histograms) = self.pipeline.stats(histograms, precautions::process_cpu_ns());
         let progress = self.elastic().progress(self.pipeline.core.clock.now());
         let facts = self.facts();
-        let mut answer = json!({"t_ns": monotonic_ns(), "name": facts["name"], "spec": facts["spec"]["spec"],
+        let mut answer = json!({"t_ns": monotonic_ns(), "dilation": facts["dilation"], "name": facts["name"], "spec": facts["spec"]["spec"],
             "counters": counters, "instance": self.pipeline.core.instance_counters(), "modification": progress});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);
@@ -137,13 +137,16 @@ impl Served {
         answer
     }
 
-    /// The anchor ties CLOCK_MONOTONIC to the wall clock, as a run's record does.
+    /// The anchor ties the monotonic clock to the wall clock, as a run's record does; of a dilated volume both are those
+    /// of its users, for whom a minute is a minute.
     fn minutes(&self) -> Value {
         let samples = self.pipeline.minutes().into_iter();
         let samples: Vec<Value> = samples.map(|(t_ns, counters)| json!({"t_ns": t_ns, "counters": counters})).collect();
         let facts = self.facts();
+        let clock = &self.pipeline.core.clock;
+        let (monotonic_ns, unix_ns) = clock.seen(clock.now());
         json!({"name": facts["name"], "spec": facts["spec"]["spec"], "minutes": samples,
-            "anchor": {"monotonic_ns": monotonic_ns(), "unix_ns": realtime_ns()}})
+            "anchor": {"monotonic_ns": monotonic_ns, "unix_ns": unix_ns}})
     }
 
     fn modify(&self, wanted: &Wanted<'_>) -> Result<Value> {

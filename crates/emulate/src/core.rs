@@ -14,7 +14,7 @@ use pgdyno_volume::log::Record;
 use pgdyno_volume::{Event, Instance, InstanceCounters, Io, IoId, Op, VolumeId};
 
 use crate::alarm::Alarm;
-use crate::clock::{Clock, realtime_ns};
+use crate::clock::{Clock, Dilation, realtime_ns};
 use crate::minutes::{MinuteClock, Minutes};
 use crate::overhead::BaseOverhead;
 use crate::pipeline::Pipeline;
@@ -55,7 +55,7 @@ pub(crate) struct Lane {
     pub(crate) mode: Mode,
     pub(crate) volume: VolumeId,
     pub(crate) overhead: BaseOverhead,
-    /// What the path of reads and of writes costs beyond `overhead` now.
+    /// What the path of reads and of writes costs beyond `overhead` now. As everything here in the model's time.
     pub(crate) correction_ns: [i64; 2],
     pub(crate) free: Vec<u16>,
     pub(crate) stats: HostStats,
@@ -94,7 +94,8 @@ pub(crate) struct Core {
 
 impl Core {
     /// Without volumes. The model's time begins when the first of them is armed.
-    pub(crate) fn new(model: Instance) -> io::Result<Self> {
+    pub(crate) fn new(model: Instance, dilation: Dilation) -> io::Result<Self> {
+        let clock = Clock::start(dilation);
         let state = State {
             model,
             lanes: Vec::with_capacity(LANES),
@@ -104,12 +105,12 @@ impl Core {
             minute: MinuteClock::STOPPED,
             log: None,
             alarm: u64::MAX,
-            ahead_ns: START_AHEAD_NS,
+            ahead_ns: clock.model_ns(START_AHEAD_NS),
             armed: false,
             stopping: false,
         };
         let pipelines = [const { OnceLock::new() }; LANES];
-        Ok(Self { clock: Clock::start(), state: Mutex::new(state), alarm: Alarm::new()?, pipelines })
+        Ok(Self { clock, state: Mutex::new(state), alarm: Alarm::new()?, pipelines })
     }
 
     /// Makes a lane for a volume that `attach` adds to the model; its specification goes into the log. `None` when there
@@ -369,7 +370,7 @@ mod tests {
         let (read, write) = (QuantileTable::constant(100_000), QuantileTable::constant(5_000_000));
         let service_time = ServiceTimeParams { read, write };
         let params = VolumeParams { service_time, ..VolumeParams::unlimited(1 << 20) };
-        let core = Core::new(Instance::new(1)).expect("a timer");
+        let core = Core::new(Instance::new(1), Dilation::new(1).expect("none")).expect("a timer");
         let lanes = [0, 1].map(|_| core.add_lane("null", |model| model.add_volume(params.clone())).expect("a lane"));
         assert_eq!(lanes, [0, 1]);
         let path = PathCost { fixed_ns: 1_000_000, per_kib_ps: 0 };
@@ -401,7 +402,7 @@ mod tests {
             iops_credit: Some(CreditParams { rate_per_s: baseline_per_s, capacity: credits, initial: credits }),
             ..VolumeParams::unlimited(1 << 30)
         };
-        let core = Core::new(Instance::new(1)).expect("a timer");
+        let core = Core::new(Instance::new(1), Dilation::new(1).expect("none")).expect("a timer");
         let lane = core.add_lane("gp2", |model| model.add_volume(params.clone())).expect("a lane");
         let mut state = core.lock();
         core.begin(&mut state, None);

@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use crate::clock::Clock;
+
 /// Nanoseconds of path for one operation: a fixed part and one that grows with the bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct PathCost {
@@ -35,6 +37,17 @@ pub(crate) struct BaseOverhead {
     pub(crate) write: PathCost,
     /// The part of it that an application waits before the device has its request and after it has answered.
     pub(crate) beside_ns: u64,
+}
+
+impl BaseOverhead {
+    /// What the machine takes, in the time of a clock that is so many times slower.
+    pub(crate) fn on(self, clock: &Clock) -> Self {
+        let path = |PathCost { fixed_ns, per_kib_ps }| PathCost {
+            fixed_ns: clock.model_ns(fixed_ns),
+            per_kib_ps: clock.model_ns(per_kib_ps),
+        };
+        Self { read: path(self.read), write: path(self.write), beside_ns: clock.model_ns(self.beside_ns) }
+    }
 }
 
 #[cfg(test)]

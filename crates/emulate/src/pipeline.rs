@@ -214,7 +214,7 @@ impl Pipeline {
         let now = self.core.clock.now();
         state.advance(now, None);
         let lane = state.lane(self.lane);
-        lane.overhead = overhead;
+        lane.overhead = overhead.on(&self.core.clock);
         lane.stats = HostStats::new();
         lane.mode = Mode::Model;
         lane.minutes = Some(minutes);
@@ -224,15 +224,17 @@ impl Pipeline {
         started_ns
     }
 
-    /// What was answered since the volume was armed, for whoever follows the path.
+    /// What was answered since the volume was armed, in real time, for whoever follows the path.
     pub(crate) fn answered(&self) -> Answered {
         let mut state = self.core.lock();
         let stats = &state.lane(self.lane).stats;
-        Answered { modelled: Totals { ops: stats.completed, ns: stats.modelled_ns }, held: stats.held_ops }
+        let ns = stats.modelled_ns.map(|ns| self.core.clock.real_ns(ns));
+        Answered { modelled: Totals { ops: stats.completed, ns }, held: stats.held_ops }
     }
 
-    /// Takes so much more off the instants of reads and of writes that are granted from here on.
+    /// Takes so much more real time off the instants of reads and of writes that are granted from here on.
     pub(crate) fn correct(&self, correction_ns: [i64; 2]) {
+        let correction_ns = correction_ns.map(|ns| self.core.clock.model_delta_ns(ns));
         self.core.lock().lane(self.lane).correction_ns = correction_ns;
     }
 
@@ -262,7 +264,7 @@ impl Pipeline {
         (counters, copy.map(|stats| stats.histograms()))
     }
 
-    /// What had been counted at each full minute of the last day, the oldest first, on CLOCK_MONOTONIC.
+    /// What had been counted at each full minute of the last day, the oldest first, in the time of those who use it.
     pub(crate) fn minutes(&self) -> Vec<(u64, CounterRecord)> {
         let mut samples = Minutes::room();
         let clock = &self.core.clock;
@@ -273,7 +275,7 @@ impl Pipeline {
         }
         self.core.bring_alarm_forward(&mut state);
         drop(state);
-        samples.into_iter().map(|(at, counters)| (clock.monotonic(at), counters)).collect()
+        samples.into_iter().map(|(at, counters)| (clock.seen(at).0, counters)).collect()
     }
 
     /// The volume becomes `storage`, now. A larger one must have its room before.

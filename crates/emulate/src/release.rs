@@ -20,6 +20,7 @@ pub(crate) const START_AHEAD_NS: u64 = 40_000;
 pub(crate) fn run(core: &Core) {
     // Where the host refuses, that was said when the process was protected.
     let _ = precautions::realtime_priority();
+    let (step_ns, max_ahead_ns) = (core.clock.model_ns(STEP_NS).max(1), core.clock.model_ns(MAX_AHEAD_NS));
     let mut batch: Vec<(u16, u64)> = Vec::with_capacity(BATCH);
     let mut state = core.lock();
     loop {
@@ -51,7 +52,7 @@ pub(crate) fn run(core: &Core) {
         state = core.lock();
         let late_ns = core.clock.now().saturating_sub(state.alarm);
         let ahead_ns = &mut state.ahead_ns;
-        *ahead_ns = if late_ns > *ahead_ns { *ahead_ns + STEP_NS } else { ahead_ns.saturating_sub(STEP_NS) };
-        *ahead_ns = (*ahead_ns).min(MAX_AHEAD_NS);
+        *ahead_ns = if late_ns > *ahead_ns { *ahead_ns + step_ns } else { ahead_ns.saturating_sub(step_ns) };
+        *ahead_ns = (*ahead_ns).min(max_ahead_ns);
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::attached::Attached;
+use crate::clock::Dilation;
 use crate::control::{self, Order, as_json};
 use crate::core::Core;
 use crate::error::{Context, EmulateError, Result};
@@ -54,6 +55,13 @@ pub struct ServeSpec {
     pub instance: Option<String>,
     /// The type of the instance, whose limits its volumes share: `r6g.2xlarge`. Without it there are none.
     pub instance_type: Option<String>,
+    /// How many real seconds a second of the instance's volumes takes; that of the first volume counts.
+    #[serde(default = "undilated")]
+    pub dilation: u32,
+}
+
+fn undilated() -> u32 {
+    1
 }
 
 fn memory() -> String {
@@ -67,8 +75,10 @@ impl ServeSpec {
 
     /// What is the same for all volumes of the instance.
     fn instance_facts(&self) -> Result<InstanceFacts> {
+        let (seed, dilation) = (self.seed, Dilation::new(self.dilation)?);
         let Some(name) = &self.instance_type else {
-            return Ok(InstanceFacts { seed: self.seed, ..InstanceFacts::default() });
+            let (instance_type, limits, attachments, refused) = (None, None, None, Vec::new());
+            return Ok(InstanceFacts { seed, dilation, instance_type, limits, attachments, refused });
         };
         let found = InstanceType::parse(name).map_err(|error| EmulateError::new(error.message, error.remedy))?;
         let Some(ebs) = found.ebs else {
@@ -79,7 +89,7 @@ impl ServeSpec {
         };
         let (instance_type, limits) = (Some(found.instance), Some(ebs.model));
         let attachments = found.attachments;
-        Ok(InstanceFacts { seed: self.seed, instance_type, limits, attachments, refused: Vec::new() })
+        Ok(InstanceFacts { seed, dilation, instance_type, limits, attachments, refused: Vec::new() })
     }
 }
 
@@ -115,9 +125,10 @@ pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
 }
 
 /// What is the same for all volumes of an instance.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct InstanceFacts {
     pub(crate) seed: u64,
+    pub(crate) dilation: Dilation,
     /// Name of its type; without one it has no limits.
     pub(crate) instance_type: Option<String>,
     pub(crate) limits: Option<InstanceLimits>,
@@ -142,7 +153,8 @@ impl Daemon {
     fn begin(instance: InstanceFacts, place: Option<InstanceDir>, orders: Sender<Order>) -> Result<Self> {
         let seed = instance.seed;
         let model = instance.limits.map_or_else(|| Instance::new(seed), |limits| Instance::with_limits(seed, limits));
-        let core = Core::new(model).context(|| "cannot create a timer".to_owned(), "raise the limit on open files")?;
+        let core = Core::new(model, instance.dilation)
+            .context(|| "cannot create a timer".to_owned(), "raise the limit on open files")?;
         let core = Arc::new(core);
         let shared = core.clone();
         let release = std::thread::Builder::new().name("release".to_owned()).spawn(move || release::run(&shared));
@@ -213,7 +225,14 @@ impl Daemon {
     fn join(&mut self, spec: &ServeSpec) -> Result<Value> {
         let storage = spec.storage()?;
         file_system::check_mount_point(spec.mount.as_deref())?;
-        let asked = spec.instance_facts()?.instance_type;
+        let InstanceFacts { instance_type: asked, dilation, .. } = spec.instance_facts()?;
+        if dilation != self.instance.dilation {
+            let is = self.instance.dilation.times();
+            return Err(EmulateError::new(
+                format!("the instance has dilation {is}, and its volumes share its clock"),
+                format!("use --dilation {is}"),
+            ));
+        }
         if asked.is_some() && asked != self.instance.instance_type {
             let is = self.instance.instance_type.as_deref();
             return Err(EmulateError::new(
