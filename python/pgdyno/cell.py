@@ -16,6 +16,7 @@ from pgdyno.probe.host import HostProbe
 from pgdyno.probe.samples import Samples, volume_latency
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.store import record, tables
+from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import invariants, pgbench
 from pgdyno.workload.spec import PgbenchSpec
 from pgdyno.world.scratch import scratch_directory
@@ -68,10 +69,11 @@ def run_cell(context: Context, cell: Cell, writer: RunWriter, progress: Progress
 def _run(context: Context, cell: Cell, writer: RunWriter, progress: Progress) -> Path:
     watch = subjects.Stopwatch()
     anchor = record.Anchor.read()
+    clock = SubjectClock(anchor.monotonic_ns, cell.arm.world.dilation)
     seed = context.experiment.seed_of(cell.block, "volume")
     progress(0.0, "start")
     with _subject(context, cell, writer, watch, seed) as subject:
-        measured = _measure(context, cell, subject, writer, watch, progress)
+        measured = _measure(context, cell, subject, writer, watch, progress, clock)
     return _write(context, cell, writer, measured, anchor, watch, seed)
 
 
@@ -99,10 +101,11 @@ def _measure(
     writer: RunWriter,
     watch: subjects.Stopwatch,
     progress: Progress,
+    clock: SubjectClock,
 ) -> _Measured:
     rows = subject.server.settings()
-    outcome, samples = _drive(context.experiment, cell, subject, writer, progress)
-    watch.seconds |= {phase.name: round(phase.seconds, 3) for phase in outcome.phases}
+    outcome, samples = _drive(context.experiment, cell, subject, writer, progress, clock)
+    watch.seconds |= {phase.name: round(clock.host_s(phase.seconds), 3) for phase in outcome.phases}
     progress(1.0, "check")
     with watch.stage("check"):
         full = cell.arm.workload.full_check
@@ -112,18 +115,25 @@ def _measure(
 
 
 def _drive(
-    experiment: Experiment, cell: Cell, subject: subjects.Subject, writer: RunWriter, progress: Progress
+    experiment: Experiment,
+    cell: Cell,
+    subject: subjects.Subject,
+    writer: RunWriter,
+    progress: Progress,
+    clock: SubjectClock,
 ) -> tuple[pgbench.PgbenchOutcome, Samples]:
-    """The workload with the probes around it."""
+    """The workload with the probes around it, each as often in the subject's time as ever."""
     workload = cell.arm.workload
     spec = PgbenchSpec(seed=experiment.seed_of(cell.block, "workload"), **workload.asked())
     edges: list[dict[str, dict[str, Any]]] = []
-    with scratch_directory(writer.path) as scratch, SqlProbe(subject.server.dsn) as sql_probe:
+    sql_probe = SqlProbe(subject.server.dsn, dilation=clock.dilation)
+    with scratch_directory(writer.path) as scratch, sql_probe:
         host_probe = HostProbe(
             scratch,
             {},
             devices=subject.devices,
             volumes={role: (attached.name, attached.state_dir) for role, attached in subject.volumes.items()},
+            interval_ms=1000 * clock.dilation,
         )
 
         def watch_host(driver_pid: int) -> None:
@@ -144,10 +154,11 @@ def _drive(
                 progress=progress,
                 env=subject.environment,
                 prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
+                clock=clock,
             )
             samples = host_probe.stop()
         samples = samples | sql_probe.stop() | _volume_latency(edges)
-    return outcome, samples
+    return outcome, samples.on(clock)
 
 
 def _volume_latency(edges: list[dict[str, dict[str, Any]]]) -> Samples:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT
-from pgdyno.postgres import settings
+from pgdyno.postgres import settings, timers
 from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import PgBinaries, find_binaries
 from pgdyno.postgres.remote import RemoteServer
@@ -35,7 +35,7 @@ class ResolvedArm:
     """Role -> resolved specification, the data's first."""
     instance: record.InstanceRecord
     settings: dict[str, str]
-    """PostgreSQL's settings: the chosen set, and over it what the user named."""
+    """PostgreSQL's settings: the chosen set, over it what the user named, all timers slowed by the dilation."""
     server: RemoteServer | None = None
     """The server of a real world."""
 
@@ -96,9 +96,11 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
         binaries = find_binaries(Path(arm.postgres.bin) if arm.postgres.bin else None)
     tuned = settings.tuned(instance.memory_bytes, binaries.major)
     chosen = (tuned if arm.postgres.settings == "tuned" else settings.defaults()) | arm.postgres.parameters
+    with origin.explained(arm.written(("world", "dilation"))):
+        dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)
     with origin.explained(arm.written(("postgres", "parameters"))):
-        require_accepted(binaries, chosen)
-    return ResolvedArm(arm, binaries, volumes, instance, chosen)
+        require_accepted(binaries, dilated)
+    return ResolvedArm(arm, binaries, volumes, instance, dilated)
 
 
 def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, dict[str, Any]]) -> record.InstanceRecord:
@@ -113,11 +115,11 @@ def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, dict[str, Any
     vcpus = asked.vcpus or (found.vcpus if found else None)
     return record.InstanceRecord(
         memory_bytes=memory_bytes,
-        cpus=asked.cpus or cpus_of(vcpus),
+        cpus=asked.cpus or cpus_of(vcpus, arm.world.dilation),
         type=found.name if found else None,
         vcpus=vcpus,
         ebs=found.ebs if found else {},
-        storage_only=is_storage_only(vcpus),
+        storage_only=is_storage_only(vcpus, arm.world.dilation),
     )
 
 

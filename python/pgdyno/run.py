@@ -84,8 +84,9 @@ class Listener:
 
 
 def cell_s(cell: Cell) -> float:
-    """Estimate: how long a run takes."""
-    return cell.arm.workload.warmup_s + cell.arm.workload.measure_s + OVERHEAD_S
+    """Estimate: how long a run takes on this machine."""
+    workload = cell.arm.workload
+    return (workload.warmup_s + workload.measure_s) * cell.arm.world.dilation + OVERHEAD_S
 
 
 def plan(

@@ -23,6 +23,7 @@ from pgdyno.store import record
 from pgdyno.workload.invariants import Baseline, read_baseline
 from pgdyno.workload.spec import Server
 from pgdyno.world import paths, volume
+from pgdyno.world.file_system import dilated_options
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
 from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
@@ -94,7 +95,8 @@ def emulated(
     journal = Journal(paths.state_dir())
     world = resolved.arm.world
     limited = resolved.instance.type if resolved.instance.ebs else None
-    placement = Placement(world.placement, world.file_system, world.mount_options, limited)
+    options = dilated_options(world.file_system, world.mount_options, world.dilation)
+    placement = Placement(world.placement, world.file_system, options, limited, world.dilation)
     with contextlib.ExitStack() as stack:
         with watch.stage("attach"):
             attached = stack.enter_context(
@@ -102,7 +104,9 @@ def emulated(
             )
         volumes, mounts = dict(attached.volumes), attached.mounts
         stack.callback(_detach, attached, watch)
-        instance = stack.enter_context(Instance(name, resolved.memory_bytes, resolved.instance.cpus, journal=journal))
+        instance = stack.enter_context(
+            Instance(name, resolved.memory_bytes, resolved.instance.cpus, dilation=world.dilation, journal=journal)
+        )
         cluster = Cluster(resolved.binaries, layout.data_dir(mounts))
         stack.callback(_close, cluster, log)
         with watch.stage("start"):
@@ -156,6 +160,7 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
     }
     return record.WorldRecord(
         kind="emulated",
+        dilation=resolved.arm.world.dilation,
         volume=facts["data"].spec,
         attach=facts["data"].attach,
         volumes=facts,

@@ -65,6 +65,8 @@ class Arm:
     overrun_share: float = 0.0
     late_by_us: float = 0.0
     """By how much the late ones were late; 0 records no distribution of lateness."""
+    server_share: float | None = None
+    """Of the machine's CPU; by the throughput unless said."""
     driver_share: float = 0.08
     steal_share: float = 0.004
     other_share: float = 0.06
@@ -91,6 +93,7 @@ class Arm:
     lost_looks: float = 0.0
     """Share of the looks at the sessions that were lost."""
     storage_only: bool = False
+    dilation: int = 1
     visibility: tuple[Visibility, ...] = ()
     real: bool = False
     """A server that existed already: nothing emulated, nothing of its host."""
@@ -383,8 +386,8 @@ def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random
 
 def _host(writer: RunWriter, arm: Arm, begin: int, seconds: int, slow: np.ndarray[Any, Any]) -> None:
     t_ns = begin + np.arange(seconds + 1) * SECOND_NS
-    machine = (t_ns - begin) * 2
-    server = 0.12 + arm.tps / 10_000
+    machine = (t_ns - begin) * 2 * arm.dilation
+    server = 0.12 + arm.tps / 10_000 if arm.server_share is None else arm.server_share
     shares = {
         "server": server,
         "driver": arm.driver_share,
@@ -568,6 +571,7 @@ def _world(arm: Arm) -> WorldRecord:
     volumes = {"data": arm, **dict(arm.others)}
     return WorldRecord(
         kind="emulated",
+        dilation=arm.dilation,
         volume=_spec(arm),
         attach=_attach(),
         volumes={role: VolumeRecord(spec=_spec(volume), attach=_attach()) for role, volume in volumes.items()},

@@ -12,10 +12,12 @@ import pytest
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import RunWriter
 from pgdyno.store.record import Account
+from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram
 from pgdyno.workload.client import environment
 from pgdyno.workload.invariants import check, read_baseline
 from pgdyno.workload.pgbench import PgbenchOutcome, PgbenchSpec, load, run
+from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,6 +142,30 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
     document = json.loads((writer.path / "workload/latency.hdr.json").read_text())
     assert set(document["histograms"]) == {"select-only", "simple-update", "all"}
     assert document["unit"] == "us"
+
+
+def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: Path) -> None:
+    """400 transactions for each of the subject's seconds are 200 for each of the host's, and it lasts twice as long."""
+    spec = PgbenchSpec(script="select-only", scale=2, clients=4, rate_per_s=400, latency_limit_ms=200)
+    shown: list[str] = []
+    clock = SubjectClock(now_ns(), 2)
+    outcome = run(
+        loaded(cluster, spec), spec, 1.5, tmp_path, progress=lambda _share, text: shown.append(text), clock=clock
+    )
+    assert [found for found in outcome.checks if not found.ok] == []
+    assert outcome.phases[-1].seconds == pytest.approx(1.5, abs=0.01)
+    assert outcome.tps == pytest.approx(400, rel=0.25)
+    assert outcome.spec == spec
+    assert "-R 200" in " ".join(outcome.command)
+    assert "-L 400" in " ".join(outcome.command)
+    # Bins are the subject's seconds.
+    widths = {
+        end - begin
+        for begin, end in zip(
+            *(outcome.throughput[f"t_{edge}_ns"].to_pylist() for edge in ("begin", "end")), strict=True
+        )
+    }
+    assert max(widths) == 1_000_000_000
 
 
 @pytest.mark.parametrize("script", ["tpcb-like", "select-only,simple-update"])

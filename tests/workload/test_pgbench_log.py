@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Anchor
+from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import pgbench_log
 from pgdyno.workload.pgbench_log import TransactionLog
 
@@ -44,6 +45,15 @@ def test_a_closed_loop_with_two_threads(tmp_path: Path) -> None:
     assert log.account().model_dump() == {"scheduled": 4, "skipped": 0, "succeeded": 2, "failed": 2}
     assert log.account(script=1).scheduled == 2
     assert log.retries == 0
+
+
+def test_the_log_of_a_dilated_run_is_in_the_subjects_time(tmp_path: Path) -> None:
+    paths = written(tmp_path, "0 1 1477 0 1795265771 800000 80\n0 2 skipped 0 1795265775 0 0\n")
+    log = pgbench_log.read(paths, ANCHOR, open_loop=True, retries=False).on(SubjectClock(ANCHOR.monotonic_ns, 8))
+    assert log.end_ns.tolist() == [100_100_000_000, 100_500_000_000]
+    assert log.latency_us.tolist() == [185, 0]
+    assert log.lag_us.tolist() == [10, 0]
+    assert log.account().skipped == 1
 
 
 def test_an_open_loop_with_skipped_and_retried_transactions(tmp_path: Path) -> None:

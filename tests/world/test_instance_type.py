@@ -21,6 +21,17 @@ def test_it_has_as_many_cpus_as_the_host_can_give(
     assert (cpus_of(vcpus), is_storage_only(vcpus)) == (cpus, storage_only)
 
 
+@pytest.mark.parametrize(
+    ("vcpus", "dilation", "cpus", "storage_only"),
+    [(96, 48, None, False), (96, 24, None, True), (8, 8, "0", False), (9, 8, None, False), (2, 4, "0", False)],
+)
+def test_a_core_stands_for_as_many_cpus_as_time_is_slowed(
+    monkeypatch: pytest.MonkeyPatch, vcpus: int, dilation: int, cpus: str | None, storage_only: bool
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    assert (cpus_of(vcpus, dilation), is_storage_only(vcpus, dilation)) == (cpus, storage_only)
+
+
 def test_a_type_of_the_catalogue() -> None:
     found = resolve_type("r6g.large")
     assert (found.name, found.vcpus, found.memory_bytes) == ("r6g.large", 2, 16 << 30)

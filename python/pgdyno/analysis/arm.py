@@ -221,6 +221,11 @@ class ArmSummary:
         return any(replicate.figures.record.world.instance.storage_only for replicate in self.replicates)
 
     @property
+    def dilation(self) -> int:
+        """How many times slower than the host the subject's time went; every figure is in the subject's time."""
+        return self.replicates[0].figures.record.world.dilation
+
+    @property
     def visibility(self) -> tuple[Visibility, ...]:
         """What could be seen of the world and what not; where replicates differ, what was not seen once is not seen."""
         rows: dict[str, Visibility] = {}

@@ -25,12 +25,17 @@ _TITLES = {
     "world.volumes.data": "volume",
     "world.file_system": "file system",
     "world.mount_options": "mount options",
+    "world.dilation": "dilation",
     "instance.type": "instance",
     "instance.memory": "memory",
     "postgres.bin": "PostgreSQL",
     "postgres.settings": "settings",
 }
-_SELF_EXPLAINING = {*_TITLES, "workload.kind", "workload.script"} - {"instance.memory", "world.mount_options"}
+_SELF_EXPLAINING = {*_TITLES, "workload.kind", "workload.script"} - {
+    "instance.memory",
+    "world.mount_options",
+    "world.dilation",
+}
 """Factors whose levels need no name beside them: ``gp3``, ``ext4``, ``tuned``."""
 _VOLUMES = "world.volumes."
 

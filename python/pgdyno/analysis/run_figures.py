@@ -86,7 +86,8 @@ def cpu_counters(run: Run) -> dict[str, Counters]:
 
 def _cpu_share(run: Run) -> dict[str, float]:
     measure = run.record.measure
-    cores = max(1, run.record.world.host.cores)
+    # In a second of a dilated world a core has so many seconds of CPU time.
+    cores = max(1, run.record.world.host.cores) * run.record.world.dilation
     shares = {}
     for role, counters in cpu_counters(run).items():
         rate = counters.mean_rate("cpu_ns", measure.begin_ns, measure.end_ns)

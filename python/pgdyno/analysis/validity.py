@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.finding import Finding, Level, graded, percent
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
@@ -65,6 +66,7 @@ def findings(run: RunFigures) -> list[Finding]:
         *_gaps(run),
         *(finding for role in run.volumes for finding in _device_queue(run, role)),
         *_instance(run),
+        *dilated(run),
     ]
 
 
@@ -188,7 +190,7 @@ def _probes(run: RunFigures) -> Iterator[Finding]:
     """What each probe lost and what it cost. Their samples are statistics: losing some makes no figure wrong."""
     for row in run.run.table("probe/cost").to_pylist():
         due = (row["samples"] or 0) + (row["lost_samples"] or 0)
-        seconds = (row["t_end_ns"] - row["t_begin_ns"]) / 1e9
+        seconds = (row["t_end_ns"] - row["t_begin_ns"]) / 1e9 * run.record.world.dilation
         if due == 0 or seconds <= 0:
             continue
         lost = (row["lost_samples"] or 0) / due
@@ -238,5 +240,6 @@ def _instance(run: RunFigures) -> Iterator[Finding]:
     if instance.storage_only:
         name = instance.type or "the instance"
         has = "" if instance.vcpus is None else f" has {instance.vcpus} vCPUs,"
-        figure = f"storage only: {name}{has} this host {cores} cores, so what the CPU bounds is the host's"
+        stands = "" if run.record.world.dilation == 1 else f" that stand for {cores * run.record.world.dilation}"
+        figure = f"storage only: {name}{has} this host {cores} cores{stands}, so what the CPU bounds is the host's"
         yield Finding("instance", "unknown", figure)

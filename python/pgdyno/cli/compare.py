@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     "--file-system", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True, help="Of every volume."
 )
 @click.option("--mount-options", metavar="OPTIONS", help="For mount(8), as noatime [the file system's own].")
+@click.option(
+    "--dilation",
+    type=click.IntRange(min=1),
+    metavar="TIMES",
+    help="Slow volumes and timers so many times: this machine stands for a larger one, and takes longer [1].",
+)
 @click.option("--warmup", default="15s", show_default=True, help="Driven, but not measured.")
 @click.option("--duration", default="30s", show_default=True, help="Measured, in each run.")
 @click.option("-n", "--replicates", type=int, default=3, show_default=True, help="Runs of each volume.")
@@ -128,6 +134,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "wal": ("world", "volumes", "wal"),
     "file_system": ("world", "file_system"),
     "mount_options": ("world", "mount_options"),
+    "dilation": ("world", "dilation"),
     "server_cpus": ("instance", "cpus"),
     "settings": ("postgres", "settings"),
     "pg_bin": ("postgres", "bin"),

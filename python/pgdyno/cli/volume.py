@@ -52,6 +52,13 @@ command.add_command(volume_fit.fit)
 )
 @click.option("--instance", metavar="NAME", help="The instance that it joins, or begins.")
 @click.option("--type", "instance_type", metavar="TYPE", help="Type of the instance, whose volumes share its limits.")
+@click.option(
+    "--dilation",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="So many times slower than a real one; what is said of it is in its own time.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything that is known of it as one JSON document.")
 def attach(
     spec: str,
@@ -66,6 +73,7 @@ def attach(
     seed: int,
     instance: str | None,
     instance_type: str | None,
+    dilation: int,
     as_json: bool,
 ) -> None:
     """Attach the emulated volume SPEC and mount it.
@@ -98,13 +106,15 @@ def attach(
         mount_options=mount_options,
         instance=instance,
         instance_type=instance_type,
+        dilation=dilation,
     )
     attached.keep()
     if as_json:
         print_json(attached.facts)
         return
     where = f" on {attached.mount}" if attached.mount is not None else ""
-    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}")
+    slowed = f", {dilation} times slower" if dilation > 1 else ""
+    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}{slowed}")
 
 
 @command.command(name="list")

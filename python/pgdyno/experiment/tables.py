@@ -54,6 +54,8 @@ class WorldTable(Table):
     """File system of every volume."""
     mount_options: str = ""
     """Options for mount(8), as `noatime`. Empty: the file system's own."""
+    dilation: Annotated[int, Field(ge=1)] = 1
+    """Slows volumes, arrivals and PostgreSQL's timers so many times, so that this machine stands for a larger one."""
     dsn: str | None = None
     """Connection string of a real server, without a password (use a service file, PGPASSFILE or PGPASSWORD)."""
 
@@ -68,9 +70,9 @@ class WorldTable(Table):
             if self.dsn is not None:
                 raise at_key("dsn", 'dsn is for kind = "real"; an emulated world starts its own server')
             return self
-        asked = self.model_fields_set & {"volume", "volumes", "file_system", "mount_options"}
+        asked = self.model_fields_set & {"volume", "volumes", "file_system", "mount_options", "dilation"}
         if asked:
-            raise at_key(min(asked), 'it cannot be chosen with kind = "real": the server has its storage already')
+            raise at_key(min(asked), 'it cannot be chosen with kind = "real": the server has its storage and its clock')
         if self.dsn is not None:
             refuse_secrets(self.dsn)
         return self

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.store.writer import RunWriter
 
 
@@ -42,6 +43,13 @@ class Samples:
             for name, table in self.tables.items()
         }
         return Samples(other.tables | both, self.gaps + other.gaps)
+
+    def on(self, clock: SubjectClock) -> Samples:
+        """The same in the subject's time."""
+        gaps = (
+            Gap(clock.instant_ns(gap.begin_ns), clock.instant_ns(gap.end_ns), gap.what, gap.why) for gap in self.gaps
+        )
+        return Samples({name: clock.table(table) for name, table in self.tables.items()}, tuple(gaps))
 
     def write(self, writer: RunWriter) -> None:
         """Put every table, and ``probe/gap``, into a run's directory."""

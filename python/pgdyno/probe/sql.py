@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Self
 
 from pgdyno.probe.counters import CounterProbe
+from pgdyno.probe.sampler import PATIENCE_S
 from pgdyno.probe.wait_events import INTERVAL_S, WaitEventProbe
 
 if TYPE_CHECKING:
@@ -15,11 +16,18 @@ if TYPE_CHECKING:
 class SqlProbe:
     """Samples one server, ``dsn`` in libpq's notation, from ``start`` until ``stop``.
 
-    The two samplers have a connection and a thread each: a slow answer of one must not delay the other.
+    The two samplers have a connection and a thread each: a slow answer of one must not delay the other. In a dilated
+    world they ask, and lose patience, so many times later.
     """
 
-    def __init__(self, dsn: str, interval_s: float = 1.0, wait_events_interval_s: float = INTERVAL_S) -> None:
-        self._samplers = (CounterProbe(dsn, interval_s), WaitEventProbe(dsn, wait_events_interval_s))
+    def __init__(
+        self, dsn: str, interval_s: float = 1.0, wait_events_interval_s: float = INTERVAL_S, *, dilation: int = 1
+    ) -> None:
+        patience_s = PATIENCE_S * dilation
+        self._samplers = (
+            CounterProbe(dsn, interval_s * dilation, patience_s=patience_s),
+            WaitEventProbe(dsn, wait_events_interval_s * dilation, patience_s=patience_s),
+        )
 
     def start(self) -> Self:
         """Connect, prepare, take a first sample, go on in threads. :class:`PgdynoError` when there is no server."""

@@ -53,6 +53,9 @@ def context_line(comparison: Comparison) -> list[str]:
     if any(systems):
         parts.append(" and ".join(systems))
     parts.append("a server that was there" if record.world.kind == "real" else f"{record.world.kind} volumes")
+    slowed = [times for times in _across(comparison, lambda run: str(run.world.dilation)) if times != "1"]
+    if slowed:
+        parts.append(f"dilated {' and '.join(slowed)} times")
     return parts
 
 

@@ -122,6 +122,8 @@ class Arm(_Document):
     """Role -> share of the host's CPU time."""
     storage_only: bool
     """Whether the instance has more vCPUs than the host has cores, so that only the storage was the instance's."""
+    dilation: int
+    """How many times slower than the host the arm's time went; its figures are in its own time."""
     unseen: list[Unseen]
     """What could not be observed; empty where everything was."""
     usd_per_month: float | None
@@ -246,6 +248,7 @@ def _arm(arm: ArmSummary, factors: Sequence[Factor]) -> Arm:
         wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
         cpu_share={role: min(1.0, max(0.0, share)) for role, share in arm.cpu_share.items()},
         storage_only=arm.storage_only,
+        dilation=arm.dilation,
         unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
         usd_per_month=arm.usd_per_month,
         valid=arm.valid,

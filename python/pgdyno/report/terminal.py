@@ -213,10 +213,11 @@ def _wrapped(text: str, width: int, first: str = "", further: str | None = None)
 
 
 def _remarks(comparison: Comparison, width: int) -> list[str]:
-    label = trust.storage_only(comparison)
+    label, slowed = trust.storage_only(comparison), trust.dilation(comparison)
     remarks = [
         *(("invalid: ", reason) for reason in trust.why_invalid(comparison)),
         *([("storage only: ", label)] if label else []),
+        *([("dilated: ", slowed)] if slowed else []),
         *(("unknown: ", f"{row.what}: {row.why}" if row.why else row.what) for row in trust.unseen(comparison)),
         *(("warning: ", reason) for reason in trust.warnings(comparison)),
     ]

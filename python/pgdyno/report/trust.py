@@ -102,6 +102,22 @@ def storage_only(comparison: Comparison) -> str | None:
     )
 
 
+def dilation(comparison: Comparison) -> str | None:
+    """What to know of an experiment in slowed time; None when there is none."""
+    slowed = [arm for arm in comparison.arms if arm.dilation > 1]
+    if not slowed:
+        return None
+    times = " and ".join(f"{d}" for d in sorted({arm.dilation for arm in slowed}))
+    which = "" if len(slowed) == len(comparison.arms) else f" ({', '.join(arm.label for arm in slowed)})"
+    cores = record_of(comparison).world.host.cores
+    most = max(arm.dilation for arm in slowed)
+    return (
+        f"Volumes, arrivals and PostgreSQL's timers were {times} times slower{which}, and every figure is given in that"
+        f" slowed time: beside it {cores} cores look like {cores * most}. Throughput under CPU load is that of all cores"
+        " together, without the contention of many; one session computes faster than it would on a real core."
+    )
+
+
 def unseen(comparison: Comparison) -> list[Visibility]:
     """What a report would tell of and these runs could not see."""
     return [row for row in visibility(comparison) if not row.seen]

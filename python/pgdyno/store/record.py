@@ -2,7 +2,7 @@
 
 A record holds what was asked for and what happened, never a verdict: figures are derived from the tables beside it, so
 that a later version of the analysis can read an old run. Every instant is nanoseconds of CLOCK_MONOTONIC on the host
-that ran it; the single ``anchor`` ties that clock to the calendar.
+that ran it (in a dilated world slowed from the anchor on); the single ``anchor`` ties that clock to the calendar.
 """
 
 from __future__ import annotations
@@ -111,6 +111,9 @@ class WorldRecord(_Record):
     """Where the workload ran."""
 
     kind: Literal["emulated", "simulated", "real"]
+    dilation: Annotated[int, Field(ge=1)] = 1
+    """How many times slower than the host the subject's time went. Everything recorded is in the subject's time, but for
+    CPU time, which is the host's: of that there is ``dilation`` times as much in each of its seconds."""
     volume: dict[str, Any] = Field(default_factory=dict)
     """The resolved specification of the data's volume, as ``pgdyno-engine volume spec`` prints it."""
     attach: dict[str, Any] = Field(default_factory=dict)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Account, Anchor, Check, Phase
+from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import LoadOutcome, Progress, load
@@ -41,7 +42,7 @@ class PgbenchOutcome:
 
     spec: PgbenchSpec
     phases: tuple[Phase, ...]
-    """warmup and measure; CLOCK_MONOTONIC."""
+    """warmup and measure."""
     account: Account
     """Transactions that ended in the measure phase."""
     account_total: Account
@@ -91,8 +92,12 @@ def run(
     progress: Progress | None = None,
     env: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
+    clock: SubjectClock | None = None,
 ) -> PgbenchOutcome:
     """Run ``spec`` for ``warmup_s`` and then ``duration_s`` seconds of measuring.
+
+    All of this, and the outcome, is in the time of ``clock``; the host's own without one. pgbench counts in whole
+    microseconds of the host.
 
     ``out_dir`` receives ``pgbench.out`` and ``pgbench.err``. ``on_start`` gets pgbench's process id at once;
     ``on_measure_begin`` and ``on_measure_end`` are called when the phase begins and ends and should be quick;
@@ -103,9 +108,10 @@ def run(
     a failed check of the outcome instead.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
+    clock = clock or SubjectClock()
     with scratch_directory(out_dir) as scratch:
-        seconds = math.ceil(warmup_s + duration_s + 1.0 + spec.clients / 50)
-        command = (*prefix, *_arguments(server, spec, seconds, scratch))
+        seconds = math.ceil(clock.host_s(warmup_s + duration_s) + 1.0 + spec.clients / 50)
+        command = (*prefix, *_arguments(server, spec.dilated(clock.dilation), seconds, scratch))
         anchor = Anchor.read()
         started_ns = now_ns()
         with (out_dir / "pgbench.out").open("wb") as out:
@@ -115,10 +121,11 @@ def run(
         watch = Watch(
             process=process,
             time=Timeline(started_ns, started_ns + seconds * SECOND_NS),
-            warmup_s=warmup_s,
-            duration_s=duration_s,
+            warmup_s=clock.host_s(warmup_s),
+            duration_s=clock.host_s(duration_s),
             edges=(on_measure_begin or _nothing, on_measure_end or _nothing),
             progress=progress or (lambda _share, _text: None),
+            dilation=clock.dilation,
         )
         try:
             if on_start is not None:
@@ -135,7 +142,7 @@ def run(
         log = pgbench_log.read(
             sorted(scratch.glob("log.*")), anchor, open_loop=not spec.closed, retries=spec.tries_max != 1
         )
-    return _outcome(spec, watch, log, printed, command)
+    return _outcome(spec, watch, log, printed, command, clock)
 
 
 def _arguments(server: Server, spec: PgbenchSpec, seconds: int, log_directory: Path) -> list[str]:
@@ -155,9 +162,16 @@ def _arguments(server: Server, spec: PgbenchSpec, seconds: int, log_directory: P
 
 
 def _outcome(
-    spec: PgbenchSpec, watch: Watch, log: pgbench_log.TransactionLog, printed: str, command: Sequence[str]
+    spec: PgbenchSpec,
+    watch: Watch,
+    of_host: pgbench_log.TransactionLog,
+    printed: str,
+    command: Sequence[str],
+    clock: SubjectClock,
 ) -> PgbenchOutcome:
-    begin_ns, end_ns, bench_ns = watch.time.begin_ns, watch.time.end_ns, watch.time.bench_ns
+    log = of_host.on(clock)
+    begin_ns, end_ns = clock.instant_ns(watch.time.begin_ns), clock.instant_ns(watch.time.end_ns)
+    bench_ns = clock.instant_ns(watch.time.bench_ns)
     names = [name for name, _ in spec.scripts]
     edges = pgbench_log.edges_ns(bench_ns, begin_ns, end_ns)
     latency = pgbench_log.latency_table(log, edges, names)
@@ -173,7 +187,7 @@ def _outcome(
         account_total=total,
         writes_total=sum(log.account(script=number).succeeded for number in writers),
         retries=log.retries,
-        connect_ms=_printed_number(printed, r"initial connection time = ([\d.]+) ms") or 0.0,
+        connect_ms=(_printed_number(printed, r"initial connection time = ([\d.]+) ms") or 0.0) / clock.dilation,
         exit_code=watch.process.returncode,
         latency=latency,
         throughput=pgbench_log.throughput_table(log, edges, names),

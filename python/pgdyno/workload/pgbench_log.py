@@ -11,7 +11,7 @@ clock that is stepped later does no harm, and an anchor read when pgbench was st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from pgdyno.store.subject_clock import SubjectClock
+
 _SECOND_NS = 1_000_000_000
 
 
@@ -33,7 +35,7 @@ class TransactionLog:
     """Every transaction of a run of pgbench. The arrays have the same length; order means nothing."""
 
     end_ns: np.ndarray[Any, Any]
-    """CLOCK_MONOTONIC when it ended (or was skipped)."""
+    """When it ended (or was skipped), on CLOCK_MONOTONIC until :meth:`on` says otherwise."""
     script: np.ndarray[Any, Any]
     """Its number in the order of the specification."""
     latency_us: np.ndarray[Any, Any]
@@ -49,6 +51,15 @@ class TransactionLog:
     def __len__(self) -> int:
         """How many transactions there are."""
         return len(self.end_ns)
+
+    def on(self, clock: SubjectClock) -> TransactionLog:
+        """The same in the subject's time."""
+        return replace(
+            self,
+            end_ns=clock.instants_ns(self.end_ns),
+            latency_us=clock.durations_us(self.latency_us),
+            lag_us=clock.durations_us(self.lag_us),
+        )
 
     def account(self, begin_ns: int | None = None, end_ns: int | None = None, script: int | None = None) -> Account:
         """Count those that ended in [begin, end), of one script or of all; without limits, every one."""

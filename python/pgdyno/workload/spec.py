@@ -137,6 +137,16 @@ class PgbenchSpec(PgbenchAsked):
         with explained("pgbench: "):
             return cls(**values)
 
+    def dilated(self, dilation: int) -> Self:
+        """What pgbench is told in a world that is so many times slower: what it does each second, and by when."""
+        rate, limit = self.rate_per_s, self.latency_limit_ms
+        return self.model_copy(
+            update={
+                "rate_per_s": None if rate is None else rate / dilation,
+                "latency_limit_ms": None if limit is None else limit * dilation,
+            }
+        )
+
     def record(self) -> dict[str, Any]:
         """The specification as it stands in ``run.json``."""
         return {"kind": "pgbench", "closed": self.closed, **self.model_dump()}

@@ -41,7 +41,10 @@ class Timeline:
 
 @dataclass
 class Watch:
-    """Waits for pgbench, reads what it says, and calls when the measure phase begins and ends."""
+    """Waits for pgbench, reads what it says, and calls when the measure phase begins and ends.
+
+    All of it in the host's time, which is pgbench's; only what is shown is in the subject's.
+    """
 
     process: subprocess.Popen[bytes]
     time: Timeline
@@ -49,6 +52,7 @@ class Watch:
     duration_s: float
     edges: tuple[Callable[[], None], Callable[[], None]]
     progress: Progress
+    dilation: int = 1
     messages: list[str] = field(default_factory=list)
     exited_ns: int = 0
     _measuring: bool = False
@@ -127,7 +131,8 @@ class Watch:
         total_s = (self.time.end_ns - self.time.bench_ns) / SECOND_NS
         done_s = (now_ns() - self.time.bench_ns) / SECOND_NS
         doing = "measure" if self._measuring else "warm up"
-        self.progress(min(1.0, done_s / total_s), f"{doing}: {float(found[2]):,.0f} tps, {found[3]} ms")
+        tps, latency_ms = float(found[2]) * self.dilation, float(found[3]) / self.dilation
+        self.progress(min(1.0, done_s / total_s), f"{doing}: {tps:,.0f} tps, {latency_ms:.3f} ms")
 
 
 def now_ns() -> int:

@@ -4,6 +4,8 @@ A memory control group alone is not an instance's memory: the kernel starts to w
 *host's* memory (10 and 20 %), and in a group of 512 MiB 468 MiB stayed dirty here. The limits are machine-wide, so
 one run at a time may change them, and the old values stand in a file outside any state directory. The lock on
 that file is the kernel's (it ends with its owner); the values in it outlive a killed run.
+
+In a dilated world the times after which the kernel writes back by itself are made longer with everything else.
 """
 
 from __future__ import annotations
@@ -26,6 +28,13 @@ BACKGROUND_SHARE = 0.10
 _PROC = Path("/proc/sys/vm")
 _PAIRS = (("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio"))
 _NAMES = tuple(name for pair in _PAIRS for name in pair)
+_TIMERS = {
+    "vm.dirty_writeback_centisecs": _PROC / "dirty_writeback_centisecs",
+    "vm.dirty_expire_centisecs": _PROC / "dirty_expire_centisecs",
+    "fs.xfs.xfssyncd_centisecs": Path("/proc/sys/fs/xfs/xfssyncd_centisecs"),
+}
+"""When the kernel looks for dirty pages, how old they have to be, and when XFS pushes its log; the last is there while
+XFS is loaded."""
 _ONE_PAGE = 4096
 
 
@@ -36,9 +45,14 @@ class DirtyLimits:
     set; with version 1 only the host's figures count, so bytes are set.
     """
 
-    def __init__(self, memory_bytes: int, cgroup_version: int, record: Path | None = None) -> None:
+    def __init__(
+        self, memory_bytes: int, cgroup_version: int, dilation: int = 1, *, record: Path | None = None
+    ) -> None:
         self.wanted = wanted_limits(memory_bytes, cgroup_version)
         self.old: dict[str, int] = {}
+        self.timers: dict[str, int] = {}
+        """The kernel's own times in hundredths of a second, as they were; empty where they are left alone."""
+        self._dilation = dilation
         self._record = record or paths.MACHINE_DIR / "dirty_limits.json"
         self._handle: int | None = None
 
@@ -52,9 +66,12 @@ class DirtyLimits:
             )
         _restore_abandoned(self._handle)
         self.old = current_limits()
-        _write(self._handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old})
+        self.timers = current_timers() if self._dilation > 1 else {}
+        _write(self._handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old, "timers": self.timers})
         for name, value in self.wanted.items():
             _set(name, value)
+        for name, value in self.timers.items():
+            _TIMERS[name].write_text(str(value * self._dilation))
 
     def release(self) -> None:
         """Put the old values back and give the lock up. Releasing twice is allowed."""
@@ -69,7 +86,8 @@ class DirtyLimits:
     @property
     def facts(self) -> dict[str, dict[str, int]]:
         """``{"vm.dirty_bytes": {"old": 0, "new": ...}, ...}``."""
-        return {f"vm.{name}": {"old": self.old.get(name, 0), "new": new} for name, new in self.wanted.items()}
+        limits = {f"vm.{name}": {"old": self.old.get(name, 0), "new": new} for name, new in self.wanted.items()}
+        return limits | {name: {"old": old, "new": old * self._dilation} for name, old in self.timers.items()}
 
 
 def wanted_limits(memory_bytes: int, cgroup_version: int) -> dict[str, int]:
@@ -85,6 +103,11 @@ def wanted_limits(memory_bytes: int, cgroup_version: int) -> dict[str, int]:
 def current_limits() -> dict[str, int]:
     """The four settings as they are; of bytes and ratio one is 0."""
     return {name: int((_PROC / name).read_text()) for name in _NAMES}
+
+
+def current_timers() -> dict[str, int]:
+    """The kernel's times of writing back, in hundredths of a second."""
+    return {name: int(path.read_text()) for name, path in _TIMERS.items() if path.exists()}
 
 
 def recover(record: Path | None = None) -> list[str]:
@@ -137,6 +160,10 @@ def _restore_abandoned(handle: int) -> list[str]:
             name = in_bytes if old[in_bytes] else ratio
             _set(name, old[name])
             done.append(f"set vm.{name} back to {old[name]}")
+        for name, value in record.get("timers", {}).items():
+            if _TIMERS[name].exists():
+                _TIMERS[name].write_text(str(value))
+                done.append(f"set {name} back to {value}")
     os.ftruncate(handle, 0)
     os.fsync(handle)
     return done

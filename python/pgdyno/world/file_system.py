@@ -26,6 +26,26 @@ _REFUSED = {
 """Options that make the numbers those of something else, with the reason."""
 
 
+COMMIT_S = 5
+"""How often ext4 commits its journal unless it is told otherwise (ext4(5), ``commit``)."""
+
+
+def dilated_options(file_system: FileSystem, options: str, dilation: int) -> str:
+    """``options`` with the file system's own timer so many times slower; what a user chose is slowed too.
+
+    XFS has its timer in the kernel's settings (:mod:`pgdyno.world.dirty_limits`).
+    """
+    if dilation == 1 or file_system != "ext4":
+        return options
+    given = [option for option in options.split(",") if option]
+    chosen = [option for option in given if not option.startswith("commit=")]
+    commit = next((option for option in given if option.startswith("commit=")), f"commit={COMMIT_S}")
+    seconds = commit.partition("=")[2]
+    if not seconds.isdigit():
+        return options  # mount(8) says what is wrong with it
+    return ",".join([*chosen, f"commit={int(seconds) * dilation}"])
+
+
 def require_mount_options(options: str) -> None:
     """``options`` are what ``mount -o`` takes, and none of them gives up durability. :class:`InputError` if not."""
     for option in filter(None, options.split(",")):

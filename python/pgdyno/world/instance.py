@@ -25,7 +25,7 @@ class Instance:
 
     ``cpus`` is a list as the kernel writes it (``0``, ``0-3,8``); ``None`` leaves all of them. On entry the
     groups are made and the kernel's dirty limits set to the instance's size (``dirty_limits=False`` leaves those
-    alone); on exit everything is undone. Processes that are still inside have ``timeout_s`` to end.
+    alone), and the times after which it writes back made ``dilation`` times longer; on exit everything is undone. Processes that are still inside have ``timeout_s`` to end.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Instance:
         cpus: str | None = None,
         *,
         dirty_limits: bool = True,
+        dilation: int = 1,
         journal: Journal | None = None,
         timeout_s: float = 10.0,
     ) -> None:
@@ -48,6 +49,7 @@ class Instance:
         self.timeout_s = timeout_s
         self._journal = journal or Journal()
         self._wants_dirty_limits = dirty_limits
+        self._dilation = dilation
         self._dirty: DirtyLimits | None = None
         self._groups: dict[cgroup.Controller, Path] = {}
         self._entries: dict[Path, str] = {}
@@ -60,7 +62,7 @@ class Instance:
         self._version = hierarchy.version
         try:
             if self._wants_dirty_limits:
-                limits = DirtyLimits(self.memory_bytes, self._version)
+                limits = DirtyLimits(self.memory_bytes, self._version, self._dilation)
                 limits.acquire()
                 self._dirty = limits
             for controller in cgroup.CONTROLLERS:

@@ -34,6 +34,8 @@ class Placement:
     mount_options: str = ""
     instance_type: str | None = None
     """Whose limits the volumes share; ``None`` where there are none to share."""
+    dilation: int = 1
+    """How many times slower than real ones the volumes are."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -94,6 +96,7 @@ def attach_placement(
                 mount_options=placement.mount_options,
                 instance=name if placement.instance_type is not None else None,
                 instance_type=placement.instance_type,
+                dilation=placement.dilation,
             )
         yield attached
 

@@ -1,0 +1,1 @@
+"""Slowed time against real time."""

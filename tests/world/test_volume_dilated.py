@@ -1,0 +1,83 @@
+"""A dilated volume takes so many times longer, counts in its own time, and shares its clock with its instance."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import PgdynoError
+from pgdyno.world import dirty_limits, volume
+from pgdyno.world.file_system import dilated_options
+from pgdyno.world.instance import Instance
+
+from .needs import needs_cgroups, needs_fuse
+from .test_instance import the_limits_are_free
+from .test_volume_instance import read_directly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DILATION = 8
+READS = 100
+
+
+@needs_fuse
+def test_it_is_slower_for_the_host_and_the_same_for_itself(state: Path) -> None:
+    with volume.attached("gp3", mount=None, name="v", dilation=DILATION) as attached:
+        before = attached.stats()
+        begin_ns = time.monotonic_ns()
+        read_directly(attached.block_device, READS)
+        host_ns = time.monotonic_ns() - begin_ns
+        after = attached.stats()
+        counted = {name: after["counters"][name] - before["counters"][name] for name in ("read_ops", "read_time_ns")}
+        minutes = attached.minutes()
+    assert after["dilation"] == attached.facts["dilation"] == DILATION
+    assert counted["read_ops"] >= READS
+    mean_ns = counted["read_time_ns"] / counted["read_ops"]
+    assert 300_000 < mean_ns < 900_000, "gp3's service time, in the volume's own time"
+    # One read after the other: the host waited for each of them, so many times longer.
+    assert 0.9 < host_ns / (READS * DILATION * mean_ns) < 1.3
+    elapsed_ns = minutes["anchor"]["monotonic_ns"] - attached.facts["started_monotonic_ns"]
+    assert elapsed_ns < (time.monotonic_ns() - attached.facts["started_monotonic_ns"]) / DILATION
+
+
+@needs_fuse
+def test_a_volume_that_joins_has_the_instances_clock(state: Path) -> None:
+    with (
+        volume.attached("gp3", mount=None, name="v", instance="db", dilation=2),
+        pytest.raises(PgdynoError, match="dilation 2"),
+    ):
+        volume.attach("gp3", mount=None, name="w", instance="db")
+
+
+@needs_fuse
+def test_what_is_no_dilation_is_refused(state: Path) -> None:
+    with pytest.raises(PgdynoError, match="whole number from 1 to 1000"):
+        volume.attach("gp3", mount=None, name="v", dilation=1001)
+
+
+@needs_cgroups
+def test_the_kernels_times_follow_and_return(state: Path) -> None:
+    if not the_limits_are_free():
+        pytest.skip("another run on this machine holds the kernel's dirty limits")
+    before = dirty_limits.current_timers()
+    with Instance(f"test-{os.getpid()}", 128 << 20, dilation=DILATION) as instance:
+        assert dirty_limits.current_timers() == {name: value * DILATION for name, value in before.items()}
+        assert instance.facts["sysctls"]["vm.dirty_expire_centisecs"]["old"] == before["vm.dirty_expire_centisecs"]
+    assert dirty_limits.current_timers() == before
+
+
+@pytest.mark.parametrize(
+    ("file_system", "options", "dilation", "wanted"),
+    [
+        ("ext4", "", 1, ""),
+        ("ext4", "", 8, "commit=40"),
+        ("ext4", "noatime,commit=30", 2, "noatime,commit=60"),
+        ("xfs", "noatime", 8, "noatime"),
+    ],
+)
+def test_the_file_systems_own_timer(file_system: str, options: str, dilation: int, wanted: str) -> None:
+    assert dilated_options(file_system, options, dilation) == wanted  # type: ignore[arg-type]
