@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.lint import Finding
 
-CRATES = ("volume", "catalog")
+CRATES = ("volume", "catalog", "workload")
 
 BANNED_METHODS = {
     "std::time::Instant::now",

@@ -1,6 +1,7 @@
 """Which crate may use which: the model knows nothing about clocks, files or hosts.
 
 ``volume`` is what everything else must be able to trust, so it may use serde and nothing more.
+``workload`` needs logarithms and powers for its distributions: libm's are software, the same on every machine.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ ALLOWED: dict[str, set[str]] = {
     "catalog": {"volume"},
     "emulate": {"volume", "catalog"},
     "probe": set(),
+    "workload": set(),
     "engine": {"volume", "catalog", "emulate", "probe"},
 }
 """For each crate the crates of this project that it may use."""
 
-ALLOWED_OUTSIDE: dict[str, set[str]] = {"volume": {"serde"}}
+ALLOWED_OUTSIDE: dict[str, set[str]] = {"volume": {"serde"}, "workload": {"libm"}}
 """Crates from elsewhere, for those crates that are limited."""
 
 

@@ -1,0 +1,190 @@
+//! When transactions begin: in a closed loop as soon as a client is free, in an open one by a schedule of their own.
+
+use crate::client::{Nanos, Skip};
+use crate::random::{Purpose, Random};
+
+const NANOS_PER_S: f64 = 1e9;
+
+/// How transactions arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Each client begins the next transaction when it is done with the one before and has thought.
+    Closed(Think),
+    /// Transactions arrive whether a client is free or not.
+    Open {
+        /// How they are spaced.
+        spacing: Spacing,
+        /// How their rate changes. After the last segment its final rate stays.
+        segments: Vec<Segment>,
+    },
+}
+
+/// How long a client waits between transactions of a closed loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Think {
+    /// Not at all.
+    None,
+    /// Always as long, in nanoseconds.
+    Constant(Nanos),
+    /// Exponentially distributed with this mean, in nanoseconds, cut at ten times the mean as TPC-C's think time is.
+    Exponential(Nanos),
+}
+
+/// How open arrivals are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spacing {
+    /// Evenly.
+    Fixed,
+    /// As independent events (a Poisson process); its rate may change with time.
+    Poisson,
+}
+
+/// A part of an open schedule: the rate goes linearly from one value to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// How long it takes.
+    pub duration_ns: Nanos,
+    /// Transactions per second where it begins.
+    pub rate_begin_per_s: f64,
+    /// Transactions per second where it ends.
+    pub rate_end_per_s: f64,
+}
+
+/// What a free client is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// A transaction that is to begin at this time, which may be past.
+    Begin(Nanos),
+    /// A transaction that was to begin at this time and is not begun any more.
+    Skip(Nanos, Skip),
+    /// No transaction is left.
+    None,
+}
+
+/// The schedule that the clients of one thread share.
+///
+/// The times of an open schedule are those at which the expected number of arrivals passes 1, 2, 3, … (evenly spaced)
+/// or the sums of exponential values (Poisson; time rescaling, see Brown et al., Neural Computation 14, 2002). They are
+/// never based anew on the present, so a stall leaves a backlog and not a gap.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    pattern: Pattern,
+    random: Random,
+    late_max_ns: Option<Nanos>,
+    until: Option<Nanos>,
+    expected: f64,
+    next: Nanos,
+}
+
+impl Arrivals {
+    /// A schedule from time 0; `stream` numbers the thread. A host with several threads gives each its share of the
+    /// rate.
+    pub fn new(pattern: Pattern, seed: u64, stream: u32) -> Self {
+        let random = Random::derived(seed, Purpose::Arrivals, stream, 0);
+        let mut arrivals = Self { pattern, random, late_max_ns: None, until: None, expected: 0.0, next: 0 };
+        arrivals.step();
+        arrivals
+    }
+
+    /// Skips what could not begin within this time.
+    #[must_use]
+    pub fn late_max_ns(mut self, limit: Nanos) -> Self {
+        self.late_max_ns = Some(limit);
+        self
+    }
+
+    /// Begins nothing from this time on. What was scheduled before it and was not begun counts as skipped.
+    #[must_use]
+    pub fn until(mut self, end: Nanos) -> Self {
+        self.until = Some(end);
+        self
+    }
+
+    /// Whether transactions arrive on a schedule of their own.
+    pub fn is_open(&self) -> bool {
+        matches!(self.pattern, Pattern::Open { .. })
+    }
+
+    /// Whether nothing is begun any more.
+    pub fn has_ended(&self, now: Nanos) -> bool {
+        self.until.is_some_and(|end| now >= end)
+    }
+
+    /// The next transaction for a client that is free at `now`. When all clients are done, a host takes what is left
+    /// of an open schedule by claiming until there is [`Claim::None`].
+    pub fn claim(&mut self, now: Nanos) -> Claim {
+        let ended = self.has_ended(now);
+        if !self.is_open() {
+            return if ended { Claim::None } else { Claim::Begin(now) };
+        }
+        let at = self.next;
+        if at == Nanos::MAX || self.until.is_some_and(|end| at >= end) {
+            return Claim::None;
+        }
+        self.step();
+        if ended {
+            Claim::Skip(at, Skip::Ended)
+        } else if self.late_max_ns.is_some_and(|limit| now.saturating_sub(at) > limit) {
+            Claim::Skip(at, Skip::Late)
+        } else {
+            Claim::Begin(at)
+        }
+    }
+
+    /// How long to think before the next transaction.
+    pub fn think_ns(&self, random: &mut Random) -> Nanos {
+        match self.pattern {
+            Pattern::Open { .. } | Pattern::Closed(Think::None) => 0,
+            Pattern::Closed(Think::Constant(ns)) => ns,
+            Pattern::Closed(Think::Exponential(mean)) => (mean as f64 * random.exponential().min(10.0)) as Nanos,
+        }
+    }
+
+    fn step(&mut self) {
+        let Pattern::Open { spacing, segments } = &self.pattern else { return };
+        self.expected += match spacing {
+            Spacing::Fixed => 1.0,
+            Spacing::Poisson => self.random.exponential(),
+        };
+        // Arrivals of one nanosecond keep their order.
+        self.next = time_of(segments, self.expected).max(self.next);
+    }
+}
+
+/// When the expected number of arrivals passes `expected`; never is `Nanos::MAX`.
+fn time_of(segments: &[Segment], mut expected: f64) -> Nanos {
+    let mut begin = 0;
+    for segment in segments {
+        let seconds = segment.duration_ns as f64 / NANOS_PER_S;
+        let arrivals = seconds * (segment.rate_begin_per_s + segment.rate_end_per_s) / 2.0;
+        if expected <= arrivals && arrivals > 0.0 {
+            return begin + nanos(segment.seconds_to(expected));
+        }
+        expected -= arrivals;
+        begin += segment.duration_ns;
+    }
+    match segments.last() {
+        Some(last) if last.rate_end_per_s > 0.0 => begin.saturating_add(nanos(expected / last.rate_end_per_s)),
+        _ => Nanos::MAX,
+    }
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    (seconds * NANOS_PER_S + 0.5) as Nanos
+}
+
+impl Segment {
+    /// A part with one rate.
+    pub fn constant(duration_ns: Nanos, rate_per_s: f64) -> Self {
+        Self { duration_ns, rate_begin_per_s: rate_per_s, rate_end_per_s: rate_per_s }
+    }
+
+    /// When `arrivals` of this segment are to be expected: the root of a·t + (b − a)/(2·T)·t² in the form that keeps
+    /// its digits when the rate hardly changes.
+    fn seconds_to(&self, arrivals: f64) -> f64 {
+        let seconds = self.duration_ns as f64 / NANOS_PER_S;
+        let slope = (self.rate_end_per_s - self.rate_begin_per_s) / seconds;
+        let end = libm::sqrt((self.rate_begin_per_s * self.rate_begin_per_s + 2.0 * slope * arrivals).max(0.0));
+        (2.0 * arrivals / (self.rate_begin_per_s + end)).min(seconds)
+    }
+}

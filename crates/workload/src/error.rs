@@ -1,0 +1,34 @@
+//! What is wrong with a script, and where.
+
+use std::fmt;
+
+/// Where something stands in a script: line and column, both from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+/// A script that cannot be read: one sentence, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// The script's name: a file, or a built-in one.
+    pub script: String,
+    /// Where.
+    pub at: Position,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
+
+/// A script that could not go on while it ran: a division by zero, a result that has no row.
+pub type RunError = ScriptError;
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}:{}: {}", self.script, self.at.line, self.at.column, self.message)
+    }
+}
+
+impl std::error::Error for ScriptError {}
