@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.fidelity import matrix
+from tools.fidelity import kinds, matrix, measure
 from tools.fidelity.cell import Cell
 from tools.fidelity.host import Second
 from tools.fidelity.latency import Latency
@@ -31,6 +31,7 @@ def point(cell: Cell, number: int = 0) -> Point:
     """A cell whose measurement is what the model says."""
     job = cell.job
     asked = {"null": None}.get(cell.volume, 1000.0 if job.block_kib == 256 else 3000.0)
+    asked = 12_000.0 if cell.volume == kinds.FOUR or cell.instance else asked
     rng = np.random.default_rng(number)
     mean_ns = 600e3 if job.depth == 1 else job.depth / (asked or 1e5) * 1e9
     draws = 200_000 if cell.part == "rate" else 2_000
@@ -42,7 +43,8 @@ def point(cell: Cell, number: int = 0) -> Point:
         begin=BEGIN + timedelta(minutes=number),
         asked_iops=asked,
         measured=modelled.model_copy(update={"exact_ns": None}),
-        modelled=modelled if pgdyno and cell.volume != "null" else None,
+        modelled=modelled if measure.models(cell) else None,
+        close=(1_000, 1_000) if measure.pairs(cell) else None,
         daemon=daemon() if pgdyno else None,
         seconds=[second(index, asked or 1e5, job.block_kib) for index in range(job.seconds + job.ramp_s)],
     )

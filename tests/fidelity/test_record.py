@@ -6,7 +6,8 @@ import pytest
 
 from tools.fidelity import __main__ as program
 from tools.fidelity import device, matrix
-from tools.fidelity.claims import CLAIMS, Claim
+from tools.fidelity.claim import Claim
+from tools.fidelity.claims import CLAIMS
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.needs_fio, pytest.mark.bench]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 SUBMIT, CREDIT, GRANT, OVERFLOW = 1, 3, 4, 5
 
 
-def record(kind: int, instant_ns: int = 0, request: int = 0) -> bytes:
+def record(kind: int, instant_ns: int = 0, request: int = 0, offset: int = 0) -> bytes:
     """As crates/volume/src/log.rs packs it."""
-    return struct.pack("<BBHI5Q", kind, 0, 0, 4096, instant_ns, request, 0, 0, 0)
+    return struct.pack("<BBHI5Q", kind, 0, 0, 4096, instant_ns, request, offset, 0, 0)
 
 
 def log(path: Path, *records: bytes, magic: bytes = submit_log.MAGIC) -> Path:

@@ -13,6 +13,7 @@ from pgdyno.errors import PgdynoError
 from pgdyno.world import paths, preflight
 from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
+from tools.fidelity.claim import Claim
 from tools.fidelity.point import Point, Record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,8 +47,10 @@ def main() -> int:
                 raise PgdynoError("no record was measured yet", remedy="run `make bench ONLY=fidelity`")
         elif asked.short or asked.part:
             # A part or a trial is no record: it must not be taken for one that was interrupted.
-            collect(wanted, RESULTS.with_name("fidelity-trial"))
-            return 0
+            record = collect(wanted, RESULTS.with_name("fidelity-trial"))
+            judged = [] if asked.short else claims.judge_part(asked.part, record.points())
+            print("\n".join([page.part(asked.part, record.points()), *map(str, judged)]) if asked.part else "")
+            return 0 if all(claim.holds for claim in judged) else 1
         else:
             record = collect(wanted, RESULTS)
         return 0 if all(claim.holds for claim in write(record)) else 1
@@ -82,7 +85,7 @@ def collect(wanted: list[Cell], root: Path) -> Record:
     return record
 
 
-def write(record: Record) -> list[claims.Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     points = record.points()
     judged = claims.judge(points)

@@ -14,6 +14,8 @@ World = Literal["pgdyno", "loop", "blk-throttle", "qemu"]
 REGION_MIB = 512
 """The part of a volume that jobs use. It is written beforehand, so that reads move data, and fits in memory."""
 
+READ_SHARE: dict[Mix, float] = {"read": 1.0, "write": 0.0, "70/30": 0.7}
+
 _RW = {
     ("random", "read"): "randread",
     ("random", "write"): "randwrite",
@@ -55,12 +57,18 @@ class Cell:
     """As a user writes it: ``gp3:iops=3000``."""
     job: Job
     repetition: int = 1
+    dilation: int = 1
+    """So many times slower than a real one. The job's seconds are real; every other figure is in the volume's time."""
+    instance: str | None = None
+    """Two such volumes are used at once, behind an instance of this type."""
 
     @property
     def key(self) -> str:
         """A name for its file; another job or volume has another one."""
         job = self.job
         words = f"{self.part} {self.world} {self.volume} {job.rw} {job.block_kib}k d{job.depth} {job.seconds}s"
+        words += "" if self.instance is None else f" on {self.instance}"
+        words += "" if self.dilation == 1 else f" dilated {self.dilation}"
         return re.sub(r"[^a-z0-9]+", "-", f"{words} {self.repetition}".lower())
 
     @property
@@ -76,13 +84,22 @@ class Limits:
     iops: int | None
     bytes_per_s: int | None
     unit_bytes: int
+    read_tokens: int = 1
+    write_tokens: int = 1
+    """What a unit costs of the IOPS, where reads and writes have limits of their own (crates/volume/src/params.rs)."""
+    whole_units: bool = False
+    """Whether the throughput is charged whole units, as st1's and sc1's is."""
 
     @classmethod
     def of(cls, spec: dict[str, Any]) -> Limits:
-        """From the engine's resolved specification."""
-        params = spec["params"]
-        rates = [limit and int(limit["rate_per_s"]) for limit in (params["iops_limit"], params["throughput_limit"])]
-        return cls(rates[0], rates[1], int(params["accounting"]["unit_bytes"]))
+        """From the engine's resolved specification; an array has the limits of its columns together."""
+        array = spec["array"]
+        params = array["member"]["params"] if array else spec["params"]
+        columns = int(array["columns"]) if array else 1
+        limits = (params["iops_limit"], params["throughput_limit"])
+        iops, bytes_per_s = [limit and columns * int(limit["rate_per_s"]) for limit in limits]
+        cost = params.get("cost", {})
+        return cls(iops, bytes_per_s, int(params["accounting"]["unit_bytes"]), **cost)
 
     def asked_iops(self, job: Job) -> float | None:
         """Requests a second that the limits allow; service time may keep a volume below it. None without a limit.
@@ -93,5 +110,8 @@ class Limits:
         block_bytes = job.block_kib << 10
         merged = job.pattern == "sequential" and job.depth > 1
         units = block_bytes / self.unit_bytes if merged else -(-block_bytes // self.unit_bytes)
-        limits = ((self.iops, units), (self.bytes_per_s, block_bytes))
+        share = READ_SHARE[job.mix]
+        tokens = units * (share * self.read_tokens + (1 - share) * self.write_tokens)
+        charged_bytes = units * self.unit_bytes if self.whole_units else block_bytes
+        limits = ((self.iops, tokens), (self.bytes_per_s, charged_bytes))
         return min((rate / cost for rate, cost in limits if rate is not None), default=None)

@@ -7,11 +7,11 @@ judged, and a job with much of that was measured again (:mod:`tools.fidelity.mea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from statistics import median
 
-from tools.fidelity import matrix
+from tools.fidelity import claims_of_kinds, kinds, matrix
 from tools.fidelity.cell import Cell
+from tools.fidelity.claim import Claim, of_errors
 from tools.fidelity.point import PERCENTILES, Point
 
 RATE_ERROR = 0.002
@@ -27,26 +27,16 @@ DEPTH_1_ERROR = {"gp3": {50.0: 0.02, 99.0: 0.05}, "io2bx": {50.0: 0.05, 99.0: 0.
 DISTANCE, DISTANCE_REQUESTS = 0.03, 100_000
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim and whether it holds. ``found`` is the figure that is worst for it."""
-
-    name: str
-    bar: str
-    found: str
-    holds: bool
-    faults: tuple[str, ...] = ()
-    """What breaks it, one for each job."""
-
-    def __str__(self) -> str:
-        verdict = "holds" if self.holds else "does not hold"
-        return "\n  ".join([f"{self.name} ({self.bar}): {self.found}: {verdict}", *self.faults])
-
-
 def judge(points: Iterable[Point]) -> list[Claim]:
     """Every claim. :class:`KeyError` with the cell when a point is missing."""
     by_cell = {point.cell: point for point in points}
     return [claim(by_cell) for claim in CLAIMS.values()]
+
+
+def judge_part(part: str, points: Iterable[Point]) -> list[Claim]:
+    """The claims that need no more than one part of the record."""
+    by_cell = {point.cell: point for point in points}
+    return [claim(by_cell) for claim in OF_PART.get(part, {}).values()]
 
 
 def rate(points: dict[Cell, Point]) -> Claim:
@@ -55,7 +45,7 @@ def rate(points: dict[Cell, Point]) -> Claim:
     for point in _rate_points(points):
         assert point.asked_iops is not None, "each of these volumes has a limit"
         errors[_job(point)] = point.measured.iops / point.asked_iops - 1
-    return _of_errors("rate over 60 s", RATE_ERROR, errors)
+    return of_errors("rate over 60 s", RATE_ERROR, errors)
 
 
 def seconds(points: dict[Cell, Point]) -> Claim:
@@ -86,7 +76,7 @@ def fifo(points: dict[Cell, Point]) -> Claim:
     assert point.asked_iops is not None
     ideal_ns = point.cell.job.depth / point.asked_iops * 1e9
     errors = {f"p{p:g}": point.measured.percentile_ns(p) / ideal_ns - 1 for p in PERCENTILES}
-    return _of_errors("order=fifo at depth 32: p1 to p99 of depth / IOPS", FIFO_ERROR, errors)
+    return of_errors("order=fifo at depth 32: p1 to p99 of depth / IOPS", FIFO_ERROR, errors)
 
 
 def gamma(points: dict[Cell, Point]) -> Claim:
@@ -97,7 +87,7 @@ def gamma(points: dict[Cell, Point]) -> Claim:
         f"p{p:g}": measured.percentile_ns(p) / measured.latency.mean_ns / wanted - 1 for p, wanted in GAMMA.items()
     }
     shape = "/".join(f"{wanted:g}" for wanted in GAMMA.values())
-    return _of_errors(f"order=gamma at depth 32: p50/p90/p99 of {shape} x the mean", GAMMA_ERROR, errors)
+    return of_errors(f"order=gamma at depth 32: p50/p90/p99 of {shape} x the mean", GAMMA_ERROR, errors)
 
 
 def depth_1_gp3(points: dict[Cell, Point]) -> Claim:
@@ -136,7 +126,8 @@ def replay(points: dict[Cell, Point]) -> Claim:
 
 CLAIMS: dict[str, Callable[[dict[Cell, Point]], Claim]] = {
     claim.__name__: claim for claim in (rate, seconds, fifo, gamma, depth_1_gp3, depth_1_io2bx, distance, replay)
-}
+} | claims_of_kinds.CLAIMS
+OF_PART = {kinds.PART: claims_of_kinds.CLAIMS}
 
 
 def _rate_points(points: dict[Cell, Point]) -> list[Point]:
@@ -163,12 +154,6 @@ def _depth_1(points: dict[Cell, Point], kind: str) -> Claim:
     found = ", ".join(f"{mix} p{p:g} {error:+.1%}" for (mix, p), error in middle.items())
     bar = ", ".join(f"p{p:g} within {allowed:.0%}" for p, allowed in DEPTH_1_ERROR[kind].items())
     return Claim(f"{kind} at depth 1, of the model's", bar, found, not faults, faults)
-
-
-def _of_errors(name: str, allowed: float, errors: dict[str, float]) -> Claim:
-    faults = tuple(f"{what}: {error:+.2%}" for what, error in errors.items() if abs(error) > allowed)
-    what, worst = max(errors.items(), key=lambda item: abs(item[1]))
-    return Claim(name, f"within {allowed:.1%}", f"at most {worst:+.2%} ({what})", not faults, faults)
 
 
 def _job(point: Point) -> str:

@@ -11,13 +11,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.errors import HostError
 from pgdyno.world import cgroup, mounts, paths, volume
 from pgdyno.world.journal import Journal
+from pgdyno.world.volume import AttachedVolume
 from pgdyno.world.waiting import wait_until
 from tools.fidelity import fio
 from tools.fidelity.cell import REGION_MIB, Limits
@@ -35,7 +36,14 @@ class Device:
     path: str
     launcher: tuple[str, ...] = ()
     """What has to stand in front of fio's command line."""
-    volume: volume.AttachedVolume | None = None
+    volume: AttachedVolume | None = None
+    other: AttachedVolume | None = None
+    """A second one on the same instance, used together with it."""
+
+    @property
+    def filename(self) -> str:
+        """All of it as fio names files."""
+        return self.path if self.other is None else f"{self.path}:{self.other.block_device}"
 
 
 Opened = AbstractContextManager[Device]
@@ -68,12 +76,40 @@ def bench(state_dir: Path) -> Iterator[Bench]:
 
 
 @contextmanager
-def pgdyno(bench: Bench, spec: str, *, seed: int, submit_log: Path | None) -> Iterator[Device]:
+def pgdyno(bench: Bench, spec: str, *, seed: int, submit_log: Path | None, dilation: int = 1) -> Iterator[Device]:
     """An emulated volume, with full buckets."""
     with volume.attached(
-        spec, mount=None, image=bench.image, seed=seed, submit_log=submit_log, state_dir=bench.state_dir
+        spec,
+        mount=None,
+        image=bench.image,
+        seed=seed,
+        submit_log=submit_log,
+        state_dir=bench.state_dir,
+        dilation=dilation,
     ) as found:
         yield Device(found.block_device, volume=found)
+
+
+@contextmanager
+def pair(bench: Bench, spec: str, instance_type: str, *, seed: int) -> Iterator[Device]:
+    """Two emulated volumes on one instance, with full buckets."""
+    name = f"fidelity-{os.getpid()}"
+    with ExitStack() as stack:
+        one, other = (
+            stack.enter_context(
+                volume.attached(
+                    spec,
+                    mount=None,
+                    image=bench.image,
+                    seed=seed,
+                    state_dir=bench.state_dir,
+                    instance=name,
+                    instance_type=instance_type,
+                )
+            )
+            for _ in range(2)
+        )
+        yield Device(one.block_device, volume=one, other=other)
 
 
 @contextmanager

@@ -7,11 +7,14 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError
 from tools.fidelity.cell import REGION_MIB, Job
 from tools.fidelity.latency import Latency
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PERCENTILES = (1.0, 50.0, 99.0)
 
@@ -41,13 +44,17 @@ def require() -> None:
         raise HostError("fio is not installed", remedy="apt install fio")
 
 
-def run(device: str, job: Job, *, seed: int = 1, launcher: Sequence[str] = ()) -> Measured:
-    """Run a job on a block device, in front of it the words of ``launcher``. The same seed asks for the same blocks."""
+def run(device: str, job: Job, *, seed: int = 1, launcher: Sequence[str] = (), log: Path | None = None) -> Measured:
+    """Run a job on a block device, in front of it the words of ``launcher``. The same seed asks for the same blocks.
+
+    ``log`` gets a line for each request, for :func:`read_log`.
+    """
     command = [
         *(*launcher, "fio", "--name=judge", f"--filename={device}", f"--size={REGION_MIB}m", "--direct=1"),
         *("--ioengine=libaio", f"--rw={job.rw}", "--rwmixread=70", f"--bs={job.block_kib}k", f"--iodepth={job.depth}"),
         *(f"--runtime={job.seconds}", "--time_based", f"--ramp_time={job.ramp_s}", "--norandommap"),
         *("--randrepeat=0", f"--randseed={seed}", "--lat_percentiles=1", "--output-format=json+"),
+        *((f"--write_lat_log={log}", "--log_offset=1") if log is not None else ()),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -67,6 +74,15 @@ def _side(side: dict[str, Any]) -> tuple[float, Latency]:
     """
     latency = Latency.of_bins((int(value), count) for value, count in side["lat_ns"]["bins"].items())
     return latency.total / side["runtime"] * 1000, latency
+
+
+def read_log(log: Path) -> list[tuple[int, int]]:
+    """(offset in bytes, latency in nanoseconds) of each request of one job, in the order in which they were completed."""
+    kinds = [log.with_name(f"{log.name}_{kind}.1.log") for kind in ("lat", "clat", "slat")]
+    lines = [line.split(", ") for line in kinds[0].read_text(encoding="ascii").splitlines()]
+    for file in kinds:
+        file.unlink(missing_ok=True)
+    return [(int(line[4]), int(line[1])) for line in lines]
 
 
 def fill(device: str) -> None:

@@ -8,7 +8,8 @@ record has instead
 - ``rate``: jobs of a minute, for what is claimed over a minute;
 - ``depth-1``: single requests, where an error of a few microseconds shows; three times each, the middle one counts;
 - ``peers``: the same limits under pgdyno, blk-throttle and QEMU, one after the other;
-- ``path``: the null volume, a plain loop device and QEMU without limits, one after the other.
+- ``path``: the null volume, a plain loop device and QEMU without limits, one after the other;
+- ``types``: every type of volume, an array, an instance, and dilation (:mod:`tools.fidelity.kinds`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import get_args
 
+from tools.fidelity import kinds
 from tools.fidelity.cell import Cell, Job, Mix, Pattern, World
 
 VOLUMES = (
@@ -73,7 +75,7 @@ PATH_JOBS = (
 def cells() -> list[Cell]:
     """Every cell, in the order in which they are measured: what is compared stands together, long jobs apart."""
     parts = [list(path()), list(depth_1(1)), list(pairs()), list(depth_1(2)), list(peers()), list(rate())]
-    return [cell for part in [*parts, list(depth_1(3))] for cell in part]
+    return [cell for part in [*parts, list(kinds.cells()), list(depth_1(3))] for cell in part]
 
 
 def pairs() -> Iterator[Cell]:

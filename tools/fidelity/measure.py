@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno import _engine
 from pgdyno.world import volume
-from tools.fidelity import device, fio, model
-from tools.fidelity.cell import Cell, Limits
+from tools.fidelity import device, fio, model, pairing, submit_log
+from tools.fidelity.cell import READ_SHARE, Cell, Limits
 from tools.fidelity.host import HostSampler, requests_of
 from tools.fidelity.latency import Latency
 from tools.fidelity.point import PERCENTILES, Daemon, Point, Side
@@ -30,7 +30,6 @@ TRIES = 3
 TICKS_PER_S = 100
 BEGUN_POLL_S = 0.005
 """A tenth of the least that a bucket of a second would fill while fio starts."""
-_READ_SHARE = {"read": 1.0, "write": 0.0, "70/30": 0.7}
 
 
 def measure(cell: Cell, bench: Bench, cores: int) -> Point:
@@ -50,17 +49,21 @@ def stolen_share(seconds: list[Second], cores: int) -> float:
 
 def _once(cell: Cell, bench: Bench) -> Point:
     limits = Limits.of(volume.resolve(cell.volume))
-    log = bench.folder / "submit.log" if cell.world == "pgdyno" and models(cell.volume) else None
+    log = bench.folder / "submit.log" if models(cell) else None
+    latencies = bench.folder / "latency" if pairs(cell) else None
     begin = datetime.now(UTC)
     with ExitStack() as stack:
         found = stack.enter_context(_open(cell, bench, limits, log))
         attached_cpu_ns = found.volume.stats()["counters"]["daemon_cpu_ns"] if found.volume else 0
         with HostSampler(found.path) as sampler, _emptied(found):
-            judged = fio.run(found.path, cell.job, seed=_seed(cell), launcher=found.launcher)
+            judged = fio.run(found.filename, cell.job, seed=_seed(cell), launcher=found.launcher, log=latencies)
+        asked = _asked(found, limits, cell)
         counted = _counted(found, attached_cpu_ns)
-    modelled, replayed = None, (0, 0)
+    modelled, replayed, close = None, (0, 0), None
     if log is not None:
-        predicted = model.predict(log, cell.job, PERCENTILES)
+        predicted = model.predict(log, cell.job, PERCENTILES, cell.dilation)
+        if latencies is not None:
+            close = pairing.close(submit_log.read(log), fio.read_log(latencies), cell.dilation)
         replayed = model.identical(log)
         modelled = _side(predicted)
         log.unlink()
@@ -70,24 +73,40 @@ def _once(cell: Cell, bench: Bench) -> Point:
     return Point(
         cell=cell,
         begin=begin,
-        asked_iops=limits.asked_iops(cell.job),
-        measured=_side(judged),
+        asked_iops=asked,
+        measured=_side(judged, cell.dilation),
         modelled=modelled,
         daemon=daemon,
+        close=close,
         seconds=sampler.seconds,
     )
 
 
-def models(spec: str) -> bool:
-    """Whether a volume has a model to hold it against: ``null`` is as fast as the host."""
-    return spec != "null"
+def models(cell: Cell) -> bool:
+    """Whether there is a model to hold it against: ``null`` is as fast as the host, and a log is one volume's."""
+    return cell.world == "pgdyno" and cell.volume != "null" and cell.instance is None
+
+
+def pairs(cell: Cell) -> bool:
+    """Whether each request is held against its own modelled time: those that wait for each other come in one order."""
+    return models(cell) and cell.dilation > 1 and cell.job.depth == 1
+
+
+def _asked(found: Device, limits: Limits, cell: Cell) -> float | None:
+    """Requests a second that the limits allow: those of the volume, or of both and their instance."""
+    asked = limits.asked_iops(cell.job)
+    if found.volume is None or found.other is None or asked is None:
+        return asked
+    return min(2 * asked, float(found.volume.facts["instance_limits"]["iops"]["baseline_per_s"]))
 
 
 def _open(cell: Cell, bench: Bench, limits: Limits, log: Path | None) -> device.Opened:
+    if cell.instance is not None:
+        return device.pair(bench, cell.volume, cell.instance, seed=_seed(cell))
     if cell.world == "pgdyno":
-        return device.pgdyno(bench, cell.volume, seed=_seed(cell), submit_log=log)
+        return device.pgdyno(bench, cell.volume, seed=_seed(cell), submit_log=log, dilation=cell.dilation)
     if cell.world == "blk-throttle":
-        return device.blk_throttle(bench, limits, _READ_SHARE[cell.job.mix])
+        return device.blk_throttle(bench, limits, READ_SHARE[cell.job.mix])
     if cell.world == "qemu":
         return device.qemu(bench, limits)
     return device.plain_loop(bench)
@@ -108,7 +127,10 @@ def _emptied(found: Device) -> Iterator[None]:
         while requests_of(found.path) == before:
             if ended.wait(BEGUN_POLL_S):
                 return
-        _engine.run_json(["volume", "credit", attached.name, "--percent", "0", "--state-dir", str(attached.state_dir)])
+        for one in filter(None, (attached, found.other)):
+            _credit(one)
+        if found.other is not None:
+            _credit(attached, "--instance")
 
     thread = threading.Thread(target=empty, name="empty-buckets", daemon=True)
     thread.start()
@@ -119,14 +141,21 @@ def _emptied(found: Device) -> Iterator[None]:
         thread.join()
 
 
+def _credit(attached: volume.AttachedVolume, *options: str) -> None:
+    words = ["volume", "credit", attached.name, *options, "--percent", "0", "--state-dir", str(attached.state_dir)]
+    _engine.run_json(words)
+
+
 def _seed(cell: Cell) -> int:
     """The same cell asks for the same blocks and draws the same service times whenever it is measured."""
     return zlib.crc32(cell.key.encode())
 
 
-def _side(found: fio.Measured | model.Modelled) -> Side:
+def _side(found: fio.Measured | model.Modelled, dilation: int = 1) -> Side:
+    """As it was in the time of a volume that is ``dilation`` times slower."""
     exact = found.exact_ns if isinstance(found, model.Modelled) else None
-    return Side(iops=found.iops, mib_per_s=found.mib_per_s, latency_ns=found.latency.bins(), exact_ns=exact)
+    bins = [(value // dilation, count) for value, count in found.latency.bins()]
+    return Side(iops=found.iops * dilation, mib_per_s=found.mib_per_s * dilation, latency_ns=bins, exact_ns=exact)
 
 
 def _counted(found: Device, attached_cpu_ns: int) -> Daemon | None:

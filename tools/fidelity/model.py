@@ -34,8 +34,11 @@ class Modelled:
     """Percentiles from every single value."""
 
 
-def predict(log: Path, job: Job, percentiles: tuple[float, ...]) -> Modelled:
-    """Put the requests of ``log`` through the model; the result is beside the log while it is read."""
+def predict(log: Path, job: Job, percentiles: tuple[float, ...], dilation: int = 1) -> Modelled:
+    """Put the requests of ``log`` through the model; the result is beside the log while it is read.
+
+    The job's seconds are real ones: a dilated volume lived through fewer.
+    """
     import numpy as np
 
     ideal = log.with_suffix(".ideal")
@@ -45,9 +48,9 @@ def predict(log: Path, job: Job, percentiles: tuple[float, ...]) -> Modelled:
     ideal.unlink()
     # An ideal host that is much faster than this one is through the recording before the ramp is over.
     span_ns = int(requests.submitted_ns[-1] - requests.submitted_ns[0])
-    begin_ns = requests.submitted_ns[0] + min(job.ramp_s * 10**9, span_ns // 2)
+    begin_ns = requests.submitted_ns[0] + min(job.ramp_s * 10**9 // dilation, span_ns // 2)
     # The recording may hold fewer requests than the ideal host would have had time for.
-    end_ns = min(begin_ns + job.seconds * 10**9, requests.submitted_ns[-1])
+    end_ns = min(begin_ns + job.seconds * 10**9 // dilation, requests.submitted_ns[-1])
     counted = (requests.done_ns > begin_ns) & (requests.done_ns <= end_ns)
     if not counted.any():
         raise PgdynoError(f"{log} holds no request after the ramp", remedy="measure for longer")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from statistics import median
 
-from tools.fidelity import matrix
-from tools.fidelity.claims import Claim
+from tools.fidelity import kinds, matrix
+from tools.fidelity.claim import Claim
 from tools.fidelity.measure import TICKS_PER_S
 from tools.fidelity.point import Machine, Point, Side
 
@@ -38,11 +38,16 @@ writes this page; every point stays as JSON, with its whole distributions, in `r
 def render(machine: Machine, points: list[Point], claims: list[Claim]) -> str:
     """The page."""
     parts = [_HEAD, _where(machine, points), "## Claims\n", _claims(claims)]
-    of_part = {part: [point for point in points if point.cell.part == part] for part in _PARTS}
-    for part, (title, text, table) in _PARTS.items():
-        if of_part[part]:
-            parts += [f"## {title}\n", f"{text}\n", table(of_part[part])]
+    for name in _PARTS:
+        of_part = [point for point in points if point.cell.part == name]
+        parts += [part(name, of_part)] if of_part else []
     return "\n".join(parts)
+
+
+def part(name: str, points: list[Point]) -> str:
+    """The page's section on one part, from its points."""
+    title, text, table = _PARTS[name]
+    return "\n".join([f"## {title}\n", f"{text}\n", table(points)])
 
 
 def beyond_host(point: Point) -> bool:
@@ -97,6 +102,31 @@ def _row(point: Point) -> list[str]:
         row += [_ms(measured, percent)]
         row += [_error(measured.percentile_ns(percent), modelled.percentile_ns(percent)) if modelled else "–"]
     return [*row, f"{point.daemon.late / point.daemon.requests:.1%}" if point.daemon and modelled else "–"]
+
+
+def _of_types(points: list[Point]) -> str:
+    """A line for each point, in the order in which they were measured."""
+    header = [
+        "volume",
+        "job",
+        "dilation",
+        "asked",
+        "modelled",
+        "measured",
+        "error",
+        "p50 ms",
+        "error",
+        "p99 ms",
+        "error",
+    ]
+    rows = []
+    for point in points:
+        job, asked, modelled, measured, *latencies, late = _row(point)
+        cell = point.cell
+        shown = f"`{cell.volume}`" + (f", two on {cell.instance}" if cell.instance else "")
+        close = "–" if point.close is None else f"{point.close[0] / point.close[1]:.2%}"
+        rows.append([shown, job, str(cell.dilation), asked, modelled, measured, *latencies, late, close])
+    return _table([*header, "late", "within 5 %"], rows)
 
 
 def _against_peers(points: list[Point]) -> str:
@@ -179,11 +209,15 @@ those limiters mean to be: a request takes depth / IOPS. blk-throttle limits rea
 _PATH_TEXT = "The null volume beside a plain loop device and QEMU's daemon without limits, all moving data in memory."
 _PAIRS_TEXT = f"""Every pair of values of any two of volume, pattern with mix, size and depth occurs (the full cross would take
 hours); {matrix.SHORT_S} s each."""
+_TYPES_TEXT = f"""Each type as it is by default, the largest of a family dilated, so that at most {kinds.IOPS_UNDILATED:,} requests or
+{kinds.MIB_PER_S_UNDILATED:,} MiB a second are real; a dilated volume's figures are in its own time. Two volumes behind an instance share what it has.
+**within 5 %**: single requests of a dilated volume as fio timed them, each against its own modelled time."""
 
 _PARTS = {
     "peers": ("The same limits under other throttles", _PEERS_TEXT, _against_peers),
     "path": ("The path without limits", _PATH_TEXT, _paths),
     "depth-1": ("One request at a time", "Service time and nothing else; three times each.", _against_model),
     "rate": ("A minute each", "The last one of gp3 has 10⁵ requests, one at a time.", _against_model),
+    "types": ("Every type, arrays, an instance, dilation", _TYPES_TEXT, _of_types),
     "pairs": ("Every pair", _PAIRS_TEXT, _against_model),
 }

@@ -66,6 +66,8 @@ class Point(BaseModel, frozen=True):
     measured: Side
     modelled: Side | None = None
     daemon: Daemon | None = None
+    close: tuple[int, int] | None = None
+    """Of requests that were held one by one against their modelled time: those that were close to it, and all."""
     seconds: list[Second]
     tries: int = 1
     """Measured so often until the host gave its CPU (see ``STEAL_DISTURBS`` in :mod:`tools.fidelity.measure`)."""

@@ -26,6 +26,8 @@ class Requests:
 
     submitted_ns: np.ndarray[Any, Any]
     done_ns: np.ndarray[Any, Any]
+    offset: np.ndarray[Any, Any]
+    """In bytes."""
 
     @property
     def latency_ns(self) -> np.ndarray[Any, Any]:
@@ -52,4 +54,5 @@ def read(path: Path) -> Requests:
     first = np.flatnonzero((kind[:-1] == SUBMIT) & (kind[1:] == GRANT) & (ids[:-1] == ids[1:]))
     submitted, done = instant[first].astype(np.int64), instant[first + 1].astype(np.int64)
     by_time = np.argsort(order[first])
-    return Requests(submitted[by_time], done[by_time])
+    places = records["offset"][order[first]].astype(np.int64)
+    return Requests(submitted[by_time], done[by_time], places[by_time])
