@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import PgdynoError
 from tools.fidelity import pairing
+from tools.fidelity.fio import Logged
 from tools.fidelity.submit_log import Requests
 
 
@@ -19,25 +20,30 @@ def requests(*found: tuple[int, int]) -> Requests:
     return Requests(submitted, submitted + latency, offset)
 
 
+def timed(*found: tuple[int, int]) -> list[Logged]:
+    """(offset, latency) of each."""
+    return [Logged(at_ms=0, latency_ns=latency, offset=offset) for offset, latency in found]
+
+
 def test_a_request_is_close_within_a_twentieth_of_its_own_time_in_the_volumes_clock() -> None:
     modelled = requests((0, 1_000), (4096, 2_000), (8192, 1_000))
-    assert pairing.close(modelled, [(0, 8_400), (4096, 16_900), (8192, 7_500)], 8) == (1, 3)
-    assert pairing.close(modelled, [(0, 1_050), (4096, 1_900), (8192, 949)], 1) == (2, 3)
+    assert pairing.close(modelled, timed((0, 8_390), (4096, 16_900), (8192, 7_500)), 8) == (1, 3)
+    assert pairing.close(modelled, timed((0, 1_049), (4096, 1_901), (8192, 949)), 1) == (2, 3)
 
 
 def test_requests_of_others_are_passed_over() -> None:
     modelled = requests((7, 5), (0, 1_000), (7, 5), (4096, 2_000), (0, 3_000), (7, 5))
-    assert pairing.close(modelled, [(0, 1_000), (4096, 2_000), (0, 3_000)], 1) == (3, 3)
+    assert pairing.close(modelled, timed((0, 1_000), (4096, 2_000), (0, 3_000)), 1) == (3, 3)
 
 
 def test_a_request_that_the_volume_never_had_is_said() -> None:
     with pytest.raises(PgdynoError, match="request 1 of fio is not in the submit log"):
-        pairing.close(requests((0, 1_000), (4096, 1_000)), [(4096, 1_000), (0, 1_000)], 1)
+        pairing.close(requests((0, 1_000), (4096, 1_000)), timed((4096, 1_000), (0, 1_000)), 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1_000, 10**6), st.booleans()), min_size=1, max_size=50))
 def test_whatever_comes_between_each_is_paired_with_its_own(found: list[tuple[int, int, bool]]) -> None:
     """Others ask for places that fio does not have."""
     modelled = requests(*((place if own else 99, ns) for place, ns, own in found))
-    timed = [(place, 8 * ns) for place, ns, own in found if own]
-    assert pairing.close(modelled, timed, 8) == (len(timed), len(timed))
+    own = timed(*((place, 8 * ns) for place, ns, own in found if own))
+    assert pairing.close(modelled, own, 8) == (len(own), len(own))

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgdyno.errors import HostError
 from tools.fidelity.cell import REGION_MIB, Job
@@ -36,6 +36,16 @@ class Measured:
     def __str__(self) -> str:
         shape = ", ".join(f"p{percent:g} {value:.3f}" for percent, value in self.latency_ms.items())
         return f"{self.iops:.1f} IOPS, {self.mib_per_s:.1f} MiB/s, mean {self.latency.mean_ns / 1e6:.3f} ms ({shape})"
+
+
+class Logged(NamedTuple):
+    """One request as fio logs it."""
+
+    at_ms: int
+    """When it was completed, since the job began."""
+    latency_ns: int
+    offset: int
+    """In bytes."""
 
 
 def require() -> None:
@@ -76,13 +86,13 @@ def _side(side: dict[str, Any]) -> tuple[float, Latency]:
     return latency.total / side["runtime"] * 1000, latency
 
 
-def read_log(log: Path) -> list[tuple[int, int]]:
-    """(offset in bytes, latency in nanoseconds) of each request of one job, in the order in which they were completed."""
+def read_log(log: Path) -> list[Logged]:
+    """Each request of one job, in the order in which they were completed; the files are removed."""
     kinds = [log.with_name(f"{log.name}_{kind}.1.log") for kind in ("lat", "clat", "slat")]
     lines = [line.split(", ") for line in kinds[0].read_text(encoding="ascii").splitlines()]
     for file in kinds:
         file.unlink(missing_ok=True)
-    return [(int(line[4]), int(line[1])) for line in lines]
+    return [Logged(at_ms=int(line[0]), latency_ns=int(line[1]), offset=int(line[4])) for line in lines]
 
 
 def fill(device: str) -> None:
