@@ -12,7 +12,7 @@ from tools.fidelity import kinds, matrix, measure
 from tools.fidelity.cell import Cell
 from tools.fidelity.host import Second
 from tools.fidelity.latency import Latency
-from tools.fidelity.point import PERCENTILES, Daemon, Machine, Point, Side
+from tools.fidelity.point import PERCENTILES, Daemon, Machine, Paired, Point, Side
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC)
 MACHINE = Machine(
@@ -44,10 +44,15 @@ def point(cell: Cell, number: int = 0) -> Point:
         asked_iops=asked,
         measured=modelled.model_copy(update={"exact_ns": None}),
         modelled=modelled if measure.models(cell) else None,
-        close=(1_000, 1_000) if measure.pairs(cell) else None,
+        paired=paired() if measure.pairs(cell) else None,
         daemon=daemon() if pgdyno else None,
         seconds=[second(index, asked or 1e5, job.block_kib) for index in range(job.seconds + job.ramp_s)],
     )
+
+
+def paired(close: int = 1_000, median_error: float = 0.0) -> Paired:
+    """A thousand requests, so many of them close to their own modelled time."""
+    return Paired(requests=1_000, close=close, median_error=median_error)
 
 
 def daemon(late: int = 0) -> Daemon:

@@ -55,9 +55,8 @@ def test_a_model_that_lets_more_through_than_the_limit_is_no_excuse() -> None:
 
 
 def test_the_median_of_one_type() -> None:
-    side = found(SINGLE).measured
-    slower = side.model_copy(update={"latency_ns": [(value * 107 // 100, count) for value, count in side.latency_ns]})
-    assert broken({SINGLE: {"measured": slower}}) == ["single_of_types"]
+    assert broken({SINGLE: {"paired": synthetic.paired(median_error=0.03)}}) == ["single_of_types"]
+    assert broken({SINGLE: {"paired": synthetic.paired(median_error=-0.015)}}) == []
 
 
 def test_an_array_that_has_less_than_its_volumes() -> None:
@@ -71,6 +70,6 @@ def test_an_instance_that_gives_half_a_per_cent_more() -> None:
 
 
 def test_two_per_cent_of_dilated_requests_that_are_not_close() -> None:
-    assert broken({DILATED_SINGLE: {"close": (980, 1_000)}}) == ["close_when_dilated"]
+    assert broken({DILATED_SINGLE: {"paired": synthetic.paired(close=980)}}) == ["close_when_dilated"]
     assert broken({DILATED_MANY: {"daemon": synthetic.daemon(late=20)}}) == ["close_when_dilated"]
-    assert broken({DILATED_SINGLE: {"close": (991, 1_000)}}) == []
+    assert broken({DILATED_SINGLE: {"paired": synthetic.paired(close=991)}}) == []

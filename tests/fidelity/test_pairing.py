@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError
 from tools.fidelity import pairing
 from tools.fidelity.fio import Logged
+from tools.fidelity.point import Paired
 from tools.fidelity.submit_log import Requests
+
+EXACT = Paired(requests=3, close=3, median_error=0)
 
 
 def requests(*found: tuple[int, int]) -> Requests:
@@ -27,18 +30,20 @@ def timed(*found: tuple[int, int]) -> list[Logged]:
 
 def test_a_request_is_close_within_a_twentieth_of_its_own_time_in_the_volumes_clock() -> None:
     modelled = requests((0, 1_000), (4096, 2_000), (8192, 1_000))
-    assert pairing.close(modelled, timed((0, 8_390), (4096, 16_900), (8192, 7_500)), 8) == (1, 3)
-    assert pairing.close(modelled, timed((0, 1_049), (4096, 1_901), (8192, 949)), 1) == (2, 3)
+    dilated = pairing.paired(modelled, timed((0, 8_390), (4096, 16_900), (8192, 7_500)), 8)
+    assert (dilated.close, dilated.requests) == (1, 3)
+    assert dilated.median_error == pytest.approx(0.04875)
+    assert pairing.paired(modelled, timed((0, 1_049), (4096, 1_901), (8192, 949)), 1).close == 2
 
 
 def test_requests_of_others_are_passed_over() -> None:
     modelled = requests((7, 5), (0, 1_000), (7, 5), (4096, 2_000), (0, 3_000), (7, 5))
-    assert pairing.close(modelled, timed((0, 1_000), (4096, 2_000), (0, 3_000)), 1) == (3, 3)
+    assert pairing.paired(modelled, timed((0, 1_000), (4096, 2_000), (0, 3_000)), 1) == EXACT
 
 
 def test_a_request_that_the_volume_never_had_is_said() -> None:
     with pytest.raises(PgdynoError, match="request 1 of fio is not in the submit log"):
-        pairing.close(requests((0, 1_000), (4096, 1_000)), timed((4096, 1_000), (0, 1_000)), 1)
+        pairing.paired(requests((0, 1_000), (4096, 1_000)), timed((4096, 1_000), (0, 1_000)), 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1_000, 10**6), st.booleans()), min_size=1, max_size=50))
@@ -46,4 +51,8 @@ def test_whatever_comes_between_each_is_paired_with_its_own(found: list[tuple[in
     """Others ask for places that fio does not have."""
     modelled = requests(*((place if own else 99, ns) for place, ns, own in found))
     own = timed(*((place, 8 * ns) for place, ns, own in found if own))
-    assert pairing.close(modelled, own, 8) == (len(own), len(own))
+    if own:
+        assert pairing.paired(modelled, own, 8) == Paired(requests=len(own), close=len(own), median_error=0)
+        return
+    with pytest.raises(PgdynoError, match="no request"):
+        pairing.paired(modelled, own, 8)

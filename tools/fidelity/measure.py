@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno import _engine
 from pgdyno.world import volume
-from tools.fidelity import device, fio, model, pairing, submit_log
+from tools.fidelity import device, fio, kinds, model, pairing, submit_log
 from tools.fidelity.cell import READ_SHARE, Cell, Limits
 from tools.fidelity.host import HostSampler, requests_of
 from tools.fidelity.latency import Latency
@@ -59,11 +59,11 @@ def _once(cell: Cell, bench: Bench) -> Point:
             judged = fio.run(found.filename, cell.job, seed=_seed(cell), launcher=found.launcher, log=latencies)
         asked = _asked(found, limits, cell)
         counted = _counted(found, attached_cpu_ns)
-    modelled, replayed, close = None, (0, 0), None
+    modelled, replayed, paired = None, (0, 0), None
     if log is not None:
         predicted = model.predict(log, cell.job, PERCENTILES, cell.dilation)
         if latencies is not None:
-            close = pairing.close(submit_log.read(log), fio.read_log(latencies), cell.dilation)
+            paired = pairing.paired(submit_log.read(log), fio.read_log(latencies), cell.dilation)
         replayed = model.identical(log)
         modelled = _side(predicted)
         log.unlink()
@@ -77,7 +77,7 @@ def _once(cell: Cell, bench: Bench) -> Point:
         measured=_side(judged, cell.dilation),
         modelled=modelled,
         daemon=daemon,
-        close=close,
+        paired=paired,
         seconds=sampler.seconds,
     )
 
@@ -89,7 +89,7 @@ def models(cell: Cell) -> bool:
 
 def pairs(cell: Cell) -> bool:
     """Whether each request is held against its own modelled time: those that wait for each other come in one order."""
-    return models(cell) and cell.dilation > 1 and cell.job.depth == 1
+    return models(cell) and cell.part == kinds.PART and cell.job.depth == 1
 
 
 def _asked(found: Device, limits: Limits, cell: Cell) -> float | None:

@@ -124,7 +124,7 @@ def _of_types(points: list[Point]) -> str:
         job, asked, modelled, measured, *latencies, late = _row(point)
         cell = point.cell
         shown = f"`{cell.volume}`" + (f", two on {cell.instance}" if cell.instance else "")
-        close = "–" if point.close is None else f"{point.close[0] / point.close[1]:.2%}"
+        close = "–" if point.paired is None else f"{point.paired.close_share:.2%}"
         rows.append([shown, job, str(cell.dilation), asked, modelled, measured, *latencies, late, close])
     return _table([*header, "late", "within 5 %"], rows)
 
@@ -211,7 +211,7 @@ _PAIRS_TEXT = f"""Every pair of values of any two of volume, pattern with mix, s
 hours); {matrix.SHORT_S} s each."""
 _TYPES_TEXT = f"""Each type as it is by default, the largest of a family dilated, so that at most {kinds.IOPS_UNDILATED:,} requests or
 {kinds.MIB_PER_S_UNDILATED:,} MiB a second are real; a dilated volume's figures are in its own time. Two volumes behind an instance share what it has.
-**within 5 %**: single requests of a dilated volume as fio timed them, each against its own modelled time."""
+**within 5 %**: single requests as fio timed them, each against its own modelled time."""
 
 _PARTS = {
     "peers": ("The same limits under other throttles", _PEERS_TEXT, _against_peers),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
+from tools.fidelity.point import Paired
 
 if TYPE_CHECKING:
     from tools.fidelity.fio import Logged
@@ -14,19 +16,22 @@ CLOSE = 0.05
 """Of its modelled time; the daemon counts a request as late by the same share."""
 
 
-def close(modelled: Requests, timed: list[Logged], dilation: int) -> tuple[int, int]:
-    """How many of fio's requests took their modelled time but for :data:`CLOSE` of it, and how many there are.
+def paired(modelled: Requests, timed: list[Logged], dilation: int) -> Paired:
+    """How far fio's requests were from their modelled time.
 
     ``timed`` are requests that waited for each other, in real nanoseconds: both have them in one order.
     The volume may have had others between them, from whoever looks at a new device. :class:`PgdynoError` when a
-    request of fio's is not in the log.
+    request of fio's is not in the log, or there is none.
     """
     latencies = modelled.latency_ns.tolist()
     log = enumerate(modelled.offset.tolist())
-    found = 0
+    errors = []
     for number, (_, real_ns, offset) in enumerate(timed):
         place = next((index for index, logged in log if logged == offset), None)
         if place is None:
             raise PgdynoError(f"request {number} of fio is not in the submit log", remedy="measure it again")
-        found += abs(real_ns / dilation / latencies[place] - 1) <= CLOSE
-    return found, len(timed)
+        errors.append(real_ns / dilation / latencies[place] - 1)
+    if not errors:
+        raise PgdynoError("fio logged no request", remedy="measure it again, for longer")
+    close = sum(abs(error) <= CLOSE for error in errors)
+    return Paired(requests=len(errors), close=close, median_error=median(errors))

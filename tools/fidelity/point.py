@@ -57,6 +57,21 @@ class Daemon(BaseModel, frozen=True):
     """Both 0 for a volume without a log: one without a model of its own."""
 
 
+class Paired(BaseModel, frozen=True):
+    """Single requests as fio timed them, each against the model's time of the same request."""
+
+    requests: int
+    close: int
+    """Within :data:`tools.fidelity.pairing.CLOSE` of it."""
+    median_error: float
+    """The middle one of the errors, a share."""
+
+    @property
+    def close_share(self) -> float:
+        """Share of the requests that are close."""
+        return self.close / self.requests
+
+
 class Point(BaseModel, frozen=True):
     """One cell, measured."""
 
@@ -66,8 +81,8 @@ class Point(BaseModel, frozen=True):
     measured: Side
     modelled: Side | None = None
     daemon: Daemon | None = None
-    close: tuple[int, int] | None = None
-    """Of requests that were held one by one against their modelled time: those that were close to it, and all."""
+    paired: Paired | None = None
+    """Where each request was held against its own modelled time."""
     seconds: list[Second]
     tries: int = 1
     """Measured so often until the host gave its CPU (see ``STEAL_DISTURBS`` in :mod:`tools.fidelity.measure`)."""
