@@ -1,11 +1,13 @@
 //! Every type and array under an instance's limits, with volumes that come and change: decided again, all is the same.
+//!
+//! The log is never kept: a record is replayed, by way of its bytes, as soon as the host has written it.
 
 use std::collections::VecDeque;
 
 use pgdyno_catalog::{InstanceType, Storage, types};
 use pgdyno_volume::log::Record;
 use pgdyno_volume::replay::{Replay, Told, replay_with};
-use pgdyno_volume::{Change, Event, Instance, Io, IoId, Nanos, Op, VolumeId};
+use pgdyno_volume::{BucketParams, Change, Event, Instance, Io, IoId, Nanos, Op, VolumeId};
 
 const ARRAYS: [&str; 4] = [
     "4xgp3:iops=4000,chunk=64KiB",
@@ -14,24 +16,67 @@ const ARRAYS: [&str; 4] = [
     "gp3:iops=9000,multi_az=0.7ms",
 ];
 const JOINS: &str = "8xgp3:chunk=128KiB";
-const BECOMES: [&str; 2] = ["gp3:size=200GiB,iops=16000,throughput=500", "io2bx:size=300GiB,iops=5000"];
+const BECOMES: [&str; 4] =
+    ["gp3:size=200GiB,iops=16000,throughput=500", "io2bx:size=300GiB,iops=5000", "gp2:size=400GiB", "st1:size=2TiB"];
+/// What a host does.
+#[derive(Clone, Copy)]
+struct Run {
+    seed: u64,
+    /// The instance whose limits the volumes share.
+    instance: &'static str,
+    /// One request in so many is of 256 KiB, the others are of 8 KiB.
+    large_one_in: u64,
+}
+
+const fn run(seed: u64, instance: &'static str, large_one_in: u64) -> Run {
+    Run { seed, instance, large_one_in }
+}
+
+/// Instances that bind for half an hour or for ever, in throughput or (few large requests) in IOPS, and one that is far
+/// above its volumes.
+const RUNS: [Run; 8] = [
+    run(17, "a1.medium", 8),
+    run(18, "a1.large", 8),
+    run(19, "t3.nano", 8),
+    run(20, WIDE, 8),
+    run(21, "a1.medium", 1_000),
+    run(22, "t3.micro", 1_000),
+    run(23, "t3.nano", 1_000),
+    run(24, WIDE, 1_000),
+];
+const WIDE: &str = "r5b.24xlarge";
+/// Ten million requests in all.
+const REQUESTS_OF_A_RUN: u64 = 1_250_000;
 const DEPTH: usize = 256;
-const SEED: u64 = 17;
+/// Requests between two interventions: each kind comes twice in the short test.
+const INTERVENE_EVERY: u64 = 25_000;
+/// Volumes that join a run: more would make it slow, and are attached like these.
+const JOINS_AT_MOST: u64 = 4;
 
 fn specs() -> Vec<String> {
     let arrays = ARRAYS.iter().map(|spec| (*spec).to_owned());
     types().unwrap().into_iter().map(|one| one.default_spec).chain(arrays).collect()
 }
 
-fn instance() -> (Instance, Vec<VolumeId>) {
-    let limits = InstanceType::parse("r6g.xlarge").unwrap().ebs.unwrap().model;
-    let mut instance = Instance::with_limits(SEED, limits);
+fn instance(run: Run) -> (Instance, Vec<VolumeId>) {
+    let limits = InstanceType::parse(run.instance).unwrap().ebs.unwrap().model;
+    let mut instance = Instance::with_limits(run.seed, limits);
     let volumes = specs().iter().map(|spec| Storage::parse(spec).unwrap().add_to(&mut instance)).collect();
     (instance, volumes)
 }
 
+/// What a host did beside submitting requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Interventions {
+    joined: u64,
+    modified: u64,
+    credits: u64,
+    limits: u64,
+}
+
 /// A host that keeps requests outstanding, and the log that it writes, record by record.
 struct Host {
+    run: Run,
     instance: Instance,
     volumes: Vec<VolumeId>,
     now: Nanos,
@@ -41,13 +86,30 @@ struct Host {
     bits: u64,
     events: Vec<Event>,
     log: VecDeque<Record>,
+    done: Interventions,
+    /// FNV-1a of every decision: the same on every machine.
+    digest: u64,
 }
 
 impl Host {
-    fn new(requests: u64) -> Self {
-        let (instance, volumes) = instance();
-        let (events, log) = (Vec::new(), VecDeque::new());
-        Self { instance, volumes, now: 0, left: requests, ordinal: 0, outstanding: 0, bits: SEED, events, log }
+    fn new(run: Run, requests: u64) -> Self {
+        let (instance, volumes) = instance(run);
+        let (events, log, done) = (Vec::new(), VecDeque::new(), Interventions::default());
+        let (bits, digest) = (run.seed, 0xcbf2_9ce4_8422_2325);
+        Self {
+            run,
+            instance,
+            volumes,
+            now: 0,
+            left: requests,
+            ordinal: 0,
+            outstanding: 0,
+            bits,
+            events,
+            log,
+            done,
+            digest,
+        }
     }
 
     /// A generator of its own (xorshift64): the test is the same everywhere.
@@ -58,10 +120,19 @@ impl Host {
         self.bits % below
     }
 
+    fn draw_volume(&mut self) -> VolumeId {
+        let which = self.draw(self.volumes.len() as u64) as usize;
+        self.volumes[which]
+    }
+
     fn advance(&mut self, to: Nanos) {
         self.now = self.now.max(to);
         self.instance.advance(self.now, &mut self.events);
         for event in self.events.drain(..) {
+            if let Event::Granted { id, done_at } = event {
+                self.digest =
+                    [id.0, done_at].iter().fold(self.digest, |hash, word| (hash ^ word).wrapping_mul(0x100_0000_01b3));
+            }
             self.log.extend(Record::of_event(&event));
             self.outstanding -= usize::from(matches!(event, Event::Done { .. }));
         }
@@ -70,14 +141,13 @@ impl Host {
     fn submit(&mut self) {
         let now = self.now + self.draw(60_000);
         self.advance(now);
-        if self.ordinal % 50_000 == 49_999 {
-            self.intervene();
+        if self.ordinal % INTERVENE_EVERY == INTERVENE_EVERY - 1 {
+            self.intervene(self.ordinal / INTERVENE_EVERY);
         }
-        let which = self.draw(self.volumes.len() as u64) as usize;
         let op = if self.draw(3) == 0 { Op::Write } else { Op::Read };
-        let len = if self.draw(8) == 0 { 256 << 10 } else { 8 << 10 };
+        let len = if self.draw(self.run.large_one_in) == 0 { 256 << 10 } else { 8 << 10 };
         let io = Io { id: IoId(self.ordinal), op, offset: self.draw(1 << 14) * 65_536, len };
-        let volume = self.volumes[which];
+        let volume = self.draw_volume();
         self.instance.submit(self.now, volume, io);
         self.log.push_back(Record::Submit { now: self.now, volume, io });
         self.ordinal += 1;
@@ -85,29 +155,38 @@ impl Host {
         self.left -= 1;
     }
 
-    fn intervene(&mut self) {
-        let (now, nth) = (self.now, self.ordinal / 50_000);
-        let told = |log: &mut VecDeque<Record>, spec: &str, record| {
-            log.extend(Record::text(spec));
-            log.push_back(record);
-        };
-        match nth % 3 {
-            0 => {
-                let change = Change::InstanceCredit { level_ppm: 20 };
-                self.instance.change(now, change);
-                self.log.push_back(Record::Change { now, change });
-            }
-            1 if self.volumes.len() < 2 * specs().len() => {
+    /// What a user does to volumes at work, each in its turn.
+    fn intervene(&mut self, nth: u64) {
+        let (now, volume) = (self.now, self.draw_volume());
+        match nth % 5 {
+            0 => self.change(Change::InstanceCredit { level_ppm: 20 }),
+            1 if self.done.joined < JOINS_AT_MOST => {
                 self.volumes.push(Storage::parse(JOINS).unwrap().add_to(&mut self.instance));
-                told(&mut self.log, JOINS, Record::Attach { now });
+                self.log.extend(Record::text(JOINS).chain([Record::Attach { now }]));
+                self.done.joined += 1;
+            }
+            2 => self.change(Change::Credit { volume, level_ppm: 300_000 }),
+            3 => {
+                let limit = |rate_per_s, depth_ns| Some(BucketParams { rate_per_s, depth_ns });
+                let (iops_limit, throughput_limit) = (limit(7_000, 50_000_000), limit(300 << 20, 1_000_000_000));
+                self.change(Change::Limits { volume, iops_limit, throughput_limit });
             }
             _ => {
-                let spec = BECOMES[nth as usize % BECOMES.len()];
-                let volume = self.volumes[0];
+                let spec = BECOMES[self.done.modified as usize % BECOMES.len()];
                 self.instance.modify(now, volume, Storage::parse(spec).unwrap().member().params());
-                told(&mut self.log, spec, Record::Modify { now, volume });
+                self.log.extend(Record::text(spec).chain([Record::Modify { now, volume }]));
+                self.done.modified += 1;
             }
         }
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Limits { .. } => self.done.limits += 1,
+            Change::Credit { .. } | Change::InstanceCredit { .. } => self.done.credits += 1,
+        }
+        self.instance.change(self.now, change);
+        self.log.push_back(Record::Change { now: self.now, change });
     }
 }
 
@@ -127,7 +206,8 @@ impl Iterator for Host {
     }
 }
 
-fn replayed(requests: u64) -> Replay {
+/// Replays what `host` writes, on an instance as `run` has it.
+fn replayed(host: &mut Host, run: Run) -> Replay {
     let repeat = |instance: &mut Instance, told: Told, spec: &str| {
         let storage = Storage::parse(spec).unwrap();
         match told {
@@ -138,22 +218,74 @@ fn replayed(requests: u64) -> Replay {
         }
         true
     };
-    replay_with(&mut instance().0, Host::new(requests), repeat)
+    replay_with(&mut instance(run).0, host, repeat)
 }
 
-fn all_identical(requests: u64) {
-    let result = replayed(requests);
+/// All of a run is decided again as it was; returns the host as it ended.
+fn all_identical(run: Run, requests: u64) -> Host {
+    let mut host = Host::new(run, requests);
+    let result = replayed(&mut host, run);
     assert_eq!(result.first_difference, None);
-    assert_eq!((result.submits, result.identical), (requests, requests));
+    assert_eq!((result.submits, result.grants, result.identical), (requests, requests, requests));
+    let Interventions { joined, modified, credits, limits } = host.done;
+    assert!(joined > 0 && modified > 0 && credits > 0 && limits > 0, "{:?}", host.done);
+    let instance = host.instance.instance_counters().unwrap();
+    let bound_ns = instance.exceeded_iops_ns + instance.exceeded_throughput_ns;
+    assert_eq!(bound_ns > 0, run.instance != WIDE, "whether the instance was what they waited for");
+    for volume in &host.volumes {
+        let counters = host.instance.counters(*volume);
+        assert!(counters.read_ops > 0 && counters.write_ops > 0, "{volume:?} was idle");
+    }
+    host
 }
 
 #[test]
 fn a_quarter_of_a_million_requests_are_decided_again_as_they_were() {
-    all_identical(250_000);
+    all_identical(RUNS[0], 250_000);
 }
 
 #[test]
-#[ignore = "a minute: `cargo test --release -p pgdyno-catalog --test replay -- --ignored`"]
-fn ten_million_requests_are_decided_again_as_they_were() {
-    all_identical(10_000_000);
+fn another_seed_decides_otherwise_and_is_caught() {
+    let mut host = Host::new(RUNS[0], 10_000);
+    assert!(replayed(&mut host, Run { seed: RUNS[0].seed + 1, ..RUNS[0] }).first_difference.is_some());
+}
+
+/// The measurement: one run of the ten million, and what it was.
+#[expect(clippy::disallowed_macros, reason = "a measurement says its figures; `make bench ONLY=replay` reads them")]
+fn measured(run: Run) {
+    let host = all_identical(run, REQUESTS_OF_A_RUN);
+    let Interventions { joined, modified, credits, limits } = host.done;
+    let Run { seed, instance: name, .. } = run;
+    let instance = host.instance.instance_counters().unwrap();
+    println!(
+        "replayed seed={seed} instance={name} volumes={} requests={REQUESTS_OF_A_RUN} joined={joined} modified={modified} \
+         credits={credits} limits={limits} virtual_s={} exceeded_iops_s={} exceeded_throughput_s={} digest={:016x}",
+        host.volumes.len(),
+        host.now / 1_000_000_000,
+        instance.exceeded_iops_ns / 1_000_000_000,
+        instance.exceeded_throughput_ns / 1_000_000_000,
+        host.digest,
+    );
+}
+
+/// A test for each run, so that the machine's cores share them.
+macro_rules! ten_million_requests {
+    ($($name:ident: $run:expr;)*) => {$(
+        #[test]
+        #[ignore = "a measurement, minutes: `make bench ONLY=replay`"]
+        fn $name() {
+            measured(RUNS[$run]);
+        }
+    )*};
+}
+
+ten_million_requests! {
+    ten_million_requests_1: 0;
+    ten_million_requests_2: 1;
+    ten_million_requests_3: 2;
+    ten_million_requests_4: 3;
+    ten_million_requests_5: 4;
+    ten_million_requests_6: 5;
+    ten_million_requests_7: 6;
+    ten_million_requests_8: 7;
 }
