@@ -8,6 +8,7 @@ the requests (docs/decision/0016).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.finding import Finding, Level, graded, percent
@@ -54,10 +55,10 @@ def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
     elif requests < REQUESTS_MIN:
         yield Finding(of(volume.role, "lateness"), "ok", f"{requests:,.0f} requests, too few to judge")
     else:
-        device = device_counters(run.run, volume.role)
-        yield _lateness(run, volume, counters, device, span)
+        accounts = _accounts(counters, device_counters(run.run, volume.role), span)
+        yield _lateness(run, volume, counters, accounts, span)
         yield _store(run, volume, counters, span)
-        yield from _device(volume, counters, device, span)
+        yield from _device(volume, accounts)
 
 
 def of(role: str, check: str) -> str:
@@ -65,8 +66,28 @@ def of(role: str, check: str) -> str:
     return check if role == DATA else f"{check}, {role} volume"
 
 
+@dataclass(frozen=True)
+class _Account:
+    """The requests of one operation, as the kernel counted them at the device and as the model said."""
+
+    requests: float
+    seen_ms: float
+    modelled_ms: float
+
+
+def _accounts(counters: Counters, device: Counters, span: tuple[int, int]) -> dict[str, _Account]:
+    """By operation; one of which either side knows nothing is absent."""
+    found = {}
+    for op in ("read", "write"):
+        requests, modelled_ns = counters.delta(f"{op}_ops", *span), counters.delta(f"{op}_modelled_ns", *span)
+        seen_ms = device.delta(f"{op}_time_ms", *span)
+        if requests is not None and modelled_ns is not None and seen_ms is not None:
+            found[op] = _Account(requests, seen_ms, modelled_ns / 1e6)
+    return found
+
+
 def _lateness(
-    run: RunFigures, volume: VolumeFigures, counters: Counters, device: Counters, span: tuple[int, int]
+    run: RunFigures, volume: VolumeFigures, counters: Counters, accounts: dict[str, _Account], span: tuple[int, int]
 ) -> Finding:
     """How much of the transactions' time at most was waiting for requests that the host delayed."""
     shares = []
@@ -78,18 +99,13 @@ def _lateness(
     transactions_ms = run.latency_ms.sum
     if transactions_ms == 0:
         return Finding(of(volume.role, "lateness"), "unknown", f"{figure}; no transaction's time was recorded")
-    late_reads_ms = max(volume.read_lateness_ms.sum, _excess_ms("read", counters, device, span) or 0.0)
+    beyond_ms = accounts["read"].seen_ms - accounts["read"].modelled_ms if "read" in accounts else 0.0
+    late_reads_ms = max(volume.read_lateness_ms.sum, beyond_ms)
     commits = volume.role == ("wal" if "wal" in run.volumes else DATA)
     commit_ms = volume.write_lateness_ms.sum / max(1, volume.write_lateness_ms.total) if commits else 0.0
     part = (late_reads_ms + run.latency_ms.total * commit_ms) / transactions_ms
     level = graded(part, LATE_PART_WARN, LATE_PART_INVALID)
     return Finding(of(volume.role, "lateness"), level, f"{figure}: at most {percent(part)} of the transactions' time")
-
-
-def _excess_ms(op: str, counters: Counters, device: Counters, span: tuple[int, int]) -> float | None:
-    """What requests took at the device by the kernel's count beyond what the model said."""
-    seen_ms, modelled_ns = device.delta(f"{op}_time_ms", *span), counters.delta(f"{op}_modelled_ns", *span)
-    return None if seen_ms is None or modelled_ns is None else seen_ms - modelled_ns / 1e6
 
 
 def _store(run: RunFigures, volume: VolumeFigures, counters: Counters, span: tuple[int, int]) -> Finding:
@@ -106,14 +122,13 @@ def _store(run: RunFigures, volume: VolumeFigures, counters: Counters, span: tup
     return Finding(check, level, figure)
 
 
-def _device(volume: VolumeFigures, counters: Counters, device: Counters, span: tuple[int, int]) -> Iterator[Finding]:
+def _device(volume: VolumeFigures, accounts: dict[str, _Account]) -> Iterator[Finding]:
     """Whether the kernel saw requests take what the model said: the one clock that is not the emulator's own."""
-    shares: dict[str, float] = {}
-    for op in ("read", "write"):
-        requests, modelled_ns = counters.delta(f"{op}_ops", *span), counters.delta(f"{op}_modelled_ns", *span)
-        seen_ms = device.delta(f"{op}_time_ms", *span)
-        if requests is not None and requests >= REQUESTS_MIN and modelled_ns and seen_ms is not None:
-            shares[op] = seen_ms * 1e6 / modelled_ns
+    shares = {
+        op: account.seen_ms / account.modelled_ms
+        for op, account in accounts.items()
+        if account.requests >= REQUESTS_MIN and account.modelled_ms
+    }
     if shares:
         early = min(shares.values()) < DEVICE_EARLY_INVALID
         late = shares.get("read", 0.0) > DEVICE_LATE_WARN
