@@ -16,6 +16,7 @@ mod pgbench;
 mod random;
 pub mod script;
 mod session;
+mod sysbench;
 mod template;
 mod value;
 mod workload;
@@ -28,8 +29,9 @@ pub use hash::{fnv1a, murmur2, permute};
 pub use pgbench::{ACCOUNTS_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 pub use random::{Purpose, Random};
 pub use session::{Identity, Retries};
+pub use sysbench::{Sysbench, SysbenchTest};
 pub use template::{
-    Access, AccessKind, PARAMETERS_MAX, Parameter, ParameterBuffer, Parameters, Template, write_integer,
+    Access, AccessKind, Class, PARAMETERS_MAX, Parameter, ParameterBuffer, Parameters, Template, write_integer,
 };
 pub use value::{Value, Variable};
 pub use workload::{Mix, ScriptInfo, Workload};

@@ -69,7 +69,7 @@ impl Builtin {
 }
 
 const fn access(relation: &'static str, kind: AccessKind, parameter: Option<usize>) -> Option<Access> {
-    Some(Access { relation, parameter, rows: 1, kind })
+    Some(Access { relation, number: 0, parameter, rows: 1, kind })
 }
 
 // In the updates the difference is the first parameter and the key the second.

@@ -53,6 +53,9 @@ impl Retries {
     /// pgbench's default: none.
     pub const NONE: Self = Self { tries_max: 1, as_sysbench: false };
 
+    /// sysbench's way.
+    pub const SYSBENCH: Self = Self { tries_max: 0, as_sysbench: true };
+
     fn covers(self, code: SqlState, tries: u32) -> bool {
         let class = code == SqlState::SERIALIZATION_FAILURE
             || code == SqlState::DEADLOCK_DETECTED

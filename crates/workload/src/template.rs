@@ -26,6 +26,8 @@ struct Place {
 pub struct Access {
     /// The table.
     pub relation: &'static str,
+    /// Which of several tables that differ by a number; 0 where there is one.
+    pub number: u32,
     /// Which parameter, from 0, is the (first) key; `None` where rows are appended.
     pub parameter: Option<usize>,
     /// How many rows follow one another from that key.
@@ -45,6 +47,17 @@ pub enum AccessKind {
     Insert,
     /// Removed.
     Delete,
+}
+
+/// The three sums of sysbench's statistics; queries are all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A query.
+    Read,
+    /// A change.
+    Write,
+    /// BEGIN, COMMIT and the like.
+    Other,
 }
 
 impl Template {
@@ -107,6 +120,15 @@ impl Template {
     /// What it does to rows.
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
+    }
+
+    /// What it counts as in sysbench's statistics; a statement of a user's file, of which nothing is known, as other.
+    pub fn class(&self) -> Class {
+        match self.accesses.first() {
+            None => Class::Other,
+            Some(Access { kind: AccessKind::Read, .. }) => Class::Read,
+            Some(_) => Class::Write,
+        }
     }
 
     /// Appends the text with the values in their places, for the simple protocol. A variable that has no value stays

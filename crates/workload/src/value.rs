@@ -17,7 +17,7 @@ pub enum Value {
 }
 
 /// What a variable holds.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub enum Variable {
     /// Nothing: it was never set.
     #[default]
@@ -26,6 +26,24 @@ pub enum Variable {
     Value(Value),
     /// What came from outside: a definition, or a result of the server. An expression makes a value of it.
     Text(Vec<u8>),
+}
+
+impl Clone for Variable {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Undefined => Self::Undefined,
+            Self::Value(value) => Self::Value(*value),
+            Self::Text(text) => Self::Text(text.clone()),
+        }
+    }
+
+    /// Keeps the memory of a text: variables are set back before each transaction that may be tried again.
+    fn clone_from(&mut self, source: &Self) {
+        match (self, source) {
+            (Self::Text(text), Self::Text(other)) => text.clone_from(other),
+            (variable, other) => *variable = other.clone(),
+        }
+    }
 }
 
 /// 2^63: the first double above all whole numbers of 64 bits.

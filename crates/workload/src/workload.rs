@@ -5,6 +5,7 @@ use crate::error::ScriptError;
 use crate::pgbench::Builtin;
 use crate::script::{Compiler, Machine, Shared};
 use crate::session::{Common, Identity, Session};
+use crate::sysbench::{Event, Plan, Sysbench};
 use crate::template::Template;
 use crate::value::{Value, Variable};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub struct ScriptInfo {
 
 enum Kind {
     Scripts { shared: Arc<Shared>, definitions: Vec<(String, Variable)> },
+    Sysbench(Arc<Plan>),
 }
 
 /// A mix of pgbench scripts in the making.
@@ -82,6 +84,17 @@ impl Mix {
 }
 
 impl Workload {
+    /// A test of sysbench.
+    ///
+    /// # Panics
+    /// Without tables, rows, clients or statements.
+    pub fn sysbench(settings: Sysbench) -> Self {
+        let plan = Plan::new(settings);
+        let statements = plan.statements().to_vec();
+        let scripts = vec![ScriptInfo { name: settings.test.name().to_owned(), weight: 1 }];
+        Self::new(scripts, Kind::Sysbench(Arc::new(plan)), statements)
+    }
+
     fn new(scripts: Vec<ScriptInfo>, kind: Kind, mut statements: Vec<Template>) -> Self {
         let mut total = 0;
         let weights: Vec<u64> = scripts
@@ -112,6 +125,7 @@ impl Workload {
     pub fn needs_extended_protocol(&self) -> bool {
         match &self.kind {
             Kind::Scripts { shared, .. } => shared.compiled.has_pipelines(),
+            Kind::Sysbench(_) => false,
         }
     }
 
@@ -124,6 +138,9 @@ impl Workload {
                 all.extend_from_slice(definitions);
                 let may_retry = identity.retries.tries_max != 1;
                 Box::new(Session::new(Machine::new(Arc::clone(shared), &all, may_retry), common, identity))
+            }
+            Kind::Sysbench(plan) => {
+                Box::new(Session::new(Event::new(Arc::clone(plan), identity.client), common, identity))
             }
         }
     }
