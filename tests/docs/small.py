@@ -20,7 +20,7 @@ SMALLER: dict[str, list[str]] = {
     "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""
-MANY_ARMS = 4
+MANY_ARMS = 2
 AS_IT_WAS = ["--keep-invalid"]
 """A resumed experiment is as small as it was begun."""
 
