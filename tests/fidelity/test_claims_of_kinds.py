@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from tools.fidelity.cell import Cell
     from tools.fidelity.point import Point
 
-CELLS = list(kinds.cells())
-RATE, SINGLE = CELLS[4], CELLS[5]
+RATE, SINGLE, *_ = kinds.defaults()
 ONE, FOUR = kinds.array()
 DILATED_SINGLE, DILATED_MANY, *_ = kinds.dilated()
 

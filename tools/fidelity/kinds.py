@@ -48,7 +48,7 @@ DEFAULTS = {
 }
 """Every type but ``null``, as it is without a word more, and its dilation."""
 LARGE = (
-    ("gp3:size=200GiB,iops=80000", 4, 8),
+    ("gp3:size=200GiB,iops=80000,throughput=2000", 4, 8),
     ("gp3:size=200GiB,iops=16000,throughput=2000", 256, 4),
     ("io2bx:size=500GiB,iops=256000", 4, 16),
     ("io2bx:size=500GiB,iops=64000", 256, 8),
@@ -81,14 +81,19 @@ DILATED_VOLUMES = ("gp3:iops=3000,throughput=125", "io2bx:iops=16000")
 
 def cells() -> Iterator[Cell]:
     """All of the part."""
+    yield from dilated()
+    yield from array()
+    yield shared()
+    yield from large()
+    yield from defaults()
+
+
+def defaults() -> Iterator[Cell]:
+    """Each type above its limit and one request at a time."""
     mixes: Iterator[Mix] = cycle(("read", "write"))
     for volume, dilation in DEFAULTS.items():
         yield Cell(PART, "pgdyno", volume, Job("random", "read", 4, DEPTH, RATE_S), dilation=dilation)
         yield Cell(PART, "pgdyno", volume, Job("random", next(mixes), 4, 1, SINGLE_S, ramp_s=0), dilation=dilation)
-    yield from large()
-    yield from array()
-    yield shared()
-    yield from dilated()
 
 
 def large() -> Iterator[Cell]:
