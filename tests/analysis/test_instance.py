@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.report.asked import volumes
 from pgdyno.report.document import document
 from pgdyno.report.page import html
 from pgdyno.report.summary import VOLUME_COLUMNS, summary, volume_rows
@@ -54,6 +55,13 @@ def test_it_is_a_row_below_its_volumes(comparison: Comparison) -> None:
     assert shown["instance: reserve of throughput at the end"][1] == "30 %"
     assert "instance: reserve of IOPS at the end" not in shown, "it has none"
     assert "instance, m2.2xlarge" in html(comparison)
+
+
+def test_an_array_is_shown_without_its_members_tables(tmp_path: Path) -> None:
+    array = replace(GP3, spec="4xgp3:size=100GiB")
+    shown = dict(volumes(summarise(make_experiment(tmp_path, Plan().with_arms(array, GP3))))[0][2])
+    assert shown["array, columns"] == "4" and shown["array, chunk kib"] == "512"
+    assert not [name for name, value in shown.items() if "member" in name or len(value) > 60]
 
 
 def test_the_document_has_it(comparison: Comparison) -> None:

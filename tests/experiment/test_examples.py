@@ -29,6 +29,7 @@ def test_the_examples_are_found() -> None:
         "postgres-versions",
         "wal-volume",
         "real-server",
+        "eight-gp3-two-io2bx",
         "stripes-2013",
         "whitepaper-four-volumes",
     }
