@@ -32,6 +32,8 @@ from pgdyno.store.record import (
 )
 from pgdyno.workload.histogram import bucket_us, document
 
+from .synthetic_parts import array_of_four, instance_counters
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -222,7 +224,10 @@ def _write_run(
     if not arm.real:
         _volumes(writer, arm, begin, transactions, rng)
         if arm.instance_above_iops is not None:
-            writer.table("probe/instance", _instance(arm.instance_above_iops, begin, transactions))
+            writer.table(
+                "probe/instance",
+                instance_counters(arm.instance_above_iops, begin, transactions * IO_PER_TRANSACTION, PAGE_BYTES),
+            )
     _host(writer, arm, begin, seconds, slow)
     _server(writer, arm, begin, transactions)
     _waits(writer, arm, begin, seconds)
@@ -290,22 +295,6 @@ def _volumes(
             tables.setdefault(name, []).append(table.append_column("volume", column))
     for name, parts in tables.items():
         writer.table(name, pa.concat_tables(parts))
-
-
-def _instance(above_iops: float, begin: int, transactions: np.ndarray[Any, Any]) -> pa.Table:
-    """The counters of an instance with a reserve of bandwidth that loses 1 % a second, and none of IOPS."""
-    seconds = np.arange(len(transactions) + 1)
-    ops = np.concatenate([[0], np.cumsum(np.rint(transactions * IO_PER_TRANSACTION))]).astype(np.int64)
-    columns = {
-        "t_ns": begin + seconds * SECOND_NS,
-        "ops": ops,
-        "bytes": ops * PAGE_BYTES,
-        "exceeded_iops_ns": (seconds * SECOND_NS * above_iops).astype(np.int64),
-        "exceeded_throughput_ns": np.zeros(len(seconds), dtype=np.int64),
-        "iops_balance_ppm": pa.nulls(len(seconds), pa.int64()),
-        "throughput_balance_ppm": 1_000_000 - seconds * 10_000,
-    }
-    return pa.table(columns)
 
 
 def _volume(
@@ -594,15 +583,8 @@ def _spec(arm: Arm) -> dict[str, Any]:
         "price_region": "us-east-1",
         "durability": "99.8-99.9 %",
         "params": {},
-        "array": _array() if arm.spec[:1].isdigit() else None,
+        "array": array_of_four() if arm.spec[:1].isdigit() else None,
     }
-
-
-def _array() -> dict[str, Any]:
-    """An array of four with its member's tables, which no reader wants to see."""
-    table = [{"probability_ppm": ppm, "excess_ppm": 2 * ppm} for ppm in range(0, 1_000_000, 1000)]
-    member = {"spec": "gp3:size=100GiB", "params": {"service_time": table}}
-    return {"columns": 4, "copies": 1, "chunk_kib": 512, "multi_az_ms": None, "member": member}
 
 
 def _attach() -> dict[str, Any]:

@@ -64,6 +64,11 @@ ASKED = {
     "limits of a month that is not on record": Refused(
         "instance.type=m5.xlarge@2019-01", "known are those of 2018-05, 2018-12", "m5.xlarge@2018-12"
     ),
+    "a dilation beyond PostgreSQL's timers": Refused(
+        "world.dilation=51",
+        "dilation 51 needs bgwriter_delay = 10200 ms, and PostgreSQL takes 10000 at most",
+        "of 50 at most",
+    ),
     "an instance that is none": Refused("instance.type=r6g.3xlarge", "r6g has medium, large", "r6g.2xlarge"),
 }
 
