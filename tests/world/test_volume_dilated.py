@@ -20,6 +20,8 @@ from .test_volume_instance import read_directly
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.world.file_system import FileSystem
+
 DILATION = 8
 READS = 100
 
@@ -79,5 +81,5 @@ def test_the_kernels_times_follow_and_return(state: Path) -> None:
         ("xfs", "noatime", 8, "noatime"),
     ],
 )
-def test_the_file_systems_own_timer(file_system: str, options: str, dilation: int, wanted: str) -> None:
-    assert dilated_options(file_system, options, dilation) == wanted  # type: ignore[arg-type]
+def test_the_file_systems_own_timer(file_system: FileSystem, options: str, dilation: int, wanted: str) -> None:
+    assert dilated_options(file_system, options, dilation) == wanted
