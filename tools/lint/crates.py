@@ -20,7 +20,8 @@ ALLOWED: dict[str, set[str]] = {
     "emulate": {"volume", "catalog"},
     "probe": set(),
     "workload": set(),
-    "engine": {"volume", "catalog", "emulate", "probe"},
+    "drive": {"workload"},
+    "engine": {"volume", "catalog", "emulate", "probe", "drive"},
 }
 """For each crate the crates of this project that it may use."""
 

@@ -35,6 +35,8 @@ enum Command {
     /// Instance types.
     #[command(subcommand)]
     Instance(InstanceCommand),
+    /// Drives a PostgreSQL server; reads its specification from standard input, writes JSON lines.
+    Drive,
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Replays a submit log in virtual time and compares every completion.
@@ -177,6 +179,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             let types = pgdyno_catalog::instance_types(like.as_deref())?;
             Ok(Some(json!({"types": types})))
         }
+        Command::Drive => {
+            pgdyno_drive::run(&from_stdin("drive")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
                 message: error.to_string(),
@@ -267,6 +273,12 @@ impl From<pgdyno_catalog::SpecError> for Failure {
 
 impl From<pgdyno_emulate::EmulateError> for Failure {
     fn from(error: pgdyno_emulate::EmulateError) -> Self {
+        Self { message: error.message, remedy: error.remedy }
+    }
+}
+
+impl From<pgdyno_drive::DriveError> for Failure {
+    fn from(error: pgdyno_drive::DriveError) -> Self {
         Self { message: error.message, remedy: error.remedy }
     }
 }

@@ -74,6 +74,7 @@ pub struct Arrivals {
     until: Option<Nanos>,
     expected: f64,
     next: Nanos,
+    claimed: u64,
 }
 
 impl Arrivals {
@@ -81,7 +82,7 @@ impl Arrivals {
     /// rate.
     pub fn new(pattern: Pattern, seed: u64, stream: u32) -> Self {
         let random = Random::derived(seed, Purpose::Arrivals, stream, 0);
-        let mut arrivals = Self { pattern, random, late_max_ns: None, until: None, expected: 0.0, next: 0 };
+        let mut arrivals = Self { pattern, random, late_max_ns: None, until: None, expected: 0.0, next: 0, claimed: 0 };
         arrivals.step();
         arrivals
     }
@@ -113,6 +114,17 @@ impl Arrivals {
     /// The next transaction for a client that is free at `now`. When all clients are done, a host takes what is left
     /// of an open schedule by claiming until there is [`Claim::None`].
     pub fn claim(&mut self, now: Nanos) -> Claim {
+        let claim = self.take(now);
+        self.claimed += u64::from(claim != Claim::None);
+        claim
+    }
+
+    /// How many transactions were claimed, to be begun or skipped: each must come to an end.
+    pub fn claimed(&self) -> u64 {
+        self.claimed
+    }
+
+    fn take(&mut self, now: Nanos) -> Claim {
         let ended = self.has_ended(now);
         if !self.is_open() {
             return if ended { Claim::None } else { Claim::Begin(now) };

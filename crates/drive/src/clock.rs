@@ -1,0 +1,38 @@
+//! The real clock, as the clock-free crates want it: nanoseconds since the beginning of a run.
+
+use rustix::time::{ClockId, clock_gettime};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Counts from one instant of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    origin_ns: u64,
+}
+
+impl Clock {
+    /// Begins to count now.
+    pub(crate) fn start() -> Self {
+        Self { origin_ns: read(ClockId::Monotonic) }
+    }
+
+    /// Since the beginning.
+    pub(crate) fn now(self) -> u64 {
+        read(ClockId::Monotonic) - self.origin_ns
+    }
+
+    /// The same instant on CLOCK_MONOTONIC, which the probe's samples have too.
+    pub(crate) fn monotonic_ns(self, at: u64) -> u64 {
+        self.origin_ns + at
+    }
+}
+
+/// CPU that the calling thread has used.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
+}

@@ -1,0 +1,204 @@
+//! A session during the run: statements go out, answers come in, and nothing waits.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use pgdyno_workload::{Answer, Parameter, SqlState, Statement, StatementId, Status};
+
+use crate::frame::{Frame, Inbox, Said};
+use crate::login::Session;
+use crate::spec::Protocol;
+use crate::stream::Stream;
+use crate::wire;
+
+/// An error that the server gave, whichever class it is of.
+const UNKNOWN_STATE: SqlState = SqlState(*b"XX000");
+
+/// One connection with what is under way on it.
+pub(crate) struct Link {
+    pub stream: Stream,
+    inbox: Inbox,
+    out: Vec<u8>,
+    sent: usize,
+    protocol: Protocol,
+    /// ReadyForQuery messages that are still to come.
+    awaited: u32,
+    prepared: Vec<bool>,
+    preparing: VecDeque<usize>,
+    keep: bool,
+    /// Where the session stood when it last said so.
+    pub status: Status,
+    /// The first refusal that the client was not told of.
+    pub failure: Option<SqlState>,
+    /// What was said with the last refusal.
+    pub said: Option<Said>,
+    answer: Answer,
+}
+
+impl Link {
+    /// Takes over a session; `statements` is how many the workload has.
+    pub(crate) fn new(session: Session, protocol: Protocol, statements: usize) -> Self {
+        Self {
+            stream: session.stream,
+            inbox: session.inbox,
+            out: Vec::with_capacity(4096),
+            sent: 0,
+            protocol,
+            awaited: 0,
+            prepared: vec![false; statements],
+            preparing: VecDeque::new(),
+            keep: false,
+            status: Status::Idle,
+            failure: None,
+            said: None,
+            answer: Answer::default(),
+        }
+    }
+
+    /// Whether an answer is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.awaited > 0
+    }
+
+    /// Puts a statement into the buffer, with the end of its segment unless it is pipelined.
+    pub(crate) fn put(&mut self, statement: &Statement<'_>, names: &[String]) {
+        self.keep = statement.keep;
+        if self.keep {
+            self.answer.clear();
+        }
+        if self.protocol == Protocol::Simple {
+            wire::query_of(&mut self.out, |out| statement.template.write_substituted(statement.parameters, out));
+            self.awaited += 1;
+            return;
+        }
+        let StatementId(id) = statement.id;
+        let id = id as usize;
+        let name = if self.protocol == Protocol::Prepared { names[id].as_str() } else { "" };
+        if self.protocol == Protocol::Extended || !(self.prepared[id] || self.preparing.contains(&id)) {
+            wire::parse(&mut self.out, name, statement.template.numbered());
+            self.preparing.push_back(id);
+        }
+        let parameters = (0..statement.parameters.len()).map(|index| match statement.parameters.get(index) {
+            Parameter::Text(text) => Some(text),
+            Parameter::Null | Parameter::Undefined => None,
+        });
+        wire::execute(&mut self.out, name, parameters);
+        if !statement.pipelined {
+            self.sync();
+        }
+    }
+
+    /// Ends a segment of a pipeline.
+    pub(crate) fn sync(&mut self) {
+        wire::sync(&mut self.out);
+        self.awaited += 1;
+    }
+
+    /// What was answered, if the last statement wanted to know.
+    pub(crate) fn kept(&self) -> Option<&Answer> {
+        self.keep.then_some(&self.answer)
+    }
+
+    /// Sends what is in the buffer. True when everything is with the kernel, else the socket is to be watched.
+    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        while self.sent < self.out.len() {
+            match self.stream.write(&self.out[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.sent += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        self.stream.drained()
+    }
+
+    /// Reads what there is. True when everything that was waited for has come.
+    pub(crate) fn receive(&mut self) -> io::Result<bool> {
+        loop {
+            match self.inbox.fill(&mut self.stream) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            let complete = self.take_in()?;
+            if complete || !self.stream.holds_back() {
+                return Ok(complete);
+            }
+        }
+    }
+
+    /// Looks at each message that is there. True when the last awaited one was among them.
+    fn take_in(&mut self) -> io::Result<bool> {
+        let mut complete = false;
+        while let Some(Frame { tag, body }) = self.inbox.next()? {
+            match tag {
+                b'Z' => {
+                    self.status = match body {
+                        b"T" => Status::InTransaction,
+                        b"E" => Status::InFailedTransaction,
+                        _ => Status::Idle,
+                    };
+                    self.preparing.clear();
+                    self.awaited = self.awaited.saturating_sub(1);
+                    complete = self.awaited == 0;
+                }
+                b'1' => {
+                    if let (Some(id), Protocol::Prepared) = (self.preparing.pop_front(), self.protocol) {
+                        self.prepared[id] = true;
+                    }
+                }
+                b'E' => {
+                    let said = Said::of(body);
+                    let state = said.sqlstate.as_bytes().try_into().map_or(UNKNOWN_STATE, SqlState);
+                    // The server hangs up after these; what was refused is then lost with the connection.
+                    if state.0.starts_with(b"57P") {
+                        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, said.message));
+                    }
+                    self.failure.get_or_insert(state);
+                    self.said = Some(said);
+                }
+                b'G' | b'W' => return Err(io::Error::new(io::ErrorKind::InvalidData, "COPY has no data here")),
+                b'T' if self.keep => describe(&mut self.answer, body),
+                b'D' if self.keep => row(&mut self.answer, body),
+                _ => (),
+            }
+        }
+        Ok(complete)
+    }
+
+    /// Says good-bye; whether it is heard does not matter.
+    pub(crate) fn close(mut self) {
+        wire::terminate(&mut self.out);
+        let _ = self.flush();
+    }
+}
+
+/// Begins a result set with the names of its columns.
+fn describe(answer: &mut Answer, body: &[u8]) {
+    /// What follows a column's name: table, attribute, type, length, modifier, format.
+    const REST_BYTES: usize = 18;
+    let set = answer.begin_set();
+    let mut rest = body.get(2..).unwrap_or_default();
+    while let Some(end) = rest.iter().position(|&byte| byte == 0) {
+        set.column(&String::from_utf8_lossy(&rest[..end]));
+        rest = rest.get(end + 1 + REST_BYTES..).unwrap_or_default();
+    }
+}
+
+/// Adds a row to the last result set.
+fn row(answer: &mut Answer, body: &[u8]) {
+    let Some(set) = answer.last_set() else { return };
+    set.begin_row();
+    let mut rest = body.get(2..).unwrap_or_default();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = i32::from_be_bytes(*length);
+        let (value, next) = after.split_at(usize::try_from(length).unwrap_or(0).min(after.len()));
+        set.value((length >= 0).then_some(value));
+        rest = next;
+    }
+}

@@ -1,0 +1,232 @@
+//! What to drive, and how: one JSON document on standard input.
+
+use std::collections::BTreeMap;
+
+use pgdyno_workload::{Pattern, Segment, Spacing, Think};
+use serde::Deserialize;
+
+use crate::error::DriveError;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A run of the driver. It holds no password: those come by libpq's environment and files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveSpec {
+    /// The connection, in libpq's keywords; the environment and a service file say the rest.
+    #[serde(default)]
+    pub server: BTreeMap<String, String>,
+    /// What clients ask for.
+    pub workload: WorkloadSpec,
+    /// Connections.
+    pub clients: u32,
+    /// Threads that serve them.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// How statements are sent.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// When transactions begin.
+    #[serde(default)]
+    pub arrivals: ArrivalsSpec,
+    /// Excluded from the figures of the whole, not from those of each second.
+    #[serde(default)]
+    pub warmup_ms: u64,
+    /// How long transactions are begun after that.
+    pub duration_ms: u64,
+    /// How many transactions each client begins at most.
+    #[serde(default)]
+    pub transactions_max: Option<u64>,
+    /// Transactions that could not begin within this are skipped.
+    #[serde(default)]
+    pub late_max_ms: Option<u64>,
+    /// How often a transaction is begun that fails with 40001 or 40P01.
+    #[serde(default = "one")]
+    pub tries_max: u32,
+    /// Whether errors of the server other than those are counted, where otherwise they end the run.
+    #[serde(default)]
+    pub continue_on_error: bool,
+    /// How long transactions that have begun may take to end, after the last could begin.
+    #[serde(default = "minute_ms")]
+    pub drain_ms: u64,
+    /// From which all that is random derives.
+    #[serde(default = "one_seed")]
+    pub seed: u64,
+}
+
+/// What clients ask for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum WorkloadSpec {
+    /// Nothing: transactions begin on time and are over, so that the driver measures itself. Connects to nothing.
+    Idle,
+    /// Scripts of pgbench.
+    Pgbench {
+        /// One or more, each chosen by its weight.
+        scripts: Vec<ScriptSpec>,
+        /// Scale factor of the tables.
+        scale: u32,
+    },
+}
+
+/// One script.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptSpec {
+    /// `tpcb-like`, `simple-update` or `select-only`.
+    #[serde(default)]
+    pub builtin: Option<String>,
+    /// Or a script of the user's, in pgbench's language.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// What the statistics and errors of such a script call it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its share beside the others.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+/// How statements are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// As text, with the values in it.
+    #[default]
+    Simple,
+    /// Parsed each time, with parameters.
+    Extended,
+    /// Parsed once on each connection.
+    Prepared,
+}
+
+/// When transactions begin.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ArrivalsSpec {
+    /// When a client is done with the last.
+    #[default]
+    Closed,
+    /// When a client is done with the last and has thought for so long.
+    Think {
+        /// Always, or on average.
+        ms: f64,
+        /// Whether the time is exponentially distributed.
+        #[serde(default)]
+        exponential: bool,
+    },
+    /// At even distances, whether a client is free or not.
+    Fixed {
+        /// Of all clients together.
+        rate_per_s: f64,
+    },
+    /// Independently of each other, whether a client is free or not.
+    Poisson {
+        /// Of all clients together.
+        rate_per_s: f64,
+    },
+    /// At rates that change: steps and ramps. The last segment's final rate stays.
+    Segments {
+        /// Independently of each other, or at even distances.
+        poisson: bool,
+        /// One after another, from the beginning of the warm-up.
+        segments: Vec<SegmentSpec>,
+    },
+}
+
+/// A part of a schedule whose rate goes linearly from one value to another.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentSpec {
+    /// How long it takes.
+    pub duration_ms: u64,
+    /// Where it begins.
+    pub rate_begin_per_s: f64,
+    /// Where it ends.
+    pub rate_end_per_s: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn one_seed() -> u64 {
+    1
+}
+
+fn minute_ms() -> u64 {
+    60_000
+}
+
+impl DriveSpec {
+    /// Refuses what cannot be run.
+    pub(crate) fn check(&self) -> Result<(), DriveError> {
+        let refuse = |what: &str, remedy: &str| Err(DriveError::new(what, remedy));
+        if self.clients == 0 || self.threads == 0 || self.threads > self.clients {
+            return refuse(
+                "there must be at least one client, and at least one client for each thread",
+                "raise clients, or lower threads",
+            );
+        }
+        if self.duration_ms == 0 {
+            return refuse("the duration is zero", "give a duration");
+        }
+        if self.tries_max == 0 {
+            return refuse("no try is allowed", "let tries_max be at least 1");
+        }
+        let rates: Vec<f64> = match &self.arrivals {
+            ArrivalsSpec::Closed => Vec::new(),
+            ArrivalsSpec::Think { ms, .. } => vec![*ms],
+            ArrivalsSpec::Fixed { rate_per_s } | ArrivalsSpec::Poisson { rate_per_s } => vec![*rate_per_s],
+            ArrivalsSpec::Segments { segments, .. } => {
+                if segments.is_empty() || segments.iter().any(|segment| segment.duration_ms == 0) {
+                    return refuse("a segment of the schedule is empty", "give each a duration");
+                }
+                segments.iter().flat_map(|segment| [segment.rate_begin_per_s, segment.rate_end_per_s]).collect()
+            }
+        };
+        if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
+            return refuse("a rate or a time is negative or no number", "give positive rates and times");
+        }
+        if matches!(self.workload, WorkloadSpec::Idle) && matches!(self.arrivals, ArrivalsSpec::Closed) {
+            return refuse("idle clients in a closed loop would never rest", "give a rate, or a time to think");
+        }
+        Ok(())
+    }
+
+    /// When nothing is begun any more, since the beginning of the warm-up.
+    pub(crate) fn end_ns(&self) -> u64 {
+        (self.warmup_ms + self.duration_ms) * NS_PER_MS
+    }
+
+    /// The schedule of one thread: its share of the rate is that of its clients.
+    pub(crate) fn pattern(&self, share: f64) -> Pattern {
+        let constant = |spacing, rate: f64| Pattern::Open {
+            spacing,
+            segments: vec![Segment::constant(self.end_ns(), rate * share)],
+        };
+        match &self.arrivals {
+            ArrivalsSpec::Closed => Pattern::Closed(Think::None),
+            ArrivalsSpec::Think { ms, exponential } => {
+                let ns = (ms * NS_PER_MS as f64) as u64;
+                Pattern::Closed(if *exponential { Think::Exponential(ns) } else { Think::Constant(ns) })
+            }
+            ArrivalsSpec::Fixed { rate_per_s } => constant(Spacing::Fixed, *rate_per_s),
+            ArrivalsSpec::Poisson { rate_per_s } => constant(Spacing::Poisson, *rate_per_s),
+            ArrivalsSpec::Segments { poisson, segments } => Pattern::Open {
+                spacing: if *poisson { Spacing::Poisson } else { Spacing::Fixed },
+                segments: segments.iter().map(|segment| segment.scaled(share)).collect(),
+            },
+        }
+    }
+}
+
+impl SegmentSpec {
+    fn scaled(&self, share: f64) -> Segment {
+        Segment {
+            duration_ns: self.duration_ms * NS_PER_MS,
+            rate_begin_per_s: self.rate_begin_per_s * share,
+            rate_end_per_s: self.rate_end_per_s * share,
+        }
+    }
+}

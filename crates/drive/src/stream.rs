@@ -1,0 +1,95 @@
+//! The three ways to a server: a Unix socket, TCP, and TLS on it.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustls::{ClientConnection, StreamOwned};
+
+/// A connected socket.
+pub(crate) enum Stream {
+    /// On this machine.
+    Unix(UnixStream),
+    /// In clear.
+    Tcp(TcpStream),
+    /// Encrypted.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Whether more may be had without asking the kernel, so that its "readable" does not tell the whole.
+    pub(crate) fn holds_back(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Sends what TLS still keeps; true when everything is with the kernel.
+    pub(crate) fn drained(&mut self) -> io::Result<bool> {
+        let Self::Tls(stream) = self else { return Ok(true) };
+        while stream.conn.wants_write() {
+            match stream.conn.write_tls(&mut stream.sock) {
+                Ok(_) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads and writes return at once from here on.
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(socket) => socket.set_nonblocking(true),
+            Self::Tcp(socket) => socket.set_nonblocking(true),
+            Self::Tls(stream) => stream.sock.set_nonblocking(true),
+        }
+    }
+
+    /// Longest wait of a read or write while connecting.
+    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = Some(timeout);
+        match self {
+            Self::Unix(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),
+            Self::Tcp(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),
+            Self::Tls(stream) => stream.sock.set_read_timeout(timeout).and(stream.sock.set_write_timeout(timeout)),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(socket) => socket.as_fd(),
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.sock.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(socket) => socket.read(into),
+            Self::Tcp(socket) => socket.read(into),
+            Self::Tls(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(socket) => socket.write(from),
+            Self::Tcp(socket) => socket.write(from),
+            Self::Tls(stream) => stream.write(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}

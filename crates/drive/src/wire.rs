@@ -1,0 +1,139 @@
+//! Messages of the client, as protocol version 3 has them, appended to a buffer that is sent in one go.
+//!
+//! Formats from PostgreSQL's documentation, "Message Formats" (version 18, 2025-09).
+
+/// Version 3.0, which every supported server speaks.
+const PROTOCOL: i32 = 196_608;
+/// Code of the request for TLS.
+const SSL_REQUEST: i32 = 80_877_103;
+
+/// Appends a message: its tag, its length, and what `body` writes.
+fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    sized(out, body);
+}
+
+fn sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = u32::try_from(out.len() - at).expect("a message is shorter than 4 GiB");
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+/// The first message: who wants to go where.
+pub(crate) fn startup(out: &mut Vec<u8>, settings: &[(&str, &str)]) {
+    sized(out, |out| {
+        out.extend_from_slice(&PROTOCOL.to_be_bytes());
+        for (key, value) in settings {
+            text(out, key);
+            text(out, value);
+        }
+        out.push(0);
+    });
+}
+
+/// Asks for TLS; the answer is one byte.
+pub(crate) fn ssl_request(out: &mut Vec<u8>) {
+    sized(out, |out| out.extend_from_slice(&SSL_REQUEST.to_be_bytes()));
+}
+
+/// A password, in clear or as its MD5 hash.
+pub(crate) fn password(out: &mut Vec<u8>, password: &[u8]) {
+    message(out, b'p', |out| {
+        out.extend_from_slice(password);
+        out.push(0);
+    });
+}
+
+/// Chooses a SASL mechanism, with the first words of it.
+pub(crate) fn sasl_begin(out: &mut Vec<u8>, mechanism: &str, first: &[u8]) {
+    message(out, b'p', |out| {
+        text(out, mechanism);
+        out.extend_from_slice(&i32::try_from(first.len()).expect("short").to_be_bytes());
+        out.extend_from_slice(first);
+    });
+}
+
+/// Goes on with SASL.
+pub(crate) fn sasl(out: &mut Vec<u8>, words: &[u8]) {
+    message(out, b'p', |out| out.extend_from_slice(words));
+}
+
+/// A query of the simple protocol; `write` appends its text.
+pub(crate) fn query_of(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, b'Q', |out| {
+        write(out);
+        out.push(0);
+    });
+}
+
+/// A statement for later, or the unnamed one. Types of parameters are the server's to find.
+pub(crate) fn parse(out: &mut Vec<u8>, name: &str, sql: &str) {
+    message(out, b'P', |out| {
+        text(out, name);
+        text(out, sql);
+        out.extend_from_slice(&0_i16.to_be_bytes());
+    });
+}
+
+/// Binds parameters as text, describes the portal, executes, and synchronises.
+///
+/// Nobody here reads the description; libpq asks for it with each execution, and a server that is spared it does
+/// less for a transaction than under pgbench.
+pub(crate) fn execute<'a>(out: &mut Vec<u8>, name: &str, parameters: impl Iterator<Item = Option<&'a [u8]>>) {
+    message(out, b'B', |out| {
+        text(out, "");
+        text(out, name);
+        out.extend_from_slice(&0_i16.to_be_bytes()); // all parameters are text
+        let at = out.len();
+        out.extend_from_slice(&[0; 2]);
+        let mut count = 0_u16;
+        for parameter in parameters {
+            let length = parameter.map_or(-1, |text| i32::try_from(text.len()).expect("shorter than 2 GiB"));
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(parameter.unwrap_or_default());
+            count += 1;
+        }
+        out[at..at + 2].copy_from_slice(&count.to_be_bytes());
+        out.extend_from_slice(&0_i16.to_be_bytes()); // all columns are text
+    });
+    message(out, b'D', |out| out.extend_from_slice(b"P\0"));
+    message(out, b'E', |out| out.extend_from_slice(&[0; 5])); // unnamed portal, all rows
+}
+
+/// End of a pipeline: the server answers with its state.
+pub(crate) fn sync(out: &mut Vec<u8>) {
+    message(out, b'S', |_| ());
+}
+
+/// Good-bye.
+pub(crate) fn terminate(out: &mut Vec<u8>) {
+    message(out, b'X', |_| ());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_counts_itself_and_not_the_tag() {
+        let mut out = Vec::new();
+        query_of(&mut out, |out| out.extend_from_slice(b"BEGIN"));
+        assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
+    }
+
+    #[test]
+    fn an_execution_binds_describes_and_executes() {
+        let mut out = Vec::new();
+        execute(&mut out, "s1", [Some(b"42".as_slice())].into_iter());
+        let bind = b"B\0\0\0\x14\0s1\0\0\0\0\x01\0\0\0\x0242\0\0";
+        assert_eq!(&out[..bind.len()], bind);
+        assert_eq!(&out[bind.len()..], b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0");
+    }
+}

@@ -1,0 +1,1 @@
+"""The driver, ``pgdyno-engine drive``."""

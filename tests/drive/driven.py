@@ -1,0 +1,82 @@
+"""Running the driver as a user of the engine does: a document in, JSON lines out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What a run of the driver said."""
+
+    ready: dict[str, Any]
+    seconds: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+
+def spec(scripts: str = "select-only", **more: Any) -> dict[str, Any]:
+    """A specification of pgbench's scripts on tables of scale 2, with keys changed or added."""
+    chosen = [{"builtin": name} for name in scripts.split(",")]
+    made = {"workload": {"pgbench": {"scripts": chosen, "scale": 2}}, "clients": 4, "duration_ms": 1000}
+    return made | {"protocol": "prepared", "seed": 3} | more
+
+
+def environment(dsn: str = "", extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The connection as libpq's variables, and nothing of the caller's own."""
+    from psycopg import pq
+    from psycopg.conninfo import conninfo_to_dict
+
+    variables = {known.keyword.decode(): known.envvar.decode() for known in pq.Conninfo.get_defaults() if known.envvar}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") or name == "PGDYNO_ENGINE"}
+    said = {variables[key]: str(value) for key, value in conninfo_to_dict(dsn).items() if key in variables}
+    return kept | said | dict(extra or {})
+
+
+def drive(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> Driven:
+    """Run to the end."""
+    with driving(dsn, asked, extra) as process:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, err
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [next(iter(line)) for line in lines[:: len(lines) - 1]] == ["ready", "summary"]
+    return Driven(lines[0]["ready"], [line["second"] for line in lines[1:-1]], lines[-1]["summary"])
+
+
+def refused(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Run what ends with an error of the user; returns its message and remedy."""
+    with driving(dsn, asked, extra) as process:
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 2, err
+    error: dict[str, str] = json.loads(err.splitlines()[-1])["error"]
+    return error
+
+
+@contextlib.contextmanager
+def driving(
+    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver that runs; it is ended with the block."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [_engine.checked(), "drive"], stdin=pipe, stdout=pipe, stderr=pipe, env=environment(dsn, extra)
+    )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.flush()
+        yield process
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,172 @@
+"""What the driver counts is what the server did, and nothing that was scheduled is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgdyno.workload import histogram
+
+from .driven import drive, driving, refused, spec
+
+_LEDGER = """
+SELECT (SELECT count(*) FROM pgbench_history), (SELECT coalesce(sum(delta), 0) FROM pgbench_history),
+       (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers),
+       (SELECT sum(bbalance) FROM pgbench_branches)
+"""
+POISSON_SIGMAS = 5.0
+"""A correct count is outside of so many standard deviations once in 1.7 million."""
+
+
+def ledger(dsn: str) -> list[int]:
+    """Rows of history, and the sums of its changes and of the balances."""
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(_LEDGER).fetchone()
+    assert row is not None
+    return [int(value) for value in row]
+
+
+def settled(document: dict[str, Any]) -> int:
+    """Every transaction of a document that is over."""
+    return sum(int(document[key]) for key in ("succeeded", "failed", "skipped_late", "skipped_ended"))
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+def test_the_server_did_what_was_counted(dsn: str, protocol: str) -> None:
+    before = ledger(dsn)
+    found = drive(dsn, spec("tpcb-like", protocol=protocol, threads=2))
+    rows, *sums = [after - old for after, old in zip(ledger(dsn), before, strict=True)]
+    assert rows == found.summary["succeeded"] > 0
+    assert len(set(sums)) == 1, "history, accounts, tellers and branches changed alike"
+    assert found.summary["failed"] == 0
+    assert found.summary["scheduled_with_warmup"] == settled(found.summary)
+
+
+def test_seconds_add_up_and_the_warm_up_is_not_in_the_whole(dsn: str) -> None:
+    found = drive(dsn, spec("select-only,simple-update", warmup_ms=1000, duration_ms=2000))
+    assert [second["warmup"] for second in found.seconds[:3]] == [True, False, False]
+    measured = [second for second in found.seconds if not second["warmup"]]
+    rest = found.summary["succeeded"] - sum(second["succeeded"] for second in measured)
+    assert 0 <= rest <= 4, "what ended after the last second was under way: at most one for each client"
+    whole = found.summary["scheduled_with_warmup"]
+    assert whole == settled(found.summary) + found.summary["settled_in_warmup"]
+    for number, script in enumerate(found.summary["scripts"]):
+        assert histogram.decode(script["response_us"]).get_total_count() == script["succeeded"] > 0
+        parts = [histogram.decode(second["scripts"][number]["service_us"]) for second in measured]
+        assert 0 <= script["succeeded"] - sum(part.get_total_count() for part in parts) <= 4
+    counts = [statement["count"] for statement in found.summary["statements"] if statement["count"]]
+    assert len(counts) == 1 + 5, "statements of each script are counted apart"
+
+
+def test_a_poisson_schedule_has_its_rate_and_none_of_it_is_missing(dsn: str) -> None:
+    rate, seconds = 2000, 2
+    found = drive(dsn, spec(arrivals={"poisson": {"rate_per_s": rate}}, duration_ms=seconds * 1000))
+    assert abs(settled(found.summary) - rate * seconds) < POISSON_SIGMAS * (rate * seconds) ** 0.5
+    assert settled(found.summary) == found.summary["scheduled_with_warmup"]
+
+
+def test_a_fixed_schedule_is_exact(dsn: str) -> None:
+    found = drive(dsn, spec(arrivals={"fixed": {"rate_per_s": 500}}))
+    assert abs(settled(found.summary) - 500) <= 1
+
+
+def test_a_stalled_server_shows_in_the_response_and_not_in_the_service_time(dsn: str) -> None:
+    """A lock holds the one client that met it; the others' places in the schedule wait."""
+    asked = spec("simple-update", clients=1, arrivals={"fixed": {"rate_per_s": 200}}, duration_ms=3000)
+    with psycopg.connect(dsn) as blocker, driving(dsn, asked) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        blocker.execute("LOCK TABLE pgbench_history IN ACCESS EXCLUSIVE MODE")
+        process.stdout.readline()
+        process.stdout.readline()
+        blocker.rollback()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    script = summary["scripts"][0]
+    response = histogram.decode(script["response_us"])
+    service = histogram.decode(script["service_us"])
+    assert response.get_value_at_percentile(90) > 1_000_000 > 500_000 > service.get_value_at_percentile(90)
+    assert settled(summary) == summary["scheduled_with_warmup"]
+
+
+def test_what_is_too_late_is_skipped_and_counted(dsn: str) -> None:
+    asked = spec(clients=1, arrivals={"fixed": {"rate_per_s": 200_000}}, late_max_ms=5)
+    found = drive(dsn, asked)
+    assert found.summary["skipped_late"] > 0
+    assert found.summary["skipped_late"] + found.summary["skipped_ended"] + found.summary["succeeded"] == settled(
+        found.summary
+    )
+    assert abs(settled(found.summary) - 200_000) <= 1
+
+
+def test_one_seed_asks_for_the_same(dsn: str) -> None:
+    def first(seed: int) -> list[tuple[Any, ...]]:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("TRUNCATE pgbench_history")
+            drive(dsn, spec("simple-update", clients=1, seed=seed, duration_ms=300))
+            return connection.execute("SELECT tid, bid, aid, delta FROM pgbench_history LIMIT 20").fetchall()
+
+    one = first(1)
+    assert len(one) == 20
+    assert first(1) == one != first(2)
+
+
+def test_terminated_sessions_are_made_anew_and_counted(dsn: str) -> None:
+    with driving(dsn, spec("select-only", duration_ms=2000)) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            killed = connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno drive'"
+            ).fetchall()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    lines = [json.loads(line) for line in out.splitlines()]
+    summary = lines[-1]["summary"]
+    assert summary["connections_lost"] == len(killed) == 4
+    assert summary["errors"] == {"connection": summary["failed"]}
+    assert summary["down_ns"] > 0
+    assert lines[1]["second"]["succeeded"] > 0, "it went on"
+    assert settled(summary) == summary["scheduled_with_warmup"]
+
+
+def test_a_missing_table_is_one_sentence(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE empty")
+    error = refused(dsn, spec(server={"dbname": "empty"}))
+    assert 'relation "pgbench_accounts" does not exist' in error["message"]
+    assert "load" in error["remedy"]
+
+
+def test_too_few_connections_and_an_absent_server_are_said(dsn: str) -> None:
+    assert "53300" in refused(dsn, spec(clients=500))["message"]
+    error = refused("", spec(server={"host": "/nowhere", "user": "u"}))
+    assert "/nowhere" in error["message"]
+
+
+def test_idle_clients_keep_their_schedule_without_a_server() -> None:
+    asked = {"workload": "idle", "clients": 8, "duration_ms": 1000, "arrivals": {"fixed": {"rate_per_s": 50_000}}}
+    found = drive("", asked)
+    assert abs(settled(found.summary) - 50_000) <= 1
+    assert found.summary["lag_us"]["count"] == found.summary["succeeded"]
+
+
+def test_a_script_of_the_users_runs_with_its_variables_and_answers(dsn: str) -> None:
+    text = (
+        "\\set aid random(1, 100000 * :scale)\n"
+        "SELECT abalance AS balance FROM pgbench_accounts WHERE aid = :aid \\gset\n"
+        "\\startpipeline\nSELECT :balance + 1;\nSELECT 2;\n\\endpipeline\n"
+    )
+    workload = {"pgbench": {"scripts": [{"text": text, "name": "own.sql", "weight": 1}], "scale": 2}}
+    found = drive(dsn, spec(workload=workload, transactions_max=50))
+    assert found.summary["succeeded"] == 4 * 50
+    assert found.summary["scripts"][0]["name"] == "own.sql"
+
+
+def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
+    workload = {"pgbench": {"scripts": [{"text": "SELECT 1;\n\\set x 1 +\n", "name": "own.sql"}], "scale": 1}}
+    assert "own.sql:2:" in refused(dsn, spec(workload=workload))["message"]
