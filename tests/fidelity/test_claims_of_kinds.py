@@ -54,8 +54,15 @@ def test_a_model_that_lets_more_through_than_the_limit_is_no_excuse() -> None:
 
 
 def test_the_median_of_one_type() -> None:
-    assert broken({SINGLE: {"paired": synthetic.paired(median_error=0.03)}}) == ["single_of_types"]
-    assert broken({SINGLE: {"paired": synthetic.paired(median_error=-0.015)}}) == []
+    assert broken({SINGLE: {"asked_iops": 1e6, "paired": synthetic.paired(median_error=0.03)}}) == ["single_of_types"]
+    assert broken({SINGLE: {"asked_iops": 1e6, "paired": synthetic.paired(median_error=-0.015)}}) == []
+
+
+def test_single_requests_that_a_limit_paces_are_held_together() -> None:
+    assert broken({SINGLE: {"paired": synthetic.paired(median_error=0.2)}}) == []
+    side = found(SINGLE).measured
+    slower = side.model_copy(update={"latency_ns": [(value * 107 // 100, count) for value, count in side.latency_ns]})
+    assert broken({SINGLE: {"measured": slower}}) == ["single_of_types"]
 
 
 def test_an_array_that_has_less_than_its_volumes() -> None:
