@@ -196,7 +196,7 @@ impl<'a> Worker<'a> {
             }
             let timeout = timespec(self.wake_ns().saturating_sub(now));
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
+            match wait(&self.epoll, &mut events, &timeout) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => (),
                 Err(error) => return Err(kernel(error)),
             }
@@ -518,6 +518,15 @@ fn refuse_fatal(verdict: &Verdict, said: Option<Said>) -> Result<(), DriveError>
 
 fn data(client: usize) -> epoll::EventData {
     epoll::EventData::new_u64(client as u64)
+}
+
+/// Waits to the nanosecond: rustix's own rounds up to milliseconds wherever those fit, which would be the schedule's.
+fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: &Timespec) -> rustix::io::Result<usize> {
+    let timer = rustix::event::PollFd::new(epoll, rustix::event::PollFlags::IN);
+    if rustix::event::poll(&mut [timer], Some(timeout))? == 0 {
+        return Ok(0);
+    }
+    epoll::wait(epoll, spare_capacity(events), Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
 }
 
 fn timespec(ns: u64) -> Timespec {
