@@ -7,7 +7,6 @@ whatever is divided by them. Only CPU time stays the host's, of which there is `
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +34,6 @@ class SubjectClock:
     def instants_ns(self, host_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The same of many."""
         return self.zero_ns + (host_ns - self.zero_ns) // self.dilation
-
-    def now_ns(self) -> int:
-        """Now."""
-        return self.instant_ns(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
 
     def host_s(self, seconds: float) -> float:
         """How long the host takes for so many seconds of the subject."""
