@@ -1,6 +1,7 @@
 //! Measures the path: requests of one at a time through the block device, with a known delay in the daemon.
 //!
-//! What the application measures beyond the delay is the path. The median is taken, so that a host stall does not count.
+//! What the application measures beyond the delay is the path. The median is taken, so that a host stall does not count,
+//! and of several rounds one that another confirms, so that a host busy with something else for a while does not either.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -23,22 +24,29 @@ use crate::store::AlignedBuffer;
 
 /// Of the order of an EBS volume's service time, so that the machine sleeps as it will during a run.
 const DELAY_NS: u64 = 500_000;
-const SAMPLES: usize = 101;
+/// Requests of a round: enough for a median that stands within 2 us on a quiet host.
+const SAMPLES: usize = 51;
+/// Medians of two rounds that are this near to each other confirm each other.
+const CONFIRMED_NS: u64 = 3_000;
+/// A host that is not quiet in so many rounds (a quarter of a second) is as it is.
+const MAX_ROUNDS: usize = 8;
 /// More than this is no path but a machine that does something else just now: a release moved forward by it would come
 /// far too early. What is really missing is found while the volume is in use (`follow`).
 const MAX_PATH_NS: u64 = 250_000;
 const SMALL_BYTES: usize = 8 << 10;
 const LARGE_BYTES: usize = 128 << 10;
 
-/// So many that the device's account, which is in milliseconds, is good for 2 us a request.
-const BESIDE_SAMPLES: u64 = 500;
+/// So many that the device's account, which is in milliseconds, is good for 4 us a request.
+const BESIDE_SAMPLES: u64 = 250;
+/// What that account can do, and a little of the host.
+const BESIDE_CONFIRMED_NS: u64 = 6_000;
 
-/// Medians in nanoseconds of [`SAMPLES`] requests: reads and writes, small and large.
+/// Confirmed medians in nanoseconds of [`SAMPLES`] requests: reads and writes, small and large.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Medians {
     read: [u64; 2],
     write: [u64; 2],
-    /// Mean time of a request that the device does not account for.
+    /// Confirmed mean time of a request that the device does not account for.
     beside_ns: u64,
 }
 
@@ -58,7 +66,7 @@ pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhe
         PathCost::through((SMALL_BYTES as u64, beyond(small)), (LARGE_BYTES as u64, beyond(large)))
     };
     let (read, write) = (path(medians.read), path(medians.write));
-    // It is a part of the path; a stall of the host makes a mean larger, and hardly a median.
+    // It is a part of the path.
     let beside_ns = medians.beside_ns.min(read.ns(SMALL_BYTES as u64));
     Ok(BaseOverhead { read, write, beside_ns })
 }
@@ -75,11 +83,26 @@ fn medians(device: &Path, account: &DeviceAccount) -> io::Result<Medians> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(device)?;
     let mut buffer = AlignedBuffer::new(LARGE_BYTES);
     file.read_exact_at(&mut buffer, 0)?;
-    let mut both = |op| -> io::Result<[u64; 2]> {
-        Ok([median_ns(&file, op, &mut buffer[..SMALL_BYTES])?, median_ns(&file, op, &mut buffer[..LARGE_BYTES])?])
-    };
-    let (read, write) = (both(Op::Read)?, both(Op::Write)?);
-    Ok(Medians { read, write, beside_ns: beside_ns(&file, account, &mut buffer[..SMALL_BYTES])? })
+    let mut one = |op, bytes| confirmed_ns(CONFIRMED_NS, || median_ns(&file, op, &mut buffer[..bytes]));
+    let read = [one(Op::Read, SMALL_BYTES)?, one(Op::Read, LARGE_BYTES)?];
+    let write = [one(Op::Write, SMALL_BYTES)?, one(Op::Write, LARGE_BYTES)?];
+    let beside = || beside_ns(&file, account, &mut buffer[..SMALL_BYTES]);
+    Ok(Medians { read, write, beside_ns: confirmed_ns(BESIDE_CONFIRMED_NS, beside)? })
+}
+
+/// The least that two rounds agree on within `near_ns`, or the least but one of [`MAX_ROUNDS`].
+///
+/// A neighbour makes rounds longer and never shorter. What came out too long would make every release too early for as long
+/// as the volume is attached, where one that is a little short is found and corrected while it is in use (`follow`).
+fn confirmed_ns(near_ns: u64, mut round: impl FnMut() -> io::Result<u64>) -> io::Result<u64> {
+    let mut rounds = vec![round()?];
+    loop {
+        rounds.push(round()?);
+        rounds.sort_unstable();
+        if rounds[1] - rounds[0] <= near_ns || rounds.len() == MAX_ROUNDS {
+            return Ok(rounds[1]);
+        }
+    }
 }
 
 /// What a request takes beyond the device's own account of it: the way from the call to the block layer, and from there
@@ -107,4 +130,35 @@ fn median_ns(file: &File, op: Op, buffer: &mut [u8]) -> io::Result<u64> {
     }
     took_ns.sort_unstable();
     Ok(took_ns[SAMPLES / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of rounds that take so long, in microseconds, and how many it needs.
+    fn confirmed(us: &[u64]) -> (u64, usize) {
+        let mut asked = 0;
+        let round = || {
+            asked += 1;
+            Ok(us[asked - 1] * 1_000)
+        };
+        let ns = confirmed_ns(CONFIRMED_NS, round).expect("no round fails");
+        (ns / 1_000, asked)
+    }
+
+    #[test]
+    fn two_rounds_that_agree_are_enough() {
+        assert_eq!(confirmed(&[545, 543]), (545, 2));
+    }
+
+    #[test]
+    fn rounds_that_a_neighbour_made_longer_do_not_count() {
+        assert_eq!(confirmed(&[594, 580, 545, 570, 546]), (546, 5));
+    }
+
+    #[test]
+    fn a_host_that_is_never_quiet_is_asked_only_so_often() {
+        assert_eq!(confirmed(&[600, 610, 620, 630, 640, 650, 660, 670]), (610, MAX_ROUNDS));
+    }
 }
