@@ -70,12 +70,21 @@ def _missing_fio() -> str | None:
     return None if shutil.which("fio") else "needs fio (apt install fio)"
 
 
-def _missing_xfs() -> str | None:
-    if not _has_program("mkfs.xfs"):
-        return "needs xfsprogs (apt install xfsprogs)"
+def _missing_file_system(kind: str) -> str | None:
+    if not _has_program(f"mkfs.{kind}"):
+        package = {"xfs": "xfsprogs", "btrfs": "btrfs-progs"}[kind]
+        return f"needs mkfs.{kind} (apt install {package})"
     known = Path("/proc/filesystems").read_text().split()
-    module = Path("/lib/modules") / os.uname().release / "kernel/fs/xfs"
-    return None if "xfs" in known or module.is_dir() else "needs a kernel with xfs"
+    module = Path("/lib/modules") / os.uname().release / "kernel/fs" / kind
+    return None if kind in known or module.is_dir() else f"needs a kernel with {kind}"
+
+
+def _missing_xfs() -> str | None:
+    return _missing_file_system("xfs")
+
+
+def _missing_btrfs() -> str | None:
+    return _missing_root() or _missing_file_system("btrfs")
 
 
 def _missing_qemu() -> str | None:
@@ -115,6 +124,7 @@ NEEDS: dict[str, Callable[[], str | None]] = {
     "needs_fio": _missing_fio,
     "needs_chromium": _missing_chromium,
     "needs_xfs": _missing_xfs,
+    "needs_btrfs": _missing_btrfs,
     "needs_qemu": _missing_qemu,
     "needs_system_postgres": _missing_system_postgres,
 }

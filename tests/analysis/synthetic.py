@@ -57,6 +57,8 @@ class Arm:
     usd_per_month: float | None
     read_ms: float
     write_ms: float
+    burst_iops: int | None = None
+    """What credits raise the IOPS limit to; None for a type without credits."""
     above_iops: float = 0.0
     """Share of the time above the IOPS limit."""
     spread: float = 0.01
@@ -578,6 +580,7 @@ def _spec(arm: Arm) -> dict[str, Any]:
         "title": f"Amazon EBS {arm.kind}",
         "size_bytes": 100 * 2**30,
         "limits": {"iops": arm.iops_limit, "throughput_mib_per_s": 125},
+        "burst": {"iops": arm.burst_iops, "throughput_mib_per_s": None},
         "accounting_unit_kib": 256,
         "usd_per_month": arm.usd_per_month,
         "price_region": "us-east-1",

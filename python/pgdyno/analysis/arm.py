@@ -83,6 +83,11 @@ class VolumeSummary:
         return dict(self.resolved.get("limits") or {})
 
     @property
+    def burst(self) -> dict[str, Any]:
+        """Limit -> what credits raise it to as long as they last, as resolved; None where it has none."""
+        return dict(self.resolved.get("burst") or {})
+
+    @property
     def usd_per_month(self) -> float | None:
         """List price; None where it has none."""
         price = self.resolved.get("usd_per_month")

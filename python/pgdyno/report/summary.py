@@ -278,5 +278,7 @@ def _percentile_row(title: str, distributions: Sequence[Distribution], percentil
 
 
 def _with_limit(value: float | None, volume: VolumeSummary, name: str) -> str:
-    limit = volume.limits.get(name)
-    return number(value) + (f" ({limit:,})" if limit is not None and value is not None else "")
+    limit, burst = volume.limits.get(name), volume.burst.get(name)
+    if limit is None or value is None:
+        return number(value)
+    return f"{number(value)} ({limit:,}{f', {burst:,} on credits' if burst else ''})"
