@@ -21,7 +21,8 @@ ALLOWED: dict[str, set[str]] = {
     "probe": set(),
     "workload": set(),
     "drive": {"workload"},
-    "engine": {"volume", "catalog", "emulate", "probe", "drive"},
+    "load": set(),
+    "engine": {"volume", "catalog", "emulate", "probe", "drive", "load"},
 }
 """For each crate the crates of this project that it may use."""
 

@@ -37,6 +37,8 @@ enum Command {
     Instance(InstanceCommand),
     /// Drives a PostgreSQL server; reads its specification from standard input, writes JSON lines.
     Drive,
+    /// Cuts files into chunks of whole rows, as COPY sees them; reads its specification from standard input, writes JSON lines.
+    Plan,
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Replays a submit log in virtual time and compares every completion.
@@ -183,6 +185,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_drive::run(&from_stdin("drive")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
+        Command::Plan => {
+            pgdyno_load::plan(&from_stdin("plan")?, |said| print(&json!(said)))?;
+            Ok(None)
+        }
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
                 message: error.to_string(),
@@ -273,6 +279,12 @@ impl From<pgdyno_catalog::SpecError> for Failure {
 
 impl From<pgdyno_emulate::EmulateError> for Failure {
     fn from(error: pgdyno_emulate::EmulateError) -> Self {
+        Self { message: error.message, remedy: error.remedy }
+    }
+}
+
+impl From<pgdyno_load::LoadError> for Failure {
+    fn from(error: pgdyno_load::LoadError) -> Self {
         Self { message: error.message, remedy: error.remedy }
     }
 }

@@ -1,0 +1,1 @@
+"""Bulk load: rows and chunks of files."""
