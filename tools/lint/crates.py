@@ -18,9 +18,10 @@ ALLOWED: dict[str, set[str]] = {
     "volume": set(),
     "catalog": {"volume"},
     "emulate": {"volume", "catalog"},
-    "probe": set(),
+    "signals": set(),
+    "probe": {"signals"},
     "workload": set(),
-    "drive": {"workload"},
+    "drive": {"workload", "signals"},
     "load": set(),
     "engine": {"volume", "catalog", "emulate", "probe", "drive", "load"},
 }

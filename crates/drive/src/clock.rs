@@ -1,4 +1,6 @@
-//! The real clock, as the clock-free crates want it: nanoseconds since the beginning of a run.
+//! The real clock, as the clock-free crates want it: nanoseconds since the beginning of a run; and CPU time.
+
+use std::mem::MaybeUninit;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -30,6 +32,18 @@ impl Clock {
 /// CPU that the calling thread has used.
 pub(crate) fn thread_cpu_ns() -> u64 {
     read(ClockId::ThreadCPUTime)
+}
+
+/// User and system CPU of the whole process, in nanoseconds.
+pub(crate) fn process_cpu_ns() -> (u64, u64) {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: getrusage writes to this local and to nothing else; all zeros is a valid rusage.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * SECOND_NS + time.tv_usec as u64 * 1000;
+    (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
 fn read(clock: ClockId) -> u64 {

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_workload::{Failure, Skip, SqlState, StatementId, Transaction, Verdict};
+use pgdyno_workload::{Class, Failure, Groups, Skip, SqlState, Transaction, Verdict};
 use serde_json::{Map, Value, json};
 
 /// One hour; what takes longer is counted there.
@@ -155,9 +155,9 @@ impl Record {
         }
     }
 
-    /// Counts a statement that was answered.
-    pub(crate) fn statement(&mut self, id: StatementId, ns: u64) {
-        self.statements[id.0 as usize].record(ns);
+    /// Counts a statement that was answered, by its group.
+    pub(crate) fn statement(&mut self, group: u32, ns: u64) {
+        self.statements[group as usize].record(ns);
     }
 
     /// Counts how late the driver was where nothing but itself was waited for.
@@ -194,8 +194,13 @@ impl Record {
         all
     }
 
-    /// As JSON; the names are those of the workload's scripts and statements.
-    pub(crate) fn document(&self, scripts: &[String], statements: &[String]) -> Map<String, Value> {
+    /// Statements that were answered, of all classes.
+    pub(crate) fn queries_total(&self) -> u64 {
+        self.statements.iter().map(|latency| latency.0.len()).sum()
+    }
+
+    /// As JSON; the names are those of the workload's scripts.
+    pub(crate) fn document(&self, scripts: &[String], groups: &Groups) -> Map<String, Value> {
         let mut serializer = V2DeflateSerializer::new();
         let of_script = |(name, script): (&String, &Script)| {
             let mut document = script.account.document();
@@ -205,12 +210,18 @@ impl Record {
             document
         };
         let by_script: Vec<_> = scripts.iter().zip(&self.scripts).map(of_script).collect();
-        let of_statement = |(name, latency): (&String, &Latency)| json!({"name": name, "count": latency.0.len(), "service_us": latency.encoded(&mut serializer)});
-        let by_statement: Vec<_> = statements.iter().zip(&self.statements).map(of_statement).collect();
+        let named = groups.texts.iter().zip(&groups.classes).zip(&self.statements);
+        let by_statement: Vec<_> = named
+            .map(|((name, class), latency)| {
+                let service_us = latency.encoded(&mut serializer);
+                json!({"name": name, "class": class_name(*class), "count": latency.0.len(), "service_us": service_us})
+            })
+            .collect();
         let Value::Object(mut document) = self.account().document() else { unreachable!("it is an object") };
         let more = [
             ("scripts", json!(by_script)),
             ("statements", json!(by_statement)),
+            ("queries", self.queries(groups)),
             ("errors", json!(self.errors)),
             ("lag_us", self.lag.figures()),
             ("wake_us", self.wake.figures()),
@@ -220,6 +231,24 @@ impl Record {
         ];
         document.extend(more.map(|(key, value)| (key.to_owned(), value)));
         document
+    }
+
+    /// Statements by class, as sysbench adds them up.
+    fn queries(&self, groups: &Groups) -> Value {
+        let of = |wanted: Class| {
+            let counted = groups.classes.iter().zip(&self.statements).filter(|(class, _)| **class == wanted);
+            counted.map(|(_, latency)| latency.0.len()).sum::<u64>()
+        };
+        json!({"read": of(Class::Read), "write": of(Class::Write), "other": of(Class::Other)})
+    }
+}
+
+/// A class in the words of sysbench's report.
+fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Read => "read",
+        Class::Write => "write",
+        Class::Other => "other",
     }
 }
 

@@ -7,14 +7,13 @@ use pgdyno_workload::Arrivals;
 use rustix::event::{EventfdFlags, eventfd};
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, process_cpu_ns};
 use crate::conninfo::ConnInfo;
 use crate::error::DriveError;
 use crate::link::Link;
 use crate::login::{Session, log_in};
 use crate::reconnect::Reconnect;
 use crate::record::{Account, Record};
-use crate::signals;
 use crate::spec::DriveSpec;
 use crate::worker::{Crew, Report, Shared, Slot, Worker};
 use crate::workload::Workload;
@@ -29,7 +28,7 @@ const NS_PER_MS: u64 = 1_000_000;
 pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
     spec.check()?;
     let workload = Workload::new(spec)?;
-    let signalled = signals::block().map_err(|error| kernel(&error))?;
+    let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
     let to = ConnInfo::resolve(&spec.server, |name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
     let connecting = Clock::start();
     let sessions = connect(spec, &workload, &to)?;
@@ -40,8 +39,10 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
     let end_ns = spec.end_ns();
     let shared = Shared {
         clock: Clock::start(),
-        names: (0..workload.statements.len()).map(|id| format!("p{id}")).collect(),
-        protocol: spec.protocol,
+        names: (0..workload.statements).map(|id| format!("p{id}")).collect(),
+        protocol: workload.protocol,
+        groups: workload.groups.of.clone(),
+        forgiven: workload.forgiven(),
         stop: [signalled, ring],
         end_ns,
         drain_ns: end_ns + spec.drain_ms * NS_PER_MS,
@@ -59,7 +60,7 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
     std::thread::scope(|scope| {
         let (report, reports) = channel();
         for (index, crew) in crews.into_iter().enumerate() {
-            let worker = Worker::new(&shared, index, crew, report.clone()).map_err(|error| kernel(&error.into()))?;
+            let worker = Worker::new(&shared, index, crew, report.clone()).map_err(|error| kernel(&error))?;
             let thread = std::thread::Builder::new().name(format!("drive {index}"));
             thread.spawn_scoped(scope, || worker.run()).map_err(|error| kernel(&error))?;
         }
@@ -96,14 +97,14 @@ fn crews(
         }
         let slot = |number| {
             let session = sessions.next();
-            let link = session.map(|session| Link::new(session, spec.protocol, workload.statements.len()));
+            let link = session.map(|session| Link::new(session, workload.protocol, workload.statements));
             Slot::new(workload.client(number), link)
         };
         Ok(Crew {
             slots: numbers.map(slot).collect(),
             arrivals,
             reconnect: workload.connects().then(|| Reconnect::start(to)).transpose()?,
-            record: Record::new(workload.scripts.len(), workload.statements.len(), 0),
+            record: Record::new(workload.scripts.len(), workload.groups.texts.len(), 0),
         })
     };
     (0..spec.threads).map(crew).collect()
@@ -132,9 +133,9 @@ impl<'a> Sum<'a> {
             warmup_ns,
             seconds: (0..spec.threads).map(|_| Vec::new()).collect(),
             warmup: Account::default(),
-            whole: Record::new(workload.scripts.len(), workload.statements.len(), warmup_ns),
+            whole: Record::new(workload.scripts.len(), workload.groups.texts.len(), warmup_ns),
             scheduled: 0,
-            cpu_before_ns: signals::process_cpu_ns(),
+            cpu_before_ns: process_cpu_ns(),
         }
     }
 
@@ -186,7 +187,7 @@ impl<'a> Sum<'a> {
     }
 
     fn say_stretch(&self, what: &str, record: &Record, out: &mut impl Write) {
-        let mut document = record.document(&self.workload.scripts, &self.workload.statements);
+        let mut document = record.document(&self.workload.scripts, &self.workload.groups);
         document.insert("warmup".to_owned(), json!(record.end_ns <= self.warmup_ns));
         document.insert("begin_ns".to_owned(), json!(self.clock.monotonic_ns(record.begin_ns)));
         document.insert("end_ns".to_owned(), json!(self.clock.monotonic_ns(record.end_ns)));
@@ -201,13 +202,14 @@ impl<'a> Sum<'a> {
         let account = self.whole.account();
         let settled = account.settled() + self.warmup.settled();
         assert_eq!(self.scheduled, settled, "scheduled = skipped + succeeded + failed");
-        let (user, system) = signals::process_cpu_ns();
-        let mut document = self.whole.document(&self.workload.scripts, &self.workload.statements);
-        let elapsed_ns = self.whole.end_ns.saturating_sub(self.warmup_ns);
+        let (user, system) = process_cpu_ns();
+        let mut document = self.whole.document(&self.workload.scripts, &self.workload.groups);
+        let elapsed_s = self.whole.end_ns.saturating_sub(self.warmup_ns).max(1) as f64 / 1e9;
         let more = [
             ("begin_ns", json!(self.clock.monotonic_ns(self.warmup_ns))),
             ("end_ns", json!(self.clock.monotonic_ns(self.whole.end_ns))),
-            ("tps", json!(account.succeeded as f64 / (elapsed_ns.max(1) as f64 / 1e9))),
+            ("tps", json!(account.succeeded as f64 / elapsed_s)),
+            ("qps", json!(self.whole.queries_total() as f64 / elapsed_s)),
             ("connect_ns", json!(self.connect_ns)),
             ("scheduled_with_warmup", json!(self.scheduled)),
             ("settled_in_warmup", json!(self.warmup.settled())),

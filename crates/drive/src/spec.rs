@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use pgdyno_workload::{Pattern, Segment, Spacing, Think};
+use pgdyno_workload::{Pattern, Retries, Segment, Spacing, Think};
 use serde::Deserialize;
 
 use crate::error::DriveError;
+use crate::sysbench::SysbenchSpec;
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -23,9 +24,9 @@ pub struct DriveSpec {
     /// Threads that serve them.
     #[serde(default = "one")]
     pub threads: u32,
-    /// How statements are sent.
+    /// How statements are sent; unless it is said, as the original of the workload does.
     #[serde(default)]
-    pub protocol: Protocol,
+    pub protocol: Option<Protocol>,
     /// When transactions begin.
     #[serde(default)]
     pub arrivals: ArrivalsSpec,
@@ -40,9 +41,10 @@ pub struct DriveSpec {
     /// Transactions that could not begin within this are skipped.
     #[serde(default)]
     pub late_max_ms: Option<u64>,
-    /// How often a transaction is begun that fails with 40001 or 40P01.
-    #[serde(default = "one")]
-    pub tries_max: u32,
+    /// How often a transaction is begun that fails with 40001 or 40P01 (or 23505 in a test of sysbench); 0 is as often as
+    /// it takes until the end. Unless it is said, once, or in a test of sysbench as often as it takes.
+    #[serde(default)]
+    pub tries_max: Option<u32>,
     /// Whether errors of the server other than those are counted, where otherwise they end the run.
     #[serde(default)]
     pub continue_on_error: bool,
@@ -67,6 +69,8 @@ pub enum WorkloadSpec {
         /// Scale factor of the tables.
         scale: u32,
     },
+    /// A test of sysbench 1.0.20.
+    Sysbench(SysbenchSpec),
 }
 
 /// One script.
@@ -88,11 +92,10 @@ pub struct ScriptSpec {
 }
 
 /// How statements are sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// As text, with the values in it.
-    #[default]
     Simple,
     /// Parsed each time, with parameters.
     Extended,
@@ -171,9 +174,6 @@ impl DriveSpec {
         if self.duration_ms == 0 {
             return refuse("the duration is zero", "give a duration");
         }
-        if self.tries_max == 0 {
-            return refuse("no try is allowed", "let tries_max be at least 1");
-        }
         let rates: Vec<f64> = match &self.arrivals {
             ArrivalsSpec::Closed => Vec::new(),
             ArrivalsSpec::Think { ms, .. } => vec![*ms],
@@ -192,6 +192,24 @@ impl DriveSpec {
             return refuse("idle clients in a closed loop would never rest", "give a rate, or a time to think");
         }
         Ok(())
+    }
+
+    /// How statements are sent: as was asked, else as the original does. pgbench sends text unless it is told; sysbench
+    /// prepares, but for two scripts that cannot.
+    pub(crate) fn sent_as(&self) -> Result<Protocol, DriveError> {
+        match (self.protocol, &self.workload) {
+            (Some(protocol), _) => Ok(protocol),
+            (None, WorkloadSpec::Sysbench(asked)) if !asked.named()?.sends_text() => Ok(Protocol::Prepared),
+            (None, _) => Ok(Protocol::Simple),
+        }
+    }
+
+    /// Which failed transactions are begun again.
+    pub(crate) fn retries(&self) -> Retries {
+        match &self.workload {
+            WorkloadSpec::Sysbench(_) => Retries { tries_max: self.tries_max.unwrap_or(0), ..Retries::SYSBENCH },
+            _ => Retries { tries_max: self.tries_max.unwrap_or(1), ..Retries::NONE },
+        }
     }
 
     /// When nothing is begun any more, since the beginning of the warm-up.

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io;
 use std::sync::mpsc::Sender;
 
 use pgdyno_workload::{
     Arrivals, Claim, Client, Failure, Next, Outcome, Skip, SqlState, StatementId, Status, Transaction, Verdict,
 };
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::clock::{Clock, thread_cpu_ns};
@@ -18,11 +18,14 @@ use crate::link::Link;
 use crate::reconnect::Reconnect;
 use crate::record::Record;
 use crate::spec::Protocol;
+use crate::wait::Waiter;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Ids in epoll that are no clients.
 const STOP: u64 = u64::MAX;
 const RECONNECTED: u64 = u64::MAX - 1;
+/// Events that are taken at a time.
+const EVENTS_MAX: usize = 1024;
 /// Transactions without a wait after which the others have their turn.
 const TURN_TRANSACTIONS: u32 = 64;
 
@@ -75,6 +78,10 @@ pub(crate) struct Shared {
     pub clock: Clock,
     /// Names of prepared statements, by id.
     pub names: Vec<String>,
+    /// What statements are counted as, by id.
+    pub groups: Vec<u32>,
+    /// Errors that end a transaction and not the run.
+    pub forgiven: Vec<SqlState>,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Readable when it is time to stop: signals, and an event of the one who adds up.
@@ -97,7 +104,7 @@ pub(crate) struct Worker<'a> {
     slots: Vec<Slot>,
     arrivals: Arrivals,
     timers: BinaryHeap<Reverse<(u64, usize)>>,
-    epoll: OwnedFd,
+    waiter: Waiter,
     reconnect: Option<Reconnect>,
     record: Box<Record>,
     second_end_ns: u64,
@@ -124,17 +131,17 @@ impl<'a> Worker<'a> {
         index: usize,
         crew: Crew,
         report: Sender<Report>,
-    ) -> Result<Self, rustix::io::Errno> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    ) -> io::Result<Self> {
+        let waiter = Waiter::new(crew.slots.len().clamp(16, EVENTS_MAX))?;
         for stop in &shared.stop {
-            epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
+            epoll::add(&waiter, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
         }
         if let Some(reconnect) = &crew.reconnect {
-            epoll::add(&epoll, reconnect, epoll::EventData::new_u64(RECONNECTED), epoll::EventFlags::IN)?;
+            epoll::add(&waiter, reconnect, epoll::EventData::new_u64(RECONNECTED), epoll::EventFlags::IN)?;
         }
         for (client, slot) in crew.slots.iter().enumerate() {
             if let Some(link) = &slot.link {
-                epoll::add(&epoll, link.stream.as_fd(), data(client), epoll::EventFlags::IN)?;
+                epoll::add(&waiter, link.stream.as_fd(), data(client), epoll::EventFlags::IN)?;
             }
         }
         let first = crew.record.begin_ns;
@@ -149,7 +156,7 @@ impl<'a> Worker<'a> {
             timers: (0..crew.slots.len()).map(|client| Reverse((first, client))).collect(),
             slots: crew.slots,
             arrivals: crew.arrivals,
-            epoll,
+            waiter,
             reconnect: crew.reconnect,
             record: Box::new(crew.record),
             second_end_ns,
@@ -176,7 +183,6 @@ impl<'a> Worker<'a> {
     }
 
     fn serve(&mut self) -> Result<(), DriveError> {
-        let mut events = Vec::with_capacity(self.slots.len().clamp(16, 1024));
         while self.busy > 0 {
             let mut now = self.shared.clock.now();
             self.run_due(now)?;
@@ -194,14 +200,10 @@ impl<'a> Worker<'a> {
                 self.settle(now)?;
                 continue;
             }
-            let timeout = timespec(self.wake_ns().saturating_sub(now));
-            events.clear();
-            match wait(&self.epoll, &mut events, &timeout) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => (),
-                Err(error) => return Err(kernel(error)),
-            }
-            for event in &events {
-                self.event(event.data.u64(), event.flags)?;
+            let timeout_ns = self.wake_ns().saturating_sub(now);
+            for index in 0..self.waiter.wait(timeout_ns).map_err(kernel)? {
+                let (id, flags) = self.waiter.event(index);
+                self.event(id, flags)?;
             }
         }
         self.take_rest();
@@ -215,12 +217,12 @@ impl<'a> Worker<'a> {
         timer.min(self.second_end_ns).min(limit)
     }
 
-    fn event(&mut self, id: u64, flags: epoll::EventFlags) -> Result<(), DriveError> {
+    fn event(&mut self, id: u64, flags: u32) -> Result<(), DriveError> {
         match id {
             STOP => {
                 // It stays readable for the other threads.
                 for stop in &self.shared.stop {
-                    let _ = epoll::delete(&self.epoll, stop);
+                    let _ = epoll::delete(&self.waiter, stop);
                 }
                 self.stop_now();
                 Ok(())
@@ -273,10 +275,10 @@ impl<'a> Worker<'a> {
         self.go_on(client, if interrupted { What::Lost } else { What::Ready })
     }
 
-    fn socket(&mut self, client: usize, flags: epoll::EventFlags) -> Result<(), DriveError> {
+    fn socket(&mut self, client: usize, flags: u32) -> Result<(), DriveError> {
         let slot = &mut self.slots[client];
         let Some(link) = &mut slot.link else { return Ok(()) };
-        if flags.contains(epoll::EventFlags::OUT) {
+        if flags & epoll::EventFlags::OUT.bits() != 0 {
             return self.flush(client);
         }
         match link.receive() {
@@ -286,7 +288,7 @@ impl<'a> Worker<'a> {
                 let now = self.shared.clock.now();
                 self.roll(now);
                 if let Some(statement) = statement {
-                    self.record.statement(statement, now - since);
+                    self.record.statement(self.shared.groups[statement.0 as usize], now - since);
                 }
                 self.slots[client].waits = Waits::Time;
                 self.go_on(client, What::Answered)
@@ -332,7 +334,7 @@ impl<'a> Worker<'a> {
                     self.record.transaction(now, &done);
                     let said = link.as_mut().and_then(|link| link.said.take());
                     if !self.shared.continue_on_error {
-                        refuse_fatal(&done.verdict, said)?;
+                        refuse_fatal(&done.verdict, said, &self.shared.forgiven)?;
                     }
                     finished += 1;
                     if finished == TURN_TRANSACTIONS {
@@ -366,7 +368,7 @@ impl<'a> Worker<'a> {
             slot.watched_for_writing = !all;
             let writing = if all { epoll::EventFlags::empty() } else { epoll::EventFlags::OUT };
             let wanted = epoll::EventFlags::IN | writing;
-            epoll::modify(&self.epoll, link.stream.as_fd(), data(client), wanted).map_err(kernel)?;
+            epoll::modify(&self.waiter, link.stream.as_fd(), data(client), wanted).map_err(kernel)?;
         }
         Ok(())
     }
@@ -377,7 +379,7 @@ impl<'a> Worker<'a> {
         self.roll(now);
         let slot = &mut self.slots[client];
         if let Some(link) = slot.link.take() {
-            let _ = epoll::delete(&self.epoll, link.stream.as_fd());
+            let _ = epoll::delete(&self.waiter, link.stream.as_fd());
             slot.interrupted = link.status != Status::Idle;
         }
         slot.watched_for_writing = false;
@@ -417,7 +419,7 @@ impl<'a> Worker<'a> {
             if slot.waits == Waits::Nothing {
                 continue;
             }
-            epoll::add(&self.epoll, session.stream.as_fd(), data(client), epoll::EventFlags::IN).map_err(kernel)?;
+            epoll::add(&self.waiter, session.stream.as_fd(), data(client), epoll::EventFlags::IN).map_err(kernel)?;
             slot.link = Some(Link::new(session, self.shared.protocol, self.shared.names.len()));
             if let Waits::Connection(since) = slot.waits {
                 self.record.down_ns += now - since;
@@ -506,9 +508,9 @@ impl What {
 }
 
 /// An error that every transaction would meet again ends the run, with what the server said.
-fn refuse_fatal(verdict: &Verdict, said: Option<Said>) -> Result<(), DriveError> {
+fn refuse_fatal(verdict: &Verdict, said: Option<Said>, forgiven: &[SqlState]) -> Result<(), DriveError> {
     match verdict {
-        Verdict::Failed(Failure::Sql(SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED)) => Ok(()),
+        Verdict::Failed(Failure::Sql(state)) if forgiven.contains(state) => Ok(()),
         Verdict::Failed(Failure::Sql(state)) => {
             Err(DriveError::refused(state.as_str(), &said.map(|said| said.message).unwrap_or_default()))
         }
@@ -520,19 +522,9 @@ fn data(client: usize) -> epoll::EventData {
     epoll::EventData::new_u64(client as u64)
 }
 
-/// Waits to the nanosecond: rustix's own rounds up to milliseconds wherever those fit, which would be the schedule's.
-fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: &Timespec) -> rustix::io::Result<usize> {
-    let timer = rustix::event::PollFd::new(epoll, rustix::event::PollFlags::IN);
-    if rustix::event::poll(&mut [timer], Some(timeout))? == 0 {
-        return Ok(0);
-    }
-    epoll::wait(epoll, spare_capacity(events), Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
-}
 
-fn timespec(ns: u64) -> Timespec {
-    Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
-}
 
-fn kernel(error: rustix::io::Errno) -> DriveError {
-    DriveError::new(format!("the kernel refused to watch a socket: {error}"), "look at the limit of open files")
+fn kernel(error: impl Into<io::Error>) -> DriveError {
+    let why: io::Error = error.into();
+    DriveError::new(format!("the kernel refused to watch a socket: {why}"), "look at the limit of open files")
 }

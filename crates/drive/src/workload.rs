@@ -1,6 +1,6 @@
 //! From the specification of a workload to its clients.
 
-use pgdyno_workload::{Builtin, Client, Identity, Mix, Purpose, Random, Retries, Workload as Scripts};
+use pgdyno_workload::{Builtin, Client, Groups, Identity, Mix, Purpose, Random, Retries, SqlState, Workload as Scripts};
 
 use crate::error::DriveError;
 use crate::idle::Idle;
@@ -10,8 +10,12 @@ use crate::spec::{DriveSpec, Protocol, ScriptSpec, WorkloadSpec};
 pub(crate) struct Workload {
     /// Names of the scripts, by their number.
     pub scripts: Vec<String>,
-    /// Texts of the statements, by their id.
-    pub statements: Vec<String>,
+    /// How many statements there are.
+    pub statements: usize,
+    /// How they are sent.
+    pub protocol: Protocol,
+    /// What they are counted as.
+    pub groups: Groups,
     program: Option<Scripts>,
     seed: u64,
     transactions_max: Option<u64>,
@@ -24,29 +28,40 @@ impl Workload {
         let program = match &spec.workload {
             WorkloadSpec::Idle => None,
             WorkloadSpec::Pgbench { scripts, scale } => Some(mix(scripts, *scale)?),
+            WorkloadSpec::Sysbench(asked) => Some(Scripts::sysbench(asked.settings(spec.clients)?)),
         };
+        let protocol = spec.sent_as()?;
         let needs_extended = program.as_ref().is_some_and(Scripts::needs_extended_protocol);
-        if needs_extended && spec.protocol == Protocol::Simple {
+        if needs_extended && protocol == Protocol::Simple {
             return Err(DriveError::new(
                 "a script has pipelines, and the simple protocol has none",
                 "take extended or prepared",
             ));
         }
         let named = |program: &Scripts| program.scripts().iter().map(|script| script.name.clone()).collect();
-        let texts = |program: &Scripts| program.statements().iter().map(|text| text.numbered().to_owned()).collect();
+        let none = Groups { texts: Vec::new(), classes: Vec::new(), of: Vec::new() };
         Ok(Self {
             scripts: program.as_ref().map_or_else(|| vec!["idle".to_owned()], named),
-            statements: program.as_ref().map(texts).unwrap_or_default(),
+            statements: program.as_ref().map_or(0, |program| program.statements().len()),
+            protocol,
+            groups: program.as_ref().map_or(none, Scripts::groups),
             program,
             seed: spec.seed,
             transactions_max: spec.transactions_max,
-            retries: Retries { tries_max: spec.tries_max, as_sysbench: false },
+            retries: spec.retries(),
         })
     }
 
     /// Whether clients need a server.
     pub(crate) fn connects(&self) -> bool {
         self.program.is_some()
+    }
+
+    /// The errors of a workload that works: they are counted, and the client goes on.
+    pub(crate) fn forgiven(&self) -> Vec<SqlState> {
+        let mut all = vec![SqlState::SERIALIZATION_FAILURE, SqlState::DEADLOCK_DETECTED];
+        all.extend(self.retries.as_sysbench.then_some(SqlState::UNIQUE_VIOLATION));
+        all
     }
 
     /// A client by its number.

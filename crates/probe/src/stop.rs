@@ -1,8 +1,7 @@
 //! Waiting for a deadline, or for the order to stop: SIGTERM, SIGINT, or the end of standard input.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
@@ -36,7 +35,7 @@ impl Waiter {
             .map_err(refused("a timer"))?;
         let grid = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
         timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).map_err(refused("a timer"))?;
-        let signals = block_signals().map_err(|error| ProbeError::Kernel { what: "a signal descriptor", error })?;
+        let signals = pgdyno_signals::block().map_err(|error| ProbeError::Kernel { what: "a signal descriptor", error })?;
         Ok(Self { timer, signals, stdin_open: watch_stdin })
     }
 
@@ -75,24 +74,4 @@ fn ended(stdin: std::os::fd::BorrowedFd<'_>) -> bool {
 
 fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
-}
-
-/// Blocks SIGTERM and SIGINT and returns a descriptor that tells of them: the last sample is taken in peace.
-fn block_signals() -> io::Result<OwnedFd> {
-    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set before anything reads it, every pointer is to this local, and the
-    // descriptor is owned by nobody else.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
-        let refused = libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-        if refused != 0 {
-            return Err(io::Error::from_raw_os_error(refused));
-        }
-        match libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC) {
-            -1 => Err(io::Error::last_os_error()),
-            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
-        }
-    }
 }

@@ -97,12 +97,12 @@ pub fn nurand(random: &mut Random, a: i64, min: i64, max: i64, c: i64) -> i64 {
     (bits + c) % (max - min + 1) + min
 }
 
-/// How sysbench 1.0.20 draws ids from `1..=count` (`--rand-type`), with its default settings.
+/// How sysbench 1.0.20 draws ids (`--rand-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SysbenchKeys {
     /// All alike.
     Uniform,
-    /// The mean of 12 uniform values (`--rand-spec-iter`).
+    /// The mean of several uniform values ([`SysbenchShape::iterations`]).
     Gaussian,
     /// 1.0.20's default: one draw in four like `Gaussian`, the others in a narrow band at the middle.
     ///
@@ -110,43 +110,60 @@ pub enum SysbenchKeys {
     /// that chose the band, at least 1/4 by then, also chooses the place within it, the band is 0.75 % of the rows, from
     /// 0.4975 to 0.5050 of the table (observed with 1.0.20 on Debian, 2026-11).
     Special,
-    /// u to the power of ln 0.2 / ln 0.8 (`--rand-pareto-h` 0.2): 80 % of the draws in the first 20 % of the rows.
+    /// u to the power of ln h / ln (1 − h) ([`SysbenchShape::pareto_h`]): with 0.2, 80 % of the draws are in the first
+    /// 20 % of the rows.
     Pareto,
 }
 
+/// The settings of these distributions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SysbenchShape {
+    /// How many uniform values the bell is made of (`--rand-spec-iter`), at least 1.
+    pub iterations: u32,
+    /// How much of the table the band is said to be, per cent (`--rand-spec-pct`).
+    pub band_percent: u32,
+    /// How many of the draws fall into the band, per cent (`--rand-spec-res`).
+    pub band_draws_percent: u32,
+    /// Between 0 and 1 (`--rand-pareto-h`).
+    pub pareto_h: f64,
+}
+
+impl SysbenchShape {
+    /// What 1.0.20 takes unless it is told.
+    pub const DEFAULT: Self = Self { iterations: 12, band_percent: 1, band_draws_percent: 75, pareto_h: 0.2 };
+
+    fn bell(&self, random: &mut Random) -> f64 {
+        (0..self.iterations).map(|_| random.unit()).sum::<f64>() / f64::from(self.iterations)
+    }
+
+    fn special(&self, random: &mut Random, range: f64) -> f64 {
+        let choice = random.unit();
+        if choice < 1.0 - f64::from(self.band_draws_percent) / 100.0 {
+            return self.bell(random) * range;
+        }
+        let band = range * f64::from(self.band_percent) / 100.0;
+        range / 2.0 - band / 2.0 + choice * (band + 1.0)
+    }
+}
+
 impl SysbenchKeys {
-    /// How many uniform values the bell is made of.
-    const ITERATIONS: u32 = 12;
-    const BAND_FRACTION: f64 = 0.01;
-    /// One in four is spread over the whole table: (100 − 75) %.
-    const SPREAD_FRACTION: f64 = 0.25;
-    const PARETO_H: f64 = 0.2;
+    /// An id of `min..=max` by the default settings.
+    pub fn draw(self, random: &mut Random, min: i64, max: i64) -> i64 {
+        self.draw_shaped(&SysbenchShape::DEFAULT, random, min, max)
+    }
 
     /// An id of `min..=max`.
-    pub fn draw(self, random: &mut Random, min: i64, max: i64) -> i64 {
+    pub fn draw_shaped(self, shape: &SysbenchShape, random: &mut Random, min: i64, max: i64) -> i64 {
         let count = (max - min + 1) as f64;
         let offset = match self {
             Self::Uniform => random.unit() * count,
-            Self::Gaussian => bell(random) * count,
-            Self::Special => special(random, (max - min) as f64),
+            Self::Gaussian => shape.bell(random) * count,
+            Self::Special => shape.special(random, (max - min) as f64),
             Self::Pareto => {
-                let power = libm::log(Self::PARETO_H) / libm::log(1.0 - Self::PARETO_H);
+                let power = libm::log(shape.pareto_h) / libm::log(1.0 - shape.pareto_h);
                 libm::pow(random.unit(), power) * count
             }
         };
         min + (offset as i64).min(max - min)
     }
-}
-
-fn bell(random: &mut Random) -> f64 {
-    (0..SysbenchKeys::ITERATIONS).map(|_| random.unit()).sum::<f64>() / f64::from(SysbenchKeys::ITERATIONS)
-}
-
-fn special(random: &mut Random, range: f64) -> f64 {
-    let choice = random.unit();
-    if choice < SysbenchKeys::SPREAD_FRACTION {
-        return bell(random) * range;
-    }
-    let band = range * SysbenchKeys::BAND_FRACTION;
-    range / 2.0 - band / 2.0 + choice * (band + 1.0)
 }

@@ -34,4 +34,4 @@ pub use template::{
     Access, AccessKind, Class, PARAMETERS_MAX, Parameter, ParameterBuffer, Parameters, Template, write_integer,
 };
 pub use value::{Value, Variable};
-pub use workload::{Mix, ScriptInfo, Workload};
+pub use workload::{Groups, Mix, ScriptInfo, Workload};

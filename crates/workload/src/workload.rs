@@ -6,7 +6,7 @@ use crate::pgbench::Builtin;
 use crate::script::{Compiler, Machine, Shared};
 use crate::session::{Common, Identity, Session};
 use crate::sysbench::{Event, Plan, Sysbench};
-use crate::template::Template;
+use crate::template::{Class, Template};
 use crate::value::{Value, Variable};
 use std::sync::Arc;
 
@@ -25,6 +25,17 @@ pub struct ScriptInfo {
     pub name: String,
     /// How often it runs, relative to the others.
     pub weight: u32,
+}
+
+/// The statements of a workload as statistics have them: those that differ by the number of their table alone are one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// The text of each; where there are several tables, with `N` for their numbers.
+    pub texts: Vec<String>,
+    /// What each counts as.
+    pub classes: Vec<Class>,
+    /// The group of each statement, by [`StatementId`].
+    pub of: Vec<u32>,
 }
 
 enum Kind {
@@ -119,6 +130,27 @@ impl Workload {
     /// All statements that clients send, by [`StatementId`]; the last is the ROLLBACK after a failure.
     pub fn statements(&self) -> &[Template] {
         &self.statements
+    }
+
+    /// How statistics are to group these statements.
+    pub fn groups(&self) -> Groups {
+        let all = self.statements.len();
+        let of_table = match &self.kind {
+            Kind::Scripts { .. } => all - 1,
+            Kind::Sysbench(plan) => plan.statements_of_table(),
+        };
+        let several = all - 1 > of_table;
+        let text = |template: &Template| {
+            let text = template.numbered();
+            if several { text.replace("sbtest1", "sbtestN") } else { text.to_owned() }
+        };
+        let rollback = &self.statements[all - 1];
+        let named = || self.statements[..of_table].iter().chain([rollback]);
+        Groups {
+            texts: named().map(text).collect(),
+            classes: named().map(Template::class).collect(),
+            of: (0..all - 1).map(|id| (id % of_table) as u32).chain([of_table as u32]).collect(),
+        }
     }
 
     /// Whether it can only be driven by the extended protocol, because a script has pipelines.

@@ -125,6 +125,22 @@ fn special_keys_have_the_narrow_band_that_sysbench_really_has() {
 }
 
 #[test]
+fn special_keys_follow_their_settings() {
+    let shape = SysbenchShape { iterations: 3, band_percent: 10, band_draws_percent: 50, pareto_h: 0.2 };
+    // The value that chose the band is at least 1/2, so half of the band gets nothing.
+    let band = |x: f64| ((x - 0.5) / 0.05).clamp(0.0, 1.0);
+    let law = cells(100, |x| 0.5 * bates_cdf(3, x) + 0.5 * band(x));
+    let (low, high) = (10, 90);
+    let mut merged = vec![law[..low].iter().sum::<f64>()];
+    merged.extend_from_slice(&law[low..high]);
+    merged.push(law[high..].iter().sum());
+    assert_chi_square("special", &merged, |random| {
+        let offset = SysbenchKeys::Special.draw_shaped(&shape, random, 1, 1_000_001) - 1;
+        ((offset as usize / 10_000).clamp(low - 1, high)) - (low - 1)
+    });
+}
+
+#[test]
 fn sysbench_pareto_gives_eighty_percent_of_draws_to_twenty_percent_of_rows() {
     let power = libm::log(0.2) / libm::log(0.8);
     let law = cells(20, |x| libm::pow(x, 1.0 / power));

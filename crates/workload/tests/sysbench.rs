@@ -153,3 +153,57 @@ fn an_existing_key_is_tried_again_with_other_values() {
     assert_eq!((run.sent.len(), run.finished.len(), run.finished[0].1.tries), (2, 1, 2));
     assert_ne!(run.sent[0], run.sent[1]);
 }
+
+#[test]
+fn options_change_how_often_a_statement_is_sent() {
+    let changed = Sysbench {
+        point_selects: 2,
+        simple_ranges: 0,
+        sum_ranges: 0,
+        order_ranges: 3,
+        index_updates: 0,
+        delete_inserts: 2,
+        range_size: 7,
+        skip_trx: true,
+        ..Sysbench::new(SysbenchTest::ReadWrite, 1)
+    };
+    let sent = run(changed, 0, 1).sent;
+    let shapes: Vec<String> = sent.iter().map(|sql| shape(sql)).collect();
+    let mut expected = vec![QUERIES[0], QUERIES[0], QUERIES[3], QUERIES[3], QUERIES[3], QUERIES[4], CHANGES[1]];
+    expected.extend([CHANGES[2], CHANGES[3], CHANGES[2], CHANGES[3]]);
+    assert_eq!(shapes, expected);
+    let (first, last) = sent[2].split_once("BETWEEN ").unwrap().1.split_once(" AND ").unwrap();
+    let number = |text: &str| text.split(' ').next().unwrap().parse::<i64>().unwrap();
+    assert_eq!(number(last) - number(first), 6);
+    // Its script asks for one row, whatever the option is.
+    let settings = Sysbench { point_selects: 5, ..Sysbench::new(SysbenchTest::PointSelect, 1) };
+    assert_eq!(run(settings, 0, 1).sent.len(), 1);
+}
+
+#[test]
+fn the_tests_on_k_ask_for_as_many_values_as_they_are_told() {
+    let new = |test| Sysbench { random_points: 3, number_of_ranges: 2, delta: 9, ..Sysbench::new(test, 1) };
+    let points = run(new(SysbenchTest::RandomPoints), 0, 1).sent;
+    assert!(points[0].ends_with(')') && points[0].matches(", ").count() == 3 + 2, "{points:?}");
+    let ranges = run(new(SysbenchTest::RandomRanges), 0, 1).sent;
+    let bounds: Vec<i64> = ranges[0].split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(bounds.len(), 4);
+    assert!(bounds.chunks(2).all(|pair| pair[1] - pair[0] == 9), "{ranges:?}");
+}
+
+#[test]
+fn statistics_know_the_kinds_of_statements_and_not_the_tables() {
+    let settings = Sysbench { tables: 12, ..Sysbench::new(SysbenchTest::ReadWrite, 1) };
+    let workload = Workload::sysbench(settings);
+    let groups = workload.groups();
+    assert_eq!(groups.of.len(), workload.statements().len());
+    assert_eq!(groups.texts.len(), 9 + 3, "nine kinds, BEGIN, COMMIT and ROLLBACK");
+    let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    for (template, group) in workload.statements().iter().zip(&groups.of) {
+        let group = *group as usize;
+        assert_eq!(bare(template.numbered()), bare(&groups.texts[group].replace("sbtestN", "sbtest")));
+        assert_eq!(template.class(), groups.classes[group]);
+    }
+    let one = Workload::sysbench(Sysbench::new(SysbenchTest::Legacy, 1)).groups();
+    assert!(one.texts.contains(&"UPDATE sbtest1 SET k=k+1 WHERE id=$1".to_owned()));
+}

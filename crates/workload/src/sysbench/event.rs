@@ -1,6 +1,6 @@
 //! One client's transaction: which table, which rows, which texts.
 
-use super::plan::{Kind, Plan, RANDOM_COUNT, RANDOM_DELTA};
+use super::plan::{Kind, Plan};
 use crate::client::{Nanos, Statement, StatementId};
 use crate::error::{Position, RunError, ScriptError};
 use crate::random::Random;
@@ -23,7 +23,7 @@ pub(crate) struct Event {
     table: u32,
     /// The row that was deleted last.
     deleted: i64,
-    sent: u32,
+    sent: StatementId,
     parameters: ParameterBuffer,
     error: RunError,
 }
@@ -33,12 +33,12 @@ impl Event {
         let script = plan.settings.test.name().to_owned();
         let error = ScriptError { script, at: Position { line: 1, column: 1 }, message: String::new() };
         let (random, parameters) = (Random::new(0), ParameterBuffer::default());
-        Self { plan, client, random, next: 0, table: 1, deleted: 0, sent: 0, parameters, error }
+        Self { plan, client, random, next: 0, table: 1, deleted: 0, sent: StatementId(0), parameters, error }
     }
 
     fn key(&mut self) -> i64 {
         let settings = &self.plan.settings;
-        settings.keys.draw(&mut self.random, 1, settings.table_size)
+        settings.keys.draw_shaped(&settings.shape, &mut self.random, 1, settings.table_size)
     }
 
     /// A value of `k` from this client's part of the table; as in sysbench the parts share their borders.
@@ -46,7 +46,7 @@ impl Event {
         let settings = &self.plan.settings;
         let length = settings.table_size as f64 / f64::from(settings.clients);
         let min = length * f64::from(self.client % settings.clients);
-        settings.keys.draw(&mut self.random, min as i64, (min + length) as i64)
+        settings.keys.draw_shaped(&settings.shape, &mut self.random, min as i64, (min + length) as i64)
     }
 
     fn digits(&mut self, groups: u32) {
@@ -94,14 +94,14 @@ impl Event {
                 self.row();
             }
             Kind::InsertNew => self.row(),
-            Kind::RandomPoints => (0..RANDOM_COUNT).for_each(|_| {
+            Kind::RandomPoints => (0..self.plan.settings.random_points).for_each(|_| {
                 let k = self.key_of_part();
                 self.parameters.integer(k);
             }),
-            Kind::RandomRanges => (0..RANDOM_COUNT).for_each(|_| {
+            Kind::RandomRanges => (0..self.plan.settings.number_of_ranges).for_each(|_| {
                 let k = self.key_of_part();
                 self.parameters.integer(k);
-                self.parameters.integer(k + RANDOM_DELTA);
+                self.parameters.integer(k + self.plan.settings.delta);
             }),
         }
     }
@@ -126,15 +126,15 @@ impl Program for Event {
         if item.draw_table {
             self.table = self.random.between(1, i64::from(self.plan.settings.tables)) as u32;
         }
-        self.sent = self.plan.statement(item.kind, self.table);
+        self.sent = self.plan.statement(item, self.table);
         self.fill(item.kind);
         Step::Send
     }
 
     fn statement(&self) -> Statement<'_> {
         Statement {
-            id: StatementId(self.sent),
-            template: &self.plan.statements()[self.sent as usize],
+            id: self.sent,
+            template: &self.plan.statements()[self.sent.0 as usize],
             parameters: self.parameters.get(),
             keep: false,
             pipelined: false,

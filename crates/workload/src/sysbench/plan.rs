@@ -1,6 +1,7 @@
 //! What a test sends, in which order: the same in each transaction.
 
 use super::{Sysbench, SysbenchTest};
+use crate::client::StatementId;
 use crate::template::{Access, AccessKind, Template};
 
 /// A kind of statement.
@@ -30,78 +31,85 @@ pub(crate) struct Item {
     pub kind: Kind,
     /// Whether the table is drawn anew before it.
     pub draw_table: bool,
+    /// Which of a table's statements it is.
+    place: u32,
 }
-
-/// How many values or ranges the two tests on `k` ask for (`--random-points`, `--number-of-ranges`).
-pub(crate) const RANDOM_COUNT: usize = 10;
-/// How far such a range goes beyond its first value (`--delta`).
-pub(crate) const RANDOM_DELTA: i64 = 5;
 
 /// A test's statements.
 pub(crate) struct Plan {
     pub settings: Sysbench,
     pub items: Vec<Item>,
-    kinds: Vec<Kind>,
+    /// How many statements a table has.
+    kinds: u32,
     statements: Vec<Template>,
 }
 
 impl Plan {
     pub fn new(settings: Sysbench) -> Self {
         assert!(settings.tables > 0 && settings.table_size > 0 && settings.clients > 0, "{settings:?}");
-        let items = items(&settings);
+        let mut items = items(&settings);
         assert!(!items.is_empty(), "a transaction has a statement");
         let mut kinds: Vec<Kind> = Vec::new();
-        for item in &items {
-            if !kinds.contains(&item.kind) {
+        for item in &mut items {
+            let place = kinds.iter().position(|known| *known == item.kind).unwrap_or(kinds.len());
+            if place == kinds.len() {
                 kinds.push(item.kind);
             }
+            item.place = place as u32;
         }
         let tables = 1..=settings.tables;
-        let statements = tables.flat_map(|table| kinds.iter().map(move |kind| template(*kind, table, settings)));
-        Self { settings, items, statements: statements.collect(), kinds }
+        let statements = tables.flat_map(|table| kinds.iter().map(move |kind| template(*kind, table, &settings)));
+        let statements = statements.collect();
+        Self { settings, items, statements, kinds: kinds.len() as u32 }
     }
 
+    /// Those of the first table, of the second, and so on.
     pub fn statements(&self) -> &[Template] {
         &self.statements
     }
 
+    /// How many statements of the same kinds each table has.
+    pub fn statements_of_table(&self) -> usize {
+        self.kinds as usize
+    }
+
     /// The number of a statement; BEGIN and COMMIT are those of the first table.
-    pub fn statement(&self, kind: Kind, table: u32) -> u32 {
-        let place = self.kinds.iter().position(|known| *known == kind).expect("the plan has this kind");
-        let table = if matches!(kind, Kind::Begin | Kind::Commit) { 1 } else { table };
-        (table - 1) * self.kinds.len() as u32 + place as u32
+    pub fn statement(&self, item: Item, table: u32) -> StatementId {
+        let table = if matches!(item.kind, Kind::Begin | Kind::Commit) { 1 } else { table };
+        StatementId((table - 1) * self.kinds + item.place)
     }
 }
 
-fn items(settings: &Sysbench) -> Vec<Item> {
+pub(super) fn items(settings: &Sysbench) -> Vec<Item> {
     use SysbenchTest as T;
     let test = settings.test;
-    let one = |kind| vec![Item { kind, draw_table: true }];
     match test {
         T::Legacy | T::ReadWrite | T::ReadOnly | T::WriteOnly => {}
-        T::PointSelect => return group(&[Kind::Point], settings.point_selects),
-        T::Insert => return one(Kind::InsertNew),
-        T::Delete => return one(Kind::Delete),
-        T::UpdateIndex => return group(&[Kind::UpdateIndex], settings.changes),
-        T::UpdateNonIndex => return group(&[Kind::UpdateNonIndex], settings.changes),
-        T::RandomPoints => return one(Kind::RandomPoints),
-        T::RandomRanges => return one(Kind::RandomRanges),
+        // The script asks once, whatever `--point-selects` is.
+        T::PointSelect => return group(&[Kind::Point], 1),
+        T::Insert => return group(&[Kind::InsertNew], 1),
+        T::Delete => return group(&[Kind::Delete], 1),
+        T::UpdateIndex => return group(&[Kind::UpdateIndex], settings.index_updates),
+        T::UpdateNonIndex => return group(&[Kind::UpdateNonIndex], settings.non_index_updates),
+        T::RandomPoints => return group(&[Kind::RandomPoints], settings.random_points.min(1)),
+        T::RandomRanges => return group(&[Kind::RandomRanges], settings.number_of_ranges.min(1)),
     }
     let mut items = Vec::new();
     if test != T::WriteOnly {
         items.extend(group(&[Kind::Point], settings.point_selects));
-        for kind in [Kind::Range, Kind::SumRange, Kind::OrderRange, Kind::DistinctRange] {
-            items.extend(group(&[kind], settings.ranges));
-        }
+        items.extend(group(&[Kind::Range], settings.simple_ranges));
+        items.extend(group(&[Kind::SumRange], settings.sum_ranges));
+        items.extend(group(&[Kind::OrderRange], settings.order_ranges));
+        items.extend(group(&[Kind::DistinctRange], settings.distinct_ranges));
     }
     if test != T::ReadOnly {
-        for kinds in [&[Kind::UpdateIndex][..], &[Kind::UpdateNonIndex], &[Kind::Delete, Kind::InsertAgain]] {
-            items.extend(group(kinds, settings.changes));
-        }
+        items.extend(group(&[Kind::UpdateIndex], settings.index_updates));
+        items.extend(group(&[Kind::UpdateNonIndex], settings.non_index_updates));
+        items.extend(group(&[Kind::Delete, Kind::InsertAgain], settings.delete_inserts));
     }
-    if !settings.skip_transaction {
-        items.insert(0, Item { kind: Kind::Begin, draw_table: false });
-        items.push(Item { kind: Kind::Commit, draw_table: false });
+    if !settings.skip_trx {
+        items.insert(0, Item { kind: Kind::Begin, draw_table: false, place: 0 });
+        items.push(Item { kind: Kind::Commit, draw_table: false, place: 0 });
     }
     if test == T::Legacy {
         // One table for the whole transaction.
@@ -116,10 +124,10 @@ fn items(settings: &Sysbench) -> Vec<Item> {
 fn group(kinds: &[Kind], times: u32) -> Vec<Item> {
     let count = kinds.len() * times as usize;
     let all = kinds.iter().cycle().take(count).enumerate();
-    all.map(|(index, kind)| Item { kind: *kind, draw_table: index == 0 }).collect()
+    all.map(|(index, kind)| Item { kind: *kind, draw_table: index == 0, place: 0 }).collect()
 }
 
-fn template(kind: Kind, table: u32, settings: Sysbench) -> Template {
+fn template(kind: Kind, table: u32, settings: &Sysbench) -> Template {
     let text = |before: &str, after: &str| Template::new(&format!("{before}sbtest{table}{after}"));
     let rows = settings.range_size.max(0) as u32;
     let access = |template: Template, kind, parameter, rows| {
@@ -153,18 +161,19 @@ fn template(kind: Kind, table: u32, settings: Sysbench) -> Template {
         Kind::InsertNew => access(values(text("INSERT INTO ", " (k, c, pad) VALUES (")), AccessKind::Insert, None, 1),
         Kind::RandomPoints => {
             let mut query = text("SELECT id, k, c, pad FROM ", " WHERE k IN (").parameter("k");
-            for _ in 1..RANDOM_COUNT {
+            for _ in 1..settings.random_points {
                 query = query.text(", ").parameter("k");
             }
-            access(query.text(")"), AccessKind::Read, None, RANDOM_COUNT as u32)
+            access(query.text(")"), AccessKind::Read, None, settings.random_points)
         }
         Kind::RandomRanges => {
             let mut query =
                 text("SELECT count(k) FROM ", " WHERE k BETWEEN ").parameter("k").text(" AND ").parameter("last");
-            for _ in 1..RANDOM_COUNT {
+            for _ in 1..settings.number_of_ranges {
                 query = query.text(" OR k BETWEEN ").parameter("k").text(" AND ").parameter("last");
             }
-            access(query, AccessKind::Read, None, RANDOM_COUNT as u32 * (RANDOM_DELTA as u32 + 1))
+            let rows = settings.number_of_ranges.saturating_mul((settings.delta as u32).saturating_add(1));
+            access(query, AccessKind::Read, None, rows)
         }
     }
 }

@@ -1,12 +1,15 @@
-//! The order to stop, as a descriptor that every thread can watch.
+//! The order to stop, as a descriptor that any loop can watch: what is under way is finished in peace.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Blocks SIGTERM and SIGINT in this thread and those it starts, and returns a descriptor that is readable once one
-/// has come.
-pub(crate) fn block() -> io::Result<OwnedFd> {
+/// has come. It stays readable until it is read, so that several threads can watch it.
+///
+/// # Errors
+/// What the kernel says when there is no descriptor left.
+pub fn block() -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before anything reads it, every pointer is to this local, and the
     // descriptor is owned by nobody else.
@@ -25,14 +28,21 @@ pub(crate) fn block() -> io::Result<OwnedFd> {
     }
 }
 
-/// User and system CPU of the whole process, in nanoseconds.
-pub(crate) fn process_cpu_ns() -> (u64, u64) {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage writes to this local and to nothing else; all zeros is a valid rusage.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::block;
+
+    #[test]
+    fn an_order_to_stop_is_told_and_ends_nothing() {
+        let told = block().unwrap();
+        // SAFETY: raise has no argument but the signal, which this thread blocks.
+        assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
+        let mut what = [0; size_of::<libc::signalfd_siginfo>()];
+        File::from(told).read_exact(&mut what).unwrap();
+        let number = what.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        assert_eq!(number, Some(libc::SIGTERM as u32));
+    }
 }
