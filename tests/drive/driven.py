@@ -80,3 +80,37 @@ def driving(
     finally:
         process.kill()
         process.wait()
+
+
+def outcome(
+    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
+) -> tuple[int, list[dict[str, Any]], str]:
+    """Run to whatever end: the exit code, the lines, and what went to standard error."""
+    with driving(dsn, asked, extra) as process:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+def line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The next line that a running driver says: the first is ``ready``, then one comes each second."""
+    assert process.stdout is not None
+    said: dict[str, Any] = json.loads(process.stdout.readline())
+    return said
+
+
+def summary_of(process: subprocess.Popen[bytes]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The seconds that a running driver still says, and its summary."""
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, err
+    lines = [json.loads(said) for said in out.splitlines()]
+    return [said["second"] for said in lines[:-1]], lines[-1]["summary"]
+
+
+def settled(document: Mapping[str, Any]) -> int:
+    """Every transaction of a document that is over."""
+    return sum(int(document[key]) for key in ("succeeded", "failed", "skipped_late", "skipped_ended"))
+
+
+def own_script(text: str, name: str = "own.sql") -> dict[str, Any]:
+    """A workload of one script."""
+    return {"pgbench": {"scripts": [{"text": text, "name": name}], "scale": 1}}

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.workload import histogram
 
-from .driven import drive, driving, refused, spec
+from .driven import drive, driving, refused, settled, spec
 
 _LEDGER = """
 SELECT (SELECT count(*) FROM pgbench_history), (SELECT coalesce(sum(delta), 0) FROM pgbench_history),
@@ -27,11 +27,6 @@ def ledger(dsn: str) -> list[int]:
         row = connection.execute(_LEDGER).fetchone()
     assert row is not None
     return [int(value) for value in row]
-
-
-def settled(document: dict[str, Any]) -> int:
-    """Every transaction of a document that is over."""
-    return sum(int(document[key]) for key in ("succeeded", "failed", "skipped_late", "skipped_ended"))
 
 
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])

@@ -126,12 +126,7 @@ pub(crate) struct Crew {
 
 impl<'a> Worker<'a> {
     /// Registers what can wake it.
-    pub(crate) fn new(
-        shared: &'a Shared,
-        index: usize,
-        crew: Crew,
-        report: Sender<Report>,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(shared: &'a Shared, index: usize, crew: Crew, report: Sender<Report>) -> io::Result<Self> {
         let waiter = Waiter::new(crew.slots.len().clamp(16, EVENTS_MAX))?;
         for stop in &shared.stop {
             epoll::add(&waiter, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
@@ -521,8 +516,6 @@ fn refuse_fatal(verdict: &Verdict, said: Option<Said>, forgiven: &[SqlState]) ->
 fn data(client: usize) -> epoll::EventData {
     epoll::EventData::new_u64(client as u64)
 }
-
-
 
 fn kernel(error: impl Into<io::Error>) -> DriveError {
     let why: io::Error = error.into();

@@ -1,6 +1,8 @@
 //! From the specification of a workload to its clients.
 
-use pgdyno_workload::{Builtin, Client, Groups, Identity, Mix, Purpose, Random, Retries, SqlState, Workload as Scripts};
+use pgdyno_workload::{
+    Builtin, Client, Groups, Identity, Mix, Purpose, Random, Retries, SqlState, Workload as Scripts,
+};
 
 use crate::error::DriveError;
 use crate::idle::Idle;

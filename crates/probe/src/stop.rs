@@ -35,7 +35,8 @@ impl Waiter {
             .map_err(refused("a timer"))?;
         let grid = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
         timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).map_err(refused("a timer"))?;
-        let signals = pgdyno_signals::block().map_err(|error| ProbeError::Kernel { what: "a signal descriptor", error })?;
+        let signals =
+            pgdyno_signals::block().map_err(|error| ProbeError::Kernel { what: "a signal descriptor", error })?;
         Ok(Self { timer, signals, stdin_open: watch_stdin })
     }
 

@@ -1,0 +1,159 @@
+"""The usual ways to a server: TLS, passwords and where they come from; and that no secret is said on any of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .driven import drive, driving, line, outcome, own_script, refused, spec
+from .secured import SECRET, WAYS, Encrypted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.postgres.cluster import Cluster
+
+WRONG = "incorrect horse"
+ENCRYPTED = "SELECT 1 / CAST(ssl AS integer), repeat('x', 100000) FROM pg_stat_ssl WHERE pid = pg_backend_pid();"
+"""Fails where the session is not encrypted. Its answer is longer than what TLS sends at a time."""
+
+
+def short(**more: Any) -> dict[str, Any]:
+    """A run of a few queries on each of four connections."""
+    return spec(workload=own_script("SELECT 1;"), transactions_max=5, duration_ms=20_000) | more
+
+
+@pytest.mark.parametrize("mode", ["require", "verify-full"])
+@pytest.mark.parametrize("protocol", ["simple", "prepared"])
+def test_sessions_are_encrypted(encrypted: Encrypted, mode: str, protocol: str) -> None:
+    server = encrypted.server | {"sslmode": mode}
+    if mode == "verify-full":
+        server["sslrootcert"] = str(encrypted.root)
+    asked = short(server=server, workload=own_script(ENCRYPTED), protocol=protocol)
+    found = drive("", asked, encrypted.password)
+    assert found.summary["succeeded"] == 4 * 5
+    assert found.ready["server_version"].startswith(encrypted.cluster.version.split(".")[0])
+
+
+def test_without_tls_the_same_query_says_so(encrypted: Encrypted) -> None:
+    asked = short(server=encrypted.server, workload=own_script(ENCRYPTED))
+    assert "division by zero" in refused("", asked, encrypted.password)["message"]
+
+
+def verified(encrypted: Encrypted, **changed: str) -> dict[str, Any]:
+    """A run that wants to know whom it talks to."""
+    server = encrypted.server | {"sslmode": "verify-full", "sslrootcert": str(encrypted.root)} | changed
+    return short(server=server)
+
+
+def test_a_certificate_of_another_host_is_refused(encrypted: Encrypted) -> None:
+    error = refused("", verified(encrypted, host="127.0.0.1"), encrypted.password)
+    assert "no TLS with 127.0.0.1" in error["message"]
+    assert "not valid for name" in error["message"]
+
+
+def test_a_certificate_of_another_authority_is_refused(encrypted: Encrypted) -> None:
+    error = refused("", verified(encrypted, sslrootcert=str(encrypted.stranger)), encrypted.password)
+    assert "no TLS with localhost: invalid peer certificate" in error["message"]
+    assert "sslrootcert" in error["remedy"]
+
+
+def test_a_root_certificate_that_is_not_there_is_said(encrypted: Encrypted, tmp_path: Path) -> None:
+    missing = tmp_path / "none.crt"
+    error = refused("", verified(encrypted, sslrootcert=str(missing)), encrypted.password)
+    assert str(missing) in error["message"]
+
+
+def test_a_mode_that_gives_way_is_refused(encrypted: Encrypted) -> None:
+    error = refused("", verified(encrypted, sslmode="prefer"), encrypted.password)
+    assert "sslmode=prefer" in error["message"]
+
+
+def escaped(password: str) -> str:
+    """As a field of a password file."""
+    return password.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def by_environment(_folder: Path, _role: str, password: str) -> dict[str, str]:
+    return {"PGPASSWORD": password}
+
+
+def by_password_file(folder: Path, role: str, password: str) -> dict[str, str]:
+    file = folder / "passwords"
+    file.write_text(
+        f"# host:port:database:user:password\nelsewhere:*:*:*:no\n*:*:postgres:{role}:{escaped(password)}\n"
+    )
+    file.chmod(0o600)
+    return {"PGPASSFILE": str(file)}
+
+
+def by_home(folder: Path, role: str, password: str) -> dict[str, str]:
+    Path(by_password_file(folder, role, password)["PGPASSFILE"]).rename(folder / ".pgpass")
+    return {"HOME": str(folder)}
+
+
+def by_service(folder: Path, role: str, password: str) -> dict[str, str]:
+    file = folder / "services"
+    file.write_text(f"[other]\npassword=no\n\n[lab]\nuser={role}\ndbname=postgres\npassword={password}\n")
+    return {"PGSERVICE": "lab", "PGSERVICEFILE": str(file)}
+
+
+SOURCES = [by_environment, by_password_file, by_home, by_service]
+
+
+def to(cluster: Cluster, **more: str) -> dict[str, str]:
+    """A connection without the superuser's name, which a service file would have to give way to."""
+    return {"host": str(cluster.socket_dir), "port": str(cluster.port)} | more
+
+
+@pytest.mark.parametrize("role", WAYS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_passwords_come_by_the_usual_ways(
+    guarded: Cluster, tmp_path: Path, role: str, source: Callable[[Path, str, str], dict[str, str]]
+) -> None:
+    server = to(guarded) if source is by_service else to(guarded, user=role, dbname="postgres")
+    found = drive("", short(server=server), source(tmp_path, role, SECRET))
+    assert found.summary["succeeded"] == 4 * 5
+
+
+@pytest.mark.parametrize("role", WAYS)
+def test_a_wrong_password_is_one_sentence_without_it(guarded: Cluster, role: str) -> None:
+    asked = short(server=to(guarded, user=role, dbname="postgres"))
+    code, lines, err = outcome("", asked, {"PGPASSWORD": WRONG})
+    assert (code, lines) == (2, [])
+    assert err.count("\n") == 1
+    assert f'(28P01): password authentication failed for user \\"{role}\\"' in err
+    assert "PGPASSFILE" in err
+    assert WRONG not in err
+
+
+def test_a_missing_password_is_said(guarded: Cluster, tmp_path: Path) -> None:
+    asked = short(server=to(guarded, user="scrammer", dbname="postgres"))
+    error = refused("", asked, {"HOME": str(tmp_path)})
+    assert "wants a password for scrammer" in error["message"]
+
+
+def test_a_password_file_that_others_may_read_is_not_used(guarded: Cluster, tmp_path: Path) -> None:
+    extra = by_password_file(tmp_path, "scrammer", SECRET)
+    Path(extra["PGPASSFILE"]).chmod(0o644)
+    error = refused("", short(server=to(guarded, user="scrammer", dbname="postgres")), extra)
+    assert "there is none" in error["message"]
+
+
+def test_no_secret_is_in_the_process_list_or_in_the_output(guarded: Cluster, tmp_path: Path) -> None:
+    asked = spec(
+        workload=own_script("SELECT 1;"),
+        server=to(guarded, user="scrammer", dbname="postgres"),
+        arrivals={"fixed": {"rate_per_s": 50}},
+    )
+    with driving("", asked, by_password_file(tmp_path, "scrammer", SECRET)) as process:
+        said = [line(process)]
+        seen = [Path(f"/proc/{process.pid}/{name}").read_bytes() for name in ("cmdline", "environ")]
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert said[0]["ready"]["clients"] == 4
+    for text in (*seen, out, err):
+        assert os.fsencode(SECRET) not in text

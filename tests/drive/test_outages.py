@@ -1,0 +1,155 @@
+"""Servers and drivers that are stopped, restarted and killed: nothing that was scheduled is missing, and waiting shows."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from pgdyno.workload import histogram
+from pgdyno.world.waiting import wait_until
+
+from .driven import driving, line, own_script, settled, spec, summary_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.postgres.cluster import Cluster
+
+SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgdyno drive'"
+LEDGER = "SELECT count(*), coalesce(sum(delta), 0), (SELECT sum(abalance) FROM pgbench_accounts) FROM pgbench_history"
+RATE_PER_S = 200
+CLIENTS = 4
+PATIENCE_S = 20.0
+STALL_RESPONSE_US = 1_500_000
+"""A fifth of a run is due in a stall of 2 s in 10 s: the worst 1 % of all, the first twentieth of those, wait 1.9 s."""
+SERVICE_US_MAX = 500_000
+"""Of the 2,000 transactions at most eight were under way when the server stopped, 0.4 %: not the ones of the p99."""
+
+
+def sessions(dsn: str) -> list[int]:
+    """Process ids of the backends that serve the driver."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return [int(pid) for (pid,) in connection.execute(SESSIONS).fetchall()]
+
+
+@contextlib.contextmanager
+def stopped(processes: list[int]) -> Iterator[None]:
+    """Stop processes for the length of a block."""
+    try:
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in processes:
+            os.kill(pid, signal.SIGCONT)
+
+
+def steady(duration_ms: int, **more: Any) -> dict[str, Any]:
+    """A schedule that goes on whatever the server does."""
+    asked = spec("tpcb-like", clients=CLIENTS, arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
+    return asked | {"duration_ms": duration_ms} | more
+
+
+def test_a_server_that_stops_for_two_seconds_shows_in_the_response_time(dsn: str) -> None:
+    asked = spec("select-only", clients=8, arrivals={"fixed": {"rate_per_s": RATE_PER_S}}, duration_ms=10_000)
+    with driving(dsn, asked) as process:
+        for _ in range(4):  # ready, and three seconds
+            line(process)
+        backends = sessions(dsn)
+        assert len(backends) == 8
+        with stopped(backends):
+            line(process)
+            line(process)
+        _, found = summary_of(process)
+    assert settled(found) == found["scheduled_with_warmup"]
+    assert abs(found["succeeded"] - 10 * RATE_PER_S) <= 1, "all were made up for"
+    response = histogram.decode(found["scripts"][0]["response_us"])
+    service = histogram.decode(found["scripts"][0]["service_us"])
+    assert response.get_value_at_percentile(99) >= STALL_RESPONSE_US
+    assert service.get_value_at_percentile(99) < SERVICE_US_MAX
+    assert service.get_max_value() >= STALL_RESPONSE_US, "those under way had it in their service time too"
+
+
+def test_a_restarted_server_is_found_again_and_its_absence_counted(own: Cluster) -> None:
+    with driving(own.dsn, steady(5000)) as process:
+        line(process)
+        line(process)
+        own.stop("immediate")
+        lost = line(process)["second"]
+        own.start({})
+        seconds, found = summary_of(process)
+    assert found["connections_lost"] == CLIENTS
+    assert found["errors"].get("connection", 0) == found["failed"] <= CLIENTS, "those that were under way"
+    assert found["down_ns"] > 0
+    assert settled(found) == found["scheduled_with_warmup"]
+    assert abs(settled(found) - 5 * RATE_PER_S) <= 1
+    assert seconds[-1]["succeeded"] > 0, "it works again"
+    assert lost["connections_lost"] + sum(second["connections_lost"] for second in seconds) == CLIENTS
+
+
+def test_a_server_that_is_killed_and_stays_away_ends_no_account(own: Cluster) -> None:
+    with driving(own.dsn, steady(3000)) as process:
+        line(process)
+        line(process)
+        own.kill()
+        try:
+            _, found = summary_of(process)
+        finally:
+            own.start({})
+    assert found["connections_lost"] == CLIENTS
+    assert settled(found) == found["scheduled_with_warmup"]
+    assert abs(settled(found) - 3 * RATE_PER_S) <= 1
+    assert found["skipped_ended"] >= RATE_PER_S, "what nobody could be asked for after the first second"
+    assert found["succeeded"] > 0
+
+
+def ledger(dsn: str) -> list[int]:
+    """Rows of history, the sum of its changes, the sum of the accounts' balances."""
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(LEDGER).fetchone()
+    assert row is not None
+    return [int(value) for value in row]
+
+
+def test_a_killed_driver_leaves_whole_transactions_and_true_seconds(dsn: str) -> None:
+    before = ledger(dsn)
+    with driving(dsn, steady(60_000)) as process:
+        line(process)
+        said = [line(process)["second"] for _ in range(2)]
+        process.kill()
+        rest = process.stdout.read() if process.stdout else b""
+    said += [json.loads(more)["second"] for more in rest.split(b"\n")[:-1]]
+    assert wait_until(lambda: not sessions(dsn), PATIENCE_S), "the server notices"
+    rows, deltas, balances = (after - old for after, old in zip(ledger(dsn), before, strict=True))
+    assert deltas == balances, "whole transactions"
+    counted = sum(second["succeeded"] for second in said)
+    assert counted <= rows <= counted + RATE_PER_S + CLIENTS, "and at most those of the second that it did not tell"
+
+
+def test_a_driver_that_is_told_to_stop_accounts_for_all_that_it_began(dsn: str) -> None:
+    before = ledger(dsn)
+    with driving(dsn, steady(60_000, threads=2)) as process:
+        line(process)
+        line(process)
+        process.send_signal(signal.SIGTERM)
+        _, found = summary_of(process)
+    assert settled(found) == found["scheduled_with_warmup"]
+    rows, deltas, balances = (after - old for after, old in zip(ledger(dsn), before, strict=True))
+    assert rows == found["succeeded"] >= RATE_PER_S // 2
+    assert deltas == balances
+
+
+def test_a_server_that_never_answers_is_given_up_after_the_time_to_drain(dsn: str) -> None:
+    asked = spec(workload=own_script("SELECT 1;"), arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
+    with driving(dsn, asked | {"duration_ms": 2000, "drain_ms": 200}) as process:
+        line(process)
+        with stopped(sessions(dsn)):
+            _, found = summary_of(process)
+    assert settled(found) == found["scheduled_with_warmup"]
+    assert found["errors"] == {"connection": found["failed"]}
+    assert found["failed"] == CLIENTS
