@@ -1,0 +1,1 @@
+"""What the driver costs, beside pgbench and sysbench: a record, its bars, and the reference's page on it."""
