@@ -23,7 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "workload": set(),
     "drive": {"workload", "signals"},
     "load": set(),
-    "engine": {"volume", "catalog", "emulate", "probe", "drive", "load"},
+    "relay": set(),
+    "engine": {"volume", "catalog", "emulate", "probe", "drive", "load", "relay"},
 }
 """For each crate the crates of this project that it may use."""
 

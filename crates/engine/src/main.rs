@@ -41,6 +41,8 @@ enum Command {
     Plan,
     /// Samples the host; reads its specification from standard input.
     Probe,
+    /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
+    Relay,
     /// Replays a submit log in virtual time and compares every completion.
     Replay {
         /// The log that `volume attach --submit-log` wrote.
@@ -196,6 +198,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             })?;
             Ok(None)
         }
+        Command::Relay => {
+            pgdyno_relay::run(&from_stdin("relay")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
         Command::Replay { log, ideal: Some(ideal), depth: Some(depth) } => {
             replay::ideal(&log, usize::from(depth), &ideal).map(Some)
         }
@@ -291,6 +297,12 @@ impl From<pgdyno_load::LoadError> for Failure {
 
 impl From<pgdyno_drive::DriveError> for Failure {
     fn from(error: pgdyno_drive::DriveError) -> Self {
+        Self { message: error.message, remedy: error.remedy }
+    }
+}
+
+impl From<pgdyno_relay::RelayError> for Failure {
+    fn from(error: pgdyno_relay::RelayError) -> Self {
         Self { message: error.message, remedy: error.remedy }
     }
 }

@@ -1,0 +1,279 @@
+//! The event loop: takes connections, and carries what is said from one to the other when it is due.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getsockname, listen};
+use rustix::net::{socket_with, sockopt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::clock::{monotonic_ns, process_cpu_ns};
+use crate::error::RelayError;
+use crate::pair::{CLIENT, Pair, SERVER, of_key};
+use crate::spec::RelaySpec;
+use crate::tally::{Summary, Tally};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Clients that may connect before one is taken: thousands do at the same moment.
+const BACKLOG: i32 = 4096;
+/// Bytes that are read at once: the messages of thousands of rows, and little enough that nobody waits long for a turn.
+const READ_BYTES: usize = 64 << 10;
+/// Ids in epoll that are no pairs.
+const STOP: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;
+const STDIN: u64 = u64::MAX - 2;
+/// What a timer is for, beside the two flows of a pair: the server learns of the client.
+const DIAL: usize = 2;
+
+/// A relay that clients can connect to once it is bound, and are served while it runs.
+pub struct Relay {
+    spec: RelaySpec,
+    address: SocketAddr,
+    listener: OwnedFd,
+    /// False while there are no descriptors left for more clients.
+    listening: bool,
+    epoll: OwnedFd,
+    pairs: HashMap<u64, Pair>,
+    /// Instant, pair, and what for.
+    timers: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    buffer: Box<[u8]>,
+    tallies: [Tally; 2],
+    connections: u64,
+    connections_max: usize,
+    unreachable: u64,
+}
+
+impl Relay {
+    /// Opens the port. From here on clients are let in, and wait.
+    pub fn bind(spec: &RelaySpec) -> Result<Self, RelayError> {
+        spec.check()?;
+        raise_limit();
+        let taken = |error: Errno| {
+            RelayError::new(
+                format!("{} cannot be listened on: {}", spec.listen, io::Error::from(error)),
+                "take another port; 0 takes a free one",
+            )
+        };
+        let listener = open(&spec.listen).map_err(|error| kernel("a socket", error))?;
+        sockopt::set_socket_reuseaddr(&listener, true).map_err(taken)?;
+        bind(&listener, &spec.listen).map_err(taken)?;
+        listen(&listener, BACKLOG).map_err(taken)?;
+        let address = getsockname(&listener).and_then(SocketAddr::try_from).map_err(taken)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| kernel("epoll", error))?;
+        Ok(Self {
+            spec: spec.clone(),
+            address,
+            listener,
+            listening: false,
+            epoll,
+            pairs: HashMap::new(),
+            timers: BinaryHeap::new(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            tallies: [Tally::new(), Tally::new()],
+            connections: 0,
+            connections_max: 0,
+            unreachable: 0,
+        })
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Relays until `stop` is readable. Connections that are open then are cut.
+    pub fn run(mut self, stop: OwnedFd) -> Result<Summary, RelayError> {
+        // The kernel may else wake this thread 50 us late, to save power.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        self.watch_orders(&stop)?;
+        self.resume_listening()?;
+        let mut events = Vec::with_capacity(256);
+        loop {
+            self.run_due()?;
+            events.clear();
+            match self.wait(&mut events) {
+                Ok(()) | Err(Errno::INTR) => (),
+                Err(error) => return Err(kernel("to wait for sockets", error)),
+            }
+            for event in &events {
+                match event.data.u64() {
+                    STOP => return Ok(self.summary()),
+                    STDIN if stdin_ended() => return Ok(self.summary()),
+                    STDIN => (),
+                    LISTENER => self.accept()?,
+                    key => self.serve(key)?,
+                }
+            }
+        }
+    }
+
+    fn watch_orders(&self, stop: &OwnedFd) -> Result<(), RelayError> {
+        epoll::add(&self.epoll, stop, EventData::new_u64(STOP), EventFlags::IN)
+            .map_err(|error| kernel("to watch for the order to stop", error))?;
+        if !self.spec.ends_with_stdin {
+            return Ok(());
+        }
+        epoll::add(&self.epoll, io::stdin(), EventData::new_u64(STDIN), EventFlags::IN).map_err(|_| {
+            RelayError::new("standard input is nothing whose end can be waited for", "let it be a pipe or a terminal")
+        })
+    }
+
+    /// Waits for news or the next timer, to the nanosecond: epoll's own time-out may be rounded up to milliseconds.
+    fn wait(&self, events: &mut Vec<epoll::Event>) -> Result<(), Errno> {
+        let left_ns = self.timers.peek().map(|Reverse((at, ..))| at.saturating_sub(monotonic_ns()));
+        if left_ns != Some(0) {
+            let left = left_ns.map(timespec);
+            if poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], left.as_ref())? == 0 {
+                return Ok(());
+            }
+        }
+        epoll::wait(&self.epoll, spare_capacity(events), Some(&timespec(0)))?;
+        Ok(())
+    }
+
+    fn run_due(&mut self) -> Result<(), RelayError> {
+        while let Some(&Reverse((at, id, what))) = self.timers.peek() {
+            let now = monotonic_ns();
+            if at > now {
+                return Ok(());
+            }
+            self.timers.pop();
+            let Some(pair) = self.pairs.get_mut(&id) else { continue };
+            if what == DIAL {
+                dial(pair, &self.spec.to, now, &mut self.unreachable);
+            } else {
+                pair.timed[what] = false;
+                pair.arrive(what, now, &mut self.tallies[what]);
+            }
+            self.settle(id, now)?;
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, key: u64) -> Result<(), RelayError> {
+        let (id, side) = of_key(key);
+        // It may have ended with an event before this one.
+        let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
+        if !pair.ready(side, &mut self.buffer) {
+            self.unreachable += 1;
+        }
+        self.settle(id, monotonic_ns())
+    }
+
+    /// After anything happened to a pair: the next timers, what is watched, or its end.
+    fn settle(&mut self, id: u64, now: u64) -> Result<(), RelayError> {
+        let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
+        if pair.is_over() {
+            self.pairs.remove(&id);
+            return self.resume_listening();
+        }
+        for from in [CLIENT, SERVER] {
+            if let (false, Some(at)) = (pair.timed[from], pair.next_after(from, now)) {
+                pair.timed[from] = true;
+                self.timers.push(Reverse((at, id, from)));
+            }
+        }
+        pair.watch(&self.epoll, id).map_err(|error| kernel("to watch a socket", error))
+    }
+
+    /// Lets in everybody who waits.
+    fn accept(&mut self) -> Result<(), RelayError> {
+        loop {
+            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(client) => self.admit(client)?,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR | Errno::CONNABORTED) => (),
+                Err(error) if self.pairs.is_empty() => return Err(kernel("a connection", error)),
+                // Who waits is let in when another has gone.
+                Err(_) => {
+                    self.listening = false;
+                    return epoll::delete(&self.epoll, &self.listener)
+                        .map_err(|error| kernel("to watch a socket", error));
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, client: OwnedFd) -> Result<(), RelayError> {
+        let now = monotonic_ns();
+        // A statement is one small packet; it must not wait for the acknowledgement of the last.
+        let _ = sockopt::set_tcp_nodelay(&client, true);
+        let id = self.connections;
+        self.connections += 1;
+        self.pairs.insert(id, Pair::new(client, now, &self.spec));
+        self.connections_max = self.connections_max.max(self.pairs.len());
+        self.timers.push(Reverse((now + self.spec.rtt_ns / 2, id, DIAL)));
+        self.settle(id, now)
+    }
+
+    fn resume_listening(&mut self) -> Result<(), RelayError> {
+        if self.listening {
+            return Ok(());
+        }
+        self.listening = true;
+        epoll::add(&self.epoll, &self.listener, EventData::new_u64(LISTENER), EventFlags::IN)
+            .map_err(|error| kernel("to watch a socket", error))
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            rtt_ns: self.spec.rtt_ns,
+            connections: self.connections,
+            connections_max: self.connections_max,
+            unreachable: self.unreachable,
+            cpu_ns: process_cpu_ns(),
+            to_server: self.tallies[CLIENT].direction(),
+            to_client: self.tallies[SERVER].direction(),
+        }
+    }
+}
+
+/// Begins the connection to the server, which learns of its client half a round trip after it called.
+fn dial(pair: &mut Pair, to: &SocketAddr, now: u64, unreachable: &mut u64) {
+    let begun = open(to).and_then(|server| {
+        let _ = sockopt::set_tcp_nodelay(&server, true);
+        match connect(&server, to) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(server),
+            Err(error) => Err(error),
+        }
+    });
+    match begun {
+        Ok(server) => pair.dialled(server),
+        Err(_) => {
+            *unreachable += 1;
+            pair.undialled(now);
+        }
+    }
+}
+
+/// A TCP socket of the address's family that never waits.
+fn open(address: &SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
+}
+
+/// Each client takes two descriptors, and the usual limit of 1,024 is there for programs that use select(2).
+fn raise_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Whether standard input has ended; what it says before is of no interest.
+fn stdin_ended() -> bool {
+    matches!(rustix::io::read(io::stdin(), &mut [0_u8; 256]), Ok(0) | Err(_))
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
+}
+
+fn kernel(what: &str, error: Errno) -> RelayError {
+    RelayError::kernel(what, &error.into())
+}
