@@ -55,6 +55,7 @@ class _Measured:
     settings: list[dict[str, str | None]]
     subject: subjects.Subject
     reasons: tuple[str, ...]
+    client: record.ClientRecord
 
 
 def run_cell(context: Context, cell: Cell, writer: RunWriter, progress: Progress) -> Path:
@@ -105,13 +106,14 @@ def _measure(
 ) -> _Measured:
     rows = subject.server.settings()
     outcome, samples = _drive(context.experiment, cell, subject, writer, progress, clock)
+    client = subject.client()
     watch.seconds |= {phase.name: round(clock.host_s(phase.seconds), 3) for phase in outcome.phases}
     progress(1.0, "check")
     with watch.stage("check"):
         full = cell.arm.workload.full_check
         checks = invariants.check(subject.server, outcome, baseline=subject.baseline, full=full)
     subject.stop()
-    return _Measured(outcome, samples, (*outcome.checks, *checks), rows, subject, subject.reasons())
+    return _Measured(outcome, samples, (*outcome.checks, *checks), rows, subject, subject.reasons(), client)
 
 
 def _drive(
@@ -143,7 +145,7 @@ def _drive(
         with contextlib.ExitStack() as ending:
             ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
             outcome = pgbench.run(
-                subject.server,
+                subject.driven,
                 spec,
                 workload.measure_s,
                 writer.file("logs/pgbench.out").parent,
@@ -192,6 +194,7 @@ def _write(
         seed=seed,
         anchor=anchor,
         world=measured.subject.world,
+        client=measured.client,
         workload=outcome.spec.record() | {"driver_cpus": cell.arm.workload.driver_cpus},
         postgres=measured.subject.postgres,
         phases=outcome.phases,

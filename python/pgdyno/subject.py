@@ -16,20 +16,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.errors import PgdynoError
 from pgdyno.postgres import layout
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.cluster import DATABASE, SUPERUSER, Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
 from pgdyno.workload.invariants import Baseline, read_baseline
 from pgdyno.workload.spec import Server
-from pgdyno.world import paths, volume
+from pgdyno.world import paths, preflight, volume
 from pgdyno.world.file_system import dilated_options
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
 from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
+from pgdyno.world.relay import HOST, Relay, relaying
 
 if TYPE_CHECKING:
     from pgdyno.dataset import Dataset
+    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.resolved import ResolvedArm
 
 
@@ -57,10 +59,19 @@ class TestedServer(Server, Protocol):
 
 
 @dataclass(frozen=True)
+class DistantServer:
+    """The server as a driver at a distance reaches it: by TCP, with a password, by way of the relay."""
+
+    dsn: str
+    binaries: PgBinaries
+
+
+@dataclass(frozen=True)
 class Subject:
     """The server under test while it runs."""
 
     server: TestedServer
+    """As the probes reach it, which are no part of the load: directly."""
     world: record.WorldRecord
     postgres: record.PostgresRecord
     volumes: dict[str, volume.AttachedVolume]
@@ -76,6 +87,21 @@ class Subject:
     environment: dict[str, str] = field(default_factory=dict)
     """What a client program needs beside the connection string."""
     visibility: tuple[record.Visibility, ...] = ()
+    distant: DistantServer | None = None
+    relay: Relay | None = None
+    """What makes the distance; both None without one."""
+    rtt_ms: float | None = None
+    """Emulated round trip of the driver, in the subject's time; None where nothing was chosen."""
+
+    @property
+    def driven(self) -> Server:
+        """The server as the driver reaches it."""
+        return self.distant or self.server
+
+    def client(self) -> record.ClientRecord:
+        """Where the driver stood. Ends the relay, so it is asked when the load is over."""
+        said = {} if self.relay is None else self.relay.stop()
+        return record.ClientRecord(rtt_ms=self.rtt_ms, relay=said)
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Every emulated volume's counters now, by role."""
@@ -107,19 +133,24 @@ def emulated(
         instance = stack.enter_context(
             Instance(name, resolved.memory_bytes, resolved.instance.cpus, dilation=world.dilation, journal=journal)
         )
-        cluster = Cluster(resolved.binaries, layout.data_dir(mounts))
+        cluster = _cluster(resolved, layout.data_dir(mounts))
         stack.callback(_close, cluster, log)
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
             cluster.start(layout.settings(mounts) | resolved.settings, instance)
+        distance = stack.enter_context(_distance(resolved, cluster)) if cluster.tcp else None
         yield Subject(
             server=cluster,
             world=_world(resolved, volumes),
             postgres=resolved.postgres,
             volumes=volumes,
             devices={role: one.block_device for role, one in volumes.items()},
-            roles=lambda driver_pid: _roles(instance, volumes, driver_pid),
+            roles=lambda driver_pid: _roles(instance, volumes, driver_pid) | _of_relay(distance),
             stop=lambda: _stop(cluster, watch),
+            environment={} if cluster.password is None else {"PGPASSWORD": cluster.password},
+            distant=None if distance is None else _seen_from_afar(cluster, distance),
+            relay=distance,
+            rtt_ms=resolved.arm.client.rtt_ms,
         )
 
 
@@ -149,6 +180,30 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
         environment=server.environment,
         visibility=view.visibility,
     )
+
+
+def _cluster(resolved: ResolvedArm, data_dir: Path) -> Cluster:
+    """The server; on a port of this machine too, with a password of its own, if the driver is at a distance."""
+    if resolved.arm.client.rtt_ms == 0:
+        return Cluster(resolved.binaries, data_dir)
+    return Cluster(resolved.binaries, data_dir, port=preflight.free_port(), tcp=True)
+
+
+def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:
+    """The relay, beside the driver on its CPUs. Its time is the host's, in which a slowed round trip takes longer."""
+    rtt_ms = resolved.arm.client.rtt_ms * resolved.arm.world.dilation
+    cpus = resolved.arm.workload.driver_cpus
+    return relaying(cluster.port, rtt_ms, log=cluster.run_dir / "relay.log", cpus=cpus)
+
+
+def _seen_from_afar(cluster: Cluster, distance: Relay) -> DistantServer:
+    # The relay is on this machine, and the server offers no TLS: asking for it would cost a round trip for nothing.
+    dsn = f"host={HOST} port={distance.port} user={SUPERUSER} dbname={DATABASE} sslmode=disable"
+    return DistantServer(dsn, cluster.binaries)
+
+
+def _of_relay(distance: Relay | None) -> dict[str, Role]:
+    return {} if distance is None else {"relay": Role(pids=(distance.pid,))}
 
 
 def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> record.WorldRecord:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgdyno.store import Run
     from pgdyno.store.record import RunRecord
 
-LABORATORY_ROLES = ("driver", "daemon", "probe")
+LABORATORY_ROLES = ("driver", "relay", "daemon", "probe")
 """What runs because of the measurement and would not run beside a real volume."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.dilated import dilated
+from pgdyno.analysis.distance import distance
 from pgdyno.analysis.finding import Finding, Level, graded, percent
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
@@ -58,6 +59,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _skipped(run),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         _driver(run),
+        *distance(run),
         _laboratory(run),
         _host(run),
         _steal(run),

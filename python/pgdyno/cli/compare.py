@@ -59,6 +59,12 @@ if TYPE_CHECKING:
 )
 @click.option("--set", "extra", metavar="NAME=VALUE", multiple=True, help="A PostgreSQL setting; may be repeated.")
 @click.option("--server-cpus", help="CPUs of PostgreSQL, as `0` or `0-3` [all].")
+@click.option(
+    "--client-rtt-ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    help="Emulated round trip between driver and server [0: both here, over a local socket].",
+)
 @click.option("--driver-cpus", help="CPUs of pgbench [all].")
 @click.option("--full-check", is_flag=True, help="Add up every account after each run: reads all data.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Decides order and every random draw.")
@@ -136,6 +142,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "mount_options": ("world", "mount_options"),
     "dilation": ("world", "dilation"),
     "server_cpus": ("instance", "cpus"),
+    "client_rtt_ms": ("client", "rtt_ms"),
     "settings": ("postgres", "settings"),
     "pg_bin": ("postgres", "bin"),
     "replicates": ("replicates",),

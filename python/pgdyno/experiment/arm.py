@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.origin import Origin, Path, refusal
-from pgdyno.experiment.tables import InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable
+from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable
 
-TABLES = ("world", "instance", "postgres", "workload")
+TABLES = ("world", "instance", "postgres", "client", "workload")
 
 
 class ExperimentFile(Table):
@@ -31,6 +31,7 @@ class ExperimentFile(Table):
     world: WorldTable = Field(default_factory=WorldTable)
     instance: InstanceTable = Field(default_factory=lambda: InstanceTable.model_validate({}))
     postgres: PostgresTable = Field(default_factory=PostgresTable)
+    client: ClientTable = Field(default_factory=ClientTable)
     workload: WorkloadTable = Field(default_factory=lambda: WorkloadTable.model_validate({}))
     factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key -> its levels. Every combination is an arm; the first one is what the others are compared to."""
@@ -64,6 +65,11 @@ class Arm:
     def postgres(self) -> PostgresTable:
         """The server."""
         return self.file.postgres
+
+    @property
+    def client(self) -> ClientTable:
+        """Where the driver stands."""
+        return self.file.client
 
     @property
     def workload(self) -> WorkloadTable:
@@ -162,6 +168,12 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
     if world.kind == "real":
         if world.dsn is None:
             raise origin.error(("world",), 'kind = "real" needs a dsn', "write dsn in the file, or give --dsn")
+        if arm.client.rtt_ms > 0:
+            raise origin.error(
+                arm.written(("client", "rtt_ms")),
+                'a distance is emulated to a server that pgdyno starts; with kind = "real" it is what it is',
+                "remove the key",
+            )
         for table, asked in (("instance", arm.instance), ("postgres", arm.postgres)):
             for key in sorted(asked.model_fields_set - {"bin"}):
                 raise origin.error(

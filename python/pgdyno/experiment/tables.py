@@ -116,6 +116,13 @@ class PostgresTable(Table):
     """Settings by name; they win over `settings`."""
 
 
+class ClientTable(Table):
+    """Where the driver stands, seen from the server."""
+
+    rtt_ms: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    """Emulated round trip between driver and server. 0: both on this machine, over a local socket."""
+
+
 class WorkloadTable(PgbenchAsked):
     """What PostgreSQL is asked to do, and for how long."""
 

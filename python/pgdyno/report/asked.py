@@ -53,10 +53,21 @@ def context_line(comparison: Comparison) -> list[str]:
     if any(systems):
         parts.append(" and ".join(systems))
     parts.append("a server that was there" if record.world.kind == "real" else f"{record.world.kind} volumes")
+    clients = [words for words in _across(comparison, client) if words]
+    if clients:
+        parts.append(f"client: {' and '.join(clients)}")
     slowed = [times for times in _across(comparison, lambda run: str(run.world.dilation)) if times != "1"]
     if slowed:
         parts.append(f"dilated {' and '.join(slowed)} times")
     return parts
+
+
+def client(run: RunRecord) -> str:
+    """Where a run's driver stood, seen from the server; empty where nothing was chosen."""
+    rtt_ms = run.client.rtt_ms
+    if rtt_ms is None:
+        return ""
+    return f"behind {rtt_ms:g} ms round trip (emulated)" if rtt_ms else "local, 0 ms"
 
 
 def title(comparison: Comparison) -> str:
@@ -165,6 +176,9 @@ def _machine(comparison: Comparison) -> Pairs:
     if world.file_system:
         systems = " and ".join(_across(comparison, lambda run: run.world.file_system or UNKNOWN))
         pairs.append(("file system", f"{systems}, {world.mount_options}" if world.mount_options else systems))
+    clients = [words for words in _across(comparison, client) if words]
+    if clients:
+        pairs.append(("client", " and ".join(clients)))
     name = "driver's host" if world.kind == "real" else "host"
     servers = _across(comparison, _server)
     return [

@@ -124,6 +124,8 @@ class Arm(_Document):
     """Whether the instance has more vCPUs than the host has cores, so that only the storage was the instance's."""
     dilation: int
     """How many times slower than the host the arm's time went; its figures are in its own time."""
+    client_rtt_ms: float | None
+    """Emulated round trip between driver and server, 0 on one machine; null where nothing was chosen."""
     unseen: list[Unseen]
     """What could not be observed; empty where everything was."""
     usd_per_month: float | None
@@ -249,6 +251,7 @@ def _arm(arm: ArmSummary, factors: Sequence[Factor]) -> Arm:
         cpu_share={role: min(1.0, max(0.0, share)) for role, share in arm.cpu_share.items()},
         storage_only=arm.storage_only,
         dilation=arm.dilation,
+        client_rtt_ms=arm.replicates[0].figures.record.client.rtt_ms,
         unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
         usd_per_month=arm.usd_per_month,
         valid=arm.valid,

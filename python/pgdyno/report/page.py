@@ -93,7 +93,7 @@ def html(comparison: Comparison) -> str:
         light=custom_properties(LIGHT),
         dark=custom_properties(DARK),
         style=f"{colour_classes()}\n{style}",
-        roles=figures.ROLES,
+        roles=figures.roles(comparison.arms),
     )
 
 

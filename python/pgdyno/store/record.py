@@ -130,6 +130,17 @@ class WorldRecord(_Record):
     host: HostRecord
 
 
+class ClientRecord(_Record):
+    """Where the driver stood, seen from the server."""
+
+    rtt_ms: float | None = None
+    """Emulated round trip in the subject's time; 0 is a local socket. None: nothing was chosen, the way to a server that
+    existed already, or a record from before this was told."""
+    relay: dict[str, Any] = Field(default_factory=dict)
+    """What ``pgdyno-engine relay`` said at its end, in the host's time: connections, bytes, and how late it was itself, with
+    whole distributions. Empty without one."""
+
+
 class PostgresRecord(_Record):
     """The server: its settings are in ``postgres/settings.parquet``."""
 
@@ -225,6 +236,7 @@ class RunRecord(_Record):
     seed: Count
     anchor: Anchor
     world: WorldRecord
+    client: ClientRecord = ClientRecord()
     workload: dict[str, Any]
     """The workload's specification; ``closed`` says whether arrivals waited for completions."""
     postgres: PostgresRecord

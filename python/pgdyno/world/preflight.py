@@ -119,6 +119,13 @@ def require_free_port(port: int, host: str = "127.0.0.1") -> None:
             ) from None
 
 
+def free_port(host: str = "127.0.0.1") -> int:
+    """A TCP port that nobody listens on at this moment; another program may take it before it is used."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
 def memory_available_bytes() -> int:
     """What new programs can have without swapping, by the kernel's estimate."""
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pgdyno.report.figures.course import courses, timeline
-from pgdyno.report.figures.cpu_share import ROLES, cpu
+from pgdyno.report.figures.cpu_share import cpu, roles
 from pgdyno.report.figures.effects import effects
 from pgdyno.report.figures.latency import percentile_dots, percentile_points, percentiles
 from pgdyno.report.figures.throughput import tps
 from pgdyno.report.figures.waits import waits
 
 __all__ = [
-    "ROLES", "courses", "cpu", "effects", "percentile_dots", "percentile_points", "percentiles", "timeline", "tps", "waits",
+    "courses", "cpu", "effects", "percentile_dots", "percentile_points", "percentiles", "roles", "timeline", "tps", "waits",
 ]  # fmt: skip

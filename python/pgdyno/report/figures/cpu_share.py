@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ROLES = (
     ("server", "PostgreSQL"),
     ("driver", "driver"),
+    ("relay", "relay"),
     ("daemon", "volume daemon"),
     ("probe", "probe"),
     ("other", "other"),
@@ -23,6 +24,12 @@ ROLES = (
     ("host_idle", "idle"),
 )
 """Roles of the CPU in the order of their bars, and their names; ``roleN`` of the theme is the colour of the Nth."""
+
+
+def roles(arms: Sequence[ArmSummary]) -> list[tuple[int, str]]:
+    """(place, name) of the roles that a key of the bars has: the relay only where there was one."""
+    relayed = any("relay" in arm.cpu_share for arm in arms)
+    return [(place, name) for place, (role, name) in enumerate(ROLES) if role != "relay" or relayed]
 
 
 def cpu(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
