@@ -40,6 +40,7 @@ def test_every_combination_is_an_arm_and_the_first_levels_make_the_reference() -
     [
         ("world.volumes.data", ["gp3", "io2bx:iops=5000"], ["gp3", "io2bx:iops=5000"]),
         ("workload.clients", [1, 32], ["clients 1", "clients 32"]),
+        ("client.rtt_ms", [0, 0.5], ["rtt_ms 0", "rtt_ms 0.5"]),
         ("workload.full_check", [False, True], ["full_check off", "full_check on"]),
         ("postgres.parameters.shared_buffers", ["64MB", "32MB"], ["shared_buffers 64MB", "shared_buffers 32MB"]),
         ("world.mount_options", ["", "noatime"], ["default mount options", "mount_options noatime"]),

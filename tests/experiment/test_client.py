@@ -1,0 +1,100 @@
+"""Where the client stands: what an experiment may ask, and what a run at a distance comes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.errors import InputError
+from pgdyno.store import open_experiment
+from pgdyno.workload import histogram
+from pgdyno.world.clean import leftovers
+from tests.experiment.documents import experiment
+from tests.experiment.test_run_command import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RTT_MS = 5.0
+TRIAL = f"""\
+schema_version = 1
+title = "One client, here and far away"
+replicates = 1
+
+[world]
+volume = "null"
+
+[instance]
+memory = "96MiB"
+
+[workload]
+script = "select-only"
+scale = 2
+clients = 1
+warmup = "1s"
+duration = "2s"
+
+[factors]
+"client.rtt_ms" = [0, {RTT_MS}]
+"""
+
+
+def test_the_distance_is_none_unless_it_is_asked_for() -> None:
+    near, far = experiment(), experiment(client={"rtt_ms": 0.5})
+    assert near.arms[0].client.rtt_ms == 0
+    assert far.arms[0].client.rtt_ms == 0.5
+    assert near.identity() != far.identity(), "results at another distance are not pooled"
+
+
+def test_a_distance_can_be_a_factor() -> None:
+    found = experiment(factors={"client.rtt_ms": [0, 0.5]})
+    assert [(arm.label, arm.client.rtt_ms) for arm in found.arms] == [("rtt_ms 0", 0), ("rtt_ms 0.5", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"client": {"rtt_ms": -1}}, "client.rtt_ms"),
+        ({"client": {"rtt_ms": 5000}}, "client.rtt_ms"),
+        ({"client": {"rtt": 1}}, "did you mean"),
+        ({"world": {"kind": "real", "dsn": "host=db.example"}, "client": {"rtt_ms": 1}}, "client.rtt_ms: a distance"),
+    ],
+)
+def test_what_cannot_be_is_refused(tables: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        experiment(**tables)
+    assert said in str(caught.value)
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.slow
+def test_each_transaction_of_a_distant_client_takes_a_round_trip(state_dir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(TRIAL)
+    run(str(file), "--results", str(tmp_path / "results"), "--keep-invalid")
+    found = open_experiment(next((tmp_path / "results").iterdir()))
+    near, far = sorted(found.runs, key=lambda one: one.record.arm_index)
+    for one in (near, far):
+        assert all(check.ok for check in one.record.checks), one.record.checks
+    assert (near.record.client.rtt_ms, near.record.client.relay) == (0, {})
+    relay = far.record.client.relay
+    assert (far.record.client.rtt_ms, relay["rtt_ns"]) == (RTT_MS, RTT_MS * 1e6)
+    # A prepared statement is one question and one answer.
+    done = far.record.account.succeeded
+    assert 0 < done <= far.record.measure.seconds * 1000 / RTT_MS + 1
+    assert near.record.account.succeeded > done
+    assert relay["to_server"]["chunks"] >= done
+    assert histogram.decode(relay["to_client"]["late_ns"]).get_total_count() == relay["to_client"]["chunks"]
+    listens = {row["name"]: row["setting"] for row in far.table("postgres/settings").to_pylist()}
+    assert listens["listen_addresses"] == "127.0.0.1", "nobody on another machine reaches the server"
+    roles = set(far.table("probe/cpu")["role"].to_pylist())
+    assert "relay" in roles
+    assert "relay" not in near.table("probe/cpu")["role"].to_pylist()
+    for one in (near, far):
+        latency = one.table("workload/latency")
+        least_us = RTT_MS * 1000 if one is far else 0
+        assert min(latency["latency_us"].to_pylist()) >= least_us * 0.999, "a bucket is named by its lowest value"
+    text = (tmp_path / "results" / found.path.name / "report.html").read_text()
+    assert "client: local, 0 ms and behind 5 ms round trip (emulated)" in text
+    assert leftovers(state_dir) == []
