@@ -1,0 +1,141 @@
+"""One server on a CPU of its own, in memory, with a database that is a fresh clone for every run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import HostError, PgdynoError
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.cluster import SUPERUSER, Cluster
+from pgdyno.world import paths
+from pgdyno.world.journal import Journal
+from pgdyno.world.process import working_below
+from tools.equivalence.workloads import SCALE, Workload, connected
+
+if TYPE_CHECKING:
+    import psycopg
+
+SETTINGS = {
+    "shared_buffers": "1GB",
+    "max_wal_size": "16GB",
+    "min_wal_size": "2GB",
+    "checkpoint_timeout": "1h",
+    "autovacuum_naptime": "1h",
+    "jit": "off",
+}
+"""No checkpoint and no vacuum falls into a run, where it would meet one driver and not the other."""
+DATABASE = "bench"
+_PREWARM = """
+SELECT sum(pg_prewarm(oid::regclass)) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace
+"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The server, ready for runs."""
+
+    cluster: Cluster
+    driver_cpu: int
+    server_cpus: frozenset[int]
+    database: str = DATABASE
+
+    @property
+    def server(self) -> dict[str, str]:
+        """Where it is, in libpq's keywords."""
+        return {"host": str(self.cluster.socket_dir), "port": str(self.cluster.port), "user": SUPERUSER}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same for pgbench, with the database."""
+        return {f"PG{name.upper()}": value for name, value in self.server.items()} | {
+            "PGDATABASE": self.database,
+            **self.cluster.binaries.environment,
+        }
+
+    @property
+    def pgbench(self) -> Path:
+        """The server's own pgbench."""
+        return Path(self.cluster.binaries.program("pgbench"))
+
+    def restore(self, workload: Workload) -> None:
+        """Make the database anew, all of it in shared buffers and on the disk."""
+        with self.cluster.connect() as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)".encode())
+            clone = f"CREATE DATABASE {self.database} TEMPLATE {workload.template} STRATEGY FILE_COPY"
+            connection.execute(clone.encode())
+        with self.cluster.connect(dbname=self.database) as connection:
+            connection.execute(_PREWARM)
+            connection.execute("CHECKPOINT")
+
+    def ask(self, query: str, *values: Any) -> Any:
+        """The first value of a query's answer."""
+        with self.cluster.connect() as connection:
+            return _value(connection, query, values)
+
+
+def _value(connection: psycopg.Connection[tuple[Any, ...]], query: str, values: tuple[Any, ...]) -> Any:
+    row = connection.execute(query.encode(), values).fetchone()
+    if row is None:
+        raise PgdynoError(f"no answer to `{query}`", remedy="look at the server's log")
+    return row[0]
+
+
+@contextlib.contextmanager
+def bench(workloads: Iterable[Workload]) -> Iterator[Bench]:
+    """A server with the tables of ``workloads``, in memory; gone after the ``with`` block."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise HostError("driver and server need a CPU each, and there is one", remedy="use a machine with two")
+    folder = Path(tempfile.mkdtemp(prefix="pgdyno-equivalence-", dir=_memory()))
+    folder.chmod(0o755)
+    cluster = Cluster(find_binaries(), folder / "data", journal=Journal(folder / "state"))
+    try:
+        cluster.initdb()
+        with cluster.running(SETTINGS):
+            found = Bench(cluster, cores[0], frozenset(cores[1:]))
+            _bind(found)
+            for workload in {one.template: one for one in workloads}.values():
+                _load(found, workload)
+            yield found
+    finally:
+        cluster.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory() -> Path:
+    folder = paths.image_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _bind(found: Bench) -> None:
+    """Keep the server off the driver's CPU; what it starts later inherits that."""
+    for pid in (found.cluster.pid, *(process.pid for process in working_below(found.cluster.data_dir))):
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(pid, found.server_cpus)
+
+
+def _load(found: Bench, workload: Workload) -> None:
+    with found.cluster.connect() as connection:
+        connection.execute(f"CREATE DATABASE {workload.template}".encode())
+    if workload.original == "pgbench":
+        command = [str(found.pgbench), "-i", "-q", "-s", str(SCALE)]
+    else:
+        words = connected(found.server, workload.template)
+        command = ["sysbench", *words, *workload.tables(), "prepare"]
+    environment = os.environ | found.environment | {"PGDATABASE": workload.template}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode != 0:
+        said = (done.stderr + done.stdout)[-500:]
+        raise PgdynoError(f"the tables of {workload.name} could not be loaded: {said}", remedy="run it by hand")
+    with found.cluster.connect(dbname=workload.template) as connection:
+        connection.execute("CREATE EXTENSION pg_prewarm")
+        connection.execute("VACUUM (FREEZE, ANALYZE)")

@@ -1,0 +1,108 @@
+"""Whether both drivers ask the server for the same: statements, commits, and bytes of WAL, for each transaction."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from pgdyno.world.waiting import wait_until
+from tools.equivalence import drivers
+from tools.equivalence.workloads import Length
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tools.equivalence.bench import Bench
+    from tools.equivalence.drivers import Side
+    from tools.equivalence.workloads import Workload
+
+LOGGED = Length(clients=1, transactions=200)
+"""Statements of one client are counted in the server's log; few, since it is slow."""
+WEIGHED = Length(clients=1, transactions=10_000)
+"""Enough that the pages which are logged whole, by chance more or fewer, are the same to a part of 1 %."""
+WAL_ERROR = 0.01
+"""Values are drawn by different generators: which pages are changed, and how often twice, differs by chance."""
+WAL_BYTES_FEW = 2.0
+"""A transaction that only reads writes none; what is left is the server's own, spread over all of them."""
+COMMITS_ERROR = 0.001
+"""A driver's own questions before it begins are a few transactions more."""
+_LOGGED = re.compile(r"LOG:  (?:statement|execute [^:]*): (.*)")
+_STATS_S = 30.0
+_COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
+_WAL = "SELECT pg_current_wal_insert_lsn()::text"
+_WAL_SINCE = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s::pg_lsn)::float8"
+
+
+class Asked(BaseModel, frozen=True):
+    """What one driver asks the server for, a transaction."""
+
+    statements: dict[str, float]
+    """Statement with its values taken out -> how often."""
+    commits: float
+    wal_bytes: float
+
+
+def asked(bench: Bench, workload: Workload, side: Side) -> Asked:
+    """Have a driver work twice on a fresh clone: logged, and weighed."""
+    bench.restore(workload)
+    _log(bench, "all")
+    begin = len(bench.cluster.log_path.read_bytes())
+    run = drivers.run(bench, workload, side, 1, LOGGED)
+    _log(bench, "none")
+    said = bench.cluster.log_path.read_bytes()[begin:].decode(errors="replace")
+    counted = statements(said.splitlines(), run.transactions)
+    bench.restore(workload)
+    committed, written = int(bench.ask(_COMMITS, bench.database) or 0), str(bench.ask(_WAL))
+    run = drivers.run(bench, workload, side, 2, WEIGHED)
+    wal_bytes = float(bench.ask(_WAL_SINCE, written))
+
+    def commits() -> int:
+        return int(bench.ask(_COMMITS, bench.database)) - committed
+
+    # A session hands in its counts when it ends, which the driver does not wait for.
+    wait_until(lambda: commits() >= run.transactions, _STATS_S)
+    return Asked(
+        statements=counted, commits=commits() / run.transactions, wal_bytes=wal_bytes / run.transactions
+    )
+
+
+def statements(lines: Iterable[str], transactions: int) -> dict[str, float]:
+    """How often each statement was executed in a transaction, from the server's log.
+
+    What was asked for less than in every second transaction is the driver's own, before it begins: the scripts here
+    have no such statement.
+    """
+    found = Counter(plain(match[1]) for line in lines if (match := _LOGGED.search(line)) is not None)
+    return {text: count / transactions for text, count in sorted(found.items()) if count >= transactions / 2}
+
+
+def plain(statement: str) -> str:
+    """A statement without its values, so that a parameter, a literal and the number of a table look alike."""
+    text = re.sub(r"'(?:[^']|'')*'", "?", statement)
+    text = re.sub(r"\$?-?\d+", "?", text)
+    return " ".join(text.split()).rstrip("; ")
+
+
+def differences(original: Asked, native: Asked) -> list[str]:
+    """What is not the same, in words; empty where all is."""
+    found = [
+        f"`{text}`: {original.statements.get(text, 0.0):g} and {native.statements.get(text, 0.0):g} times"
+        for text in sorted(original.statements.keys() | native.statements.keys())
+        if original.statements.get(text, 0.0) != native.statements.get(text, 0.0)
+    ]
+    for name, one in (("original", original), ("native", native)):
+        if abs(one.commits - 1) > COMMITS_ERROR:
+            found.append(f"{one.commits:.4f} commits a transaction ({name})")
+    apart = abs(native.wal_bytes - original.wal_bytes)
+    if apart > max(WAL_BYTES_FEW, WAL_ERROR * original.wal_bytes):
+        found.append(f"{original.wal_bytes:,.1f} and {native.wal_bytes:,.1f} bytes of WAL")
+    return found
+
+
+def _log(bench: Bench, what: str) -> None:
+    """Set what the server logs, for sessions that begin from now on."""
+    with bench.cluster.connect() as connection:
+        connection.execute(f"ALTER DATABASE {bench.database} SET log_statement = '{what}'".encode())

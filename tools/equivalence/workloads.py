@@ -1,0 +1,123 @@
+"""What is compared: a workload, the original that defines it, and how each driver is told of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+CLIENTS = 8
+SCALE = 20
+"""Of pgbench's tables, about 300 MB: more branches than clients, and all of it in shared buffers."""
+TABLES = 4
+ROWS = 100_000
+"""Of sysbench's tables, about 100 MB."""
+LEGACY_PLACES = (
+    Path("/usr/share/sysbench/tests/include/oltp_legacy/oltp.lua"),
+    Path("/usr/local/share/sysbench/tests/include/oltp_legacy/oltp.lua"),
+)
+"""Debian's package leaves the old scripts out; an installation from the sources of 1.0 has them."""
+LEGACY_VARIABLE = "PGDYNO_SYSBENCH_LEGACY"
+"""Environment variable that names ``oltp.lua`` elsewhere."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """How many clients work, and for how long: for so many seconds, or so many transactions of each."""
+
+    clients: int
+    seconds: int | None = None
+    transactions: int | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload as both drivers know it."""
+
+    name: str
+    original: Literal["pgbench", "sysbench"]
+    protocol: Literal["simple", "prepared"] = "prepared"
+
+    @property
+    def template(self) -> str:
+        """The database whose clone each run starts from."""
+        if self.original == "pgbench":
+            return "seed_pgbench"
+        return "seed_sysbench_legacy" if self.name == "legacy" else "seed_sysbench"
+
+    def missing(self) -> str | None:
+        """What this machine lacks for the original, or ``None``."""
+        if self.original == "sysbench" and shutil.which("sysbench") is None:
+            return "sysbench is not installed"
+        if self.name == "legacy" and legacy_script() is None:
+            return f"sysbench's package has no oltp_legacy/oltp.lua, and {LEGACY_VARIABLE} names none"
+        return None
+
+    def native(self, seed: int, length: Length) -> dict[str, Any]:
+        """The driver's document, but for the server."""
+        if self.original == "pgbench":
+            work: dict[str, Any] = {"pgbench": {"scripts": [{"builtin": self.name}], "scale": SCALE}}
+        else:
+            work = {"sysbench": {"test": self.name, "tables": TABLES, "rows": ROWS}}
+        return {
+            "workload": work,
+            "clients": length.clients,
+            "threads": 1,
+            "protocol": self.protocol,
+            "duration_ms": 1000 * (length.seconds or _LONG_S),
+            "transactions_max": length.transactions,
+            "seed": seed,
+        }
+
+    def command(self, pgbench: Path, seed: int, length: Length) -> list[str]:
+        """The original's command line; the connection comes by libpq's variables, but sysbench's by :func:`connected`."""
+        if self.original == "pgbench":
+            ends = ["-t", str(length.transactions)] if length.seconds is None else ["-T", str(length.seconds)]
+            return [
+                *(str(pgbench), "-n", "-b", self.name, "-M", self.protocol, "-c", str(length.clients), "-j", "1"),
+                *("--random-seed", str(seed), *ends),
+            ]
+        ends = [f"--time={length.seconds or 0}", f"--events={(length.transactions or 0) * length.clients}"]
+        return [
+            *("sysbench", *self.tables(), f"--threads={length.clients}", f"--rand-seed={seed}", *ends),
+            f"--db-ps-mode={'disable' if self.protocol == 'simple' else 'auto'}",
+            "run",
+        ]
+
+    def tables(self) -> list[str]:
+        """sysbench's test and the size of its tables."""
+        if self.name == "legacy":
+            return [str(legacy_script()), f"--oltp-tables-count={TABLES}", f"--oltp-table-size={ROWS}"]
+        return [self.name, f"--tables={TABLES}", f"--table-size={ROWS}"]
+
+
+WORKLOADS = (
+    Workload("tpcb-like", "pgbench"),
+    Workload("simple-update", "pgbench"),
+    Workload("select-only", "pgbench"),
+    Workload("oltp_read_write", "sysbench"),
+    Workload("oltp_point_select", "sysbench"),
+    Workload("legacy", "sysbench", "simple"),
+)
+_LONG_S = 600
+"""A run of so many transactions is over long before."""
+
+
+def legacy_script() -> Path | None:
+    """sysbench's ``oltp.lua`` of before 1.0, if it is there."""
+    named = os.environ.get(LEGACY_VARIABLE)
+    return next((path for path in ((Path(named),) if named else LEGACY_PLACES) if path.is_file()), None)
+
+
+def connected(dsn: dict[str, str], dbname: str) -> list[str]:
+    """sysbench's words for a connection: it takes none from the environment."""
+    return [
+        "--db-driver=pgsql",
+        f"--pgsql-host={dsn['host']}",
+        f"--pgsql-port={dsn['port']}",
+        f"--pgsql-user={dsn['user']}",
+        "--pgsql-password=",
+        f"--pgsql-db={dbname}",
+    ]
