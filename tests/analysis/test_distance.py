@@ -26,7 +26,9 @@ CORES = 2
 """Of the host in every synthetic record."""
 
 
-def at_a_distance(root: Path, rtt_ms: float | None, late_us: float = 10.0, busy: float = 0.2, arm: Arm = GP3) -> Comparison:
+def at_a_distance(
+    root: Path, rtt_ms: float | None, late_us: float = 10.0, busy: float = 0.2, arm: Arm = GP3
+) -> Comparison:
     """One run whose client was so far away, with a relay that was late by that in each direction."""
     directory = make_experiment(root, Plan(arms=(arm,), replicates=1, measure_s=20))
     run = next((directory / "runs").iterdir())

@@ -54,7 +54,7 @@ class Result(BaseModel, frozen=True):
         return ratio_interval([(block.again, block.first) for block in self.blocks])
 
     def native(self) -> Estimate:
-        """pgdyno's driver against the original, of which each block has two runs."""
+        """Pgdyno's driver against the original, of which each block has two runs."""
         return ratio_interval([(block.native, (block.first + block.again) / 2) for block in self.blocks])
 
 

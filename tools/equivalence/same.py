@@ -64,9 +64,7 @@ def asked(bench: Bench, workload: Workload, side: Side) -> Asked:
 
     # A session hands in its counts when it ends, which the driver does not wait for.
     wait_until(lambda: commits() >= run.transactions, _STATS_S)
-    return Asked(
-        statements=counted, commits=commits() / run.transactions, wal_bytes=wal_bytes / run.transactions
-    )
+    return Asked(statements=counted, commits=commits() / run.transactions, wal_bytes=wal_bytes / run.transactions)
 
 
 def statements(lines: Iterable[str], transactions: int) -> dict[str, float]:

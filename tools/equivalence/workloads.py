@@ -87,7 +87,7 @@ class Workload:
         ]
 
     def tables(self) -> list[str]:
-        """sysbench's test and the size of its tables."""
+        """The test and the size of its tables, as sysbench takes them."""
         if self.name == "legacy":
             return [str(legacy_script()), f"--oltp-tables-count={TABLES}", f"--oltp-table-size={ROWS}"]
         return [self.name, f"--tables={TABLES}", f"--table-size={ROWS}"]
@@ -106,13 +106,13 @@ _LONG_S = 600
 
 
 def legacy_script() -> Path | None:
-    """sysbench's ``oltp.lua`` of before 1.0, if it is there."""
+    """The ``oltp.lua`` of sysbench before 1.0, if it is there."""
     named = os.environ.get(LEGACY_VARIABLE)
     return next((path for path in ((Path(named),) if named else LEGACY_PLACES) if path.is_file()), None)
 
 
 def connected(dsn: dict[str, str], dbname: str) -> list[str]:
-    """sysbench's words for a connection: it takes none from the environment."""
+    """A connection in the words of sysbench, which takes none from the environment."""
     return [
         "--db-driver=pgsql",
         f"--pgsql-host={dsn['host']}",

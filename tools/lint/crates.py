@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "workload": set(),
     "drive": {"workload", "signals"},
     "load": set(),
-    "relay": set(),
+    "relay": {"signals"},
     "engine": {"volume", "catalog", "emulate", "probe", "drive", "load", "relay"},
 }
 """For each crate the crates of this project that it may use."""

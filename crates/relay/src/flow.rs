@@ -32,9 +32,10 @@ pub(crate) struct Flow {
     /// How many bytes at the front have arrived, and wait for the receiver to take them.
     arrived: usize,
     /// What is still under way, in order.
-            while let Some(chunk) = self.chunks.front().filter(|chunk| chunk.due_ns <= now) {
-            self.arriveds: VecDeque<Chunk>,
+    chunks: VecDeque<Chunk>,
     ending: Option<(Ending, u64)>,
+    /// The last word has arrived; it may still wait for the receiver to take the bytes before it.
+    ended: bool,
     over: bool,
 }
 
@@ -49,6 +50,7 @@ impl Flow {
             arrived: 0,
             chunks: VecDeque::new(),
             ending: None,
+            ended: false,
             over: false,
         }
     }
@@ -68,6 +70,7 @@ impl Flow {
     /// The sender's last word, read at `now`. A break replaces an end that came before it.
     pub(crate) fn finish(&mut self, now: u64, ending: Ending) {
         self.ending = Some((ending, self.due(now)));
+        self.ended = false;
         self.over = false;
     }
 
@@ -88,6 +91,7 @@ impl Flow {
             tally.arrived(chunk.length, now - chunk.read_ns, now - chunk.due_ns);
             self.chunks.pop_front();
         }
+        self.ended |= self.ending.is_some_and(|(_, due)| due <= now);
     }
 
     /// Bytes that have arrived; empty when there are none. There may be more behind them.
@@ -105,12 +109,9 @@ impl Flow {
 
     /// The last word, once it has arrived. An end comes after the last byte; a break does not wait for a receiver that
     /// takes nothing.
-    pub(crate) fn ended(&self, now: u64) -> Option<Ending> {
-        match self.ending {
-            Some((Ending::Close, due)) if due <= now && self.bytes.is_empty() => Some(Ending::Close),
-            Some((Ending::Reset, due)) if due <= now => Some(Ending::Reset),
-            _ => None,
-        }
+    pub(crate) fn last_word(&self) -> Option<Ending> {
+        let (ending, _) = self.ending.filter(|_| self.ended)?;
+        (ending == Ending::Reset || self.bytes.is_empty()).then_some(ending)
     }
 
     /// Whether nothing comes from here any more.
@@ -118,10 +119,10 @@ impl Flow {
         self.over
     }
 
-    /// When something arrives next, after `now`.
-    pub(crate) fn next_after(&self, now: u64) -> Option<u64> {
+    /// When something arrives that has not arrived yet; this may be now, or have been.
+    pub(crate) fn next_arrival(&self) -> Option<u64> {
         let chunk = self.chunks.front().map(|chunk| chunk.due_ns);
-        chunk.or(self.ending.map(|(_, due)| due).filter(|due| *due > now))
+        chunk.or(self.ending.filter(|_| !self.ended).map(|(_, due)| due))
     }
 
     fn due(&self, now: u64) -> u64 {
@@ -185,15 +186,18 @@ mod tests {
             }
             let end = now.max(open_ns) + DELAY_NS;
             flow.finish(now, Ending::Close);
+            flow.arrive(end - 1, &mut tally);
+            prop_assert_eq!(flow.last_word(), None);
+            prop_assert_eq!(flow.next_arrival().map(|at| at >= end), Some(true));
             flow.arrive(end, &mut tally);
+            prop_assert_eq!(flow.next_arrival(), None);
             while !flow.front().is_empty() {
-                prop_assert_eq!(flow.ended(end), None);
+                prop_assert_eq!(flow.last_word(), None);
                 taken += flow.front().len();
                 flow.consume(flow.front().len());
             }
             prop_assert_eq!(taken, sent.len(), "nothing is lost");
-            prop_assert_eq!(flow.ended(end), Some(Ending::Close));
-            prop_assert_eq!(flow.ended(end - 1), None);
+            prop_assert_eq!(flow.last_word(), Some(Ending::Close));
         }
     }
 
@@ -203,20 +207,22 @@ mod tests {
         flow.take_in(0, b"unread");
         flow.finish(5, Ending::Close);
         flow.finish(7, Ending::Reset);
+        flow.arrive(DELAY_NS + 6, &mut Tally::new());
+        assert_eq!(flow.last_word(), None);
         flow.arrive(DELAY_NS + 7, &mut Tally::new());
-        assert_eq!(flow.ended(DELAY_NS + 6), None);
-        assert_eq!(flow.ended(DELAY_NS + 7), Some(Ending::Reset));
+        assert_eq!(flow.last_word(), Some(Ending::Reset));
     }
 
     #[test]
     fn the_next_arrival_is_said_until_it_has_come() {
         let mut flow = Flow::new(DELAY_NS, 0, 10);
-        assert_eq!(flow.next_after(0), None);
+        assert_eq!(flow.next_arrival(), None);
         flow.take_in(1, b"a");
         flow.finish(2, Ending::Close);
-        assert_eq!(flow.next_after(2), Some(DELAY_NS + 1));
+        assert_eq!(flow.next_arrival(), Some(DELAY_NS + 1));
         flow.arrive(DELAY_NS + 1, &mut Tally::new());
-        assert_eq!(flow.next_after(DELAY_NS + 1), Some(DELAY_NS + 2));
-        assert_eq!(flow.next_after(DELAY_NS + 2), None, "what is left waits for the receiver, not for a time");
+        assert_eq!(flow.next_arrival(), Some(DELAY_NS + 2), "also when it is late");
+        flow.arrive(DELAY_NS + 9, &mut Tally::new());
+        assert_eq!(flow.next_arrival(), None, "what is left waits for the receiver, not for a time");
     }
 }

@@ -14,7 +14,6 @@ mod error;
 mod flow;
 mod pair;
 mod relay;
-mod signals;
 mod spec;
 mod tally;
 
@@ -33,7 +32,7 @@ pub use tally::{Direction, Summary};
 /// An error is one of the machine: an address that is taken, a limit that is reached. Connections that break are
 /// relayed as such.
 pub fn run(spec: &RelaySpec, out: &mut impl Write) -> Result<(), RelayError> {
-    let stop = signals::block().map_err(|error| RelayError::kernel("a signal descriptor", &error))?;
+    let stop = pgdyno_signals::block().map_err(|error| RelayError::kernel("a signal descriptor", &error))?;
     let relay = Relay::bind(spec)?;
     let address = relay.address();
     say(out, &json!({"ready": {"host": address.ip(), "port": address.port(), "rtt_ns": spec.rtt_ns}}));

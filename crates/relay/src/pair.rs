@@ -78,9 +78,9 @@ impl Pair {
         self.finished || self.flows.iter().all(Flow::is_over)
     }
 
-    /// When the next bytes of a flow arrive, after `now`.
-    pub(crate) fn next_after(&self, from: usize, now: u64) -> Option<u64> {
-        self.flows[from].next_after(now)
+    /// When a flow's next bytes arrive, or its last word; this may be now, or have been.
+    pub(crate) fn next_arrival(&self, from: usize) -> Option<u64> {
+        self.flows[from].next_arrival()
     }
 
     /// What the flow of `from` had under way has arrived, as far as it is due: it goes to the other side.
@@ -140,7 +140,7 @@ impl Pair {
                 Err(_) => return self.broken(to, now),
             }
         }
-        match flow.ended(now) {
+        match flow.last_word() {
             Some(Ending::Close) => {
                 // It fails when the other side has gone already, which its own flow tells.
                 let _ = shutdown(&*socket, Shutdown::Write);

@@ -152,7 +152,7 @@ impl Relay {
                 pair.timed[what] = false;
                 pair.arrive(what, now, &mut self.tallies[what]);
             }
-            self.settle(id, now)?;
+            self.settle(id)?;
         }
         Ok(())
     }
@@ -164,18 +164,18 @@ impl Relay {
         if !pair.ready(side, &mut self.buffer) {
             self.unreachable += 1;
         }
-        self.settle(id, monotonic_ns())
+        self.settle(id)
     }
 
     /// After anything happened to a pair: the next timers, what is watched, or its end.
-    fn settle(&mut self, id: u64, now: u64) -> Result<(), RelayError> {
+    fn settle(&mut self, id: u64) -> Result<(), RelayError> {
         let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
         if pair.is_over() {
             self.pairs.remove(&id);
             return self.resume_listening();
         }
         for from in [CLIENT, SERVER] {
-            if let (false, Some(at)) = (pair.timed[from], pair.next_after(from, now)) {
+            if let (false, Some(at)) = (pair.timed[from], pair.next_arrival(from)) {
                 pair.timed[from] = true;
                 self.timers.push(Reverse((at, id, from)));
             }
@@ -210,7 +210,7 @@ impl Relay {
         self.pairs.insert(id, Pair::new(client, now, &self.spec));
         self.connections_max = self.connections_max.max(self.pairs.len());
         self.timers.push(Reverse((now + self.spec.rtt_ns / 2, id, DIAL)));
-        self.settle(id, now)
+        self.settle(id)
     }
 
     fn resume_listening(&mut self) -> Result<(), RelayError> {

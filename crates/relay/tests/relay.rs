@@ -137,20 +137,22 @@ fn each_question_takes_a_round_trip_and_so_does_the_handshake() {
 
 #[test]
 fn a_client_that_has_said_all_still_hears_the_answer() {
-    let (address, served) = server(1, |mut stream| {
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all).unwrap();
-        stream.write_all(format!("{} bytes", all.len()).as_bytes()).unwrap();
-    });
-    let relay = Running::start(address, RTT, 4096);
-    let mut client = relay.client();
-    client.write_all(&noise(2, 100_000)).unwrap();
-    client.shutdown(Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    assert_eq!(answer, "100000 bytes");
-    served.join().unwrap();
-    relay.end();
+    for rtt in [Duration::ZERO, RTT] {
+        let (address, served) = server(1, |mut stream| {
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).unwrap();
+            stream.write_all(format!("{} bytes", all.len()).as_bytes()).unwrap();
+        });
+        let relay = Running::start(address, rtt, 4096);
+        let mut client = relay.client();
+        client.write_all(&noise(2, 100_000)).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "100000 bytes");
+        served.join().unwrap();
+        relay.end();
+    }
 }
 
 #[test]
@@ -203,11 +205,13 @@ fn a_server_that_does_not_read_is_felt_by_the_client() {
 
 #[test]
 fn a_server_that_is_not_there_cuts_the_client_off() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let relay = Running::start(nobody, RTT, 4096);
-    let mut client = relay.client();
-    assert_eq!(client.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    assert_eq!(relay.end().unreachable, 1);
+    for rtt in [Duration::ZERO, RTT] {
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let relay = Running::start(nobody, rtt, 4096);
+        let mut client = relay.client();
+        assert_eq!(client.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert_eq!(relay.end().unreachable, 1);
+    }
 }
 
 #[test]

@@ -103,4 +103,6 @@ def _bind(pid: int, cpus: str) -> None:
     try:
         os.sched_setaffinity(pid, parse_cpus(cpus))
     except OSError:
-        raise HostError(f"this machine has no CPUs {cpus} to give", remedy="choose workload.driver_cpus among those that it has") from None
+        raise HostError(
+            f"this machine has no CPUs {cpus} to give", remedy="choose workload.driver_cpus among those that it has"
+        ) from None

@@ -1,0 +1,1 @@
+"""The driver beside the programs that define its workloads."""

@@ -1,0 +1,48 @@
+"""A record that nobody measured."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+from tools.equivalence.record import Block, Record, Result
+from tools.equivalence.same import Asked
+
+ASKED = Asked(statements={"BEGIN": 1, "END": 1, "SELECT ?": 10}, commits=1.0002, wal_bytes=540.0)
+
+
+def blocks(count: int, native: float = 1.0, spread: float = 0.005) -> list[Block]:
+    """So many blocks of 1,000 transactions a second; pgdyno's driver makes ``native`` times as many."""
+    draws = random.Random(7)
+    made = []
+    for _ in range(count):
+        first, again, third = (1000 * draws.lognormvariate(0, spread) for _ in range(3))
+        made.append(Block(first=first, again=again, native=native * third))
+    return made
+
+
+def result(native: float = 1.0, spread: float = 0.005, asked: Asked = ASKED) -> Result:
+    """A workload in eight blocks."""
+    return Result(
+        workload="tpcb-like",
+        original="pgbench",
+        protocol="prepared",
+        blocks=tuple(blocks(8, native, spread)),
+        asked_original=ASKED,
+        asked_native=asked,
+    )
+
+
+def record(*results: Result) -> Record:
+    """With one workload that could not be measured."""
+    return Record(
+        build_hash="5c0ffee",
+        begin=datetime(2026, 11, 22, tzinfo=UTC),
+        kernel="6.18",
+        processor="A processor",
+        postgres="18.6",
+        sysbench="sysbench 1.0.20",
+        seconds=10,
+        results=list(results),
+        missing={"legacy": "there is no script"},
+    )

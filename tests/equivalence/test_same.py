@@ -1,0 +1,69 @@
+"""Statements as the server logs them, and the drivers' command lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.errors import PgdynoError
+from tools.equivalence import drivers
+from tools.equivalence.same import plain, statements
+from tools.equivalence.workloads import LEGACY_VARIABLE, WORKLOADS, Length, Workload, legacy_script
+
+PREFIX = "2026-11-22 03:00:00.000 UTC [42] "
+LOG = [
+    f"{PREFIX}LOG:  execute P0_0: BEGIN;",
+    f"{PREFIX}DETAIL:  Parameters: $1 = '7'",
+    f"{PREFIX}LOG:  execute P0_1: UPDATE t SET a = a + $1 WHERE b = $2;",
+    f"{PREFIX}LOG:  execute <unnamed>: SELECT c FROM sbtest3 WHERE id=$1",
+    f"{PREFIX}LOG:  execute <unnamed>: SELECT c FROM sbtest12 WHERE id=$1",
+]
+ONCE = f"{PREFIX}LOG:  statement: select count(*) from pgbench_branches"
+
+
+def test_statements_are_counted_for_each_transaction() -> None:
+    found = statements([ONCE, *LOG, *LOG, *LOG], 3)
+    assert found == {"BEGIN": 1, "UPDATE t SET a = a + ? WHERE b = ?": 1, "SELECT c FROM sbtest? WHERE id=?": 2}
+
+
+@given(st.integers(-(10**9), 10**9), st.text(alphabet="abc 0123-", max_size=20))
+def test_values_do_not_make_a_statement_another(number: int, text: str) -> None:
+    with_values = f"INSERT INTO sbtest4 (k, c)  VALUES ({number}, '{text}');"
+    assert plain(with_values) == plain("INSERT INTO sbtest1 (k, c) VALUES ($1, $2)")
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
+def test_both_drivers_are_told_the_same_length(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "oltp.lua").touch()
+    monkeypatch.setenv(LEGACY_VARIABLE, str(tmp_path / "oltp.lua"))
+    timed, counted = Length(8, seconds=10), Length(2, transactions=50)
+    words = workload.command(Path("pgbench"), 3, timed)
+    assert ("-T" in words and "10" in words) or "--time=10" in words
+    words = workload.command(Path("pgbench"), 3, counted)
+    assert ("-t" in words and "50" in words) or "--events=100" in words
+    assert workload.native(3, timed)["duration_ms"] == 10_000
+    assert workload.native(3, counted)["transactions_max"] == 50
+    assert workload.native(3, counted)["protocol"] == workload.protocol
+
+
+def test_the_old_script_is_where_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(LEGACY_VARIABLE, str(tmp_path / "oltp.lua"))
+    legacy = WORKLOADS[-1]
+    assert legacy_script() is None
+    assert LEGACY_VARIABLE in (legacy.missing() or "") or "not installed" in (legacy.missing() or "")
+    (tmp_path / "oltp.lua").touch()
+    assert legacy_script() == tmp_path / "oltp.lua"
+
+
+def test_what_the_originals_print_is_read() -> None:
+    printed = "number of transactions actually processed: 1234\nlatency average = 1 ms\ntps = 98.5 (without initial"
+    assert drivers._pgbench(printed) == drivers.Run(transactions=1234, tps=98.5)
+    printed = "    queries:    20\n    transactions:                        600    (59.87 per sec.)\n"
+    assert drivers._sysbench(printed) == drivers.Run(transactions=600, tps=59.87)
+    with pytest.raises(PgdynoError, match="in what the driver printed"):
+        drivers._pgbench("something else")
