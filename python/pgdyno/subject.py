@@ -27,6 +27,7 @@ from pgdyno.world.file_system import dilated_options
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
 from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
+from pgdyno.world.price import price_of_more
 from pgdyno.world.relay import HOST, Relay, relaying
 
 if TYPE_CHECKING:
@@ -209,7 +210,9 @@ def _of_relay(distance: Relay | None) -> dict[str, Role]:
 def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> record.WorldRecord:
     facts = {
         role: record.VolumeRecord(
-            spec=attached.spec, attach={name: value for name, value in attached.facts.items() if name != "spec"}
+            spec=attached.spec,
+            attach={name: value for name, value in attached.facts.items() if name != "spec"},
+            price=_price(attached.spec),
         )
         for role, attached in volumes.items()
     }
@@ -224,6 +227,11 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
         instance=resolved.instance,
         host=host_facts(),
     )
+
+
+def _price(spec: dict[str, Any]) -> record.PriceRecord | None:
+    more = price_of_more(spec)
+    return None if more is None else record.PriceRecord(**more._asdict())
 
 
 def _stop(cluster: Cluster, watch: Stopwatch) -> None:

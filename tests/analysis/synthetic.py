@@ -23,6 +23,7 @@ from pgdyno.store.record import (
     InstanceRecord,
     Phase,
     PostgresRecord,
+    PriceRecord,
     RunRecord,
     ServerRecord,
     Validity,
@@ -32,7 +33,7 @@ from pgdyno.store.record import (
 )
 from pgdyno.workload.histogram import bucket_us, document
 
-from .synthetic_parts import array_of_four, instance_counters
+from .synthetic_parts import FAILURE_PERCENT, array_of, attach_facts, instance_counters, io_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +99,10 @@ class Arm:
     """Share of the looks at the sessions that were lost."""
     storage_only: bool = False
     dilation: int = 1
+    size_gib: int = 100
+    """Capacity of its volume, of an array in all."""
+    price: PriceRecord | None = None
+    """Of one more GiB."""
     visibility: tuple[Visibility, ...] = ()
     real: bool = False
     """A server that existed already: nothing emulated, nothing of its host."""
@@ -424,19 +429,7 @@ def _server(writer: RunWriter, arm: Arm, begin: int, transactions: np.ndarray[An
             ("checkpointer", "relation", done * 0, done, done // 50),
             *([("client backend", "wal", done * 0, done // 4, done // 4)] if arm.version >= "18" else []),
         ]
-        writer.table("probe/io", pa.concat_tables([_io_rows(instants, *row) for row in rows]))
-
-
-def _io_rows(instants: dict[str, Any], backend: str, kind: str, reads: Any, writes: Any, fsyncs: Any) -> pa.Table:
-    """One row of pg_stat_io over time: absent until it counts something, as the probe's query leaves it out."""
-    counted = (reads + writes + fsyncs) > 0
-    names = {"backend_type": backend, "object": kind, "context": "normal"}
-    texts = {name: [text] * len(reads) for name, text in names.items()}
-    numbers = {
-        "reads": reads, "read_bytes": reads * PAGE_BYTES, "writes": writes, "write_bytes": writes * PAGE_BYTES,
-        "extends": reads * 0, "extend_bytes": reads * 0, "fsyncs": fsyncs,
-    }  # fmt: skip
-    return pa.table({**instants, **texts, **numbers}).filter(pa.array(counted))
+        writer.table("probe/io", pa.concat_tables([io_rows(instants, PAGE_BYTES, *row) for row in rows]))
 
 
 def _waits(writer: RunWriter, arm: Arm, begin: int, seconds: int) -> None:
@@ -564,8 +557,11 @@ def _world(arm: Arm) -> WorldRecord:
         kind="emulated",
         dilation=arm.dilation,
         volume=_spec(arm),
-        attach=_attach(),
-        volumes={role: VolumeRecord(spec=_spec(volume), attach=_attach()) for role, volume in volumes.items()},
+        attach=attach_facts(),
+        volumes={
+            role: VolumeRecord(spec=_spec(volume), attach=attach_facts(), price=volume.price)
+            for role, volume in volumes.items()
+        },
         file_system=arm.file_system,
         mount_options="noatime",
         instance=instance,
@@ -574,11 +570,12 @@ def _world(arm: Arm) -> WorldRecord:
 
 
 def _spec(arm: Arm) -> dict[str, Any]:
+    columns = int(arm.spec.partition("x")[0]) if arm.spec[:1].isdigit() else 0
     return {
         "spec": arm.spec,
         "type": arm.kind,
         "title": f"Amazon EBS {arm.kind}",
-        "size_bytes": 100 * 2**30,
+        "size_bytes": arm.size_gib * 2**30,
         "limits": {"iops": arm.iops_limit, "throughput_mib_per_s": 125},
         "burst": {"iops": arm.burst_iops, "throughput_mib_per_s": None},
         "accounting_unit_kib": 256,
@@ -586,16 +583,7 @@ def _spec(arm: Arm) -> dict[str, Any]:
         "price_region": "us-east-1",
         "durability": "99.8-99.9 %",
         "params": {},
-        "array": array_of_four() if arm.spec[:1].isdigit() else None,
-    }
-
-
-def _attach() -> dict[str, Any]:
-    return {
-        "name": "synthetic",
-        "base_overhead": {
-            "read": {"fixed_ns": 23_000, "per_kib_ps": 150_000},
-            "write": {"fixed_ns": 25_000, "per_kib_ps": 180_000},
-        },
-        "proofs": {"fuse_magic": True, "dio": 1, "scheduler": "none", "max_sectors_kb": 256},
+        "annual_failure_rate_percent": None if columns else FAILURE_PERCENT.get(arm.kind),
+        "volatile": arm.kind == "instance-store",
+        "array": array_of(columns, FAILURE_PERCENT.get(arm.kind)) if columns else None,
     }

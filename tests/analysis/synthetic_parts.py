@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 SECOND_NS = 1_000_000_000
+FAILURE_PERCENT = {"gp3": [0.1, 0.2], "io2bx": [0.001, 0.001]}
+"""Published annual failure rates by type, low and high."""
 
 
 def instance_counters(above_iops: float, begin: int, requests: np.ndarray[Any, Any], page_bytes: int) -> pa.Table:
@@ -26,8 +28,35 @@ def instance_counters(above_iops: float, begin: int, requests: np.ndarray[Any, A
     return pa.table(columns)
 
 
-def array_of_four() -> dict[str, Any]:
-    """An array of four with its member's tables, which no reader wants to see."""
+def array_of(columns: int, failure_percent: list[float] | None) -> dict[str, Any]:
+    """A RAID-0 with its member's tables, which no reader wants to see."""
     table = [{"probability_ppm": ppm, "excess_ppm": 2 * ppm} for ppm in range(0, 1_000_000, 1000)]
-    member = {"spec": "gp3:size=100GiB", "params": {"service_time": table}}
-    return {"columns": 4, "copies": 1, "chunk_kib": 512, "multi_az_ms": None, "member": member}
+    params = {"service_time": table}
+    member = {"spec": "gp3:size=100GiB", "params": params, "annual_failure_rate_percent": failure_percent}
+    return {"columns": columns, "copies": 1, "chunk_kib": 512, "multi_az_ms": None, "member": member}
+
+
+def io_rows(
+    instants: dict[str, Any], page_bytes: int, backend: str, kind: str, reads: Any, writes: Any, fsyncs: Any
+) -> pa.Table:
+    """One row of pg_stat_io over time: absent until it counts something, as the probe's query leaves it out."""
+    counted = (reads + writes + fsyncs) > 0
+    names = {"backend_type": backend, "object": kind, "context": "normal"}
+    texts = {name: [text] * len(reads) for name, text in names.items()}
+    numbers = {
+        "reads": reads, "read_bytes": reads * page_bytes, "writes": writes, "write_bytes": writes * page_bytes,
+        "extends": reads * 0, "extend_bytes": reads * 0, "fsyncs": fsyncs,
+    }  # fmt: skip
+    return pa.table({**instants, **texts, **numbers}).filter(pa.array(counted))
+
+
+def attach_facts() -> dict[str, Any]:
+    """What a daemon says when its volume is ready."""
+    return {
+        "name": "synthetic",
+        "base_overhead": {
+            "read": {"fixed_ns": 23_000, "per_kib_ps": 150_000},
+            "write": {"fixed_ns": 25_000, "per_kib_ps": 180_000},
+        },
+        "proofs": {"fuse_magic": True, "dio": 1, "scheduler": "none", "max_sectors_kb": 256},
+    }

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.interval import Estimate, distinguishable, least_difference, ratio_interval, t_interval, t_quantile
+from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval, t_interval, t_quantile
+from pgdyno.analysis.resolution import detectable_difference
 
 SERIES = 4000
 """Simulated experiments: the standard error of a coverage of 95 % is then 0.34 %."""
@@ -34,7 +35,7 @@ def test_one_replicate_has_no_interval_and_distinguishes_nothing() -> None:
     ratio = ratio_interval([(3000.0, 1.0)])
     assert ratio.mean == pytest.approx(3000.0)
     assert not distinguishable(ratio)
-    assert least_difference(ratio) is None
+    assert detectable_difference(ratio) is None
 
 
 def test_no_value_and_values_that_are_not_positive_are_refused() -> None:
@@ -57,7 +58,7 @@ def test_pairing_takes_out_what_blocks_share() -> None:
     blocks = [(3.01 * host, 1.0 * host) for host in (700.0, 1000.0, 1400.0)]
     ratio = ratio_interval(blocks)
     assert ratio.mean == pytest.approx(3.01)
-    assert least_difference(ratio) == pytest.approx(0.0, abs=1e-9)
+    assert detectable_difference(ratio) == pytest.approx(0.0, abs=1e-9)
 
 
 def _coverage(n: int, sigma: float, seed: int) -> float:

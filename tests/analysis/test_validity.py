@@ -29,6 +29,8 @@ def checked(root: Path, arm: Arm) -> dict[str, Finding]:
 
 def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
     found = checked(tmp_path, GP3)
+    # Twenty seconds with a checkpoint in them are too few to call a run steady.
+    assert found.pop("steady state").level == "unknown"
     assert {finding.level for finding in found.values()} == {"ok"}
     assert set(found) >= {"lateness", "driver", "laboratory", "steal", "samples", "transactions", "account"}
 

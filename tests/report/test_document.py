@@ -26,7 +26,10 @@ def test_document_has_the_published_fields(comparison: Comparison, tmp_path: Pat
     assert set(arm["tps"]) == {"mean", "low", "high", "n"}
     assert set(arm["latency_ms"]) == {"p50", "p95", "p99"}
     assert set(arm["disk"]) == {"iops", "mib_per_s", "queue_length", "read_ms_p50", "write_ms_p50"}
-    assert set(made["ratios"][0]) == {"volume", "to", "metric", "ratio", "low", "high", "distinguishable"}
+    assert {"volume", "to", "metric", "ratio", "low", "high", "distinguishable"} <= set(made["ratios"][0])
+    assert {"equivalent_within", "detectable_difference", "replicates_needed"} <= set(made["ratios"][0])
+    assert 0 < made["noise_floor"] < 0.2
+    assert {one["state"] for one in arm["steady"]} == {"too short"}
     assert made["command"].startswith("pgdyno compare gp3:size=100GiB ")
     assert made["report"] == str(tmp_path / "report.html")
 

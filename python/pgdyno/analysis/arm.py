@@ -150,6 +150,13 @@ class ArmSummary:
         return merge(replicate.figures.latency_ms for replicate in self.replicates)
 
     @cached_property
+    def p99_ms(self) -> Estimate | None:
+        """The p99 of a run's response times: the mean of the replicates, with its interval; None without transactions."""
+        found = [replicate.figures.latency_ms.percentile(99) for replicate in self.replicates]
+        known = [value for value in found if value is not None]
+        return t_interval(known) if known else None
+
+    @cached_property
     def volumes(self) -> dict[str, VolumeSummary]:
         """Its volumes by role, the data's first."""
         roles = dict.fromkeys(role for replicate in self.replicates for role in replicate.figures.volumes)

@@ -7,13 +7,17 @@ A verdict is derived here each time and stored nowhere, so a later pgdyno may ju
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import verdict
 from pgdyno.analysis.arm import ArmSummary, Replicate
+from pgdyno.analysis.cost import ArmCost, costs
 from pgdyno.analysis.effects import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
 from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
+from pgdyno.analysis.noise import NoiseFloor, noise_floor
+from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.validity import findings
 from pgdyno.errors import InputError
@@ -40,6 +44,21 @@ class Ratio:
         """Whether the interval excludes 1."""
         return self.estimate is not None and distinguishable(self.estimate)
 
+    @property
+    def equivalent_within(self) -> float | None:
+        """A difference of this or more is ruled out; None for one replicate."""
+        return None if self.estimate is None else equivalent_within(self.estimate)
+
+    @property
+    def detectable(self) -> float | None:
+        """The difference that replicates like these find in four experiments of five; None for one replicate."""
+        return None if self.estimate is None else detectable_difference(self.estimate)
+
+    @property
+    def replicates_needed(self) -> int | None:
+        """Replicates that would find :data:`~pgdyno.analysis.resolution.DIFFERENCE_OF_INTEREST` as often."""
+        return None if self.estimate is None else replicates_needed(self.estimate)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -65,6 +84,16 @@ class Comparison:
         if self.effects:
             return verdict.of_effects(self.arms, self.factors, self.effects)
         return verdict.sentence(self.arms, self.ratios)
+
+    @cached_property
+    def costs(self) -> dict[int, ArmCost]:
+        """Index of an arm -> what it costs and how long it lasts."""
+        return costs(self.arms, self.factors)
+
+    @cached_property
+    def noise_floor(self) -> NoiseFloor | None:
+        """How far apart two runs of one arm lie; None where there are too few runs."""
+        return noise_floor(self.arms)
 
     @property
     def valid(self) -> bool:

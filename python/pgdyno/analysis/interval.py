@@ -31,6 +31,8 @@ class Estimate:
     low: float | None
     high: float | None
     n: int
+    degrees: float | None = None
+    """Degrees of freedom of the interval; None where there is none."""
 
 
 def t_quantile(degrees: float, level: float = LEVEL) -> float:
@@ -54,7 +56,7 @@ def t_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
         return Estimate(mean, None, None, 1)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     half = t_quantile(n - 1, level) * deviation / math.sqrt(n)
-    return Estimate(mean, mean - half, mean + half, n)
+    return Estimate(mean, mean - half, mean + half, n, n - 1)
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -> Estimate:
@@ -72,6 +74,7 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -
         None if log.low is None else math.exp(log.low),
         None if log.high is None else math.exp(log.high),
         log.n,
+        log.degrees,
     )
 
 
@@ -100,7 +103,7 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
     # Strata without any spread at all leave nothing to weigh them by; the smallest number of degrees is the safe one.
     degrees = squares**2 / below if below > 0 else 1.0
     half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(squares) / len(filled))
-    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, degrees)
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -113,13 +116,3 @@ def distinguishable(ratio: Estimate) -> bool:
     if ratio.low is None or ratio.high is None:
         return False
     return ratio.low > 1 or ratio.high < 1
-
-
-def least_difference(ratio: Estimate) -> float | None:
-    """The smallest relative difference that an interval of this width would have told from none (0.05 is 5 %).
-
-    It says what "not distinguishable" can mean: a difference above this would have shown. None for one replicate.
-    """
-    if ratio.low is None or ratio.high is None:
-        return None
-    return math.sqrt(ratio.high / ratio.low) - 1

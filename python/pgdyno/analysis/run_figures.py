@@ -9,6 +9,7 @@ from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.distribution import Distribution, latency_ms
 from pgdyno.analysis.instance_figures import InstanceFigures, instance_figures
 from pgdyno.analysis.server_figures import ServerFigures, server_figures
+from pgdyno.analysis.steady import Steady, steady_of
 from pgdyno.analysis.volume_figures import DATA, VolumeFigures, volume_figures, volume_roles
 from pgdyno.analysis.waits import Wait, waits_of
 
@@ -41,6 +42,8 @@ class RunFigures:
     """What the clients' sessions were seen waiting for -> how many of them on average; empty when nobody looked."""
     cpu_share: Mapping[str, float]
     """Role -> share of the machine's CPU time; ``other`` is what no role accounts for."""
+    steady: Steady
+    """Whether its seconds came to a steady state."""
 
     @property
     def record(self) -> RunRecord:
@@ -71,6 +74,7 @@ def figures_of(run: Run) -> RunFigures:
         server=server_figures(run),
         waits=waits_of(run),
         cpu_share=_cpu_share(run),
+        steady=steady_of(run),
     )
 
 

@@ -132,10 +132,9 @@ def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...]:
         return ()
     counters = Counters.of(table, time="t_end_ns")
     measure = run.record.measure
-    starts = [t for name in _STARTED if name in counters.columns for t in _growth(counters, name)]
     ends = sorted(_growth(counters, _DONE)) if _DONE in counters.columns else []
     spans: list[tuple[float, float | None]] = []
-    for start in sorted(starts):
+    for start in checkpoint_starts(run):
         end = next((t for t in ends if t >= start), None)
         begins_before_the_end = start < measure.end_ns
         ends_after_the_begin = start >= measure.begin_ns if end is None else end > measure.begin_ns
@@ -147,6 +146,15 @@ def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...]:
                 )
             )
     return tuple(spans)
+
+
+def checkpoint_starts(run: Run) -> list[int]:
+    """Instants at which checkpoints of the whole run had begun, in order, to the resolution of the probe."""
+    table = run.table("probe/checkpointer")
+    if table.num_rows < 2:
+        return []
+    counters = Counters.of(table, time="t_end_ns")
+    return sorted(t for name in _STARTED if name in counters.columns for t in _growth(counters, name))
 
 
 def _growth(counters: Counters, name: str) -> list[int]:

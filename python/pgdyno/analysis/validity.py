@@ -14,6 +14,7 @@ from pgdyno.analysis.distance import distance
 from pgdyno.analysis.finding import Finding, Level, graded, percent
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
+from pgdyno.analysis.steady import steadiness
 from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def findings(run: RunFigures) -> list[Finding]:
         *_invariants(run),
         _failed(run),
         _skipped(run),
+        steadiness(run.steady, run.tps),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         _driver(run),
         *distance(run),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SENTENCES_MAX = 4
 """More arms than this after the first are counted instead of told one by one: nobody reads fifteen sentences."""
+RULED_OUT_MAX = 0.5
+"""That two volumes differ by less than a half is nothing to say."""
 
 
 def figures(value: float, digits: int = 3) -> str:
@@ -139,8 +141,22 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
     extent = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
-        return f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the transactions ({extent}){money}."
+        return (
+            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the transactions ({extent}"
+            f"{_ruled_out(ratio)}){money}."
+        )
     return f"{arm.label} does {ratio_text} times the transactions of {base.label} ({extent}){money}."
+
+
+def share(relative: float) -> str:
+    """A relative difference: 2.1 %, 14 %."""
+    return f"{relative * 100:.1f} %" if relative < 0.1 else f"{relative * 100:.0f} %"
+
+
+def _ruled_out(ratio: Ratio) -> str:
+    """What "not distinguishable" leaves possible, where that is less than anything."""
+    within = ratio.equivalent_within
+    return "" if within is None or within > RULED_OUT_MAX else f"; a difference of {share(within)} or more is ruled out"
 
 
 def dollars(amount: float) -> str:

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
+    from pgdyno.analysis.arm import ArmSummary, InstanceSummary, Replicate, VolumeSummary
     from pgdyno.analysis.compare import Comparison, Ratio
+    from pgdyno.analysis.cost import ArmCost
     from pgdyno.analysis.effects import Effect
     from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.interval import Estimate
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -43,6 +45,42 @@ class LatencyMs(_Document):
     p50: float | None
     p95: float | None
     p99: float | None
+
+
+class OfRuns(_Document):
+    """A figure of a run: mean of the replicates, and its 95 % interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class SteadyTps(_Document):
+    """Transactions per second of a run's steady seconds."""
+
+    mean: float
+    low: float
+    """Lower end of the 95 % interval within this run, which knows nothing of other runs."""
+    high: float
+    n_effective: float
+    """Independent seconds, or checkpoint cycles, that would tell the mean as well."""
+
+
+class SteadyState(_Document):
+    """Whether one run came to a steady state, by its seconds."""
+
+    replicate: int
+    state: Literal["steady", "not steady", "too short"]
+    begin_s: int
+    """When it begins, seconds since measuring began."""
+    end_s: int
+    warm_up_s: int
+    """Seconds of warm-up in the measure phase."""
+    cycles: int
+    """Whole checkpoint cycles; 0 where no checkpoint began."""
+    tps: SteadyTps | None
+    why: str
 
 
 class Disk(_Document):
@@ -94,6 +132,35 @@ class Unseen(_Document):
     why: str
 
 
+class Loss(_Document):
+    """Probability of losing an arm's data within a year, by both ends of the published failure rates."""
+
+    low: Share
+    high: Share
+
+
+class Cost(_Document):
+    """What an arm costs, by the list prices of its volumes, and how long it lasts."""
+
+    usd_per_month: float | None
+    size_bytes: int | None
+    """Capacity of all its volumes."""
+    equal_size_bytes: int | None
+    """Capacity of the largest arm."""
+    usd_per_month_at_equal_size: float | None
+    limits_follow_size: bool
+    """Whether it would have higher limits at the equal size than were measured."""
+    usd_per_million_transactions: float | None
+    """At the measured rate, all month."""
+    usd_per_million_transactions_at_equal_size: float | None
+    loss_per_year: Loss | None
+    ends_with_its_instance: bool
+    """Whether a volume that the database needs keeps nothing when its instance stops."""
+    front: dict[str, bool]
+    """``tps`` and ``latency_ms_p99`` -> whether no other arm costs less without being slower beyond doubt; empty without a
+    price."""
+
+
 class Arm(_Document):
     """One volume, or one combination of the factors' levels."""
 
@@ -105,6 +172,8 @@ class Arm(_Document):
     """Factor -> this arm's level."""
     tps: Tps
     latency_ms: LatencyMs
+    latency_ms_p99_of_runs: OfRuns | None
+    """The p99 of single runs: what the p99 above may be off by; null without transactions."""
     disk: Disk
     time_above_limit: dict[str, Share]
     """Limit of the data's volume -> share of the time in which requests waited for it."""
@@ -112,6 +181,8 @@ class Arm(_Document):
     """Role -> volume; empty where none was seen."""
     instance: Instance | None
     """Null where it has no limits to its volumes."""
+    steady: list[SteadyState]
+    """Of each replicate, in their order."""
     postgres: str
     """The server's version."""
     server: dict[str, float]
@@ -130,6 +201,7 @@ class Arm(_Document):
     """What could not be observed; empty where everything was."""
     usd_per_month: float | None
     """Of all its volumes; null where one has no price."""
+    cost: Cost
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -146,6 +218,12 @@ class RatioOf(_Document):
     high: float | None
     distinguishable: bool
     """Whether the 95 % interval excludes 1."""
+    equivalent_within: float | None
+    """Relative difference that is ruled out at 95 %, either way (0.02 is 2 %); null for one replicate."""
+    detectable_difference: float | None
+    """Relative difference that replicates like these find in four experiments of five."""
+    replicates_needed: int | None
+    """Replicates that would find a difference of 3 % as often."""
 
 
 class FactorOf(_Document):
@@ -204,6 +282,8 @@ class CompareDocument(_Document):
     """Each arm after the first against the first."""
     effects: list[EffectOf]
     """What each factor did; empty for a single factor, whose effects are the ratios."""
+    noise_floor: float | None
+    """Relative difference below which 19 of 20 pairs of runs of one arm lie; null where runs are too few."""
     report: str | None
     """Path of the HTML page; null when none was written."""
 
@@ -218,10 +298,11 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         seed=comparison.experiment.seed,
         verdict=comparison.verdict,
         factors=[FactorOf(name=f.name, title=f.title, levels=list(f.levels)) for f in comparison.factors],
-        arms=[_arm(arm, comparison.factors) for arm in comparison.arms],
+        arms=[_arm(arm, comparison) for arm in comparison.arms],
         absent=list(comparison.absent),
         ratios=[ratio for ratio in ratios if ratio is not None],
         effects=[found for effect in comparison.effects if (found := _effect(effect, comparison.factors)) is not None],
+        noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),
     )
 
@@ -231,20 +312,22 @@ def command_line(comparison: Comparison) -> str:
     return shlex.join(comparison.experiment.command)
 
 
-def _arm(arm: ArmSummary, factors: Sequence[Factor]) -> Arm:
-    latency = arm.latency_ms
+def _arm(arm: ArmSummary, comparison: Comparison) -> Arm:
+    latency, factors = arm.latency_ms, comparison.factors
     return Arm(
         volume=arm.volume,
         label=arm.label,
         factors={factor.name: factor.levels[level] for factor, level in zip(factors, arm.levels, strict=True)},
         tps=Tps(mean=arm.tps.mean, low=arm.tps.low, high=arm.tps.high, n=arm.tps.n),
         latency_ms=LatencyMs(p50=latency.percentile(50), p95=latency.percentile(95), p99=latency.percentile(99)),
+        latency_ms_p99_of_runs=_of_runs(arm.p99_ms),
         disk=Disk(**_disk(arm.data)),
         time_above_limit=arm.data.time_above_limit,
         volumes={
             role: _volume(volume) for role, volume in arm.volumes.items() if volume.resolved or volume.iops is not None
         },
         instance=None if arm.instance is None else _instance(arm.instance),
+        steady=[_steady(replicate) for replicate in arm.replicates],
         postgres=arm.replicates[0].figures.record.postgres.version,
         server=arm.server,
         wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
@@ -254,9 +337,46 @@ def _arm(arm: ArmSummary, factors: Sequence[Factor]) -> Arm:
         client_rtt_ms=arm.replicates[0].figures.record.client.rtt_ms,
         unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
         usd_per_month=arm.usd_per_month,
+        cost=_cost(comparison.costs[arm.index]),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),
+    )
+
+
+def _of_runs(estimate: Estimate | None) -> OfRuns | None:
+    if estimate is None:
+        return None
+    return OfRuns(mean=estimate.mean, low=estimate.low, high=estimate.high, n=estimate.n)
+
+
+def _steady(replicate: Replicate) -> SteadyState:
+    found = replicate.figures.steady
+    tps = found.tps
+    return SteadyState(
+        replicate=replicate.figures.record.block,
+        state=found.state,
+        begin_s=found.begin_s,
+        end_s=found.end_s,
+        warm_up_s=found.warm_up_s,
+        cycles=found.cycles,
+        tps=None if tps is None else SteadyTps(mean=tps.mean, low=tps.low, high=tps.high, n_effective=tps.n_effective),
+        why=found.why,
+    )
+
+
+def _cost(cost: ArmCost) -> Cost:
+    return Cost(
+        usd_per_month=cost.usd_per_month,
+        size_bytes=cost.size_bytes,
+        equal_size_bytes=cost.equal_size_bytes,
+        usd_per_month_at_equal_size=cost.usd_per_month_at_equal_size,
+        limits_follow_size=cost.limits_follow_size,
+        usd_per_million_transactions=cost.usd_per_million_transactions,
+        usd_per_million_transactions_at_equal_size=cost.usd_per_million_transactions_at_equal_size,
+        loss_per_year=None if cost.loss is None else Loss(low=cost.loss.low, high=cost.loss.high),
+        ends_with_its_instance=cost.ends_with_its_instance,
+        front=dict(cost.front),
     )
 
 
@@ -329,4 +449,7 @@ def _ratio(ratio: Ratio, by_index: dict[int, ArmSummary]) -> RatioOf | None:
         low=ratio.estimate.low,
         high=ratio.estimate.high,
         distinguishable=ratio.distinguishable,
+        equivalent_within=ratio.equivalent_within,
+        detectable_difference=ratio.detectable,
+        replicates_needed=ratio.replicates_needed,
     )

@@ -77,6 +77,7 @@ def summary(comparison: Comparison) -> list[Row]:
             _percentile_row(f"response time{loop}", [arm.latency_ms for arm in arms], percentile)
             for percentile in (50, 95, 99)
         ),
+        Row("p99 of a run, 95 % interval, ms", tuple(_p99_interval(arm) for arm in arms)),
         *(row for role in _roles(comparison) for row in _volume_rows(arms, role)),
         *_instance_rows(arms),
         Row("valid replicates", tuple(_valid(arm) for arm in arms)),
@@ -270,6 +271,10 @@ def _valid(arm: ArmSummary) -> str:
 
 def _per_dollar(arm: ArmSummary) -> str:
     return figures(arm.tps.mean / arm.usd_per_month) if arm.usd_per_month else UNKNOWN
+
+
+def _p99_interval(arm: ArmSummary) -> str:
+    return UNKNOWN if arm.p99_ms is None else interval(arm.p99_ms.low, arm.p99_ms.high)
 
 
 def _percentile_row(title: str, distributions: Sequence[Distribution], percentile: int) -> Row:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from pgdyno.analysis.verdict import dollars, figures
-from pgdyno.report import trust
+from pgdyno.report import cost, trust
 from pgdyno.report.effects import effect_rows, hints
+from pgdyno.report.words import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,15 @@ NAME_WIDTH_MAX = 27
 """A longer name of an arm is cut in the table and given whole below it."""
 
 _UNKNOWN = "-"
+_COST_TITLES = {
+    cost.MONTH: "a month",
+    cost.MILLION: "a million",
+    cost.EQUAL: "equal, a month",
+    cost.MILLION_EQUAL: "equal, a million",
+    cost.LOSS: "lost in a year",
+    cost.FRONT: "on the front",
+}
+"""What the figures of an arm's cost are called in few columns; a million are transactions."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,7 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *_figures(comparison, names, width),
         *(line for key in keys for line in _wrapped(key, width, "", "    ")),
         *_effects(comparison, width),
+        *_cost(comparison, names, width),
         "",
         *_wrapped(comparison.verdict, width),
         *_remarks(comparison, width),
@@ -192,6 +203,33 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
             figure = " ".join(part for part in (ratio, extent, verdict) if part)
             lines += _wrapped(f"{pair.strip()}: {figure}", width, "  " if pair.startswith("  ") else "", "    ")
     return lines + [line for hint in hints(comparison) for line in _wrapped(hint, width, "depends: ")]
+
+
+def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
+    """Cost and durability, a line for each arm: beside each other where that fits, else as words."""
+    found = cost.numbered_rows(comparison)
+    if not found:
+        return []
+    titles = [_COST_TITLES[which] for which, _ in found]
+    lines = ["", *_wrapped("cost and durability of the volumes" + _equal_size(comparison), width)]
+    every = [["", *titles], *([name, *(row.cells[place] for _, row in found)] for place, name in enumerate(names))]
+    cells = [[_UNKNOWN if cell == UNKNOWN else cell for cell in row] for row in every]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+    if sum(widths) + 2 * (len(widths) - 1) <= width:
+        return lines + [
+            "  ".join(_padded(cell, widths[place], place) for place, cell in enumerate(row)).rstrip() for row in cells
+        ]
+    for name, *row in cells[1:]:
+        words = [f"{title} {cell}" for title, cell in zip(titles, row, strict=True) if cell != _UNKNOWN]
+        lines += _wrapped(f"{name}: {', '.join(words)}", width, "", "    ")
+    return lines
+
+
+def _equal_size(comparison: Comparison) -> str:
+    """What "equal" means, where arms differ in capacity."""
+    one = comparison.costs[comparison.arms[0].index]
+    differ = any(each.size_bytes != each.equal_size_bytes for each in comparison.costs.values())
+    return f" (equal: at {cost.gib(one.equal_size_bytes)})" if differ and one.equal_size_bytes is not None else ""
 
 
 def _number(value: float | None) -> str:

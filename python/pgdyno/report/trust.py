@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.finding import worst
-from pgdyno.analysis.interval import least_difference
-from pgdyno.analysis.verdict import sides
+from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
+from pgdyno.analysis.verdict import share, sides
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, record_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.compare import Comparison, Ratio
     from pgdyno.analysis.finding import Finding
     from pgdyno.store.record import Visibility
 
@@ -156,6 +156,16 @@ def trust(comparison: Comparison) -> list[str]:
     if len(comparison.ratios) > 1:
         sentences.append("Each interval holds on its own: of twenty comparisons like these, one is expected to miss.")
     sentences += _resolution(comparison)
+    floor = comparison.noise_floor
+    if floor is not None:
+        sentences.append(
+            f"What variation is normal here: of 20 pairs of runs of one arm 19 differ by less than {share(floor.difference)}"
+            f" (from {floor.degrees} degrees of freedom). A difference of two single runs below that says nothing."
+        )
+    sentences.append(
+        "A run's figure is the mean of its whole measure phase. Whether it was steady is judged from its seconds, and where"
+        " checkpoints began from whole cycles of them."
+    )
     if record.workload.get("closed"):
         sentences.append(
             f"Closed loop: {record.workload.get('clients', 'the')} clients each wait for a reply before they send again. A"
@@ -226,35 +236,43 @@ def _reasons(comparison: Comparison, level: str) -> list[str]:
 
 
 def _resolution(comparison: Comparison) -> list[str]:
-    """Which difference the replicates would have told from none; the range of it where there are many arms."""
+    """Which difference the replicates would have found; the range of it where there are many arms."""
     if comparison.effects:
         return _resolution_of_effects(comparison)
     base = comparison.arms[0].label
-    told = [
-        (arm.label, least)
+    found = [
+        (arm.label, ratio, least)
         for arm, ratio in zip(comparison.arms[1:], comparison.ratios, strict=True)
-        if ratio.estimate is not None and (least := least_difference(ratio.estimate)) is not None
+        if (least := ratio.detectable) is not None
     ]
-    if len(told) < COLUMNS_MAX:
+    if len(found) < COLUMNS_MAX:
         return [
-            f"{label} against {base}: these replicates would have told a difference of about {least * 100:.1f} % from none."
-            for label, least in told
+            f"{label} against {base}: replicates like these find a difference of {share(least)} in four experiments of"
+            f" five{_more_replicates(ratio)}."
+            for label, ratio, least in found
         ]
-    low, high = min(least for _, least in told), max(least for _, least in told)
-    extent = f"{low * 100:.1f} to {high * 100:.1f} %"
-    return [f"Against {base} these replicates would have told a difference of about {extent} from none."]
+    low, high = min(least for _, _, least in found), max(least for _, _, least in found)
+    extent = f"{share(low)} to {share(high)}"
+    return [f"Against {base} replicates like these find a difference of {extent} in four experiments of five."]
+
+
+def _more_replicates(ratio: Ratio) -> str:
+    """What a smaller difference would take; nothing where these replicates find it."""
+    needed = ratio.replicates_needed
+    if ratio.estimate is None or needed is None or needed <= ratio.estimate.n:
+        return ""
+    return f", and {needed:,} replicates one of {share(DIFFERENCE_OF_INTEREST)}"
 
 
 def _resolution_of_effects(comparison: Comparison) -> list[str]:
     """The same of each effect that was not told from none."""
     sentences = []
     for effect in comparison.effects:
-        least = None if effect.estimate is None or effect.distinguishable else least_difference(effect.estimate)
+        least = None if effect.estimate is None or effect.distinguishable else detectable_difference(effect.estimate)
         if least is not None:
             over, under = sides(comparison.factors, effect)
-            extent = f"{least * 100:.1f} %"
             sentences.append(
-                f"{over} against {under}: these runs would have told a difference of about {extent} from none."
+                f"{over} against {under}: runs like these find a difference of {share(least)} in four experiments of five."
             )
     return sentences
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno import _engine
+from pgdyno.analysis.cost import HOURS_PER_MONTH
 from pgdyno.size.bucket import UNLIMITED, Rate
 from pgdyno.size.demand import MIB, Charge, Demand
 from pgdyno.size.fit import Asked, Fit, asked_of, fit
 
 BURST_S = 30 * 60.0
 DAY_S = 24 * 3600.0
-HOURS_PER_MONTH = 730.0
-"""As the provider's own price examples count: 8,760 hours of a year by twelve."""
 CHARGE = Charge(256 << 10)
 """EBS counts an operation of up to 256 KiB as one (Amazon EC2 User Guide, ebs-io-characteristics.md, 15 June 2023)."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from pgdyno.analysis.durability import loss_of_stripes
 from pgdyno.size.bucket import first_empty_s
 from pgdyno.size.demand import MIB, Charge, Demand
 from pgdyno.size.fit import Asked, Fit, asked_of, fit
@@ -52,7 +53,7 @@ class Choice:
     def failures_per_year_max(self) -> float | None:
         """Share of such arrays that lose a member, and so everything, in a year; by the upper published rate."""
         rate = self.member.failures_per_year_max
-        return None if rate is None else 1 - (1 - rate) ** self.members
+        return None if rate is None else loss_of_stripes(rate, self.members)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,14 @@ class HostRecord(_Record):
     memory_bytes: Count
 
 
+class PriceRecord(_Record):
+    """What more of a volume would cost, by the list prices of the day of the run."""
+
+    usd_per_gib_month: float
+    limits_follow_size: bool
+    """Whether a larger one would have higher limits, so that it would not be the volume that was measured."""
+
+
 class VolumeRecord(_Record):
     """One volume of the instance."""
 
@@ -86,6 +94,8 @@ class VolumeRecord(_Record):
     """The resolved specification, as ``pgdyno-engine volume spec`` prints it; empty for a device that was there."""
     attach: dict[str, Any] = Field(default_factory=dict)
     """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
+    price: PriceRecord | None = None
+    """Of one more GiB; None where nobody sells it, and in records from before it was asked."""
 
 
 class ServerRecord(_Record):

@@ -1,0 +1,130 @@
+"""What each arm costs: a month, a million transactions, the same capacity; and whether a cheaper one would do.
+
+Prices are the list prices of the volumes that were recorded with the run, so a report made later says the same. An
+instance, snapshots and transfer are not among them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis import durability, pareto
+from pgdyno.analysis.volume_figures import DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pgdyno.analysis.arm import ArmSummary, Replicate
+    from pgdyno.analysis.durability import Loss
+    from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.pareto import Block
+    from pgdyno.store.record import PriceRecord
+
+HOURS_PER_MONTH = 730.0
+"""As providers' own price examples count: 8,760 hours of a year by twelve."""
+SECONDS_PER_MONTH = HOURS_PER_MONTH * 3600
+GIB = 1 << 30
+_LOAD = "workload."
+"""Factors of this table change what is asked. Arms that are asked for different things are no alternatives."""
+
+
+@dataclass(frozen=True)
+class ArmCost:
+    """The price of one arm, what it buys, and how long it lasts. A figure is None where something it needs is not known."""
+
+    usd_per_month: float | None
+    size_bytes: int | None
+    """Capacity of all its volumes together."""
+    equal_size_bytes: int | None
+    """Capacity of the largest arm."""
+    usd_per_month_at_equal_size: float | None
+    """If it had the capacity of the largest arm and the same IOPS and throughput."""
+    limits_follow_size: bool
+    """Whether its limits grow with its size, so that at the equal size it would be a faster volume than was measured."""
+    usd_per_million_transactions: float | None
+    """At the TPS that was measured, all month."""
+    usd_per_million_transactions_at_equal_size: float | None
+    loss: Loss | None
+    """Probability that its data are lost within a year."""
+    ends_with_its_instance: bool
+    """Whether what it keeps ends when the instance stops."""
+    front: Mapping[str, bool]
+    """``tps`` and ``latency_ms_p99`` -> whether it is on the cost front of that; empty without a price."""
+
+
+def costs(arms: Sequence[ArmSummary], factors: Sequence[Factor]) -> dict[int, ArmCost]:
+    """Index of an arm -> its cost, beside all others."""
+    sizes = {arm.index: _size_bytes(arm) for arm in arms}
+    known = [size for size in sizes.values() if size is not None]
+    largest = max(known) if known and len(known) == len(arms) else None
+    fronts = {
+        "tps": _front(arms, factors, lambda replicate: replicate.figures.tps),
+        "latency_ms_p99": _front(arms, factors, _one_over_p99),
+    }
+    return {arm.index: _cost(arm, sizes[arm.index], largest, fronts) for arm in arms}
+
+
+def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mapping[str, frozenset[int]]) -> ArmCost:
+    usd, price = arm.usd_per_month, _price(arm)
+    equal = _at_size(usd, price, size, largest)
+    by_role = {role: volume.resolved for role, volume in arm.volumes.items()}
+    return ArmCost(
+        usd_per_month=usd,
+        size_bytes=size,
+        equal_size_bytes=largest,
+        usd_per_month_at_equal_size=equal,
+        limits_follow_size=size != largest and price is not None and price.limits_follow_size,
+        usd_per_million_transactions=_per_million(usd, arm.tps.mean),
+        usd_per_million_transactions_at_equal_size=_per_million(equal, arm.tps.mean),
+        loss=durability.loss_of_volumes(by_role),
+        ends_with_its_instance=durability.ends_with_its_instance(by_role),
+        front={} if usd is None else {name: arm.index in members for name, members in fronts.items()},
+    )
+
+
+def _per_million(usd_per_month: float | None, tps: float) -> float | None:
+    return usd_per_month / (tps * SECONDS_PER_MONTH) * 1e6 if usd_per_month is not None and tps > 0 else None
+
+
+def _at_size(usd: float | None, price: PriceRecord | None, size: int | None, largest: int | None) -> float | None:
+    """The price with so much more capacity on the data's volume; rounded to cents, as prices are."""
+    if usd is None or size is None or largest is None or size == largest:
+        return usd if size is not None and size == largest else None
+    return None if price is None else round(usd + (largest - size) / GIB * price.usd_per_gib_month, 2)
+
+
+def _size_bytes(arm: ArmSummary) -> int | None:
+    sizes = [volume.resolved.get("size_bytes") for volume in arm.volumes.values()]
+    return None if not sizes or None in sizes else sum(int(size) for size in sizes if size is not None)
+
+
+def _price(arm: ArmSummary) -> PriceRecord | None:
+    volumes = arm.replicates[0].figures.record.world.volumes
+    return volumes[DATA].price if DATA in volumes else None
+
+
+def _front(
+    arms: Sequence[ArmSummary], factors: Sequence[Factor], speed: Callable[[Replicate], float]
+) -> frozenset[int]:
+    """The front of each load: of arms that differ in what is asked, none is an alternative to another."""
+    by_load: dict[tuple[int, ...], list[pareto.Offered]] = {}
+    for arm in arms:
+        usd, values = arm.usd_per_month, _by_block(arm, speed)
+        if usd is not None and values:
+            load = tuple(
+                level for factor, level in zip(factors, arm.levels, strict=True) if factor.name.startswith(_LOAD)
+            )
+            by_load.setdefault(load, []).append(pareto.Offered(arm.index, usd, values))
+    return frozenset(index for offered in by_load.values() for index in pareto.front(offered))
+
+
+def _by_block(arm: ArmSummary, speed: Callable[[Replicate], float]) -> dict[Block, float]:
+    values = {(r.figures.record.experiment_id, r.figures.record.block): speed(r) for r in arm.replicates}
+    return {block: value for block, value in values.items() if value > 0 and math.isfinite(value)}
+
+
+def _one_over_p99(replicate: Replicate) -> float:
+    p99 = replicate.figures.latency_ms.percentile(99)
+    return 1 / p99 if p99 else 0.0

@@ -1,0 +1,219 @@
+"""Whether a run came to a steady state, from when on, and how sure its mean is: from its seconds alone.
+
+Three answers are possible. *Steady*: from some second on the transactions per second scatter around one level, whose
+interval is given. *Not steady*: they went on changing, and a mean would describe no time of the run. *Too short*: nobody
+can tell. The mean of the whole measure phase stays the figure of a run: choosing seconds afterwards would choose the
+result. What is found here says whether that figure has warm-up in it.
+
+- The begin is the changepoint that makes the mean of the rest surest (the marginal standard error rule of White, 1997, on
+  means of five seconds), if what is cut off differs from the rest beyond doubt.
+- The rest is steady when its cumulative sums wander no further than those of the same values in random order.
+- Where checkpoints began, the unit is a whole cycle, from one begin to the next: a run that holds two and a half of them
+  has a mean that depends on which half. One cycle is a value, and between its seconds nothing is concluded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.interval import t_quantile
+from pgdyno.analysis.series import checkpoint_starts
+from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
+from pgdyno.analysis.verdict import figures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from pgdyno.store import Run
+
+State = Literal["steady", "not steady", "too short"]
+
+SECONDS_MIN = 20
+"""Of fewer seconds there are not even twenty values to put into another order."""
+CYCLES_MIN = 4
+"""Of three cycles an interval is as wide as what it is about: its factor is 4.3."""
+EFFECTIVE_MIN = 10.0
+"""With fewer effective values a run is a few swings, and nobody knows whether the next one is like them."""
+BATCH_S = 5
+"""Means of five values, as is usual for the marginal standard error rule: single ones mislead it."""
+PARTS = 20
+"""Into which the rest is divided to see whether it wanders: each is then longer than most of what seconds share."""
+WANDERS_P = 0.01
+"""Of a hundred steady runs one is called wandering."""
+CUT_LEVEL = 0.99
+"""How sure the difference of warm-up and rest must be: of a hundred steady runs one loses its begin."""
+ORDERS = 999
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Steady:
+    """What a run's seconds say about its steadiness."""
+
+    state: State
+    seconds: int
+    """Whole seconds that were looked at."""
+    begin_s: int = 0
+    """When the window begins, seconds since measuring began: the end of warm-up, and the begin of a cycle."""
+    end_s: int = 0
+    warm_up_s: int = 0
+    """Seconds of warm-up that the measure phase had in it."""
+    cycles: int = 0
+    """Whole checkpoint cycles in the window; 0 where no checkpoint began, so that seconds are the unit."""
+    tps: SeriesMean | None = None
+    """Mean of the window with its interval; None unless it is steady."""
+    why: str = ""
+    """Why not, as a sentence's end."""
+
+
+def steady_of(run: Run) -> Steady:
+    """Of a recorded run."""
+    begin_ns = run.record.measure.begin_ns
+    starts = [round((t_ns - begin_ns) / _NS) for t_ns in checkpoint_starts(run)]
+    return steady_state(per_second(run), starts)
+
+
+def steadiness(steady: Steady, tps: float) -> Finding:
+    """What to tell of it; ``tps`` is the figure of the run, over its whole measure phase."""
+    check, found = "steady state", steady.tps
+    if steady.state == "too short":
+        return Finding(check, "unknown", steady.why)
+    if found is None:
+        return Finding(check, "warn", f"none: {steady.why}")
+    if steady.warm_up_s and found.mean > 0 and not found.low <= tps <= found.high:
+        off = tps / found.mean - 1
+        figure = (
+            f"the first {steady.warm_up_s} of {steady.seconds} s were still warm-up, which makes the transactions per second"
+            f" of all of them {abs(off) * 100:.1f} % {'more' if off > 0 else 'fewer'} than those of the rest"
+        )
+        return Finding(check, "warn", figure)
+    unit = f"{steady.cycles} whole checkpoint cycles" if steady.cycles else f"{steady.end_s - steady.begin_s} s"
+    figure = f"{figures(found.mean)} transactions per second over {unit} (95 % interval {figures(found.low)} to {figures(found.high)})"
+    return Finding(check, "ok", figure)
+
+
+def per_second(run: Run) -> np.ndarray[Any, Any]:
+    """Transactions per second of each whole second of the measure phase, all scripts together."""
+    import numpy as np
+
+    measure = run.record.measure
+    table = run.table("workload/throughput")
+    begin, end = table["t_begin_ns"].to_numpy(), table["t_end_ns"].to_numpy()
+    inside = (begin >= measure.begin_ns) & (end <= measure.end_ns) & (end - begin > _NS * 19 // 20)
+    second, place = np.unique(begin[inside], return_inverse=True)
+    transactions = np.bincount(place, weights=table["transactions"].to_numpy()[inside], minlength=len(second))
+    lasted = np.zeros(len(second))
+    lasted[place] = (end - begin)[inside] / _NS
+    return transactions / lasted if len(second) else np.zeros(0)
+
+
+def steady_state(values: np.ndarray[Any, Any], checkpoint_begins: Sequence[int] = ()) -> Steady:
+    """Of a series of one value a second; ``checkpoint_begins`` are the seconds at which checkpoints began, in order."""
+    n = len(values)
+    if n < SECONDS_MIN:
+        return Steady("too short", n, why=f"{n} s are too few to tell: {SECONDS_MIN} are needed")
+    begins = sorted({second for second in checkpoint_begins if 0 <= second < n})
+    if not begins:
+        return _judged(values, n, list(range(n + 1)), cycles=False)
+    cycles = len(begins) - 1
+    if cycles < CYCLES_MIN:
+        held = f"{max(0, cycles)} whole checkpoint cycle{'' if cycles == 1 else 's'}"
+        return Steady("too short", n, why=f"{n} s hold {held}, and {CYCLES_MIN} are needed")
+    return _judged(_cycle_values(values, begins), n, begins, cycles=True)
+
+
+def _judged(values: np.ndarray[Any, Any], seconds: int, borders: Sequence[int], *, cycles: bool) -> Steady:
+    """Judge values of equal weight; the value at place i lasts from the second ``borders[i]`` to ``borders[i + 1]``."""
+    batch = 1 if cycles else BATCH_S
+    cut = _warm_up_end(values, batch)
+    certain = cut if cut and _differs(values, cut) else 0
+    # A short warm-up may not differ beyond doubt and yet make the whole wander.
+    for begin in dict.fromkeys((certain, cut)):
+        rest = values[begin:]
+        if not _wanders(rest):
+            mean = series_mean(rest)
+            found = Steady("steady", seconds, borders[begin], borders[-1], borders[begin] if begin else 0)
+            if cycles and len(rest) < CYCLES_MIN:
+                why = f"{len(rest)} checkpoint cycles are left behind its warm-up, and {CYCLES_MIN} are needed"
+                return replace(found, state="too short", why=why)
+            if not cycles and mean.n_effective < EFFECTIVE_MIN:
+                why = f"its {len(rest)} s are worth {mean.n_effective:.0f} independent ones, and {EFFECTIVE_MIN:.0f} are needed"
+                return replace(found, state="too short", why=why)
+            return replace(found, cycles=len(rest) if cycles else 0, tps=mean)
+    return Steady("not steady", seconds, why=_course(values))
+
+
+def _cycle_values(values: np.ndarray[Any, Any], begins: Sequence[int]) -> np.ndarray[Any, Any]:
+    """A value for each cycle, so that their mean is the rate over all of them though they differ in length.
+
+    What a cycle did beyond its share (of the rate over all), over the mean length: the linear form of a ratio's error.
+    """
+    import numpy as np
+
+    length = np.diff(np.array(begins))
+    total = np.add.reduceat(values[: begins[-1]], begins[:-1])
+    rate = total.sum() / length.sum()
+    return rate + (total - rate * length) / length.mean()
+
+
+def _warm_up_end(values: np.ndarray[Any, Any], batch: int) -> int:
+    """Where to cut so that the squared standard error of the rest's mean, as if independent, is least; at most half."""
+    import numpy as np
+
+    count = len(values) // batch
+    means = values[: count * batch].reshape(count, batch).mean(axis=1)
+    means = means - means.mean()  # so that the squares below lose no digits
+    left = np.arange(count, 0, -1)
+    sums = means[::-1].cumsum()[::-1]
+    squares = (means[::-1] ** 2).cumsum()[::-1]
+    error = (squares - sums**2 / left) / left**2
+    return int(np.argmin(error[: count // 2 + 1])) * batch
+
+
+def _differs(values: np.ndarray[Any, Any], cut: int) -> bool:
+    """Whether what is cut off has another mean than the rest, by the rest's own long-run variance."""
+    head, rest = values[:cut], series_mean(values[cut:])
+    error = (rest.long_run_variance * (1 / cut + 1 / (len(values) - cut))) ** 0.5
+    degrees = min(FREQUENCIES, len(values) - cut - 1)
+    return bool(abs(float(head.mean()) - rest.mean) > t_quantile(degrees, CUT_LEVEL) * error)
+
+
+def _wanders(values: np.ndarray[Any, Any]) -> bool:
+    """Whether the cumulative sums of the parts' means go further than those of the same means in random order.
+
+    A drift, a step and a slow swing all do. Nothing is supposed of how the means are distributed; that neighbours are
+    independent holds as far as a part is longer than the series' memory.
+    """
+    import numpy as np
+
+    parts = min(PARTS, len(values))
+    length = len(values) // parts
+    means = values[len(values) - parts * length :].reshape(parts, length).mean(axis=1)
+    means = means - means.mean()
+    orders = means[_orders(parts)]
+    reached = np.abs(orders.cumsum(axis=1)).max(axis=1)
+    here = np.abs(means.cumsum()).max()
+    # What is equal but for rounding counts as equal.
+    as_far = int((reached >= here * (1 - 1e-12)).sum())
+    return (1 + as_far) / (1 + ORDERS) <= WANDERS_P
+
+
+@lru_cache(maxsize=32)
+def _orders(count: int) -> np.ndarray[Any, Any]:
+    """Random orders of so many values, always the same ones: a report made again says the same."""
+    import numpy as np
+
+    rng = np.random.default_rng(count)
+    return rng.permuted(np.tile(np.arange(count), (ORDERS, 1)), axis=1)
+
+
+def _course(values: np.ndarray[Any, Any]) -> str:
+    """How it changed, for the reader: its quarters."""
+    quarter = max(1, len(values) // 4)
+    first, last = float(values[:quarter].mean()), float(values[-quarter:].mean())
+    return f"{figures(first)} transactions per second in its first quarter, {figures(last)} in its last"
