@@ -34,7 +34,7 @@ def level(rng: np.random.Generator, n: int, phi: float = 0.5, deviation: float =
 
 def warming(rng: np.random.Generator, n: int) -> Values:
     """A cache that fills: half as fast at first, with a time constant of 10 s."""
-    return level(rng, n) - 0.5 * np.exp(-np.arange(n) / 10)
+    return np.asarray(level(rng, n) - 0.5 * np.exp(-np.arange(n) / 10))
 
 
 def sawtooth(rng: np.random.Generator, n: int, spread_s: int = CYCLE_SPREAD_S) -> tuple[Values, list[int]]:
@@ -57,23 +57,23 @@ def two_speeds(rng: np.random.Generator, n: int, dwell_s: float = DWELL_S) -> Va
     """A volume that has two speeds and changes between them at random: bimodal seconds, mean 1."""
     changes = rng.random(n) < 1 / dwell_s
     state = (int(rng.integers(0, 2)) + np.cumsum(changes)) % 2
-    return np.array(SPEEDS)[state] + rng.normal(0.0, 0.02, n)
+    return np.asarray(np.array(SPEEDS)[state] + rng.normal(0.0, 0.02, n))
 
 
 def drifting(rng: np.random.Generator, n: int, change: float = 0.2) -> Values:
     """A level that falls by so much from begin to end."""
-    return level(rng, n) - change * np.linspace(0, 1, n)
+    return np.asarray(level(rng, n) - change * np.linspace(0, 1, n))
 
 
 def stepping(rng: np.random.Generator, n: int) -> Values:
     """A tenth slower from two thirds of the run on."""
-    return level(rng, n) - 0.1 * (np.arange(n) >= n * 2 // 3)
+    return np.asarray(level(rng, n) - 0.1 * (np.arange(n) >= n * 2 // 3))
 
 
 def walking(rng: np.random.Generator, n: int) -> Values:
     """A random walk, which has no level at all."""
-    return 1.0 + np.cumsum(rng.normal(0.0, 0.01, n))
+    return np.asarray(1.0 + np.cumsum(rng.normal(0.0, 0.01, n)))
 
 
 def _cycle(length: int) -> Values:
-    return 1.0 - DEPTH * (1.0 - np.arange(length) / length)
+    return np.asarray(1.0 - DEPTH * (1.0 - np.arange(length) / length))

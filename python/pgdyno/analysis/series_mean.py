@@ -4,7 +4,7 @@ Neighbouring seconds of a run are alike, so that 300 of them say less than 300 i
 is the spectrum of the series at frequency zero; it is estimated from the eight lowest cosine frequencies, each weighing
 the same, and the interval is Student's with eight degrees of freedom (Lazarus, Lewis, Stock and Watson, "HAR Inference:
 Recommendations for Practice", 2018). Eight are few, so the interval is a little wide, and in return it holds for series
-whose memory is a tenth of their length. Of nine values or fewer it is the ordinary t interval, to the last digit.
+with a long memory. Of nine values or fewer it is the ordinary t interval, to the last digit.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ class SeriesMean:
     """Of one value, with all that it shares with its neighbours: the variance of the mean times the number of values."""
     n_effective: float
     """Independent values that would tell the mean as well."""
+    degrees: int
+    """Degrees of freedom of the interval: the frequencies that it rests on."""
 
 
-def series_mean(values: np.ndarray[Any, Any], level: float = LEVEL) -> SeriesMean:
+def series_mean(values: np.ndarray[Any, Any], frequencies: int = FREQUENCIES, level: float = LEVEL) -> SeriesMean:
     """Of at least two values at equal distances. Raises ValueError for fewer."""
     n = len(values)
     if n < 2:
         raise ValueError("an interval needs at least two values")
     mean = float(values.mean())
-    terms = min(FREQUENCIES, n - 1)
+    terms = min(frequencies, n - 1)
     weights = _cosines(n, terms) @ (values - mean)
     long_run = float((weights**2).mean())
     half = t_quantile(terms, level) * math.sqrt(long_run / n)
     variance = float(values.var(ddof=1))
     effective = n * variance / long_run if long_run > 0 else float(n)
-    return SeriesMean(mean, mean - half, mean + half, long_run, min(float(n), effective))
+    return SeriesMean(mean, mean - half, mean + half, long_run, min(float(n), effective), terms)
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ result. What is found here says whether that figure has warm-up in it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,16 +38,24 @@ SECONDS_MIN = 20
 """Of fewer seconds there are not even twenty values to put into another order."""
 CYCLES_MIN = 4
 """Of three cycles an interval is as wide as what it is about: its factor is 4.3."""
-EFFECTIVE_MIN = 10.0
-"""With fewer effective values a run is a few swings, and nobody knows whether the next one is like them."""
+SECONDS_PER_FREQUENCY = 15
+"""A wave of a run's seconds that is faster than this is no estimate of their variance at frequency zero: neighbours are alike
+for some seconds. So a short run's interval rests on fewer than eight."""
+FREQUENCIES_MIN = 4
+"""Fewer make the interval as wide as what it is about: the factor of three is 3.2."""
+EFFECTIVE_PER_FREQUENCY = 2.0
+"""With fewer effective values than this for each frequency, most of the variance lies in the slowest waves that there are:
+then the run is a few swings, and nobody knows whether the next one is like them."""
 BATCH_S = 5
 """Means of five values, as is usual for the marginal standard error rule: single ones mislead it."""
 PARTS = 20
 """Into which the rest is divided to see whether it wanders: each is then longer than most of what seconds share."""
 WANDERS_P = 0.01
 """Of a hundred steady runs one is called wandering."""
-CUT_LEVEL = 0.99
-"""How sure the difference of warm-up and rest must be: of a hundred steady runs one loses its begin."""
+CUT_LEVEL = 0.999
+"""How sure the difference of warm-up and rest must be. It is high because the begin of the rest was searched for."""
+CUT_LONGER = 1.5
+"""What is cut, times what the changepoint says: a cache fills ever more slowly, and the changepoint leaves the end of it."""
 ORDERS = 999
 _NS = 1_000_000_000
 
@@ -109,7 +118,8 @@ def per_second(run: Run) -> np.ndarray[Any, Any]:
     transactions = np.bincount(place, weights=table["transactions"].to_numpy()[inside], minlength=len(second))
     lasted = np.zeros(len(second))
     lasted[place] = (end - begin)[inside] / _NS
-    return transactions / lasted if len(second) else np.zeros(0)
+    rate: np.ndarray[Any, Any] = transactions / lasted
+    return rate
 
 
 def steady_state(values: np.ndarray[Any, Any], checkpoint_begins: Sequence[int] = ()) -> Steady:
@@ -131,18 +141,19 @@ def _judged(values: np.ndarray[Any, Any], seconds: int, borders: Sequence[int], 
     """Judge values of equal weight; the value at place i lasts from the second ``borders[i]`` to ``borders[i + 1]``."""
     batch = 1 if cycles else BATCH_S
     cut = _warm_up_end(values, batch)
-    certain = cut if cut and _differs(values, cut) else 0
+    certain = cut if cut and _differs(values, cut, cycles=cycles) else 0
     # A short warm-up may not differ beyond doubt and yet make the whole wander.
     for begin in dict.fromkeys((certain, cut)):
         rest = values[begin:]
         if not _wanders(rest):
-            mean = series_mean(rest)
+            mean = _mean(rest, cycles=cycles)
             found = Steady("steady", seconds, borders[begin], borders[-1], borders[begin] if begin else 0)
             if cycles and len(rest) < CYCLES_MIN:
                 why = f"{len(rest)} checkpoint cycles are left behind its warm-up, and {CYCLES_MIN} are needed"
                 return replace(found, state="too short", why=why)
-            if not cycles and mean.n_effective < EFFECTIVE_MIN:
-                why = f"its {len(rest)} s are worth {mean.n_effective:.0f} independent ones, and {EFFECTIVE_MIN:.0f} are needed"
+            least = EFFECTIVE_PER_FREQUENCY * mean.degrees
+            if not cycles and mean.n_effective < least:
+                why = f"its {len(rest)} s are worth {mean.n_effective:.0f} independent ones, and {least:.0f} are needed"
                 return replace(found, state="too short", why=why)
             return replace(found, cycles=len(rest) if cycles else 0, tps=mean)
     return Steady("not steady", seconds, why=_course(values))
@@ -172,15 +183,20 @@ def _warm_up_end(values: np.ndarray[Any, Any], batch: int) -> int:
     sums = means[::-1].cumsum()[::-1]
     squares = (means[::-1] ** 2).cumsum()[::-1]
     error = (squares - sums**2 / left) / left**2
-    return int(np.argmin(error[: count // 2 + 1])) * batch
+    return min(count // 2, math.ceil(int(np.argmin(error[: count // 2 + 1])) * CUT_LONGER)) * batch
 
 
-def _differs(values: np.ndarray[Any, Any], cut: int) -> bool:
+def _differs(values: np.ndarray[Any, Any], cut: int, *, cycles: bool) -> bool:
     """Whether what is cut off has another mean than the rest, by the rest's own long-run variance."""
-    head, rest = values[:cut], series_mean(values[cut:])
-    error = (rest.long_run_variance * (1 / cut + 1 / (len(values) - cut))) ** 0.5
-    degrees = min(FREQUENCIES, len(values) - cut - 1)
-    return bool(abs(float(head.mean()) - rest.mean) > t_quantile(degrees, CUT_LEVEL) * error)
+    head, rest = values[:cut], _mean(values[cut:], cycles=cycles)
+    error = math.sqrt(rest.long_run_variance * (1 / cut + 1 / (len(values) - cut)))
+    return bool(abs(float(head.mean()) - rest.mean) > t_quantile(rest.degrees, CUT_LEVEL) * error)
+
+
+def _mean(values: np.ndarray[Any, Any], *, cycles: bool) -> SeriesMean:
+    """Cycles stand for themselves; of seconds only the slow waves count."""
+    slow = max(FREQUENCIES_MIN, len(values) // SECONDS_PER_FREQUENCY)
+    return series_mean(values, FREQUENCIES if cycles else min(FREQUENCIES, slow))
 
 
 def _wanders(values: np.ndarray[Any, Any]) -> bool:
