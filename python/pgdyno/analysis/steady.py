@@ -169,7 +169,8 @@ def _cycle_values(values: np.ndarray[Any, Any], begins: Sequence[int]) -> np.nda
     length = np.diff(np.array(begins))
     total = np.add.reduceat(values[: begins[-1]], begins[:-1])
     rate = total.sum() / length.sum()
-    return rate + (total - rate * length) / length.mean()
+    found: np.ndarray[Any, Any] = rate + (total - rate * length) / length.mean()
+    return found
 
 
 def _warm_up_end(values: np.ndarray[Any, Any], batch: int) -> int:
