@@ -70,7 +70,7 @@ class Memory(BaseModel, frozen=True):
     @property
     def growth_kib(self) -> int:
         """How much more it held at most in the last quarter than in the first after it had settled."""
-        settled = self.resident_kib[SETTLED_S:]
+        settled = self.resident_kib[min(SETTLED_S, len(self.resident_kib) // 2) :]
         quarter = max(1, len(settled) // 4)
         return max(settled[-quarter:]) - max(settled[:quarter])
 

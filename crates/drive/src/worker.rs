@@ -18,10 +18,10 @@ use crate::link::Link;
 use crate::reconnect::Reconnect;
 use crate::record::Record;
 use crate::spec::Protocol;
-use crate::wait::Waiter;
+use crate::wait::{Events, Waiter};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Ids in epoll that are no clients.
+/// Ids of what is watched that are no clients.
 const STOP: u64 = u64::MAX;
 const RECONNECTED: u64 = u64::MAX - 1;
 /// Events that are taken at a time.
@@ -127,7 +127,7 @@ pub(crate) struct Crew {
 impl<'a> Worker<'a> {
     /// Registers what can wake it.
     pub(crate) fn new(shared: &'a Shared, index: usize, crew: Crew, report: Sender<Report>) -> io::Result<Self> {
-        let waiter = Waiter::new(crew.slots.len().clamp(16, EVENTS_MAX))?;
+        let waiter = Waiter::new()?;
         for stop in &shared.stop {
             epoll::add(&waiter, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
         }
@@ -165,8 +165,6 @@ impl<'a> Worker<'a> {
 
     /// Until every client is done, or something went wrong.
     pub(crate) fn run(mut self) {
-        // The kernel may else wake a thread 50 us late, to save power.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         self.cpu_ns = thread_cpu_ns();
         if let Err(failure) = self.serve() {
             let _ = self.report.send(Report::Failure(failure));
@@ -178,6 +176,7 @@ impl<'a> Worker<'a> {
     }
 
     fn serve(&mut self) -> Result<(), DriveError> {
+        let mut events = Events::with_capacity(self.slots.len().clamp(16, EVENTS_MAX));
         while self.busy > 0 {
             let mut now = self.shared.clock.now();
             self.run_due(now)?;
@@ -195,10 +194,13 @@ impl<'a> Worker<'a> {
                 self.settle(now)?;
                 continue;
             }
-            let timeout_ns = self.wake_ns().saturating_sub(now);
-            for index in 0..self.waiter.wait(timeout_ns).map_err(kernel)? {
-                let (id, flags) = self.waiter.event(index);
-                self.event(id, flags)?;
+            let clock = self.shared.clock;
+            let (until_ns, now_ns) = (clock.monotonic_ns(self.wake_ns()), clock.monotonic_ns(now));
+            self.waiter.wait(&mut events, until_ns, now_ns).map_err(kernel)?;
+            for event in &events {
+                if let Some((id, flags)) = Waiter::told(*event) {
+                    self.event(id, flags)?;
+                }
             }
         }
         self.take_rest();
@@ -212,7 +214,7 @@ impl<'a> Worker<'a> {
         timer.min(self.second_end_ns).min(limit)
     }
 
-    fn event(&mut self, id: u64, flags: u32) -> Result<(), DriveError> {
+    fn event(&mut self, id: u64, flags: epoll::EventFlags) -> Result<(), DriveError> {
         match id {
             STOP => {
                 // It stays readable for the other threads.
@@ -270,10 +272,10 @@ impl<'a> Worker<'a> {
         self.go_on(client, if interrupted { What::Lost } else { What::Ready })
     }
 
-    fn socket(&mut self, client: usize, flags: u32) -> Result<(), DriveError> {
+    fn socket(&mut self, client: usize, flags: epoll::EventFlags) -> Result<(), DriveError> {
         let slot = &mut self.slots[client];
         let Some(link) = &mut slot.link else { return Ok(()) };
-        if flags & epoll::EventFlags::OUT.bits() != 0 {
+        if flags.contains(epoll::EventFlags::OUT) {
             return self.flush(client);
         }
         match link.receive() {
