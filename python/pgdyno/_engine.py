@@ -13,7 +13,7 @@ import select
 import subprocess
 import sysconfig
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -147,6 +147,54 @@ def spawn(
         raise
 
 
+def lines(
+    args: Sequence[str],
+    stdin: Mapping[str, Any],
+    *,
+    env: Mapping[str, str] | None = None,
+    on_start: Callable[[int], None] | None = None,
+) -> Generator[dict[str, Any]]:
+    """Run the engine to its end and yield each of its lines when it comes.
+
+    ``env`` is its environment (default: this process's), ``on_start`` gets its process id. Whoever leaves early closes
+    the iterator (:func:`contextlib.closing`): the engine is then told to stop (SIGTERM), and waited for while it tidies
+    up. Errors are raised as everywhere here.
+    """
+    process = subprocess.Popen(
+        [checked(), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    )
+    with process:
+        try:
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            if on_start is not None:
+                on_start(process.pid)
+            _send(process.stdin, stdin, keep_open=False)
+            for line in process.stdout:
+                yield _parse(line)
+            said = process.stderr.read()
+            code = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+    if code != 0:
+        raise _failed(args, code, said)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Tell a process to stop and wait for it; one that does not is killed."""
+    if process.stdout is not None:
+        process.stdout.close()  # it must not wait for somebody who no longer listens
+    process.terminate()
+    try:
+        process.wait(TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    except BaseException:
+        process.kill()
+        raise
+
+
 def _call(path: Path, args: Sequence[str], stdin: Mapping[str, Any] | None, timeout_s: float) -> dict[str, Any]:
     text = b"" if stdin is None else json.dumps(stdin).encode() + b"\n"
     try:
@@ -157,8 +205,13 @@ def _call(path: Path, args: Sequence[str], stdin: Mapping[str, Any] | None, time
         ) from None
     if done.returncode == 0:
         return _parse(done.stdout)
-    raise _error_from_text(done.stderr) or EngineError(
-        f"the engine `{' '.join(args)}` ended with {_ending(done.returncode)}: {_tail(done.stderr) or 'it said nothing'}",
+    raise _failed(args, done.returncode, done.stderr)
+
+
+def _failed(args: Sequence[str], code: int, said: bytes) -> PgdynoError:
+    """The error of an engine that ended with a code other than 0."""
+    return _error_from_text(said) or EngineError(
+        f"the engine `{' '.join(args)}` ended with {_ending(code)}: {_tail(said) or 'it said nothing'}",
         remedy="this is a bug in pgdyno if `pgdyno doctor` finds nothing",
     )
 

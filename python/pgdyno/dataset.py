@@ -2,6 +2,8 @@
 
 Arms share a data set when a server of the same major version can run on it, on the same file system, with the same
 tables, spread over volumes of the same roles; each of its volumes is as large as the smallest of theirs.
+
+A load is watched like a run, and its record lies in the experiment's directory, below ``loads``.
 """
 
 from __future__ import annotations
@@ -9,16 +11,19 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pgdyno.load_phase import Loaded, Phase, measured
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.workload.load import load
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.probe.host import Role
+from pgdyno.probe.visibility import look
+from pgdyno.store import record
+from pgdyno.workload.tables import PgbenchTables, Tables
 from pgdyno.world import paths, preflight
 from pgdyno.world.journal import Journal
-from pgdyno.world.placement import Placement, attach_placement
+from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +36,9 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float, str], None]
 
-BYTES_PER_SCALE = 16 << 20
-"""pgbench's tables with their indexes, measured at scales 10 to 200 with fill factor 100."""
 LOAD_S_FIXED = 5.0
-LOAD_S_PER_SCALE = 0.2
-"""Loading on two cores, as measured; it only feeds estimates."""
+LOAD_BYTES_PER_S = 80 << 20
+"""Loading on two cores, as measured with pgbench's tables; it only feeds estimates."""
 _BESIDE_DATA_BYTES = 512 << 20
 """An empty cluster, its WAL while loading, and the file system's own."""
 _LOAD_MEMORY_BYTES = 1 << 30
@@ -52,38 +55,27 @@ class DatasetKey:
 
     postgres_major: int
     file_system: FileSystem
-    scale: int
-    fillfactor: int
-    tablespace: str | None
-    index_tablespace: str | None
+    tables: Tables
     sizes: tuple[tuple[str, int], ...]
     """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
+    native: bool = field(default=False, compare=False)
+    """Whether pgdyno's own engine loads it; what it loads is equal to what ``pgbench -i`` does."""
 
     @property
     def bytes_needed(self) -> int:
         """Bytes on all volumes after loading."""
-        return _bytes_needed(self.scale, self.fillfactor)
+        return _bytes_needed(self.tables)
 
     @property
     def estimate_s(self) -> float:
         """How long loading takes, about."""
-        return load_estimate_s(self.scale)
-
-    @property
-    def workload(self) -> PgbenchSpec:
-        """What is loaded."""
-        return PgbenchSpec(
-            scale=self.scale,
-            fillfactor=self.fillfactor,
-            tablespace=self.tablespace,
-            index_tablespace=self.index_tablespace,
-        )
+        return load_estimate_s(self.tables)
 
     def __str__(self) -> str:
         """Title of a step."""
         roles = [role for role, _ in self.sizes[1:]]
         beside = f" with {', '.join(roles)} apart" if roles else ""
-        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, scale {self.scale}"
+        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}"
 
 
 @dataclass(frozen=True)
@@ -95,9 +87,20 @@ class Dataset:
     """By the role of the volume."""
 
 
-def load_estimate_s(scale: int) -> float:
+def load_estimate_s(tables: Tables) -> float:
     """How long loading takes, about."""
-    return LOAD_S_FIXED + scale * LOAD_S_PER_SCALE
+    return LOAD_S_FIXED + tables.size_bytes / LOAD_BYTES_PER_S
+
+
+def tables_of(one: ResolvedArm) -> Tables:
+    """The tables that an arm's workload begins with."""
+    workload = one.arm.workload
+    return PgbenchTables(
+        scale=workload.scale,
+        fillfactor=workload.fillfactor,
+        tablespace=workload.tablespace,
+        index_tablespace=workload.index_tablespace,
+    )
 
 
 def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
@@ -105,14 +108,10 @@ def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[in
     sharing: dict[DatasetKey, list[ResolvedArm]] = {}
     for one in arms:
         _require_room(experiment, one)
-        workload = one.arm.workload
         sizeless = DatasetKey(
             postgres_major=one.binaries.major,
             file_system=one.arm.world.file_system,
-            scale=workload.scale,
-            fillfactor=workload.fillfactor,
-            tablespace=workload.tablespace,
-            index_tablespace=workload.index_tablespace,
+            tables=tables_of(one),
             sizes=tuple((role, 0) for role in one.volumes if role not in _MADE_EMPTY),
         )
         sharing.setdefault(sizeless, []).append(one)
@@ -123,7 +122,7 @@ def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[in
     return keys
 
 
-def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> PgbenchSpec | None:
+def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> Tables | None:
     """The tables that an existing server lacks and that may be made there; None when it has them.
 
     An error when it has others, when they may not be made, or when the arms need different ones.
@@ -133,32 +132,56 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
         workload = one.arm.workload
         if (workload.scale, workload.fillfactor) != (first.scale, first.fillfactor):
             raise experiment.error(one.arm, ("workload", "scale"), "an existing server has its tables in one scale")
-    server, spec = arms[0].server, PgbenchSpec(scale=first.scale, fillfactor=first.fillfactor)
+    server, tables = arms[0].server, PgbenchTables(scale=first.scale, fillfactor=first.fillfactor)
     assert server is not None
     writes = any(name != "select-only" for one in arms for name, _ in one.arm.workload.scripts)
-    lacks = server.require_tables(spec.scale, writes=writes, yes_create=yes_create)
-    return spec if lacks else None
+    lacks = server.require_tables(tables.scale, writes=writes, yes_create=yes_create)
+    return tables if lacks else None
 
 
-def create_tables(server: RemoteServer, spec: PgbenchSpec, progress: Progress) -> None:
-    """Make pgbench's tables on an existing server. Nothing is dropped, and they stay."""
-    load(server, spec, progress, env=server.environment, replace=False)
+def create_tables(
+    server: RemoteServer, tables: Tables, progress: Progress, directory: Path, *, native: bool = False
+) -> Loaded:
+    """Make a workload's tables on an existing server. Nothing is dropped, and they stay.
+
+    The load's record is written below the experiment's ``directory``.
+    """
+    view = look(server.dsn)
+    phase = Phase(
+        directory=directory,
+        title=str(tables),
+        postgres=record.PostgresRecord(version=server.version, source="a server that existed already"),
+        roles=view.roles,
+        devices=view.devices,
+    )
+    return measured(server, tables, phase, progress, native=native, replace=False, env=server.environment)
 
 
 @contextlib.contextmanager
 def loaded(
-    wanted: Mapping[DatasetKey, PgBinaries], progress: Callable[[DatasetKey], Progress]
+    wanted: Mapping[DatasetKey, PgBinaries],
+    progress: Callable[[DatasetKey], Progress],
+    directory: Path,
+    note: Callable[[str], None],
 ) -> Iterator[dict[DatasetKey, Dataset]]:
-    """Load every data set, and keep them for the length of a ``with`` block."""
+    """Load every data set, and keep them for the length of a ``with`` block.
+
+    The record of each load is written below the experiment's ``directory``, and ``note`` is told what it came to.
+    """
     # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
     needed = sum(key.bytes_needed for key in wanted) + max((key.bytes_needed for key in wanted), default=0)
     preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
     with contextlib.ExitStack() as stack:
-        yield {key: stack.enter_context(_loaded(key, binaries, progress(key))) for key, binaries in wanted.items()}
+        made = {}
+        for key, binaries in wanted.items():
+            made[key] = stack.enter_context(_loaded(key, binaries, progress(key), directory, note))
+        yield made
 
 
 @contextlib.contextmanager
-def _loaded(key: DatasetKey, binaries: PgBinaries, progress: Progress) -> Iterator[Dataset]:
+def _loaded(
+    key: DatasetKey, binaries: PgBinaries, progress: Progress, directory: Path, note: Callable[[str], None]
+) -> Iterator[Dataset]:
     journal = Journal(paths.state_dir())
     name = f"dataset-{secrets.token_hex(3)}"
     with contextlib.ExitStack() as stack:
@@ -169,21 +192,38 @@ def _loaded(key: DatasetKey, binaries: PgBinaries, progress: Progress) -> Iterat
             images[role].rmdir()
         volumes = {role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}
         with attach_placement(Placement(volumes, key.file_system), name=name, journal=journal) as attached:
-            _fill(key, binaries, attached.mounts, journal, progress)
+            note(_fill(key, binaries, attached, journal, progress, directory).said)
             attached.detach(save_images=images)
         yield Dataset(key, images)
 
 
 def _fill(
-    key: DatasetKey, binaries: PgBinaries, mounts: Mapping[str, Path], journal: Journal, progress: Progress
-) -> None:
+    key: DatasetKey,
+    binaries: PgBinaries,
+    attached: AttachedPlacement,
+    journal: Journal,
+    progress: Progress,
+    directory: Path,
+) -> Loaded:
     progress(0.0, "initdb")
+    mounts = attached.mounts
     cluster = Cluster(binaries, layout.data_dir(mounts), journal=journal)
     try:
         layout.initdb(cluster, mounts)
         with cluster.running(_load_settings(key, binaries)):
             layout.create_tablespaces(cluster, mounts)
-            load(cluster, key.workload, progress)
+            phase = Phase(
+                directory=directory,
+                title=str(key),
+                postgres=record.PostgresRecord(version=binaries.version, source=binaries.source),
+                roles={
+                    "server": Role(parents=(cluster.pid,)),
+                    "daemon": Role(pids=tuple({volume.daemon.pid: None for volume in attached.volumes.values()})),
+                },
+                devices={role: volume.block_device for role, volume in attached.volumes.items()},
+                volumes={role: (volume.name, volume.state_dir) for role, volume in attached.volumes.items()},
+            )
+            return measured(cluster, key.tables, phase, progress, native=key.native)
     finally:
         cluster.close()
 
@@ -195,19 +235,20 @@ def _load_settings(key: DatasetKey, binaries: PgBinaries) -> dict[str, str]:
     return settings.tuned(_LOAD_MEMORY_BYTES, binaries.major) | (small if wal_mib < _WAL_BYTES_AMPLE >> 20 else {})
 
 
-def _bytes_needed(scale: int, fillfactor: int) -> int:
-    return scale * BYTES_PER_SCALE * 100 // fillfactor + _BESIDE_DATA_BYTES
+def _bytes_needed(tables: Tables) -> int:
+    return tables.size_bytes + _BESIDE_DATA_BYTES
 
 
 def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
     workload = one.arm.workload
     role = f"tablespace.{workload.tablespace}" if workload.tablespace else "data"
     spec, size_bytes = one.arm.world.placement[role], int(one.volumes[role]["size_bytes"])
-    needed = _bytes_needed(workload.scale, workload.fillfactor)
+    tables = tables_of(one)
+    needed = _bytes_needed(tables)
     if size_bytes < needed:
         raise experiment.error(
             one.arm,
             ("workload", "scale"),
-            f"{spec} holds {size_bytes / 2**30:.1f} GiB, and scale {workload.scale} needs {needed / 2**30:.1f} GiB",
+            f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
             f"ask for a smaller scale or a larger volume, as {spec.split(':')[0]}:size=100GiB",
         )

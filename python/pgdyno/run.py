@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Cell, Experiment
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.resolved import ResolvedArm
-    from pgdyno.workload.spec import PgbenchSpec
+    from pgdyno.workload.tables import Tables
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of what is left."""
@@ -53,7 +54,7 @@ class Plan:
     """The runs to make, in their order."""
     directory: Path | None = None
     """The experiment that is continued."""
-    tables: PgbenchSpec | None = None
+    tables: Tables | None = None
     """What has to be made on an existing server first."""
 
     @property
@@ -65,7 +66,7 @@ class Plan:
     @property
     def load_s(self) -> float:
         """Estimate: loading every data set."""
-        made_s = 0.0 if self.tables is None else load_estimate_s(self.tables.scale)
+        made_s = 0.0 if self.tables is None else load_estimate_s(self.tables)
         return made_s + sum(key.estimate_s for key in self.wanted)
 
     @property
@@ -137,12 +138,13 @@ def execute(
     with (
         held(directory),
         _kept(directory, planned),
-        loaded(planned.wanted, partial(_loading, listener, planned)) as datasets,
+        loaded(planned.wanted, partial(_loading, listener, planned), directory, listener.note) as datasets,
     ):
         if planned.tables is not None:
             server = planned.arms[0].server
             assert server is not None
-            create_tables(server, planned.tables, _loading(listener, planned))
+            made = create_tables(server, planned.tables, _loading(listener, planned), directory)
+            listener.note(made.said)
         context = Context(
             planned.experiment,
             written.experiment_id,
@@ -244,6 +246,7 @@ def _way_on(planned: Plan, directory: Path) -> str:
 
 def _forget(directory: Path) -> None:
     (directory / "experiment.json").unlink(missing_ok=True)
+    shutil.rmtree(directory / "loads", ignore_errors=True)
     for folder in (directory / "runs", directory):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

@@ -24,7 +24,8 @@ ALLOWED: dict[str, set[str]] = {
     "drive": {"workload", "signals"},
     "load": set(),
     "relay": {"signals"},
-    "engine": {"volume", "catalog", "emulate", "probe", "drive", "load", "relay"},
+    "fill": {"workload", "drive", "signals"},
+    "engine": {"volume", "catalog", "emulate", "probe", "drive", "fill", "load", "relay"},
 }
 """For each crate the crates of this project that it may use."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pgdyno.store.record import ExperimentRecord, RunRecord
+from pgdyno.store.record import ExperimentRecord, LoadRecord, RunRecord
 from tools.reference import markdown as md
 from tools.reference import schema
 
 INTRODUCTION = """
-`experiment.json` says what was asked for, `run.json` what happened in one run. Both are written once and never changed. A
+`experiment.json` says what was asked for, `run.json` what happened in one run, `load.json` how a data set was loaded. All are
+written once and never changed. A
 record holds no verdict: figures are derived from it and from the [tables](tables.md) beside it. Instants are nanoseconds
 of CLOCK_MONOTONIC; `anchor` ties that clock to the calendar.
 """
@@ -17,4 +18,5 @@ def page() -> str:
     """The text of the page."""
     found = schema.sections(ExperimentRecord, "experiment.json")
     found += [part for part in schema.sections(RunRecord, "run.json") if part not in found]
+    found += [part for part in schema.sections(LoadRecord, "load.json") if part not in found]
     return md.page("Records", "`python/pgdyno/store/record.py`", INTRODUCTION, *found)

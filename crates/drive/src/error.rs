@@ -23,6 +23,7 @@ impl DriveError {
             "3D000" => "create the database, or name another",
             "53300" => "raise the server's max_connections, or take fewer clients",
             "42P01" | "42703" => "load the workload's tables first",
+            "42P07" => "drop the tables that are there first, or let them be replaced",
             "42501" => "grant the rights, or take another user",
             "53100" => "free some space on the server's disk",
             _ => "look at the server's log",

@@ -112,6 +112,21 @@ pub(crate) fn sync(out: &mut Vec<u8>) {
     message(out, b'S', |_| ());
 }
 
+/// Rows for COPY; `write` appends them.
+pub(crate) fn copy_data(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, b'd', write);
+}
+
+/// There are no more rows.
+pub(crate) fn copy_done(out: &mut Vec<u8>) {
+    message(out, b'c', |_| ());
+}
+
+/// There will be no more rows, and those that came are not to be kept.
+pub(crate) fn copy_fail(out: &mut Vec<u8>, why: &str) {
+    message(out, b'f', |out| text(out, why));
+}
+
 /// Good-bye.
 pub(crate) fn terminate(out: &mut Vec<u8>) {
     message(out, b'X', |_| ());

@@ -39,6 +39,9 @@ enum Command {
     Drive,
     /// Cuts files into chunks of whole rows, as COPY sees them; reads its specification from standard input, writes JSON lines.
     Plan,
+    /// Fills a PostgreSQL server with a workload's tables; reads its specification from standard input, writes JSON
+    /// lines.
+    Fill,
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
@@ -189,6 +192,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
         }
         Command::Plan => {
             pgdyno_load::plan(&from_stdin("plan")?, |said| print(&json!(said)))?;
+            Ok(None)
+        }
+        Command::Fill => {
+            pgdyno_fill::run(&from_stdin("fill")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
         Command::Probe => {

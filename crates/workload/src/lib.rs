@@ -9,6 +9,7 @@
 mod answer;
 mod arrivals;
 mod client;
+pub mod data;
 mod error;
 mod hash;
 pub mod keys;

@@ -26,6 +26,8 @@ pub enum Purpose {
     Mix = 3,
     /// How long a user thinks.
     Think = 4,
+    /// The rows that tables begin with.
+    Rows = 5,
 }
 
 /// xoroshiro128** 1.0 (Blackman, Vigna, 2018), seeded by SplitMix64: PostgreSQL's generator since version 15, so that

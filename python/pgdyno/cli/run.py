@@ -140,7 +140,7 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
         return
     for arm in planned.experiment.arms:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
-    tables = f", pgbench's tables of scale {planned.tables.scale}" if planned.tables else ""
+    tables = f", {planned.tables.family}'s tables of {planned.tables}" if planned.tables else ""
     click.echo(f"load: {len(planned.wanted)} data sets{tables}, {_time(planned.load_s)}")
     for cell in planned.cells:
         click.echo(f"run {cell.position + 1}: replicate {cell.block}, {cell.arm.label}, {_time(cell_s(cell))}")

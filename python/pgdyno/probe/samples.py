@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pgdyno.store.subject_clock import SubjectClock
-    from pgdyno.store.writer import RunWriter
+    from pgdyno.store.writer import DirectoryWriter
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Samples:
         )
         return Samples({name: clock.table(table) for name, table in self.tables.items()}, tuple(gaps))
 
-    def write(self, writer: RunWriter) -> None:
-        """Put every table, and ``probe/gap``, into a run's directory."""
+    def write(self, writer: DirectoryWriter) -> None:
+        """Put every table, and ``probe/gap``, into the directory of a run or a load."""
         from pgdyno.store.tables import from_rows
 
         for name, table in self.tables.items():

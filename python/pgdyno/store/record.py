@@ -1,4 +1,4 @@
-"""The record of one run (``run.json``) and of one experiment (``experiment.json``).
+"""The record of one run (``run.json``), of one experiment (``experiment.json``), and of one load (``load.json``).
 
 A record holds what was asked for and what happened, never a verdict: figures are derived from the tables beside it, so
 that a later version of the analysis can read an old run. Every instant is nanoseconds of CLOCK_MONOTONIC on the host
@@ -299,3 +299,59 @@ class ExperimentRecord(_Record):
     """Everything else that was asked for, as it was written: the experiment file's tables."""
     versions: dict[str, str] = Field(default_factory=dict)
     """pgdyno, the engine's build hash, Python."""
+
+
+class LoadedStep(_Record):
+    """One thing that one session did while a data set was loaded."""
+
+    what: str
+    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``."""
+    table: str | None = None
+    """None where it is of all tables."""
+    session: Count
+    begin_ns: int
+    end_ns: int
+    rows: Count
+    """That were copied."""
+
+
+class LoadedMoment(_Record):
+    """How far a load was."""
+
+    t_ns: int
+    rows: Count
+    """That had been sent."""
+    bytes: Count
+    """Of those rows, as COPY sends them."""
+
+
+class LoadRecord(_Record):
+    """One load: a data set was made, or the tables on a server that existed already. What the devices did meanwhile is
+    in the tables beside it.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    load_id: str
+    """Name of the load's directory, unique within its experiment."""
+    experiment_id: str
+    title: str
+    """What was loaded."""
+    tables: dict[str, Any]
+    """The tables as the loader was told."""
+    loader: Literal["native", "pgbench"]
+    sessions: Count
+    """How many worked at a time, at most."""
+    anchor: Anchor
+    begin_ns: int
+    end_ns: int
+    """When the loader had ended; the checkpoint is in it."""
+    rows: dict[str, Count]
+    """Rows of each table."""
+    row_bytes: Count | None = None
+    """Of all rows, as COPY sent them; None where it is not told."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """By step, in which at least one session was at it."""
+    steps: tuple[LoadedStep, ...] = ()
+    moments: tuple[LoadedMoment, ...] = ()
+    """About one each second; none where they are not told."""
+    postgres: PostgresRecord

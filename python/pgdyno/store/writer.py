@@ -1,6 +1,6 @@
-"""Writes one run's directory: under another name until it is whole, then never again.
+"""Writes the directory of a run, or of a load: under another name until it is whole, then never again.
 
-A run that was killed leaves ``<name>.partial``, which readers ignore and a new attempt replaces.
+What was killed leaves ``<name>.partial``, which readers ignore and a new attempt replaces.
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import tables
-from pgdyno.store.names import PARTIAL
+from pgdyno.store.names import PARTIAL, slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from pgdyno.store.record import ExperimentRecord, RunRecord
+    from pgdyno.store.record import ExperimentRecord, LoadRecord, RunRecord
 
 
-class RunWriter:
-    """Collects the files of one run.
+class DirectoryWriter:
+    """Collects files in a directory that gets its name when it is whole.
 
-    ``table`` and ``file`` put things into the partial directory; ``finish`` writes ``run.json`` last, makes
-    everything durable and renames. Nothing here runs while something is being measured.
+    ``table`` and ``file`` put things into the partial directory. Nothing here runs while something is being measured.
     """
 
-    def __init__(self, root: Path, experiment_id: str, run_name: str) -> None:
-        self.final_path = root / experiment_id / "runs" / run_name
-        self.path = self.final_path.with_name(run_name + PARTIAL)
+    def __init__(self, final_path: Path, what: str) -> None:
+        self.final_path = final_path
+        self.path = final_path.with_name(final_path.name + PARTIAL)
         """The directory to write to; it no longer exists after ``finish``."""
         if self.final_path.exists():
             raise PgdynoError(
-                f"{self.final_path} is a finished run and is never rewritten", remedy="start a new experiment"
+                f"{self.final_path} is a finished {what} and is never rewritten", remedy="start a new experiment"
             )
         with _explained(self.path):
             shutil.rmtree(self.path, ignore_errors=True)
@@ -54,7 +53,7 @@ class RunWriter:
         return path
 
     def file(self, relative: str) -> Path:
-        """Path of another file of the run (``logs/pgbench.log``); its directory exists, the file is the caller's."""
+        """Path of another file of it (``logs/pgbench.log``); its directory exists, the file is the caller's."""
         path = self.path / relative
         if ".." in Path(relative).parts or path == self.path or Path(relative).is_absolute():
             raise PgdynoError(f"{relative} is not inside the run's directory", remedy="this is a bug in pgdyno")
@@ -62,23 +61,46 @@ class RunWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def finish(self, record: RunRecord) -> Path:
+    def abandon(self) -> None:
+        """Remove the partial directory: what it is about failed, and nothing of it is worth keeping."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _finish(self, name: str, text: str) -> Path:
         """Write the record, make all of it durable, give it its name. Returns the finished directory."""
-        if (record.experiment_id, record.run_id) != (self.final_path.parents[1].name, self.final_path.name):
-            raise PgdynoError(
-                f"the record of {record.experiment_id}/{record.run_id} was given to {self.final_path}",
-                remedy="this is a bug in pgdyno",
-            )
         with _explained(self.path):
-            (self.path / "run.json").write_text(record.model_dump_json(indent=1) + "\n")
+            (self.path / name).write_text(text + "\n")
             _make_durable(self.path)
             self.path.rename(self.final_path)
             _fsync(self.final_path.parent)
         return self.final_path
 
-    def abandon(self) -> None:
-        """Remove the partial directory: the run failed and nothing of it is worth keeping."""
-        shutil.rmtree(self.path, ignore_errors=True)
+
+class RunWriter(DirectoryWriter):
+    """Collects the files of one run."""
+
+    def __init__(self, root: Path, experiment_id: str, run_name: str) -> None:
+        super().__init__(root / experiment_id / "runs" / run_name, "run")
+
+    def finish(self, record: RunRecord) -> Path:
+        """Write ``run.json`` last, make all of it durable, give it its name. Returns the finished directory."""
+        if (record.experiment_id, record.run_id) != (self.final_path.parents[1].name, self.final_path.name):
+            raise PgdynoError(
+                f"the record of {record.experiment_id}/{record.run_id} was given to {self.final_path}",
+                remedy="this is a bug in pgdyno",
+            )
+        return self._finish("run.json", record.model_dump_json(indent=1))
+
+
+class LoadWriter(DirectoryWriter):
+    """Collects the files of one load, below ``loads`` of its experiment."""
+
+    def __init__(self, directory: Path, title: str) -> None:
+        before = len(list((directory / "loads").glob("*")))
+        super().__init__(directory / "loads" / f"{before:02d}-{slug(title)}", "load")
+
+    def finish(self, record: LoadRecord) -> Path:
+        """Write ``load.json`` last, make all of it durable, give it its name. Returns the finished directory."""
+        return self._finish("load.json", record.model_dump_json(indent=1))
 
 
 def write_experiment(root: Path, record: ExperimentRecord) -> Path:

@@ -2,17 +2,12 @@
 
 use super::plan::{Kind, Plan};
 use crate::client::{Nanos, Statement, StatementId};
+use crate::data::{C_GROUPS, PAD_GROUPS, write_groups};
 use crate::error::{Position, RunError, ScriptError};
 use crate::random::Random;
 use crate::session::{Program, Reply, Step};
 use crate::template::ParameterBuffer;
 use std::sync::Arc;
-
-/// Groups of eleven digits in `c`, with dashes between them: 119 characters.
-const C_GROUPS: u32 = 10;
-/// The same in `pad`: 59 characters.
-const PAD_GROUPS: u32 = 5;
-const GROUP_DIGITS: usize = 11;
 
 /// One client of a test.
 pub(crate) struct Event {
@@ -51,20 +46,7 @@ impl Event {
 
     fn digits(&mut self, groups: u32) {
         let random = &mut self.random;
-        self.parameters.text(|out| {
-            for group in 0..groups {
-                if group > 0 {
-                    out.push(b'-');
-                }
-                let mut rest = random.up_to(99_999_999_999);
-                let begin = out.len();
-                out.resize(begin + GROUP_DIGITS, b'0');
-                for digit in out[begin..].iter_mut().rev() {
-                    *digit = b'0' + (rest % 10) as u8;
-                    rest /= 10;
-                }
-            }
-        });
+        self.parameters.text(|out| write_groups(random, groups, out));
     }
 
     fn fill(&mut self, kind: Kind) {

@@ -1,0 +1,306 @@
+//! The sessions at work, and what is said meanwhile.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+
+use pgdyno_drive::{DriveError, Talk};
+use pgdyno_workload::data::Table;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use serde_json::{Value, json};
+
+use crate::plan::{Plan, Step, What, Work};
+use crate::progress::{Progress, now_ns};
+use crate::spec::FillSpec;
+use crate::undo::undo;
+
+const NS_PER_MS: u64 = 1_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Rows are sent in messages of about this size: a Unix socket holds three of them, so that rows are made while the
+/// server takes in those before.
+const MESSAGE_BYTES: usize = 64 * 1024;
+
+/// A step that is done.
+struct Done {
+    what: What,
+    table: Option<usize>,
+    session: usize,
+    begin_ns: u64,
+    end_ns: u64,
+    rows: u64,
+}
+
+/// What all sessions share.
+struct Shared<'a> {
+    plan: &'a Plan,
+    progress: Progress,
+    /// The next job of each stage.
+    next: Vec<AtomicUsize>,
+    /// Where sessions wait for one another at the end of a stage.
+    barrier: Barrier,
+    /// Tables that are there for good.
+    made: Vec<AtomicBool>,
+    stop: Arc<AtomicBool>,
+    failure: Mutex<Option<DriveError>>,
+    bell: OwnedFd,
+}
+
+/// Fills the server, or removes the tables. Writes JSON lines to `out`: `ready`, `progress` at each interval, `step` for
+/// each thing that is done, `summary` at the end.
+///
+/// An error is returned, after what was made is removed again: a server that cannot be reached or refuses something, or
+/// SIGTERM or SIGINT.
+pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), DriveError> {
+    spec.check()?;
+    let plan = Plan::new(spec);
+    let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut server = spec.server.clone();
+    server.entry("application_name".to_owned()).or_insert_with(|| "pgdyno fill".to_owned());
+    let count = plan.sessions_max().clamp(1, spec.connections as usize);
+    let sessions = (0..count).map(|_| open(&server, &stop)).collect::<Result<Vec<_>, _>>()?;
+    let server_version = sessions[0].server_version().to_owned();
+    let shared = Shared {
+        plan: &plan,
+        progress: Progress::new(&plan),
+        next: plan.stages.iter().map(|_| AtomicUsize::new(0)).collect(),
+        barrier: Barrier::new(count),
+        made: plan.tables.iter().map(|_| AtomicBool::new(false)).collect(),
+        stop,
+        failure: Mutex::new(None),
+        bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| kernel(&error.into()))?,
+    };
+    let ready = json!({"server_version": server_version, "sessions": count, "begin_ns": shared.progress.begin_ns(),
+        "rows_all": plan.rows(), "tables": plan.tables.len()});
+    say(out, &json!({"ready": ready}));
+    let mut done = Vec::new();
+    std::thread::scope(|scope| {
+        let (report, reports) = channel();
+        for (number, session) in sessions.into_iter().enumerate() {
+            let (shared, report) = (&shared, report.clone());
+            scope.spawn(move || shared.work(number, session, report));
+        }
+        drop(report);
+        shared.watch(spec.interval_ms * NS_PER_MS, &signalled, &reports, &mut done, out);
+    });
+    let failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(failure) = failure {
+        let made = plan.tables.iter().zip(&shared.made).filter(|(_, made)| made.load(Ordering::Relaxed));
+        let names: Vec<&str> = made.map(|(table, _)| table.name.as_str()).collect();
+        return Err(undo(&server, &names, failure));
+    }
+    say(out, &json!({"summary": shared.summary(&done, count)}));
+    Ok(())
+}
+
+/// Opens a session whose commits are on disk when they are told, whatever the server's setting: a vacuum freezes only rows
+/// of which that is known, and there are few commits.
+fn open(server: &BTreeMap<String, String>, stop: &Arc<AtomicBool>) -> Result<Talk, DriveError> {
+    let mut session = Talk::open(server, stop)?;
+    session.query("SET synchronous_commit = on")?;
+    Ok(session)
+}
+
+impl Shared<'_> {
+    /// One session: takes jobs of a stage until there are none, waits for the others, goes on with the next stage.
+    fn work(&self, number: usize, mut session: Talk, report: Sender<Done>) {
+        for (stage, next) in self.plan.stages.iter().zip(&self.next) {
+            while !self.stop.load(Ordering::Relaxed) {
+                let Some(job) = stage.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                if let Err(error) = self.job(number, &mut session, job, &report) {
+                    // The first error is the one to tell; the others are told to stop by it.
+                    self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+            }
+            self.barrier.wait();
+        }
+        drop(report);
+        self.ring();
+    }
+
+    fn job(&self, number: usize, session: &mut Talk, job: &[Step], report: &Sender<Done>) -> Result<(), DriveError> {
+        for step in job {
+            let begin_ns = now_ns();
+            self.progress.begin(step);
+            self.step(session, step)?;
+            self.progress.end(step);
+            if let (true, Some(table)) = (step.creates, step.table) {
+                self.made[table].store(true, Ordering::Relaxed);
+            }
+            let done = Done {
+                what: step.what,
+                table: step.table,
+                session: number,
+                begin_ns,
+                end_ns: now_ns(),
+                rows: step.rows(),
+            };
+            // Whoever takes it lives as long as the sessions.
+            let _ = report.send(done);
+            self.ring();
+        }
+        Ok(())
+    }
+
+    fn step(&self, session: &mut Talk, step: &Step) -> Result<(), DriveError> {
+        match (&step.work, step.table) {
+            (Work::Statements(statements), _) => all(session, statements),
+            (Work::Copy { before, rows, freeze, after }, Some(table)) => {
+                all(session, before)?;
+                self.copy(session, &self.plan.tables[table], rows, *freeze)?;
+                all(session, after)
+            }
+            (Work::Copy { .. }, None) => unreachable!("rows are of a table"),
+        }
+    }
+
+    fn copy(&self, session: &mut Talk, table: &Table, rows: &Range<u64>, freeze: bool) -> Result<(), DriveError> {
+        let sql = format!("COPY {} FROM STDIN{}", table.name, if freeze { " WITH (FREEZE)" } else { "" });
+        let mut next = rows.start;
+        let taken = session.copy_in(&sql, |out| {
+            let (begin, first) = (out.len(), next);
+            while next < rows.end && out.len() - begin < MESSAGE_BYTES {
+                table.write_row(next, out);
+                next += 1;
+            }
+            self.progress.copied(next - first, (out.len() - begin) as u64);
+            next < rows.end
+        })?;
+        let wanted = rows.end - rows.start;
+        if taken == wanted {
+            return Ok(());
+        }
+        Err(DriveError {
+            message: format!("the server took {taken} rows of {}, and {wanted} were sent", table.name),
+            remedy: "look for a trigger or a rule that keeps rows out".to_owned(),
+        })
+    }
+
+    fn ring(&self) {
+        // It can only fail when nobody has listened for 2^64 times.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Says what happens until all sessions have ended; tells them to stop when a signal says so.
+    fn watch(
+        &self,
+        interval_ns: u64,
+        signalled: &OwnedFd,
+        reports: &Receiver<Done>,
+        done: &mut Vec<Done>,
+        out: &mut impl Write,
+    ) {
+        let mut before = self.progress.seen();
+        let mut due_ns = self.progress.begin_ns() + interval_ns;
+        loop {
+            let told = wait(&self.bell, (!self.stop.load(Ordering::Relaxed)).then_some(signalled), due_ns);
+            if told {
+                let stopped = DriveError { message: "told to stop".to_owned(), remedy: "begin again".to_owned() };
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(stopped);
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            let ended = loop {
+                match reports.try_recv() {
+                    Ok(step) => {
+                        say(out, &json!({"step": self.document(&step)}));
+                        done.push(step);
+                    }
+                    Err(TryRecvError::Empty) => break false,
+                    Err(TryRecvError::Disconnected) => break true,
+                }
+            };
+            if now_ns() >= due_ns || ended {
+                let now = self.progress.seen();
+                say(out, &json!({"progress": self.progress.document(before, now)}));
+                before = now;
+                due_ns += interval_ns * (now_ns().saturating_sub(due_ns) / interval_ns + 1);
+            }
+            if ended {
+                return;
+            }
+        }
+    }
+
+    fn document(&self, done: &Done) -> Value {
+        let table = done.table.map(|number| &self.plan.tables[number].name);
+        json!({"what": done.what.name(), "table": table, "session": done.session, "begin_ns": done.begin_ns,
+            "end_ns": done.end_ns, "rows": done.rows})
+    }
+
+    fn summary(&self, done: &[Done], sessions: usize) -> Value {
+        let rows: BTreeMap<&str, u64> =
+            self.plan.tables.iter().map(|table| (table.name.as_str(), table.rows)).collect();
+        let spans: BTreeMap<&str, u64> = What::ALL
+            .into_iter()
+            .map(|what| (what.name(), covered_ns(done.iter().filter(|step| step.what == what))))
+            .filter(|(_, covered)| *covered > 0)
+            .collect();
+        json!({"begin_ns": self.progress.begin_ns(), "end_ns": now_ns(), "sessions": sessions, "rows": rows,
+            "rows_all": done.iter().map(|step| step.rows).sum::<u64>(), "bytes": self.progress.bytes(), "ns": spans})
+    }
+}
+
+/// How long at least one of the steps was under way.
+fn covered_ns<'a>(steps: impl Iterator<Item = &'a Done>) -> u64 {
+    let mut spans: Vec<(u64, u64)> = steps.map(|step| (step.begin_ns, step.end_ns)).collect();
+    spans.sort_unstable();
+    let mut until = 0;
+    let covered = spans.into_iter().map(|(begin, end)| {
+        let new = end.saturating_sub(begin.max(until));
+        until = until.max(end);
+        new
+    });
+    covered.sum()
+}
+
+fn all(session: &mut Talk, statements: &[String]) -> Result<(), DriveError> {
+    statements.iter().try_for_each(|sql| session.query(sql).map(drop))
+}
+
+/// Waits for the bell, a signal, or an instant. True when there was a signal.
+fn wait(bell: &OwnedFd, signalled: Option<&OwnedFd>, until_ns: u64) -> bool {
+    let left_ns = until_ns.saturating_sub(now_ns());
+    let left = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as i64 };
+    let mut watched: Vec<PollFd<'_>> =
+        [Some(bell), signalled].into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    if poll(&mut watched, Some(&left)).is_err() {
+        return false; // interrupted
+    }
+    let told = watched.get(1).is_some_and(|signal| !signal.revents().is_empty());
+    let mut rung = [0_u8; 8];
+    let _ = rustix::io::read(bell, &mut rung);
+    told
+}
+
+fn say(out: &mut impl Write, line: &Value) {
+    // Whoever listened may be gone; there is nobody left to tell.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn kernel(error: &std::io::Error) -> DriveError {
+    DriveError {
+        message: format!("the kernel refused a descriptor or a thread: {error}"),
+        remedy: "look at the limits of both".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(begin_ns: u64, end_ns: u64) -> Done {
+        Done { what: What::Copy, table: None, session: 0, begin_ns, end_ns, rows: 0 }
+    }
+
+    #[test]
+    fn what_several_sessions_do_at_the_same_time_is_counted_once() {
+        let steps = [done(30, 40), done(0, 10), done(5, 20), done(6, 7)];
+        assert_eq!(covered_ns(steps.iter()), 30);
+        assert_eq!(covered_ns([].iter()), 0);
+    }
+}

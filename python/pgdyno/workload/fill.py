@@ -1,0 +1,126 @@
+"""Fills a database by pgdyno's own engine: parallel COPY, tables equal to those of the originals.
+
+``pgdyno-engine fill`` makes each table in the transaction of its COPY, with FREEZE. When it fails, or is interrupted,
+it removes what it has made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import _engine
+from pgdyno.errors import EngineError
+from pgdyno.workload.client import environment
+from pgdyno.workload.loaded import LoadMoment, LoadOutcome, LoadStep, checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pgdyno.workload.loaded import Progress
+    from pgdyno.workload.spec import Server
+    from pgdyno.workload.tables import Tables
+
+_SHARE_CHECKPOINT = 0.97
+"""Of the bar, as measured at scales 20 to 100: the checkpoint is the rest."""
+
+
+def fill(
+    server: Server,
+    tables: Tables,
+    progress: Progress | None = None,
+    *,
+    connections: int | None = None,
+    split: bool = False,
+    replace: bool = True,
+    seed: int = 1,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    on_start: Callable[[int], None] | None = None,
+) -> LoadOutcome:
+    """Create and fill the tables, VACUUM ANALYZE them, add keys and indexes, checkpoint (if the role may).
+
+    ``connections`` work at a time (default: as many as this machine has cores), each on a table of its own; with
+    ``split`` several on one large table, whose rows are then frozen by a vacuum and not as they are written. Without
+    ``replace`` tables that are there already are an error, and nothing is dropped. ``env`` is what the connection needs
+    beside its string. ``log`` receives what the engine said, ``on_start`` its process id.
+
+    :class:`~pgdyno.errors.InputError` for what the server refuses; nothing that was made is left then.
+    """
+    asked = {
+        "tables": tables.document(),
+        "connections": connections or default_connections(),
+        "split": split,
+        "replace": replace,
+        "seed": seed,
+    }
+    said = _follow(server, asked, progress, env, on_start)
+    if log is not None:
+        log.write_text("".join(json.dumps(line) + "\n" for line in said))
+    if progress is not None:
+        progress(_SHARE_CHECKPOINT, "checkpoint")
+    outcome = _outcome(said, checkpoint(server))
+    if progress is not None:
+        progress(1.0, "loaded")
+    return outcome
+
+
+def drop(
+    server: Server, tables: Tables, *, connections: int | None = None, env: Mapping[str, str] | None = None
+) -> float:
+    """Remove the tables, whether they are there or not: sysbench's ``cleanup``. Returns the seconds that it took."""
+    asked = {"tables": tables.document(), "connections": connections or default_connections(), "action": "drop"}
+    summary = _follow(server, asked, None, env, None)[-1]["summary"]
+    return float(summary["end_ns"] - summary["begin_ns"]) / 1e9
+
+
+def default_connections() -> int:
+    """As many as this process may use cores: a session of the server keeps one busy while it takes rows in."""
+    return len(os.sched_getaffinity(0))
+
+
+def described(line: Mapping[str, Any]) -> str:
+    """What a line of progress tells, for a progress bar: rows while they are copied, else what is under way."""
+    names = list(line["under_way"])
+    if "copy" in names or not names:
+        rate = f", {line['rows_per_s']:,.0f}/s" if line["rows_per_s"] else ""
+        return f"{line['rows']:,} of {line['rows_all']:,} rows{rate}"
+    return ", ".join(names)
+
+
+def _follow(
+    server: Server,
+    asked: Mapping[str, Any],
+    progress: Progress | None,
+    env: Mapping[str, str] | None,
+    on_start: Callable[[int], None] | None,
+) -> list[dict[str, Any]]:
+    """Every line of the engine, the summary last."""
+    said = []
+    with contextlib.closing(_engine.lines(["fill"], asked, env=environment(server, env), on_start=on_start)) as lines:
+        for line in lines:
+            said.append(line)
+            if progress is not None and "progress" in line:
+                found = line["progress"]
+                progress(_SHARE_CHECKPOINT * found["share"], described(found))
+    if not said or "summary" not in said[-1]:
+        raise EngineError("the engine ended without a summary of what it loaded", remedy="this is a bug in pgdyno")
+    return said
+
+
+def _outcome(said: list[dict[str, Any]], finish: Mapping[str, float]) -> LoadOutcome:
+    summary = said[-1]["summary"]
+    moments = (line["progress"] for line in said if "progress" in line)
+    steps = (line["step"] for line in said if "step" in line)
+    return LoadOutcome(
+        seconds={what: ns / 1e9 for what, ns in summary["ns"].items()} | dict(finish),
+        rows={table: int(count) for table, count in summary["rows"].items()},
+        loader="native",
+        sessions=int(summary["sessions"]),
+        row_bytes=int(summary["bytes"]),
+        steps=tuple(LoadStep(**step) for step in steps),
+        moments=tuple(LoadMoment(moment["t_ns"], moment["rows"], moment["bytes"]) for moment in moments),
+    )

@@ -1,0 +1,146 @@
+"""The tables that a workload begins with: how many rows they have, and what they take on a volume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pgdyno.errors import InputError
+from pgdyno.workload.spec import ROWS_PER_SCALE
+
+Keys = Literal["special", "uniform", "gaussian", "pareto"]
+
+BYTES_PER_SCALE = 16 << 20
+"""pgbench's tables with their indexes, measured at scales 10 to 200 with fill factor 100."""
+
+_PAGE_BYTES = 8192
+_SBTEST_ROWS_PER_PAGE = 37
+"""A row has a header of 24 bytes, two integers, 121 and 61 bytes of text with their lengths: 214, aligned to 216, and 4
+for its place in a page of 8,168 (PostgreSQL 18, "Database Page Layout")."""
+_KEY_ENTRIES_PER_PAGE = 366
+"""Entries of 16 bytes and 4 for their place in 8,152 bytes of a leaf that is filled to 90 %."""
+_SECONDARY_BYTES_PER_ROW = 10
+"""The index on ``k``: equal values share an entry. Measured at 100,000 rows: 7 bytes (special) to 16 (uniform)."""
+_TABLE_BYTES_LEAST = 64 << 10
+"""What a table takes however few its rows are: maps of free space and visibility, the indexes' first pages."""
+
+
+@dataclass(frozen=True)
+class PgbenchTables:
+    """Those of ``pgbench -i``."""
+
+    family: ClassVar[str] = "pgbench"
+
+    scale: int
+    """100,000 accounts each."""
+    fillfactor: int = 100
+    """Of accounts, tellers and branches, in per cent."""
+    foreign_keys: bool = False
+    tablespace: str | None = None
+    """Of the tables; None is the database's own place."""
+    index_tablespace: str | None = None
+    """Of the primary keys."""
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table; ``pgbench_history`` begins empty."""
+        return {table: count * self.scale for table, count in ROWS_PER_SCALE.items()} | {"pgbench_history": 0}
+
+    @property
+    def size_bytes(self) -> int:
+        """Tables with their indexes, about."""
+        return self.scale * BYTES_PER_SCALE * 100 // self.fillfactor
+
+    def document(self) -> dict[str, Any]:
+        """As ``pgdyno-engine fill`` is told."""
+        return {
+            "pgbench": {
+                "scale": self.scale,
+                "fillfactor": self.fillfactor,
+                "foreign_keys": self.foreign_keys,
+                "tablespace": self.tablespace,
+                "index_tablespace": self.index_tablespace,
+            }
+        }
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        return f"scale {self.scale}"
+
+
+@dataclass(frozen=True)
+class SysbenchTables:
+    """Those of sysbench's OLTP tests: ``sbtest1``, ``sbtest2``, ..."""
+
+    family: ClassVar[str] = "sysbench"
+
+    count: int
+    """How many tables."""
+    rows_each: int
+    """Rows of each."""
+    auto_inc: bool = True
+    """Whether ids have a sequence; always so in the legacy script."""
+    secondary_index: bool = True
+    """Whether there is an index on ``k``."""
+    keys: Keys = "special"
+    """How ``k`` is drawn: sysbench's ``--rand-type``."""
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table."""
+        return {f"sbtest{number}": self.rows_each for number in range(1, self.count + 1)}
+
+    @property
+    def size_bytes(self) -> int:
+        """Tables with their indexes, about."""
+        return self.count * _sbtest_bytes(self.rows_each, secondary_index=self.secondary_index)
+
+    def document(self) -> dict[str, Any]:
+        """As ``pgdyno-engine fill`` is told."""
+        return {
+            "sysbench": {
+                "tables": self.count,
+                "rows": self.rows_each,
+                "auto_inc": self.auto_inc,
+                "secondary_index": self.secondary_index,
+                "keys": self.keys,
+            }
+        }
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        return f"{self.count} × {self.rows_each:,} rows"
+
+
+Tables = PgbenchTables | SysbenchTables
+
+
+def scale_for(size_bytes: float) -> int:
+    """The scale factor at which pgbench's tables with their indexes take about so many bytes; at least 1."""
+    return max(1, round(size_bytes / BYTES_PER_SCALE))
+
+
+def sysbench_rows_for(size_bytes: float, tables: int) -> int:
+    """Rows of each of sysbench's tables so that all of them with their indexes take about so many bytes; at least 1."""
+    return max(1, int(size_bytes / tables / _sbtest_bytes_per_row(secondary_index=True)))
+
+
+def size_for_memory(memory_bytes: int, data_to_memory: float) -> float:
+    """Bytes of data that are so many times an instance's memory.
+
+    A published data set is made smaller together with the memory that it met: what was cached then is cached now.
+    """
+    if data_to_memory <= 0:
+        raise InputError(
+            f"the data would be {data_to_memory:g} times the memory", remedy="give a ratio above 0, as 2.5"
+        )
+    return memory_bytes * data_to_memory
+
+
+def _sbtest_bytes(rows: int, *, secondary_index: bool) -> int:
+    return _TABLE_BYTES_LEAST + int(rows * _sbtest_bytes_per_row(secondary_index=secondary_index))
+
+
+def _sbtest_bytes_per_row(*, secondary_index: bool) -> float:
+    heap, key = _PAGE_BYTES / _SBTEST_ROWS_PER_PAGE, _PAGE_BYTES / _KEY_ENTRIES_PER_PAGE
+    return heap + key + (_SECONDARY_BYTES_PER_ROW if secondary_index else 0)
