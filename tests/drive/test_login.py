@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,3 +159,21 @@ def test_no_secret_is_in_the_process_list_or_in_the_output(guarded: Cluster, tmp
     assert said[0]["ready"]["clients"] == 4
     for text in (*seen, out, err):
         assert os.fsencode(SECRET) not in text
+
+
+def test_a_server_without_tls_is_not_talked_to_in_clear() -> None:
+    """It says so in one byte; a user name or a password must not follow."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        listener.settimeout(20)
+
+        def answer() -> bytes:
+            with listener.accept()[0] as connection:
+                request = connection.recv(1024)
+                connection.sendall(b"N")
+                return request + connection.recv(1024)
+
+        heard = pool.submit(answer)
+        server = {"host": "127.0.0.1", "port": str(listener.getsockname()[1]), "user": "u", "sslmode": "require"}
+        error = refused("", short(server=server), {"PGPASSWORD": SECRET})
+        assert heard.result(20) == b"\x00\x00\x00\x08\x04\xd2\x16\x2f", "nothing but the request for TLS"
+    assert "does not offer TLS" in error["message"]
