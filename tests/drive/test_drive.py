@@ -165,3 +165,9 @@ def test_a_script_of_the_users_runs_with_its_variables_and_answers(dsn: str) -> 
 def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
     workload = {"pgbench": {"scripts": [{"text": "SELECT 1;\n\\set x 1 +\n", "name": "own.sql"}], "scale": 1}}
     assert "own.sql:2:" in refused(dsn, spec(workload=workload))["message"]
+
+
+def test_that_clients_begin_together_is_no_lateness_of_the_driver(dsn: str) -> None:
+    """Validity is judged by what it was late for: in a closed loop it waits for nothing but answers."""
+    found = drive(dsn, spec("select-only", clients=20, duration_ms=300))
+    assert found.summary["wake_us"]["count"] == 0

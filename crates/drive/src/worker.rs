@@ -254,7 +254,10 @@ impl<'a> Worker<'a> {
             }
             let now = self.shared.clock.now();
             self.roll(now);
-            self.record.wake(now - at);
+            // All begin at once, and wait for one another then and never again.
+            if at > 0 {
+                self.record.wake(now - at);
+            }
             self.resume(client)?;
         }
         Ok(())
