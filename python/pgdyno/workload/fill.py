@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.tables import Tables
 
 _SHARE_CHECKPOINT = 0.97
-"""Of the bar, as measured at scales 20 to 100: the checkpoint is the rest."""
+"""Of the bar, as measured at scale 20: the checkpoint is the rest."""
 
 
 def fill(
