@@ -94,11 +94,23 @@ class Spawned:
 
     process: subprocess.Popen[bytes]
     ready: dict[str, Any]
+    log: Path
+    """Where its standard error goes."""
+    log_begin: int = 0
+    """Size of that file before."""
 
     def close_stdin(self) -> None:
         """End its standard input: a probe takes this as the order to stop."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             self.process.stdin.close()
+
+    def failure(self) -> PgdynoError:
+        """What went wrong with an engine that has ended before its time."""
+        said = self.log.read_bytes()[self.log_begin :]
+        return _error_from_text(said) or EngineError(
+            f"the engine ended with {_ending(self.process.returncode)}: {_tail(said) or 'it said nothing'}",
+            remedy=f"read {self.log}",
+        )
 
 
 def spawn(
@@ -109,21 +121,25 @@ def spawn(
     new_session: bool = False,
     keep_stdin: bool = False,
     timeout_s: float = TIMEOUT_S,
+    prefix: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
 ) -> Spawned:
     """Start an engine that goes on after its first line, and wait for that line.
 
     ``stdin`` is sent as one line; the pipe stays open when ``keep_stdin``. Standard error goes to ``log``
-    (appended). ``new_session`` lets it outlive this process. The first line is ``{"ready": {...}}``; an
+    (appended). ``new_session`` lets it outlive this process. ``prefix`` is a command that
+    runs it (``taskset -c 1``), ``env`` its environment (default: this process's). The first line is ``{"ready": {...}}``; an
     error in its place, or as the last words, is raised; no line within ``timeout_s`` ends the process and raises.
     """
     with log.open("ab") as log_file:
         begin = log_file.tell()
         process = subprocess.Popen(
-            [checked(), *args],
+            [*prefix, checked(), *args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log_file,
             start_new_session=new_session,
+            env=env,
         )
     try:
         assert process.stdin is not None and process.stdout is not None
@@ -131,7 +147,7 @@ def spawn(
         line = _first_line(process.stdout, time.monotonic() + timeout_s)
         answer = _parse(line) if line else {}
         if "ready" in answer:
-            return Spawned(process, dict(answer["ready"]))
+            return Spawned(process, dict(answer["ready"]), log, begin)
         said = log.read_bytes()[begin:]
         raise (
             _error_of(answer)

@@ -17,8 +17,8 @@ from pgdyno.probe.samples import Samples, volume_latency
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.store import record, tables
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.workload import invariants, pgbench
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.workload import driver, invariants
+from pgdyno.workload.spec import WorkloadSpec
 from pgdyno.world.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Cell, Experiment
     from pgdyno.resolved import ResolvedArm
     from pgdyno.store.writer import RunWriter
+    from pgdyno.workload.outcome import Outcome
 
 Progress = Callable[[float, str], None]
 
@@ -49,7 +50,7 @@ class Context:
 class _Measured:
     """What a run brought, before it becomes a record."""
 
-    outcome: pgbench.PgbenchOutcome
+    outcome: Outcome
     samples: Samples
     checks: tuple[record.Check, ...]
     settings: list[dict[str, str | None]]
@@ -123,10 +124,10 @@ def _drive(
     writer: RunWriter,
     progress: Progress,
     clock: SubjectClock,
-) -> tuple[pgbench.PgbenchOutcome, Samples]:
+) -> tuple[Outcome, Samples]:
     """The workload with the probes around it, each as often in the subject's time as ever."""
     workload = cell.arm.workload
-    spec = PgbenchSpec(seed=experiment.seed_of(cell.block, "workload"), **workload.asked())
+    spec = WorkloadSpec(seed=experiment.seed_of(cell.block, "workload"), **workload.asked())
     edges: list[dict[str, dict[str, Any]]] = []
     sql_probe = SqlProbe(subject.server.dsn, dilation=clock.dilation)
     with scratch_directory(writer.path) as scratch, sql_probe:
@@ -144,11 +145,11 @@ def _drive(
 
         with contextlib.ExitStack() as ending:
             ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
-            outcome = pgbench.run(
+            outcome = driver.runner(spec)(
                 subject.driven,
                 spec,
                 workload.measure_s,
-                writer.file("logs/pgbench.out").parent,
+                writer.file("logs/driver").parent,
                 warmup_s=workload.warmup_s,
                 on_start=watch_host,
                 on_measure_begin=lambda: edges.append(subject.stats()),
@@ -196,6 +197,7 @@ def _write(
         world=measured.subject.world,
         client=measured.client,
         workload=outcome.spec.record() | {"driver_cpus": cell.arm.workload.driver_cpus},
+        driver=outcome.driver,
         postgres=measured.subject.postgres,
         phases=outcome.phases,
         account=outcome.account,

@@ -20,7 +20,7 @@ from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
-from pgdyno.workload.tables import PgbenchTables, Tables
+from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 from pgdyno.world import paths, preflight
 from pgdyno.world.journal import Journal
 from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
@@ -95,6 +95,10 @@ def load_estimate_s(tables: Tables) -> float:
 def tables_of(one: ResolvedArm) -> Tables:
     """The tables that an arm's workload begins with."""
     workload = one.arm.workload
+    if workload.kind == "sysbench":
+        return SysbenchTables(workload.tables, workload.rows, keys=workload.keys)
+    if workload.kind == "idle":
+        return PgbenchTables(scale=1)  # a server is started all the same, and nobody reads these
     return PgbenchTables(
         scale=workload.scale,
         fillfactor=workload.fillfactor,
@@ -112,6 +116,7 @@ def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[in
             postgres_major=one.binaries.major,
             file_system=one.arm.world.file_system,
             tables=tables_of(one),
+            native=one.arm.workload.driver == "native" or one.arm.workload.kind == "sysbench",
             sizes=tuple((role, 0) for role in one.volumes if role not in _MADE_EMPTY),
         )
         sharing.setdefault(sizeless, []).append(one)
@@ -128,13 +133,15 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
     An error when it has others, when they may not be made, or when the arms need different ones.
     """
     first = arms[0].arm.workload
+    if all(one.arm.workload.kind != "pgbench" for one in arms):
+        return None  # what scripts of the user's need is not known; a test of sysbench finds its tables or says which it misses
     for one in arms:
         workload = one.arm.workload
         if (workload.scale, workload.fillfactor) != (first.scale, first.fillfactor):
             raise experiment.error(one.arm, ("workload", "scale"), "an existing server has its tables in one scale")
     server, tables = arms[0].server, PgbenchTables(scale=first.scale, fillfactor=first.fillfactor)
     assert server is not None
-    writes = any(name != "select-only" for one in arms for name, _ in one.arm.workload.scripts)
+    writes = any(one.arm.workload.writes for one in arms)
     lacks = server.require_tables(tables.scale, writes=writes, yes_create=yes_create)
     return tables if lacks else None
 

@@ -15,6 +15,7 @@ from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import PgBinaries, find_binaries
 from pgdyno.postgres.remote import RemoteServer
 from pgdyno.store import record
+from pgdyno.workload import driver
 from pgdyno.world import preflight, volume
 from pgdyno.world.dirty_limits import current_limits
 from pgdyno.world.file_system import require_mount_options
@@ -23,6 +24,9 @@ from pgdyno.world.instance_type import cpus_of, is_storage_only, resolve_type
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Arm, Experiment
+
+_BLAMED = {"script": "files", "sysbench": "test", "pgbench": "script"}
+"""Kind of a workload -> the key that a refusal of its driver is about."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ def resolve(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm
 
     Unless it is ``to_run``, what only a run needs is not asked for: root, devices, programs.
     """
+    for arm in experiment.arms if to_run else ():
+        with experiment.origin.explained(arm.written(("workload", _BLAMED.get(arm.workload.kind, "kind")))):
+            driver.require(arm.workload)
     if experiment.real:
         return _existing(experiment)
     arms = tuple(_resolve(experiment, arm) for arm in experiment.arms)

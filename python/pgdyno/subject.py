@@ -162,7 +162,8 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
     assert server is not None
     with watch.stage("look"):
         view = look(server.dsn)
-        baseline = read_baseline(server, full=resolved.arm.workload.full_check)
+        workload = resolved.arm.workload
+        baseline = read_baseline(server, workload, full=workload.full_check)
     yield Subject(
         server=server,
         world=record.WorldRecord(

@@ -18,6 +18,7 @@ from pgdyno.store.record import (
     Account,
     Anchor,
     Check,
+    DriverRecord,
     ExperimentRecord,
     HostRecord,
     InstanceRecord,
@@ -33,7 +34,16 @@ from pgdyno.store.record import (
 )
 from pgdyno.workload.histogram import bucket_us, document
 
-from .synthetic_parts import FAILURE_PERCENT, array_of, attach_facts, instance_counters, io_rows
+from .synthetic_parts import (
+    FAILURE_PERCENT,
+    array_of,
+    attach_facts,
+    instance_counters,
+    io_rows,
+    service_times,
+    settings_table,
+    statement_times,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,6 +116,12 @@ class Arm:
     visibility: tuple[Visibility, ...] = ()
     real: bool = False
     """A server that existed already: nothing emulated, nothing of its host."""
+    driver: DriverRecord | None = None
+    """What drove; None as in records from before it was kept."""
+    statements: tuple[str, ...] = ()
+    """What the driver told of; each took as long as all others, and the first was sent twice as often."""
+    service_share: float = 0.0
+    """Of the response time, in an open loop; 0 is a closed one."""
 
     @property
     def written(self) -> str:
@@ -227,7 +243,7 @@ def _write_run(
     rate = arm.tps * (1 + arm.spread * noise) * slow * rng.normal(1, 0.03, seconds)
     transactions = np.maximum(0, np.rint(rate)).astype(np.int64)
     measure_begin = begin + WARMUP_S * SECOND_NS
-    _workload(writer, begin, transactions, measure_begin, rng)
+    _workload(writer, arm, begin, transactions, measure_begin, rng)
     if not arm.real:
         _volumes(writer, arm, begin, transactions, rng)
         if arm.instance_above_iops is not None:
@@ -238,7 +254,7 @@ def _write_run(
     _host(writer, arm, begin, seconds, slow)
     _server(writer, arm, begin, transactions)
     _waits(writer, arm, begin, seconds)
-    _settings(writer, arm)
+    writer.table("postgres/settings", settings_table(arm.version))
     succeeded = int(transactions[WARMUP_S:].sum())
     writer.finish(_record(experiment, plan, arm, writer.final_path.name, position, block, index, succeeded, begin))
 
@@ -257,7 +273,12 @@ def _checkpoint_spans(seconds: int) -> list[tuple[int, int]]:
 
 
 def _workload(
-    writer: RunWriter, begin: int, transactions: np.ndarray[Any, Any], measure_begin: int, rng: np.random.Generator
+    writer: RunWriter,
+    arm: Arm,
+    begin: int,
+    transactions: np.ndarray[Any, Any],
+    measure_begin: int,
+    rng: np.random.Generator,
 ) -> None:
     seconds = len(transactions)
     edges = begin + np.arange(seconds + 1) * SECOND_NS
@@ -282,6 +303,10 @@ def _workload(
         rows["count"] += counts.tolist()
     latency = pa.table(rows)
     writer.table("workload/latency", latency)
+    if arm.service_share:
+        writer.table("workload/service", service_times(latency, arm.service_share))
+    if arm.statements:
+        writer.table("workload/statement", statement_times(arm.statements, measure_begin, int(edges[-1]), latency))
     import json
 
     histogram = document(latency, measure_begin, int(edges[-1]))
@@ -461,25 +486,6 @@ def _waits(writer: RunWriter, arm: Arm, begin: int, seconds: int) -> None:
     writer.table("probe/wait_events", pa.concat_tables(parts))
 
 
-SETTINGS = (
-    ("shared_buffers", "65536", "8kB", "configuration file", "16384"),
-    ("max_wal_size", "4096", "MB", "configuration file", "1024"),
-    ("checkpoint_timeout", "300", "s", "default", "300"),
-    ("cluster_name", "<script>alert('setting')</script>", None, "configuration file", ""),
-    ("data_checksums", "on", None, "override", "on"),
-    ("block_size", "8192", None, "default", "8192"),
-    ("track_io_timing", "on", None, "configuration file", "off"),
-    *((f"setting_{number:03d}", str(number), None, "default", str(number)) for number in range(370)),
-)
-
-
-def _settings(writer: RunWriter, arm: Arm) -> None:
-    rows = [*SETTINGS, ("server_version", arm.version, None, "default", arm.version)]
-    names = ("name", "setting", "unit", "source", "boot_val")
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-    writer.table("postgres/settings", pa.table(columns))
-
-
 def _record(
     experiment: ExperimentRecord,
     plan: Plan,
@@ -508,7 +514,7 @@ def _record(
         world=_world(arm),
         workload={
             "kind": "pgbench",
-            "closed": True,
+            "closed": arm.service_share == 0,
             "script": "tpcb-like",
             "scale": 100,
             "fillfactor": 100,
@@ -516,10 +522,11 @@ def _record(
             "threads": 1,
             "protocol": "prepared",
             "rate_per_s": None,
-            "latency_limit_ms": None,
+            "late_max_ms": None,
             "tries_max": 1,
             "seed": plan.seed,
         },
+        driver=arm.driver,
         postgres=_postgres(arm),
         phases=(
             Phase(name="warmup", begin_ns=begin, end_ns=measure_begin),

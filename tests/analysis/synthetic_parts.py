@@ -60,3 +60,47 @@ def attach_facts() -> dict[str, Any]:
         },
         "proofs": {"fuse_magic": True, "dio": 1, "scheduler": "none", "max_sectors_kb": 256},
     }
+
+
+def service_times(latency: pa.Table, share: float) -> pa.Table:
+    """The same transactions, each with a share of its response time."""
+    place = latency.schema.get_field_index("latency_us")
+    values = (latency["latency_us"].to_numpy() * share).astype(np.int64)
+    return latency.set_column(place, "latency_us", pa.array(values))
+
+
+def statement_times(texts: tuple[str, ...], begin_ns: int, end_ns: int, latency: pa.Table) -> pa.Table:
+    """Each statement with all latencies, the first twice; a text may be there several times."""
+    parts = []
+    for number, text in enumerate(texts):
+        count = latency["count"].to_numpy() * (2 if number == 0 else 1)
+        rows = len(count)
+        columns = {
+            "t_begin_ns": [begin_ns] * rows,
+            "t_end_ns": [end_ns] * rows,
+            "number": [number] * rows,
+            "statement": [text] * rows,
+            "latency_us": latency["latency_us"],
+            "count": count,
+        }
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts)
+
+
+SETTINGS = (
+    ("shared_buffers", "65536", "8kB", "configuration file", "16384"),
+    ("max_wal_size", "4096", "MB", "configuration file", "1024"),
+    ("checkpoint_timeout", "300", "s", "default", "300"),
+    ("cluster_name", "<script>alert('setting')</script>", None, "configuration file", ""),
+    ("data_checksums", "on", None, "override", "on"),
+    ("block_size", "8192", None, "default", "8192"),
+    ("track_io_timing", "on", None, "configuration file", "off"),
+    *((f"setting_{number:03d}", str(number), None, "default", str(number)) for number in range(370)),
+)
+
+
+def settings_table(version: str) -> pa.Table:
+    """A server's settings: some that were chosen, and many that were not."""
+    rows = [*SETTINGS, ("server_version", version, None, "default", version)]
+    names = ("name", "setting", "unit", "source", "boot_val")
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)})

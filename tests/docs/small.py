@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 from pgdyno.cli.main import run
 
 SCALE = "2"
-_MEASURE = {"workload.scale": SCALE, "workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
+_MEASURE = {"workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
 
 SMALLER: dict[str, list[str]] = {
     "compare": [f"--scale={SCALE}", "--clients=4", "--warmup=1s", "--duration=2s", "--replicates=1", "--keep-invalid"],
+    "drive": [f"--scale={SCALE}", "--clients=4", "--warmup=0s", "--duration=1s", "--keep-invalid"],
     "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""
@@ -35,7 +37,18 @@ def smaller(words: list[str]) -> list[str]:
         return [*words, "--quick"]
     if words[:2] == ["metrics", "serve"] and "--once" not in words:
         return [*words, "--once"]  # it serves until Ctrl-C
-    return [*words, *SMALLER.get(words[0], []), *(_first_and_last(words) if words[0] == "run" else [])]
+    of_file = [*_sizes(words), *_first_and_last(words)] if words[0] == "run" else []
+    return [*words, *SMALLER.get(words[0], []), *of_file]
+
+
+def _sizes(words: list[str]) -> list[str]:
+    """Smaller tables for an experiment file, by the keys of its kind of workload."""
+    file = next((Path(word) for word in words if word.endswith(".toml")), None)
+    workload = tomllib.loads(file.read_text()).get("workload", {}) if file is not None else {}
+    sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}}.get(workload.get("kind"), {"scale": SCALE})
+    if "data_to_memory" in workload:
+        sizes = {"data_to_memory": "0.1"}
+    return [f"--set=workload.{key}={value}" for key, value in sizes.items()]
 
 
 def _first_and_last(words: list[str]) -> list[str]:

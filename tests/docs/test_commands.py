@@ -76,7 +76,7 @@ def test_the_volumes_and_files_of_the_documents_exist(example: Example, engine: 
             if re.match(r"(null|gp3|io2bx)(:|$)", word):
                 assert _engine.run_json(["volume", "spec", word])["spec"]
             if word.startswith("experiments/"):
-                assert (ROOT / word).is_file(), f"{example}: {word} does not exist"
+                assert (ROOT / word.partition("@")[0]).is_file(), f"{example}: {word} does not exist"
 
 
 def parse(command: click.Command, arguments: list[str]) -> None:

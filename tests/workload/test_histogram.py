@@ -73,3 +73,16 @@ def test_the_document_holds_the_window_and_nothing_else() -> None:
     made = histogram.document(table, 10, 20)["histograms"]
     assert {name: histogram.decode(text).get_total_count() for name, text in made.items()} == {"a": 2, "b": 3, "all": 5}
     assert histogram.decode(made["all"]).get_max_value() == 200
+
+
+@given(latencies.filter(bool))
+def test_an_encoded_histogram_has_its_buckets(values: list[int]) -> None:
+    value, count = histogram.buckets(of(values).encode().decode())
+    wanted, times = np.unique(histogram.bucket_us(np.array(values, dtype=np.int64)), return_counts=True)
+    assert (value.tolist(), count.tolist()) == (wanted.tolist(), times.tolist())
+
+
+def test_values_that_occurred_often_are_counted_as_often() -> None:
+    second, script, value = np.array([1, 1, 0]), np.array([0, 0, 1]), np.array([5, 5, 7])
+    found = histogram.per_second(second, script, value, np.array([2, 3, 4]))
+    assert [part.tolist() for part in found] == [[0, 1], [1, 0], [7, 5], [4, 5]]

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
-from pgdyno.workload.spec import SCRIPTS, PgbenchSpec, parse_script
+from pgdyno.workload.scripts import SCRIPTS, parse_script
+from pgdyno.workload.spec import PgbenchSpec
 
 
 @given(st.lists(st.sampled_from(SCRIPTS), unique=True, min_size=1), st.data())
@@ -32,7 +33,24 @@ def test_a_weight_is_1_when_it_is_not_given() -> None:
         ({"script": "select-only@x"}, "must be a whole number above 0"),
         ({"script": "select-only,select-only"}, "occurs twice"),
         ({"clients": 1, "threads": 2}, "a thread needs a client"),
-        ({"latency_limit_ms": 5}, "needs rate_per_s"),
+        ({"late_max_ms": 5}, "needs rate_per_s"),
+        ({"arrivals": "fixed"}, "needs rate_per_s"),
+        ({"engine": "native", "rate_per_s": 5, "think_ms": 5}, "do not think"),
+        ({"rate_per_s": 5, "arrivals": "fixed"}, "pgbench draws its arrivals at random"),
+        ({"think_ms": 5}, "clients of pgbench do not think"),
+        ({"kind": "script"}, "needs files"),
+        ({"kind": "script", "files": ({"name": "a.sql", "text": ""},) * 2}, "a.sql is there twice"),
+        ({"kind": "script", "script": "tpcb-like"}, 'it is for kind = "pgbench", and this is kind = "script"'),
+        ({"rows": 5}, 'it is for kind = "sysbench"'),
+        ({"kind": "sysbench", "scale": 5}, 'it is for kind = "pgbench" or "script"'),
+        ({"kind": "sysbench", "engine": "pgbench"}, 'pgbench cannot run kind = "sysbench"'),
+        ({"engine": "sysbench"}, 'sysbench cannot run kind = "pgbench"'),
+        ({"kind": "sysbench", "engine": "sysbench", "tries_max": 3}, "tries again until it succeeds"),
+        ({"kind": "sysbench", "engine": "sysbench", "protocol": "extended"}, "simple and prepared"),
+        ({"kind": "sysbench", "test": "select_random_points", "tables": 2}, "has one table"),
+        ({"kind": "sysbench", "test": "oltp"}, "test"),
+        ({"kind": "idle"}, "would never rest"),
+        ({"engine": "psql"}, "engine"),
         ({"scale": 0}, "scale"),
         ({"fillfactor": 9}, "fillfactor"),
         ({"protocol": "binary"}, "protocol"),
@@ -49,4 +67,59 @@ def test_the_record_says_whether_the_loop_is_closed() -> None:
     assert PgbenchSpec().record()["closed"] is True
     open_loop = PgbenchSpec(rate_per_s=100).record()
     assert open_loop["closed"] is False
-    assert PgbenchSpec(**{name: value for name, value in open_loop.items() if name not in ("kind", "closed")})
+    assert PgbenchSpec(**{name: value for name, value in open_loop.items() if name != "closed"}) == PgbenchSpec(
+        rate_per_s=100, engine="pgbench"
+    )
+
+
+def test_the_driver_is_the_original_where_there_is_one_for_scripts() -> None:
+    asked = {"kind": "script", "files": ({"name": "a.sql", "text": "SELECT 1;"},)}
+    assert [PgbenchSpec(**more).driver for more in ({}, asked, {"kind": "sysbench"}, {"engine": "native"})] == [
+        "pgbench",
+        "pgbench",
+        "native",
+        "native",
+    ]
+
+
+def test_a_test_of_sysbench_is_as_its_original_unless_it_is_said() -> None:
+    legacy, other = PgbenchSpec(kind="sysbench", test="legacy"), PgbenchSpec(kind="sysbench")
+    assert (legacy.protocol, other.protocol) == ("simple", "prepared")
+    assert legacy.tries_max == other.tries_max == 0
+    said = PgbenchSpec(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
+    assert (said.protocol, said.tries_max) == ("prepared", 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "writes"),
+    [
+        ({"script": "select-only"}, False),
+        ({"script": "select-only,simple-update"}, True),
+        ({"kind": "script", "files": ({"name": "a.sql", "text": "SELECT 1;"},)}, True),
+        ({"kind": "sysbench", "test": "oltp_point_select"}, False),
+        ({"kind": "sysbench"}, True),
+        ({"kind": "idle", "think_ms": 1}, False),
+    ],
+)
+def test_what_may_write_is_known(values: dict[str, Any], writes: bool) -> None:
+    assert PgbenchSpec(**values).writes is writes
+
+
+def test_a_record_has_no_keys_of_other_kinds() -> None:
+    sysbench = PgbenchSpec(kind="sysbench", test="oltp_read_only", tables=4).record()
+    assert (sysbench["kind"], sysbench["engine"], sysbench["test"], sysbench["tables"]) == (
+        "sysbench",
+        "native",
+        "oltp_read_only",
+        4,
+    )
+    assert not {"script", "scale", "files", "fillfactor", "arrivals"} & sysbench.keys()
+    script = PgbenchSpec(kind="script", files=({"name": "a.sql", "text": "SELECT 1;", "weight": 3},)).record()
+    assert script["script"] == "a.sql@3"
+    assert script["files"] == [{"name": "a.sql", "text": "SELECT 1;", "weight": 3}]
+
+
+def test_slowed_time_slows_what_a_driver_is_told() -> None:
+    told = PgbenchSpec(rate_per_s=800, late_max_ms=20).dilated(8)
+    assert (told.rate_per_s, told.late_max_ms) == (100, 160)
+    assert PgbenchSpec(engine="native", think_ms=2).dilated(8).think_ms == 16

@@ -20,6 +20,15 @@ use crate::workload::Workload;
 
 const NS_PER_MS: u64 = 1_000_000;
 
+/// Says what would be driven, and connects to nothing: `{"scripts": [NAME, ...], "statements": [TEXT, ...]}`.
+///
+/// What is wrong with the specification or a script of it is returned, the latter with line and column.
+pub fn check(spec: &DriveSpec) -> Result<Value, DriveError> {
+    spec.check()?;
+    let workload = Workload::new(spec)?;
+    Ok(json!({"scripts": workload.scripts, "statements": workload.groups.texts}))
+}
+
 /// Drives the server until the time is over, or SIGTERM or SIGINT. Writes JSON lines to `out`: `ready` when every
 /// client is connected, `second` for each second, `summary` at the end.
 ///

@@ -36,7 +36,11 @@ enum Command {
     #[command(subcommand)]
     Instance(InstanceCommand),
     /// Drives a PostgreSQL server; reads its specification from standard input, writes JSON lines.
-    Drive,
+    Drive {
+        /// Connect to nothing: say what would be driven, or what is wrong with it.
+        #[arg(long)]
+        check: bool,
+    },
     /// Cuts files into chunks of whole rows, as COPY sees them; reads its specification from standard input, writes JSON lines.
     Plan,
     /// Fills a PostgreSQL server with a workload's tables; reads its specification from standard input, writes JSON
@@ -186,7 +190,8 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             let types = pgdyno_catalog::instance_types(like.as_deref())?;
             Ok(Some(json!({"types": types})))
         }
-        Command::Drive => {
+        Command::Drive { check: true } => Ok(Some(pgdyno_drive::check(&from_stdin("drive")?)?)),
+        Command::Drive { check: false } => {
             pgdyno_drive::run(&from_stdin("drive")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }

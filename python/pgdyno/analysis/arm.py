@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pgdyno.analysis.distribution import Distribution, merge
+from pgdyno.analysis.distribution import Distribution, Statement, merge
 from pgdyno.analysis.finding import Finding, worst
 from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.volume_figures import VolumeFigures
     from pgdyno.analysis.waits import Wait
     from pgdyno.store.record import Visibility
+
+_Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,21 @@ class ArmSummary:
         return t_interval(known) if known else None
 
     @cached_property
+    def service_ms(self) -> Distribution:
+        """Times from the actual start of all replicates together; empty in a closed loop."""
+        return merge(replicate.figures.service_ms for replicate in self.replicates)
+
+    @cached_property
+    def scripts_ms(self) -> dict[str, Distribution]:
+        """Response times by script of all replicates together; empty with a single script."""
+        return merged_by_name([replicate.figures.scripts_ms for replicate in self.replicates])
+
+    @cached_property
+    def statements_ms(self) -> dict[Statement, Distribution]:
+        """Times by statement of all replicates together; empty where the driver does not tell them."""
+        return merged_by_name([replicate.figures.statements_ms for replicate in self.replicates])
+
+    @cached_property
     def volumes(self) -> dict[str, VolumeSummary]:
         """Its volumes by role, the data's first."""
         roles = dict.fromkeys(role for replicate in self.replicates for role in replicate.figures.volumes)
@@ -276,6 +293,12 @@ class ArmSummary:
             for finding in replicate.findings
             if finding.level == level
         )
+
+
+def merged_by_name(parts: Sequence[Mapping[_Name, Distribution]]) -> dict[_Name, Distribution]:
+    """Each name's distributions as one, in the order in which the names occur."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: merge(part[name] for part in parts if name in part) for name in names}
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 HDR_FILE = "workload/latency.hdr.json"
 """Latency of the measured transactions as HDR histograms, whole and per script."""
+
+
+class Statement(NamedTuple):
+    """A statement of a workload's scripts."""
+
+    number: int
+    """In the order of the scripts; the same text may be there several times."""
+    text: str
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,26 @@ def latency_ms(run: Run, script: str = "all") -> Distribution:
     return _from_seconds(run, script).scaled(1e-3)
 
 
+def service_ms(run: Run) -> Distribution:
+    """Service time of the transactions that were measured, in milliseconds; empty in a closed loop, where it is the latency."""
+    return _from_seconds(run, "all", "workload/service").scaled(1e-3)
+
+
+def scripts_ms(run: Run) -> dict[str, Distribution]:
+    """Latency of the transactions that were measured by script, in milliseconds; empty unless there are several."""
+    names = dict.fromkeys(run.table("workload/throughput")["script"].to_pylist())
+    return {name: latency_ms(run, name) for name in names} if len(names) > 1 else {}
+
+
+def statements_ms(run: Run) -> dict[Statement, Distribution]:
+    """Service time of each statement in the measure phase, in milliseconds, in the order of the scripts."""
+    found: dict[Statement, list[tuple[float, int]]] = {}
+    for row in run.table("workload/statement").to_pylist():
+        buckets = found.setdefault(Statement(row["number"], row["statement"]), [])
+        buckets.append((row["latency_us"], row["count"]))
+    return {statement: Distribution.of(buckets).scaled(1e-3) for statement, buckets in found.items()}
+
+
 def volume_latency_ms(run: Run, role: str = "data") -> Mapping[str, Distribution]:
     """Latency of a volume's operations in the measure phase, in milliseconds, by ``read``, ``write``,
     ``read lateness`` and ``write lateness``.
@@ -129,9 +157,9 @@ def _decoded(text: str) -> Distribution:
     )
 
 
-def _from_seconds(run: Run, script: str) -> Distribution:
+def _from_seconds(run: Run, script: str, table: str = "workload/latency") -> Distribution:
     measure = run.record.measure
-    rows = run.table("workload/latency").to_pydict()
+    rows = run.table(table).to_pydict()
     return Distribution.of(
         (value, count)
         for begin, end, name, value, count in zip(

@@ -26,12 +26,13 @@ _TITLES = {
     "world.file_system": "file system",
     "world.mount_options": "mount options",
     "world.dilation": "dilation",
+    "workload.files": "scripts",
     "instance.type": "instance",
     "instance.memory": "memory",
     "postgres.bin": "PostgreSQL",
     "postgres.settings": "settings",
 }
-_SELF_EXPLAINING = {*_TITLES, "workload.kind", "workload.script"} - {
+_SELF_EXPLAINING = {*_TITLES, "workload.kind", "workload.script", "workload.files", "workload.test"} - {
     "instance.memory",
     "world.mount_options",
     "world.dilation",

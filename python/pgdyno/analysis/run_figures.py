@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.counters import Counters
-from pgdyno.analysis.distribution import Distribution, latency_ms
+from pgdyno.analysis.distribution import Distribution, Statement, latency_ms, scripts_ms, service_ms, statements_ms
 from pgdyno.analysis.instance_figures import InstanceFigures, instance_figures
 from pgdyno.analysis.server_figures import ServerFigures, server_figures
 from pgdyno.analysis.steady import Steady, steady_of
@@ -32,6 +32,12 @@ class RunFigures:
     """Transactions that succeeded, per second of the measure phase."""
     latency_ms: Distribution
     """Response time of those transactions."""
+    service_ms: Distribution
+    """Their time from the actual start; empty in a closed loop, and where the driver does not tell it."""
+    scripts_ms: Mapping[str, Distribution]
+    """Response time by script, if there are several."""
+    statements_ms: Mapping[Statement, Distribution]
+    """Time of each statement; empty where the driver does not tell it."""
     volumes: Mapping[str, VolumeFigures]
     """Role -> what that volume did; the data's is always there and comes first."""
     instance: InstanceFigures | None
@@ -69,6 +75,9 @@ def figures_of(run: Run) -> RunFigures:
         run=run,
         tps=run.record.account.succeeded / measure.seconds if measure.seconds > 0 else 0.0,
         latency_ms=latency_ms(run),
+        service_ms=service_ms(run),
+        scripts_ms=scripts_ms(run),
+        statements_ms=statements_ms(run),
         volumes={role: volume_figures(run, role) for role in volume_roles(run)},
         instance=instance_figures(run),
         server=server_figures(run),

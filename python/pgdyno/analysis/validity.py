@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
+from pgdyno.analysis.driven import driven
 from pgdyno.analysis.finding import Finding, Level, graded, percent
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from pgdyno.store import Run
 
-DRIVER_BUSY_INVALID = 0.90
-"""A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""
 LABORATORY_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""
 LABORATORY_SHARE_INVALID = 0.60
@@ -60,7 +59,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _skipped(run),
         steadiness(run.steady, run.tps),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
-        _driver(run),
+        *driven(run),
         *distance(run),
         _laboratory(run),
         _host(run),
@@ -110,18 +109,6 @@ def _skipped(run: RunFigures) -> Finding:
     # Skipped transactions are what the subject could not take: a result, not a fault of the laboratory.
     level: Level = "warn" if account.skipped else "ok"
     return Finding("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({percent(share)})")
-
-
-def _driver(run: RunFigures) -> Finding:
-    cores = run.record.world.host.cores
-    share = run.cpu_share.get("driver")
-    if share is None:
-        return Finding("driver", "unknown", "its CPU was not recorded")
-    threads = max(1, min(int(run.record.workload.get("threads", 1)), cores))
-    busy = share * cores / threads
-    level: Level = "invalid" if busy >= DRIVER_BUSY_INVALID else "ok"
-    noun = "thread" if threads == 1 else f"{threads} threads"
-    return Finding("driver", level, f"its {noun} computed {percent(busy)} of the time")
 
 
 def _laboratory(run: RunFigures) -> Finding:

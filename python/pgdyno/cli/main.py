@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can do, and clean up after killed runs.",
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
+    "drive": "Drive scripts against a server, and say what they took.",
     "volume": "Attach, list, measure, modify and detach emulated volumes.",
     "metrics": "Show volumes in CloudWatch's words, and serve them to Prometheus.",
     "instance": "List instance types, and say what one of them has.",

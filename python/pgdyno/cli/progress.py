@@ -89,3 +89,40 @@ class Display:
             self._bar.console.print(text, highlight=False)
         else:
             print(f"[{time.monotonic() - self._began:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+
+class Bar:
+    """Progress of a single thing: a bar on a terminal, elsewhere a line for each phase (the text before a colon)."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._phase = ""
+
+    def __enter__(self) -> Self:
+        """Start the bar, if somebody is watching."""
+        if is_live(sys.stderr):
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("", total=1.0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, share: float, text: str) -> None:
+        """How far it is, 0 to 1, and what is done: ``load: 3 of 7 rows``."""
+        phase = text.partition(":")[0]
+        if self._bar is not None:
+            self._bar.update(self._task, completed=share, description=text[:70])
+        elif phase != self._phase:
+            print(text, file=sys.stderr, flush=True)
+        self._phase = phase

@@ -157,8 +157,11 @@ def _only(file: ExperimentFile) -> str:
 
 
 def _require_complete(arm: Arm, origin: Origin) -> None:
-    """What an arm needs that the file may leave to the factors."""
+    """What an arm needs that the file may leave to the factors, and what does not go together in it."""
     world = arm.world
+    if (refusal := arm.workload.refusal()) is not None:
+        key, message = refusal
+        raise origin.error(arm.written(("workload", key)), message)
     if world.kind == "emulated" and "data" not in world.placement:
         raise origin.error(("world",), 'there is no volume for the data; write volume = "gp3"')
     for key, name in arm.workload.tablespaces.items() if world.kind == "emulated" else ():

@@ -24,6 +24,8 @@ _SELF_EXPLAINING = frozenset(
         "postgres.bin",
         "postgres.settings",
         "workload.script",
+        "workload.files",
+        "workload.test",
     }
 )
 """Factors whose levels say themselves what they are; a level of another one is shown with its key."""
@@ -91,6 +93,10 @@ def substituted(document: Mapping[str, Any], values: Mapping[tuple[str, ...], An
 
 def level_text(factor: str, value: Any) -> str:
     """A level as a record keeps it: as written, or what leaving it empty means."""
+    if isinstance(value, list | tuple):
+        return ", ".join(level_text(factor, one) for one in value) or "none"
+    if isinstance(value, Mapping) and {"name", "text"} <= value.keys():
+        return str(value["name"]) + (f"@{value['weight']}" if value.get("weight", 1) != 1 else "")
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {level_text(f'{factor}.{key}', inner)}" for key, inner in value.items()) or "none"
     if isinstance(value, bool):

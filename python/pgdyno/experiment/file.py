@@ -12,7 +12,9 @@ from pgdyno.experiment import factors
 from pgdyno.experiment.arm import ExperimentFile
 from pgdyno.experiment.model import Experiment
 from pgdyno.experiment.origin import Origin
+from pgdyno.experiment.origin import Path as Place
 from pgdyno.experiment.toml_lines import key_lines
+from pgdyno.workload.scripts import read_script
 
 
 def read_experiment(
@@ -42,7 +44,8 @@ def read_experiment(
         target, value = parse_assignment(assignment)
         document = factors.substituted(document, {target: value})
         set_here[target] = f"--set {assignment}"
-    return Experiment.of(document, Origin(str(path), key_lines(text), set_here))
+    origin = Origin(str(path), key_lines(text), set_here)
+    return Experiment.of(_with_scripts(document, path.parent, origin), origin)
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
@@ -56,6 +59,30 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
     except factors.UnknownKey as error:
         raise InputError(f"--set: an experiment has no key `{name.strip()}`{error}", remedy=remedy) from None
     return path, _value(written.strip())
+
+
+def _with_scripts(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
+    """The document with the texts of its scripts, so that a record has what was run, whatever becomes of the files."""
+    values: dict[tuple[str, ...], Any] = {}
+    workload, levels_of = document.get("workload"), document.get("factors")
+    if isinstance(workload, dict) and "files" in workload:
+        values["workload", "files"] = _texts(workload["files"], ("workload", "files"), folder, origin)
+    levels = levels_of.get("workload.files") if isinstance(levels_of, dict) else None
+    if isinstance(levels, list):
+        place = ("factors", "workload.files")
+        values[place] = [_texts(level, (*place, number), folder, origin) for number, level in enumerate(levels)]
+    return factors.substituted(document, values)
+
+
+def _texts(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
+    """Each `FILE.sql@WEIGHT` of a list as a table with the file's text. What is no list is refused when it is read."""
+    if not isinstance(written, list):
+        return written
+    found = []
+    for number, one in enumerate(written):
+        with origin.explained((*place, number)):
+            found.append(read_script(one, folder) if isinstance(one, str) else one)
+    return found
 
 
 def _value(written: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from pgdyno.experiment.quantity import Bytes, Seconds
-from pgdyno.workload.spec import TABLESPACE, PgbenchAsked, at_key
+from pgdyno.workload.spec import TABLESPACE, WorkloadAsked, at_key
 
 MEMORY_BYTES_DEFAULT = 512 << 20
 MEMORY_BYTES_MIN = 64 << 20
@@ -123,11 +123,9 @@ class ClientTable(Table):
     """Emulated round trip between driver and server. 0: both on this machine, over a local socket."""
 
 
-class WorkloadTable(PgbenchAsked):
+class WorkloadTable(WorkloadAsked):
     """What PostgreSQL is asked to do, and for how long."""
 
-    kind: Literal["pgbench"] = "pgbench"
-    """The driver."""
     warmup_s: Annotated[Seconds, Field(ge=0)] = Field("15s", alias="warmup", validate_default=True)
     """Driven, but not measured, as `15s`."""
     measure_s: Annotated[Seconds, Field(ge=2)] = Field("30s", alias="duration", validate_default=True)
@@ -135,11 +133,11 @@ class WorkloadTable(PgbenchAsked):
     driver_cpus: str | None = None
     """CPUs of this host for the driver. Default: all."""
     full_check: bool = False
-    """Whether every account's balance is added up after a run: a scan of all data through the volume."""
+    """Whether every account's balance, or every row of sysbench's tables, is counted after a run: a scan of all data through the volume."""
 
     def asked(self) -> dict[str, Any]:
-        """The fields of :class:`~pgdyno.workload.spec.PgbenchSpec`, but for the seed."""
-        return {name: getattr(self, name) for name in PgbenchAsked.model_fields}
+        """What was said of the fields of :class:`~pgdyno.workload.spec.WorkloadSpec`; the seed is none of them."""
+        return {name: getattr(self, name) for name in WorkloadAsked.model_fields if name in self.model_fields_set}
 
     @property
     def tablespaces(self) -> dict[str, str]:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 Pairs = list[tuple[str, str]]
 
-_ELSEWHERE = {"warmup_s", "measure_s", "memory_bytes", "seed"}
-"""Settings of an experiment, and of its workload, that other lines of the page show (a run's own seed is derived)."""
+_ELSEWHERE = {"warmup_s", "measure_s", "memory_bytes", "seed", "files"}
+"""Settings of an experiment, and of its workload, that other lines of the page show (a run's own seed is derived;
+of files the names are the script)."""
 _NAMES = {
     "spec": "in full",
     "type": "type",
@@ -36,12 +37,16 @@ def context_line(comparison: Comparison) -> list[str]:
     """Workload, machine and server in a few words each; what is a factor is left to the arms."""
     record = record_of(comparison)
     workload, instance = record.workload, record.world.instance
-    parts = [f"{workload.get('kind', 'workload')} {workload.get('script', '')}".strip()]
+    parts = [f"{workload.get('kind', 'workload')} {workload.get('script') or workload.get('test') or ''}".strip()]
     if "scale" in workload:
         parts.append(f"scale {workload['scale']:,}")
+    if "rows" in workload:
+        tables = workload.get("tables", 1)
+        parts.append(f"{tables} table{'s' if tables > 1 else ''} of {workload['rows']:,} rows")
     if "clients" in workload:
         loop = "closed loop" if workload.get("closed") else "open loop"
         parts.append(f"{workload['clients']} clients, {loop}")
+    parts += _drivers(comparison)
     versions = _across(comparison, lambda run: run.postgres.version)
     parts.append(f"PostgreSQL {' and '.join(versions)}")
     if instance.type:
@@ -150,6 +155,14 @@ def _across(comparison: Comparison, value_of: Any) -> list[str]:
     """The different values of all arms, in their order; three at most."""
     found = list(dict.fromkeys(value_of(arm.replicates[0].figures.record) for arm in comparison.arms))
     return found if len(found) <= 3 else [f"{len(found)} kinds"]
+
+
+def _drivers(comparison: Comparison) -> list[str]:
+    """Who drove; nothing of records that do not tell."""
+    names = {"native": "pgdyno's driver"}
+    engines = _across(comparison, lambda run: run.driver.engine if run.driver is not None else "")
+    told = [names.get(engine, engine) for engine in engines if engine]
+    return [f"driven by {' and '.join(told)}"] if told else []
 
 
 def _machine(comparison: Comparison) -> Pairs:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary, InstanceSummary, Replicate, VolumeSummary
     from pgdyno.analysis.compare import Comparison, Ratio
     from pgdyno.analysis.cost import ArmCost
+    from pgdyno.analysis.distribution import Distribution
     from pgdyno.analysis.effects import Effect
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.interval import Estimate
@@ -81,6 +82,28 @@ class SteadyState(_Document):
     """Whole checkpoint cycles; 0 where no checkpoint began."""
     tps: SteadyTps | None
     why: str
+
+
+class StatementMs(LatencyMs):
+    """Percentiles of the time of one statement, milliseconds."""
+
+    number: int
+    """In the order of the scripts."""
+    statement: str
+
+
+class Driver(_Document):
+    """What drove the workload, and what it needed itself, from the first replicate that tells it."""
+
+    engine: Literal["native", "pgbench", "sysbench"]
+    connect_ms: float | None
+    """Until all clients were connected."""
+    cpu_us_per_transaction: float | None
+    wake_ms_p99: float | None
+    """How late the driver itself was where it waited for nothing but the time."""
+    retries: int | None
+    errors: dict[str, int]
+    """Failed transactions by class."""
 
 
 class Disk(_Document):
@@ -174,6 +197,14 @@ class Arm(_Document):
     latency_ms: LatencyMs
     latency_ms_p99_of_runs: OfRuns | None
     """The p99 of single runs: what the p99 above may be off by; null without transactions."""
+    service_ms: LatencyMs | None
+    """From the actual start; null in a closed loop, where it is the response time, and where the driver does not tell it."""
+    scripts_ms: dict[str, LatencyMs]
+    """Response time by script; empty with a single one."""
+    statements_ms: list[StatementMs]
+    """Empty where the driver does not tell them."""
+    driver: Driver | None
+    """Null in records from before it was kept."""
     disk: Disk
     time_above_limit: dict[str, Share]
     """Limit of the data's volume -> share of the time in which requests waited for it."""
@@ -313,14 +344,21 @@ def command_line(comparison: Comparison) -> str:
 
 
 def _arm(arm: ArmSummary, comparison: Comparison) -> Arm:
-    latency, factors = arm.latency_ms, comparison.factors
+    factors = comparison.factors
     return Arm(
         volume=arm.volume,
         label=arm.label,
         factors={factor.name: factor.levels[level] for factor, level in zip(factors, arm.levels, strict=True)},
         tps=Tps(mean=arm.tps.mean, low=arm.tps.low, high=arm.tps.high, n=arm.tps.n),
-        latency_ms=LatencyMs(p50=latency.percentile(50), p95=latency.percentile(95), p99=latency.percentile(99)),
+        latency_ms=LatencyMs(**_percentiles(arm.latency_ms)),
         latency_ms_p99_of_runs=_of_runs(arm.p99_ms),
+        service_ms=LatencyMs(**_percentiles(arm.service_ms)) if arm.service_ms.total else None,
+        scripts_ms={name: LatencyMs(**_percentiles(found)) for name, found in arm.scripts_ms.items()},
+        statements_ms=[
+            StatementMs(number=one.number, statement=one.text, **_percentiles(found))
+            for one, found in arm.statements_ms.items()
+        ],
+        driver=_driver(arm),
         disk=Disk(**_disk(arm.data)),
         time_above_limit=arm.data.time_above_limit,
         volumes={
@@ -377,6 +415,26 @@ def _cost(cost: ArmCost) -> Cost:
         loss_per_year=None if cost.loss is None else Loss(low=cost.loss.low, high=cost.loss.high),
         ends_with_its_instance=cost.ends_with_its_instance,
         front=dict(cost.front),
+    )
+
+
+def _percentiles(distribution: Distribution) -> dict[str, float | None]:
+    return {f"p{percent}": distribution.percentile(percent) for percent in (50, 95, 99)}
+
+
+def _driver(arm: ArmSummary) -> Driver | None:
+    told = [one for replicate in arm.replicates if (one := replicate.figures.record.driver) is not None]
+    if not told:
+        return None
+    first = told[0]
+    cpu_ns, transactions = first.cpu_ns, first.transactions
+    return Driver(
+        engine=first.engine,
+        connect_ms=first.connect_ms,
+        cpu_us_per_transaction=cpu_ns / transactions / 1e3 if cpu_ns is not None and transactions else None,
+        wake_ms_p99=None if first.wake is None else first.wake.p99_us / 1e3,
+        retries=first.retries,
+        errors=dict(first.errors),
     )
 
 

@@ -78,6 +78,7 @@ def summary(comparison: Comparison) -> list[Row]:
             for percentile in (50, 95, 99)
         ),
         Row("p99 of a run, 95 % interval, ms", tuple(_p99_interval(arm) for arm in arms)),
+        *(_percentile_row("service time", [arm.service_ms for arm in arms], percentile) for percentile in (50, 95, 99)),
         *(row for role in _roles(comparison) for row in _volume_rows(arms, role)),
         *_instance_rows(arms),
         Row("valid replicates", tuple(_valid(arm) for arm in arms)),

@@ -151,6 +151,47 @@ class ClientRecord(_Record):
     whole distributions. Empty without one."""
 
 
+class Lateness(_Record):
+    """How late something was that happened many times, in the subject's microseconds."""
+
+    count: Count
+    mean_us: float
+    p50_us: float
+    p99_us: float
+    max_us: float
+
+
+class DriverRecord(_Record):
+    """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
+
+    engine: Literal["native", "pgbench", "sysbench"]
+    version: str | None = None
+    """Of a program that is not part of pgdyno, as it says itself."""
+    threads: Annotated[int, Field(ge=1)] = 1
+    """Threads that serve clients."""
+    connect_ms: float | None = None
+    """Until all clients were connected, before the load began."""
+    cpu_ns: Count | None = None
+    """CPU time of those threads from the end of the warm-up until the last transaction had ended, the host's."""
+    elapsed_ns: Count | None = None
+    """That time, the subject's."""
+    transactions: Count | None = None
+    """Transactions that succeeded in that time."""
+    wake: Lateness | None = None
+    """How late the driver itself was where it waited for nothing but the time."""
+    lag: Lateness | None = None
+    """How long after its time a transaction began, for whatever reason."""
+    retries: Count | None = None
+    """Tries after the first, all transactions together."""
+    errors: dict[str, Count] = Field(default_factory=dict)
+    """Failed transactions by `serialization`, `deadlock`, `connection`, or the SQLSTATE."""
+    connections_lost: Count | None = None
+    down_ms: float | None = None
+    """How long clients had no connection, added up."""
+    backlog: Count | None = None
+    """Transactions that were due before the end and found no free client; they were never begun."""
+
+
 class PostgresRecord(_Record):
     """The server: its settings are in ``postgres/settings.parquet``."""
 
@@ -249,6 +290,8 @@ class RunRecord(_Record):
     client: ClientRecord = ClientRecord()
     workload: dict[str, Any]
     """The workload's specification; ``closed`` says whether arrivals waited for completions."""
+    driver: DriverRecord | None = None
+    """Who drove it, and what that took; None in records from before it was kept."""
     postgres: PostgresRecord
     phases: tuple[Phase, ...]
     account: Account

@@ -19,6 +19,8 @@ TABLES: dict[str, str] = {
     "workload/latency": "latency of transactions per second of the run, as counts of HDR buckets; in an open loop from"
     " the scheduled start",
     "workload/service": "open loop only: the same, from the actual start",
+    "workload/statement": "the measure phase of pgdyno's own driver: latency of each statement, as counts of HDR buckets;"
+    " numbered in the order of the scripts",
     "workload/throughput": "transactions that ended in each second of the run",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
@@ -45,6 +47,7 @@ VIEWS: dict[str, str] = {name.rpartition("/")[2]: name for name in TABLES}
 _COLUMNS: dict[str, str] = {
     "workload/latency": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
     "workload/service": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
+    "workload/statement": "t_begin_ns:i t_end_ns:i number:i statement:s latency_us:i count:i",
     "workload/throughput": "t_begin_ns:i t_end_ns:i script:s transactions:i failed:i skipped:i",
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",

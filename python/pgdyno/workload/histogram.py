@@ -34,9 +34,15 @@ def bucket_us(latency_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def per_second(
-    second: np.ndarray[Any, Any], script: np.ndarray[Any, Any], latency_us: np.ndarray[Any, Any]
+    second: np.ndarray[Any, Any],
+    script: np.ndarray[Any, Any],
+    latency_us: np.ndarray[Any, Any],
+    times: np.ndarray[Any, Any] | None = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Count transactions by (second, script, bucket). Returns these three and the count, sorted; takes integers."""
+    """Count transactions by (second, script, bucket). Returns these three and the count, sorted; takes integers.
+
+    Each latency occurred so many ``times``; once, unless it is said.
+    """
     import numpy as np
 
     if len(second) == 0:
@@ -45,7 +51,8 @@ def per_second(
     bucket = bucket_us(latency_us)
     scripts = int(script.max()) + 1
     key = (second.astype(np.int64) * scripts + script) * (LATENCY_US_MAX + 1) + bucket
-    unique, count = np.unique(key, return_counts=True)
+    unique, where = np.unique(key, return_inverse=True)
+    count = np.bincount(where, weights=times).astype(np.int64)
     group, found_bucket = np.divmod(unique, LATENCY_US_MAX + 1)
     found_second, found_script = np.divmod(group, scripts)
     return found_second, found_script, found_bucket, count
@@ -94,3 +101,17 @@ def decode(text: str) -> HdrHistogram:
     from hdrh.histogram import HdrHistogram
 
     return HdrHistogram.decode(text)
+
+
+def buckets(text: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The buckets of an encoded histogram that hold anything: (lowest value, count).
+
+    Takes every histogram of three significant digits up to an hour, as :data:`LATENCY_US_MAX` and the engine have them.
+    """
+    import numpy as np
+
+    counts = np.frombuffer(decode(text).counts, dtype=np.uint64).astype(np.int64)
+    held = np.flatnonzero(counts)
+    # HDR's layout: 2^11 buckets of width 1, then 2^10 of each further power of two.
+    power = np.maximum((held >> (_BITS - 1)) - 1, 0)
+    return (held - (power << (_BITS - 1))) << power, counts[held]

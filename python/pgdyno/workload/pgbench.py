@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 import re
 import subprocess
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
-from pgdyno.store.record import Account, Anchor, Check, Phase
+from pgdyno.store.record import Account, Anchor, Check, DriverRecord, Phase
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import LoadOutcome, Progress, load
-from pgdyno.workload.spec import PgbenchSpec, Server
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.scripts import READ_ONLY
+from pgdyno.workload.spec import PgbenchSpec, Server, WorkloadSpec
 from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
 from pgdyno.world.scratch import scratch_directory
 
@@ -29,59 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
-
-    from pgdyno.store.writer import RunWriter
-
-__all__ = ["LoadOutcome", "PgbenchOutcome", "PgbenchSpec", "load", "run"]
-
-
-@dataclass(frozen=True)
-class PgbenchOutcome:
-    """What a run of pgbench came to."""
-
-    spec: PgbenchSpec
-    phases: tuple[Phase, ...]
-    """warmup and measure."""
-    account: Account
-    """Transactions that ended in the measure phase."""
-    account_total: Account
-    """Every transaction since pgbench began, those after the measure phase too: what the tables must agree with."""
-    writes_total: int
-    """Succeeded transactions, since pgbench began, of the scripts that write a row of history."""
-    retries: int
-    connect_ms: float
-    """pgbench's ``initial connection time``."""
-    exit_code: int
-    latency: pa.Table
-    throughput: pa.Table
-    service: pa.Table | None
-    """Latency from the actual start; an open loop only."""
-    histograms: dict[str, Any]
-    """``workload/latency.hdr.json``: the measure phase, by script and whole."""
-    checks: tuple[Check, ...]
-    command: tuple[str, ...] = field(default=())
-
-    @property
-    def tps(self) -> float:
-        """Succeeded transactions per second of the measure phase."""
-        measure = self.phases[-1]
-        return self.account.succeeded / measure.seconds if measure.seconds else 0.0
-
-    def write(self, writer: RunWriter) -> None:
-        """Put tables and histograms into a run's directory."""
-        import json
-
-        writer.table("workload/latency", self.latency)
-        writer.table("workload/throughput", self.throughput)
-        if self.service is not None:
-            writer.table("workload/service", self.service)
-        writer.file("workload/latency.hdr.json").write_text(json.dumps(self.histograms, indent=1) + "\n")
+__all__ = ["LoadOutcome", "Outcome", "PgbenchSpec", "load", "run"]
 
 
 def run(
     server: Server,
-    spec: PgbenchSpec,
+    spec: WorkloadSpec,
     duration_s: float,
     out_dir: Path,
     *,
@@ -93,7 +47,7 @@ def run(
     env: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
     clock: SubjectClock | None = None,
-) -> PgbenchOutcome:
+) -> Outcome:
     """Run ``spec`` for ``warmup_s`` and then ``duration_s`` seconds of measuring.
 
     All of this, and the outcome, is in the time of ``clock``; the host's own without one. pgbench counts in whole
@@ -145,39 +99,46 @@ def run(
     return _outcome(spec, watch, log, printed, command, clock)
 
 
-def _arguments(server: Server, spec: PgbenchSpec, seconds: int, log_directory: Path) -> list[str]:
+def _arguments(server: Server, spec: WorkloadSpec, seconds: int, log_directory: Path) -> list[str]:
     """The command line. ``-n``: no vacuum and no truncation of history, which is counted afterwards."""
     arguments = [str(pgbench_path(server)), "-n", "-P", "1", "-T", str(seconds)]
     arguments += ["-c", str(spec.clients), "-j", str(spec.threads), "-M", spec.protocol]
     arguments += ["--random-seed", str(spec.seed), "-l", "--log-prefix", str(log_directory / "log")]
     for name, weight in spec.scripts:
         arguments += ["-b", f"{name}@{weight}"]
+    for number, file in enumerate(spec.files):
+        # From the record and not from where it lay, so that a file that has changed meanwhile changes nothing.
+        path = log_directory / f"{number}.sql"
+        path.write_text(file.text, encoding="utf-8")
+        arguments += ["-f", f"{path}@{file.weight}"]
+    if spec.files:
+        arguments += ["-s", str(spec.scale)]
     if spec.rate_per_s is not None:
         arguments += ["-R", f"{spec.rate_per_s:g}"]
-    if spec.latency_limit_ms is not None:
-        arguments += ["-L", f"{spec.latency_limit_ms:g}"]
+    if spec.late_max_ms is not None:
+        arguments += ["-L", str(spec.late_max_ms)]
     if spec.tries_max != 1:
         arguments += ["--max-tries", str(spec.tries_max)]
     return arguments
 
 
 def _outcome(
-    spec: PgbenchSpec,
+    spec: WorkloadSpec,
     watch: Watch,
     of_host: pgbench_log.TransactionLog,
     printed: str,
     command: Sequence[str],
     clock: SubjectClock,
-) -> PgbenchOutcome:
+) -> Outcome:
     log = of_host.on(clock)
     begin_ns, end_ns = clock.instant_ns(watch.time.begin_ns), clock.instant_ns(watch.time.end_ns)
     bench_ns = clock.instant_ns(watch.time.bench_ns)
-    names = [name for name, _ in spec.scripts]
+    names = [name for name, _ in spec.mix]
     edges = pgbench_log.edges_ns(bench_ns, begin_ns, end_ns)
     latency = pgbench_log.latency_table(log, edges, names)
     total = log.account()
-    writers = (number for number, name in enumerate(names) if name != "select-only")
-    return PgbenchOutcome(
+    writers = (number for number, (name, _) in enumerate(spec.scripts) if name not in READ_ONLY)
+    return Outcome(
         spec=spec,
         phases=(
             Phase(name="warmup", begin_ns=bench_ns, end_ns=begin_ns),
@@ -186,15 +147,27 @@ def _outcome(
         account=log.account(begin_ns, end_ns),
         account_total=total,
         writes_total=sum(log.account(script=number).succeeded for number in writers),
-        retries=log.retries,
-        connect_ms=(_printed_number(printed, r"initial connection time = ([\d.]+) ms") or 0.0) / clock.dilation,
-        exit_code=watch.process.returncode,
+        uncounted_max=spec.clients if watch.process.returncode else 0,
         latency=latency,
         throughput=pgbench_log.throughput_table(log, edges, names),
         service=None if spec.closed else pgbench_log.latency_table(log, edges, names, service=True),
+        statement=None,
         histograms=histogram.document(latency, begin_ns, end_ns),
         checks=(_log_is_complete(total, printed), _clients_lasted(watch), _time_was_whole(watch)),
+        driver=_driver(spec, log, printed, clock),
         command=tuple(command),
+    )
+
+
+def _driver(spec: WorkloadSpec, log: pgbench_log.TransactionLog, printed: str, clock: SubjectClock) -> DriverRecord:
+    connect_ms = _printed_number(printed, r"initial connection time = ([\d.]+) ms")
+    version = re.search(r"pgbench \(([\d.]+\w*)", printed)
+    return DriverRecord(
+        engine="pgbench",
+        version=version[1] if version else None,
+        threads=spec.threads,
+        connect_ms=None if connect_ms is None else connect_ms / clock.dilation,
+        retries=log.retries,
     )
 
 

@@ -1,0 +1,92 @@
+"""Whether the driver could do what it was asked to: else a run says what the driver does, and not the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.finding import Finding, Level, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.store.record import DriverRecord
+
+BUSY_INVALID = 0.90
+"""A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""
+WAKE_MS_INVALID = 1.0
+"""Of the driver's wakes 99 % must be on time to this: the fastest volumes answer within about a millisecond, so a driver
+that is later would be taken for a volume."""
+WAKE_SHARE_INVALID = 0.10
+"""Or to this share of the median service time, if that is more: what replicates of an arm differ by on a quiet machine is of
+that size for one transaction in a hundred."""
+BACKLOG_WARN = 0.01
+"""Of what was scheduled: transactions that waited when the run ended have response times that nobody knows, all of them long."""
+
+
+def driven(run: RunFigures) -> Iterator[Finding]:
+    """The checks of a run's driver; by the probe's figures where it does not tell its own."""
+    driver, world = run.record.driver, run.record.world
+    asked = int(run.record.workload.get("threads", 1)) if driver is None else driver.threads
+    threads = cores_of(asked, run.record.workload.get("driver_cpus"), world.host.cores)
+    share = run.cpu_share.get("driver")
+    own = None if driver is None else busy(driver, threads, world.dilation)
+    if own is not None:
+        yield own
+    elif share is None:
+        yield Finding("driver", "unknown", "its CPU was not recorded")
+    else:
+        yield _busy(share * world.host.cores / threads, threads)
+    if driver is not None:
+        service = run.service_ms if run.service_ms.total else run.latency_ms
+        yield from on_schedule(driver, service.percentile(50) or 0.0)
+        yield from backlog(driver, run.record.account.scheduled)
+
+
+def busy(driver: DriverRecord, threads: int, dilation: int = 1) -> Finding | None:
+    """How busy its threads were, of which ``threads`` can run at a time; None when it does not tell."""
+    if driver.cpu_ns is None or not driver.elapsed_ns:
+        return None
+    # In a second of a dilated world a core has so many seconds of CPU time.
+    found = _busy(driver.cpu_ns / (driver.elapsed_ns * dilation) / threads, threads)
+    if not driver.transactions:
+        return found
+    each_us = driver.cpu_ns / driver.transactions / 1e3
+    return Finding(found.check, found.level, f"{found.figure}, {each_us:,.1f} µs of CPU a transaction")
+
+
+def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[Finding]:
+    """Whether it woke when it wanted to; nothing of a driver that does not tell, or that never waited for a time."""
+    if driver.wake is None:
+        return
+    limit_ms = max(WAKE_MS_INVALID, WAKE_SHARE_INVALID * service_ms_p50)
+    late_ms = driver.wake.p99_us / 1e3
+    level: Level = "invalid" if late_ms > limit_ms else "ok"
+    times = f"99 % of {driver.wake.count:,} times"
+    yield Finding("schedule", level, f"{times} it woke at most {late_ms:.3f} ms late (allowed: {limit_ms:.3f} ms)")
+
+
+def backlog(driver: DriverRecord, scheduled: int) -> Iterator[Finding]:
+    """What was due at the end and had not begun, beside what was ``scheduled`` and is settled."""
+    if not driver.backlog:
+        return
+    share = driver.backlog / (scheduled + driver.backlog)
+    # What the server could not take is a result: it makes no run invalid.
+    level: Level = "warn" if share > BACKLOG_WARN else "ok"
+    what = "transactions were due and had found no free client when the run ended"
+    yield Finding("backlog", level, f"{driver.backlog:,} {what} ({percent(share)})")
+
+
+def cores_of(threads: int, cpus: str | None, cores: int) -> int:
+    """How many of the threads can run at a time: on the CPUs of a list in the kernel's notation, else on all cores."""
+    allowed = 0
+    for part in cpus.split(",") if cpus else ():
+        first, _, last = part.partition("-")
+        allowed += int(last or first) - int(first) + 1
+    return max(1, min(threads, allowed or cores, cores))
+
+
+def _busy(share: float, threads: int) -> Finding:
+    level: Level = "invalid" if share >= BUSY_INVALID else "ok"
+    noun = "thread" if threads == 1 else f"{threads} threads"
+    return Finding("driver", level, f"its {noun} computed {percent(share)} of the time")

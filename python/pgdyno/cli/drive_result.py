@@ -1,0 +1,213 @@
+"""What ``pgdyno drive`` prints: a table of scripts, one of statements, what failed, and how the driver itself did."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli.output import print_json, print_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pgdyno.analysis.finding import Finding
+    from pgdyno.store.record import DriverRecord
+    from pgdyno.workload.native_record import Said
+    from pgdyno.workload.spec import WorkloadSpec
+
+PERCENTILES = (50, 95, 99)
+Percentiles = dict[str, float | None]
+"""``p50``, ``p95`` and ``p99`` in milliseconds; None where nothing succeeded."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One script, or all of them."""
+
+    name: str
+    weight: int | None
+    """None of all together."""
+    succeeded: int
+    failed: int
+    skipped: int
+    tps: float
+    response_ms: Percentiles
+    service_ms: Percentiles
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything that a run came to after its warm-up."""
+
+    spec: WorkloadSpec
+    seconds: float
+    whole: Part
+    scripts: tuple[Part, ...]
+    statements: tuple[dict[str, Any], ...]
+    """``statement``, ``count`` and ``service_ms``, those that were sent."""
+    driver: DriverRecord
+    server_version: str | None
+    findings: tuple[Finding, ...]
+    interrupted: bool
+
+    @property
+    def valid(self) -> bool:
+        """Whether the driver was not the limit."""
+        return all(finding.level != "invalid" for finding in self.findings)
+
+
+def of(spec: WorkloadSpec, said: Said, *, interrupted: bool = False) -> Result:
+    """The result of what the driver said."""
+    from pgdyno.analysis import driven
+    from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.workload.native_record import SECOND_NS, driver_record
+
+    summary = said.summary
+    assert summary is not None
+    seconds = max(0, summary["end_ns"] - summary["begin_ns"]) / SECOND_NS
+    driver = driver_record(spec, said, SubjectClock())
+    scripts = summary["scripts"]
+    whole = _part({"name": "all", **summary, **_joined(scripts)}, None, seconds)
+    threads = driven.cores_of(spec.threads, None, len(os.sched_getaffinity(0)))
+    busy = driven.busy(driver, threads)
+    settled = whole.succeeded + whole.failed + whole.skipped - (driver.backlog or 0)
+    return Result(
+        spec=spec,
+        seconds=seconds,
+        whole=whole,
+        scripts=tuple(_part(one, weight, seconds) for one, (_, weight) in zip(scripts, spec.mix, strict=True)),
+        statements=tuple(
+            {"statement": one["name"], "count": one["count"], "service_ms": _percentiles([one["service_us"]])}
+            for one in summary["statements"]
+            if one["count"]
+        ),
+        driver=driver,
+        server_version=said.ready.get("server_version"),
+        findings=(
+            *([busy] if busy is not None else []),
+            *driven.on_schedule(driver, whole.service_ms["p50"] or 0.0),
+            *driven.backlog(driver, settled),
+        ),
+        interrupted=interrupted,
+    )
+
+
+def show(result: Result, as_json: bool) -> None:
+    """Print it."""
+    if as_json:
+        print_json(document(result))
+        return
+    for header, rows in _tables(result):
+        print_rows(header, rows, right=header[1:])
+        click.echo()
+    for line in _remarks(result):
+        click.echo(line)
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The result as JSON: of the scripts their names, not their texts."""
+    workload = {name: value for name, value in result.spec.record().items() if name != "files"}
+    return {
+        "workload": workload,
+        "server_version": result.server_version,
+        "seconds": result.seconds,
+        "interrupted": result.interrupted,
+        "valid": result.valid,
+        **{name: value for name, value in result.whole.document().items() if name not in ("name", "weight")},
+        "scripts": [part.document() for part in result.scripts],
+        "statements": list(result.statements),
+        "driver": result.driver.model_dump(mode="json"),
+        "findings": [finding.__dict__ for finding in result.findings],
+    }
+
+
+def _tables(result: Result) -> Iterator[tuple[list[str], list[list[str]]]]:
+    response = [f"{word}p{percent}" for word in ("RESPONSE ms ", "SERVICE ms ") for percent in PERCENTILES]
+    header = ["SCRIPT", "TPS", "SUCCEEDED", "FAILED", "SKIPPED", *(_short(title) for title in response)]
+    parts = [*result.scripts, *([result.whole] if len(result.scripts) > 1 else [])]
+    yield header, [_row(part) for part in parts]
+    if result.statements:
+        from pgdyno.report.transactions import brief
+
+        yield (
+            ["STATEMENT", "COUNT", *(f"p{percent} ms" for percent in PERCENTILES)],
+            [
+                [brief(one["statement"], 60), f"{one['count']:,}", *_cells(one["service_ms"])]
+                for one in result.statements
+            ],
+        )
+
+
+def _short(title: str) -> str:
+    """``RESPONSE ms p50`` is said once; the further columns have their percentile only."""
+    return title if title.endswith("p50") else title.rpartition(" ")[2]
+
+
+def _row(part: Part) -> list[str]:
+    from pgdyno.analysis.verdict import figures
+
+    counts = [f"{count:,}" for count in (part.succeeded, part.failed, part.skipped)]
+    return [part.name, figures(part.tps), *counts, *_cells(part.response_ms), *_cells(part.service_ms)]
+
+
+def _cells(percentiles: Percentiles) -> list[str]:
+    from pgdyno.report.words import number
+
+    return [number(percentiles[f"p{percent}"]) for percent in PERCENTILES]
+
+
+def _remarks(result: Result) -> Iterator[str]:
+    driver, clients = result.driver, result.spec.clients
+    loop = "closed loop" if result.spec.closed else "open loop"
+    server = f", PostgreSQL {result.server_version}" if result.server_version else ""
+    connected = "" if driver.connect_ms is None or not server else f", connected in {driver.connect_ms:.1f} ms"
+    yield f"{clients} clients in a {loop} for {result.seconds:.1f} s{server}{connected}"
+    if driver.errors:
+        yield "failed: " + ", ".join(f"{name} {count:,}" for name, count in driver.errors.items())
+    if driver.retries:
+        yield f"tried again: {driver.retries:,} times"
+    if driver.connections_lost:
+        yield f"connections lost: {driver.connections_lost:,}, none for {(driver.down_ms or 0) / 1e3:.3f} s, added up"
+    for finding in result.findings:
+        word = {"invalid": "invalid: ", "warn": "warning: "}.get(finding.level, "")
+        yield f"{word}{finding.check}: {finding.figure}"
+
+
+def _part(counted: Mapping[str, Any], weight: int | None, seconds: float) -> Part:
+    return Part(
+        name=counted["name"],
+        weight=weight,
+        succeeded=counted["succeeded"],
+        failed=counted["failed"],
+        skipped=counted["skipped_late"] + counted["skipped_ended"],
+        tps=counted["succeeded"] / seconds if seconds else 0.0,
+        response_ms=_percentiles(_list(counted["response_us"])),
+        service_ms=_percentiles(_list(counted["service_us"])),
+    )
+
+
+def _joined(scripts: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The histograms of all scripts, to be added."""
+    return {name: [one[name] for one in scripts] for name in ("response_us", "service_us")}
+
+
+def _list(encoded: Any) -> list[str | None]:
+    return encoded if isinstance(encoded, list) else [encoded]
+
+
+def _percentiles(encoded: list[str | None]) -> Percentiles:
+    """Of one or several encoded histograms of microseconds."""
+    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.workload import histogram
+
+    found = [histogram.buckets(text) for text in encoded if text is not None]
+    pairs = [pair for value, count in found for pair in zip(value.tolist(), count.tolist(), strict=True)]
+    distribution = Distribution.of(pairs).scaled(1e-3)
+    return {f"p{percent}": distribution.percentile(percent) for percent in PERCENTILES}

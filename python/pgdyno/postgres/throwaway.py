@@ -1,0 +1,46 @@
+"""A PostgreSQL of one's own for the length of a command, on the file system that temporary files are on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.world import paths
+from pgdyno.world.journal import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pgdyno.postgres.binaries import PgBinaries
+
+
+@contextlib.contextmanager
+def throwaway(binaries: PgBinaries, settings: Mapping[str, str]) -> Iterator[Cluster]:
+    """A new cluster, started; nothing of it is left afterwards. What a killed command leaves, `pgdyno doctor --clean` finds.
+
+    An ordinary user has no state directory unless ``$PGDYNO_STATE_DIR`` names one; then it is a temporary one too.
+    """
+    with contextlib.ExitStack() as stack:
+        state = paths.state_dir()
+        if not _is_ours(state):
+            state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-state-")))
+        journal = Journal(state)
+        folder = Path(tempfile.gettempdir()).resolve() / f"pgdyno-{secrets.token_hex(4)}"
+        stack.enter_context(journal.directory(folder))
+        folder.chmod(0o755)  # the server's user walks through it
+        cluster = Cluster(binaries, folder / "data", journal=journal)
+        stack.callback(cluster.close)
+        cluster.initdb()
+        yield stack.enter_context(cluster.running(settings))
+
+
+def _is_ours(state: Path) -> bool:
+    """Whether this user can keep a journal there."""
+    with contextlib.suppress(OSError):
+        paths.make_state_dir(state)
+    return os.access(state, os.W_OK | os.X_OK)

@@ -1,0 +1,63 @@
+"""Scripts and statements of the workload in tables: what of a response time is waiting, and for which statement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from pgdyno.report.words import UNKNOWN, Row, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.distribution import Distribution, Statement
+
+_Name = TypeVar("_Name")
+
+STATEMENT_WIDTH_MAX = 88
+"""A longer statement is cut in a table; the run's own table has all of it."""
+STATEMENTS_MAX = 40
+"""Statements in the table, those of the most time; sysbench has some for each of its tables."""
+
+
+def scripts(comparison: Comparison) -> list[Row]:
+    """Response time of each script, where there are several: p50 / p95 / p99, ms."""
+    return _rows(comparison, lambda arm: arm.scripts_ms, lambda name: name)
+
+
+def statements(comparison: Comparison) -> list[Row]:
+    """Time of each statement, where the driver told it: p50 / p95 / p99, ms; those that took most in all, in their order."""
+    spent: dict[Statement, float] = {}
+    for arm in comparison.arms:
+        for statement, distribution in arm.statements_ms.items():
+            spent[statement] = spent.get(statement, 0.0) + distribution.sum
+    kept = set(sorted(spent, key=lambda statement: -spent[statement])[:STATEMENTS_MAX])
+    chosen = {
+        arm.index: {one: distribution for one, distribution in arm.statements_ms.items() if one in kept}
+        for arm in comparison.arms
+    }
+    return _rows(comparison, lambda arm: chosen[arm.index], lambda statement: brief(statement.text))
+
+
+def brief(text: str, width: int = STATEMENT_WIDTH_MAX) -> str:
+    """A statement on one line, cut where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def percentiles(distribution: Distribution | None) -> str:
+    """``0.41 / 1.2 / 3.05``: p50, p95 and p99; a dash where there is nothing."""
+    if distribution is None or distribution.total == 0:
+        return UNKNOWN
+    return " / ".join(number(distribution.percentile(percent)) for percent in (50, 95, 99))
+
+
+def _rows(
+    comparison: Comparison,
+    told: Callable[[ArmSummary], Mapping[_Name, Distribution]],
+    title: Callable[[_Name], str],
+) -> list[Row]:
+    found = [told(arm) for arm in comparison.arms]
+    names = dict.fromkeys(name for one in found for name in one)
+    return [Row(title(name), tuple(percentiles(one.get(name)) for one in found)) for name in names]

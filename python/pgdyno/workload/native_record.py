@@ -1,0 +1,242 @@
+"""Turns what pgdyno's own driver said into the tables of a run.
+
+It says each second how many transactions ended and their histograms; a second that begins with the measure phase is a
+whole one, so nothing is divided here. A transaction belongs to the phase in which it ended, as with pgbench.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.store.record import Account, Check, DriverRecord, Lateness, Phase
+from pgdyno.workload import histogram
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.scripts import READ_ONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy as np
+    import pyarrow as pa
+
+    from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.workload.spec import WorkloadSpec
+
+SECOND_NS = 1_000_000_000
+Line = dict[str, Any]
+"""A ``second`` or the ``summary``, as the driver wrote it."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """When the clients went to work, and the measure phase; CLOCK_MONOTONIC of the host."""
+
+    bench_ns: int
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass
+class Said:
+    """What the driver has said so far."""
+
+    ready: Line
+    seconds: list[Line] = field(default_factory=list)
+    summary: Line | None = None
+
+
+def outcome(spec: WorkloadSpec, said: Said, span: Span, clock: SubjectClock) -> Outcome:
+    """The run; ``said`` has its summary."""
+    summary = said.summary
+    assert summary is not None
+    begin_ns, end_ns = clock.instant_ns(span.begin_ns), clock.instant_ns(span.end_ns)
+    measured = [line for line in said.seconds if span.begin_ns <= line["begin_ns"] and line["end_ns"] <= span.end_ns]
+    warmup = [line for line in said.seconds if line["warmup"]]
+    bins = _Bins(said.seconds, span, clock)
+    names = [name for name, _ in spec.mix]
+    latency = bins.latency(names, "response_us")
+    total = _account([*warmup, summary])
+    return Outcome(
+        spec=spec,
+        phases=(
+            Phase(name="warmup", begin_ns=clock.instant_ns(span.bench_ns), end_ns=begin_ns),
+            Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
+        ),
+        account=_account(measured),
+        account_total=total,
+        writes_total=sum(
+            script["succeeded"]
+            for line in (*warmup, summary)
+            for script in line["scripts"]
+            if spec.kind == "pgbench" and script["name"] not in READ_ONLY
+        ),
+        uncounted_max=sum(line["connections_lost"] for line in (*warmup, summary)),
+        latency=latency,
+        throughput=bins.throughput(names),
+        service=None if spec.closed else bins.latency(names, "service_us"),
+        statement=_statements(measured, begin_ns, end_ns, clock),
+        histograms=histogram.document(latency, begin_ns, end_ns),
+        checks=(_nothing_is_missing(said, total), _clients_lasted(warmup, summary), _time_was_whole(measured, span)),
+        driver=driver_record(spec, said, clock),
+    )
+
+
+class _Bins:
+    """The driver's seconds in bins of a second of the subject, the measure phase made of whole ones."""
+
+    def __init__(self, seconds: Iterable[Line], span: Span, clock: SubjectClock) -> None:
+        import numpy as np
+
+        self._clock = clock
+        self._lines = [line for line in seconds if line["end_ns"] <= span.end_ns]
+        width_ns = clock.dilation * SECOND_NS
+        # The lines of the warm-up are aligned to its end, and only the first may be shorter than a second.
+        places = [(line["begin_ns"] - span.begin_ns) // width_ns for line in self._lines]
+        first, last = min(places, default=0), -((span.begin_ns - span.end_ns) // width_ns)
+        self._places = [place - first for place in places]
+        edges = span.begin_ns + np.arange(first, last + 1, dtype=np.int64) * width_ns
+        self._edges = clock.instants_ns(np.clip(edges, span.bench_ns, span.end_ns))
+
+    def latency(self, names: list[str], which: str) -> pa.Table:
+        """``workload/latency`` (of ``response_us``) or ``workload/service``."""
+        import numpy as np
+        import pyarrow as pa
+
+        parts: list[tuple[int, int, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
+        for place, line in zip(self._places, self._lines, strict=True):
+            for number, script in enumerate(line["scripts"]):
+                if script[which] is not None:
+                    parts.append((place, number, *histogram.buckets(script[which])))
+        none = [np.zeros(0, dtype=np.int64)]
+        values = np.concatenate([*none, *(part[2] for part in parts)])
+        times = np.concatenate([*none, *(part[3] for part in parts)])
+        lengths = [len(part[2]) for part in parts]
+        place_of = np.repeat(np.array([part[0] for part in parts], dtype=np.int64), lengths)
+        script_of = np.repeat(np.array([part[1] for part in parts], dtype=np.int64), lengths)
+        at, script, bucket, count = histogram.per_second(place_of, script_of, self._clock.durations_us(values), times)
+        return pa.table(
+            {
+                "t_begin_ns": self._edges[at],
+                "t_end_ns": self._edges[at + 1],
+                "script": pa.array(np.array(names, dtype=object)[script], type=pa.string()),
+                "latency_us": bucket,
+                "count": count,
+            }
+        )
+
+    def throughput(self, names: list[str]) -> pa.Table:
+        """``workload/throughput``: for every second and script, zeros included."""
+        import numpy as np
+        import pyarrow as pa
+
+        bins = len(self._edges) - 1
+        counted = {kind: np.zeros((bins, len(names)), dtype=np.int64) for kind in ("transactions", "failed", "skipped")}
+        for place, line in zip(self._places, self._lines, strict=True):
+            for number, script in enumerate(line["scripts"]):
+                counted["transactions"][place, number] += script["succeeded"]
+                counted["failed"][place, number] += script["failed"]
+                counted["skipped"][place, number] += script["skipped_late"] + script["skipped_ended"]
+        return pa.table(
+            {
+                "t_begin_ns": np.repeat(self._edges[:-1], len(names)),
+                "t_end_ns": np.repeat(self._edges[1:], len(names)),
+                "script": pa.array(names * bins, type=pa.string()),
+                **{kind: values.reshape(-1) for kind, values in counted.items()},
+            }
+        )
+
+
+def _statements(measured: list[Line], begin_ns: int, end_ns: int, clock: SubjectClock) -> pa.Table:
+    """``workload/statement``: of the whole measure phase."""
+    import numpy as np
+    import pyarrow as pa
+
+    rows: dict[str, list[Any]] = {name: [] for name in ("number", "statement", "latency_us", "count")}
+    names = [statement["name"] for statement in measured[0]["statements"]] if measured else []
+    for number, name in enumerate(names):
+        texts = [line["statements"][number]["service_us"] for line in measured]
+        found = [histogram.buckets(text) for text in texts if text is not None]
+        if not found:
+            continue
+        values = clock.durations_us(np.concatenate([value for value, _ in found]))
+        unique, where = np.unique(histogram.bucket_us(values), return_inverse=True)
+        count = np.bincount(where, weights=np.concatenate([times for _, times in found])).astype(np.int64)
+        rows["number"] += [number] * len(unique)
+        rows["statement"] += [name] * len(unique)
+        rows["latency_us"] += unique.tolist()
+        rows["count"] += count.tolist()
+    instants = {"t_begin_ns": [begin_ns] * len(rows["number"]), "t_end_ns": [end_ns] * len(rows["number"])}
+    types = {"statement": pa.string()}
+    return pa.table({name: pa.array(cells, types.get(name, pa.int64())) for name, cells in (instants | rows).items()})
+
+
+def _account(lines: Iterable[Mapping[str, Any]]) -> Account:
+    succeeded = failed = skipped = 0
+    for line in lines:
+        succeeded += line["succeeded"]
+        failed += line["failed"]
+        skipped += line["skipped_late"] + line["skipped_ended"]
+    return Account(scheduled=succeeded + failed + skipped, skipped=skipped, succeeded=succeeded, failed=failed)
+
+
+def _nothing_is_missing(said: Said, total: Account) -> Check:
+    """The driver's own account, and the seconds against the whole."""
+    summary = said.summary
+    assert summary is not None
+    scheduled = summary["scheduled_with_warmup"]
+    return Check(
+        name="nothing_is_missing",
+        ok=scheduled == total.scheduled,
+        detail=f"{scheduled:,} were scheduled; {total.succeeded:,} succeeded, {total.failed:,} failed and"
+        f" {total.skipped:,} were skipped",
+    )
+
+
+def _clients_lasted(warmup: list[Line], summary: Line) -> Check:
+    lost = sum(line["connections_lost"] for line in (*warmup, summary))
+    down_s = sum(line["down_ns"] for line in (*warmup, summary)) / SECOND_NS
+    detail = "every client kept its connection"
+    if lost:
+        detail = f"{lost} connections were lost; clients had none for {down_s:.3f} s, added up"
+    return Check(name="clients_lasted", ok=lost == 0, detail=detail)
+
+
+def _time_was_whole(measured: list[Line], span: Span) -> Check:
+    """The load lasted through the measure phase: every second of it was told."""
+    told_s = sum(line["end_ns"] - line["begin_ns"] for line in measured) / SECOND_NS
+    planned_s = (span.end_ns - span.begin_ns) / SECOND_NS
+    return Check(
+        name="measured_under_load",
+        ok=abs(told_s - planned_s) < 1e-3,
+        detail=f"measured {told_s:.3f} s of {planned_s:g} s",
+    )
+
+
+def driver_record(spec: WorkloadSpec, said: Said, clock: SubjectClock) -> DriverRecord:
+    """What the driver told of itself; ``said`` has its summary."""
+    summary = said.summary
+    assert summary is not None
+    return DriverRecord(
+        engine="native",
+        threads=spec.threads,
+        connect_ms=said.ready["connect_ns"] / 1e6 / clock.dilation,
+        cpu_ns=summary["cpu_ns"],
+        elapsed_ns=(summary["end_ns"] - summary["begin_ns"]) // clock.dilation,
+        transactions=summary["succeeded"],
+        wake=_lateness(summary["wake_us"], clock.dilation),
+        lag=_lateness(summary["lag_us"], clock.dilation),
+        retries=summary["retries"],
+        errors=summary["errors"],
+        connections_lost=summary["connections_lost"],
+        down_ms=summary["down_ns"] / 1e6 / clock.dilation,
+        backlog=summary["skipped_ended"],
+    )
+
+
+def _lateness(figures: Mapping[str, Any], dilation: int) -> Lateness | None:
+    """The driver's figures in the subject's time; none of what never happened."""
+    if not figures["count"]:
+        return None
+    told = {f"{name}_us": figures[name] / dilation for name in ("mean", "p50", "p99", "max")}
+    return Lateness(count=figures["count"], **told)

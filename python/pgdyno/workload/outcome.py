@@ -1,0 +1,95 @@
+"""What a run of any driver comes to: the same tables, accounts and checks, so that engines can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pgdyno.store.record import Account, Check, DriverRecord, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.store.writer import RunWriter
+    from pgdyno.workload.load import Progress
+    from pgdyno.workload.spec import Server, WorkloadSpec
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
+
+    spec: WorkloadSpec
+    phases: tuple[Phase, ...]
+    """warmup and measure."""
+    account: Account
+    """Transactions that ended in the measure phase."""
+    account_total: Account
+    """Every transaction since the driver began, those after the measure phase too: what the tables must agree with."""
+    writes_total: int
+    """Succeeded transactions, since the driver began, of the scripts that write a row of history."""
+    uncounted_max: int
+    """Transactions that may be committed without having been counted: of clients that were lost on the way."""
+    latency: pa.Table
+    throughput: pa.Table
+    service: pa.Table | None
+    """Latency from the actual start; an open loop only."""
+    statement: pa.Table | None
+    """Latency of each statement; where the driver tells it."""
+    histograms: dict[str, Any]
+    """``workload/latency.hdr.json``: the measure phase, by script and whole."""
+    checks: tuple[Check, ...]
+    driver: DriverRecord
+    command: tuple[str, ...] = field(default=())
+
+    @property
+    def tps(self) -> float:
+        """Succeeded transactions per second of the measure phase."""
+        measure = self.phases[-1]
+        return self.account.succeeded / measure.seconds if measure.seconds else 0.0
+
+    def write(self, writer: RunWriter) -> None:
+        """Put tables and histograms into a run's directory."""
+        import json
+
+        writer.table("workload/latency", self.latency)
+        writer.table("workload/throughput", self.throughput)
+        for name, table in (("workload/service", self.service), ("workload/statement", self.statement)):
+            if table is not None:
+                writer.table(name, table)
+        writer.file("workload/latency.hdr.json").write_text(json.dumps(self.histograms, indent=1) + "\n")
+
+
+class Runner(Protocol):
+    """Runs a specification against a server: ``warmup_s`` and then ``duration_s`` seconds of measuring.
+
+    All of this, and the outcome, is in the time of ``clock``; the host's own without one. ``out_dir`` receives what the
+    driver printed. ``on_start`` gets its process id as soon as it has one; ``on_measure_begin`` and ``on_measure_end``
+    are called when the phase begins and ends and should be quick; ``progress`` about once a second. ``prefix`` is a
+    command that runs the driver (``taskset -c 1``), ``env`` what it needs beside the connection string.
+
+    Raises :class:`~pgdyno.errors.PgdynoError` when the driver could not work; clients that were lost on the way are a
+    failed check of the outcome instead.
+    """
+
+    def __call__(
+        self,
+        server: Server,
+        spec: WorkloadSpec,
+        duration_s: float,
+        out_dir: Path,
+        *,
+        warmup_s: float = 0.0,
+        on_start: Callable[[int], None] | None = None,
+        on_measure_begin: Callable[[], None] | None = None,
+        on_measure_end: Callable[[], None] | None = None,
+        progress: Progress | None = None,
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        clock: SubjectClock | None = None,
+    ) -> Outcome:
+        """Run it."""

@@ -1,0 +1,79 @@
+"""Whether the driver was the limit: by its own figures where it tells them, else by the probe's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.driven import cores_of
+from pgdyno.store.record import DriverRecord, Lateness
+
+from .synthetic import GP3, Arm, Plan, make_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.finding import Finding
+
+SECOND_NS = 1_000_000_000
+
+
+def native(*, cpu_share: float = 0.2, wake_us_p99: float = 60.0, **more: Any) -> DriverRecord:
+    """The record of a driver of one thread that drove for 20 s."""
+    wake = Lateness(count=20_000, mean_us=9.0, p50_us=8.0, p99_us=wake_us_p99, max_us=2 * wake_us_p99)
+    figures = {"threads": 1, "elapsed_ns": 20 * SECOND_NS, "transactions": 20_000, "wake": wake}
+    return DriverRecord(engine="native", cpu_ns=int(cpu_share * 20 * SECOND_NS), **(figures | more))
+
+
+def checked(root: Path, arm: Arm) -> dict[str, Finding]:
+    """The findings of one run of an arm, by check."""
+    found = summarise(make_experiment(root, Plan(arms=(arm,), replicates=1, measure_s=20)))
+    return {finding.check: finding for finding in found.arms[0].replicates[0].findings}
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "level", "figure"),
+    [
+        ({}, "driver", "ok", "its thread computed 20.0 % of the time, 200.0 µs of CPU a transaction"),
+        ({"cpu_share": 0.88}, "driver", "ok", "88.0 %"),
+        ({"cpu_share": 0.92}, "driver", "invalid", "92.0 %"),
+        ({"cpu_share": 1.7, "threads": 2}, "driver", "ok", "its 2 threads computed 85.0 %"),
+        ({"cpu_share": 1.9, "threads": 8}, "driver", "invalid", "its 2 threads computed 95.0 %"),
+        ({"wake_us_p99": 60.0}, "schedule", "ok", "99 % of 20,000 times it woke at most 0.060 ms late"),
+        # The median response of 32 clients at 1,000 TPS is 28.5 ms, of which a tenth is allowed.
+        ({"wake_us_p99": 2_500.0}, "schedule", "ok", "2.500 ms late"),
+        ({"wake_us_p99": 3_500.0}, "schedule", "invalid", "3.500 ms late"),
+        ({"backlog": 30}, "backlog", "ok", "30 transactions were due"),
+        ({"backlog": 3_000}, "backlog", "warn", "3,000 transactions were due"),
+    ],
+)
+def test_thresholds(tmp_path: Path, changes: dict[str, Any], check: str, level: str, figure: str) -> None:
+    found = checked(tmp_path, replace(GP3, driver=native(**changes)))
+    assert found[check].level == level, found[check]
+    assert figure in found[check].figure
+
+
+def test_lateness_is_weighed_against_the_service_time_and_not_the_waiting(tmp_path: Path) -> None:
+    arm = replace(GP3, driver=native(wake_us_p99=1_500.0), service_share=0.2)
+    found = checked(tmp_path, arm)["schedule"]
+    assert found.level == "invalid"
+    assert "allowed: 1.000 ms" in found.figure
+
+
+def test_a_driver_that_does_not_tell_is_judged_by_the_probe(tmp_path: Path) -> None:
+    told = DriverRecord(engine="pgbench", threads=1, connect_ms=3.0)
+    found = checked(tmp_path, replace(GP3, driver=told, driver_share=0.46))
+    assert found["driver"].level == "invalid"
+    assert "92.0 %" in found["driver"].figure
+    assert not {"schedule", "backlog"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "cores", "at_a_time"),
+    [(1, None, 4, 1), (8, None, 4, 4), (8, "1", 4, 1), (8, "0-1,3", 4, 3), (2, "0-3", 4, 2), (8, "0-7", 4, 4)],
+)
+def test_threads_run_on_the_cores_that_they_may_use(threads: int, cpus: str | None, cores: int, at_a_time: int) -> None:
+    assert cores_of(threads, cpus, cores) == at_a_time

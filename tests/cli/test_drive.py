@@ -1,0 +1,197 @@
+"""``pgdyno drive``: what it drives, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.store.record import DriverRecord, Lateness
+from pgdyno.workload.load import load
+from pgdyno.workload.spec import PgbenchSpec
+
+from ..servers import cluster
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.cluster import Cluster
+
+__all__ = ["cluster"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = ("--clients", "2", "--warmup", "0s", "--duration", "1s", "--keep-invalid")
+OWN = "\\set aid random(1, 100000 * :scale)\nSELECT abalance\n  FROM pgbench_accounts WHERE aid = :aid;\n"
+
+
+@pytest.fixture(scope="module")
+def dsn(cluster: Cluster) -> str:
+    """A server with pgbench's tables of scale 2."""
+    load(cluster, PgbenchSpec(scale=2))
+    return cluster.dsn
+
+
+def drive(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """``pgdyno drive`` of the package under test."""
+    command = [sys.executable, "-m", "pgdyno", "drive", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def driven(*arguments: str) -> dict[str, Any]:
+    """Its document."""
+    found: dict[str, Any] = json.loads(drive(*arguments, *SHORT, "--json").stdout)
+    return found
+
+
+def test_the_tables_say_what_scripts_and_statements_took(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text(OWN)
+    (tmp_path / "other.sql").write_text("SELECT 1;\n")
+    said = drive(f"{tmp_path}/own.sql@3", f"{tmp_path}/other.sql", "--dsn", dsn, *SHORT).stdout.splitlines()
+    assert said[0].split()[:5] == ["SCRIPT", "TPS", "SUCCEEDED", "FAILED", "SKIPPED"]
+    assert [line.split()[0].rpartition("/")[2] for line in said[1:4]] == ["own.sql", "other.sql", "all"]
+    counts = [int(line.split()[2].replace(",", "")) for line in said[1:4]]
+    assert counts[0] + counts[1] == counts[2]
+    assert counts[0] / counts[1] == pytest.approx(3, rel=0.25)
+    assert said[5].startswith("STATEMENT")
+    assert said[6].startswith("SELECT abalance FROM pgbench_accounts WHERE aid = $1 ")
+    assert "2 clients in a closed loop for 1.0 s, PostgreSQL 18" in "\n".join(said)
+    assert "driver: its thread computed" in said[-1] or "driver: its thread computed" in said[-2]
+
+
+def test_the_document_has_it_too_and_no_text_of_a_script(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text(OWN)
+    found = driven(f"{tmp_path}/own.sql", "--dsn", dsn, "--rate", "200", "--arrivals", "fixed", "--seed", "5")
+    assert found["succeeded"] + found["failed"] + found["skipped"] == pytest.approx(200, abs=2)
+    assert found["workload"]["scale"] == 2, "as it is on the server"
+    assert found["workload"]["seed"] == 5
+    assert "abalance" not in json.dumps(found["workload"])
+    assert {"p50", "p95", "p99"} == found["response_ms"].keys() == found["scripts"][0]["service_ms"].keys()
+    assert found["driver"]["engine"] == "native"
+    assert {finding["check"] for finding in found["findings"]} >= {"driver", "schedule"}
+
+
+def test_built_in_scripts_take_the_scale_of_the_server(dsn: str) -> None:
+    found = driven("select-only@3", "simple-update@1", "--dsn", dsn)
+    assert found["workload"]["scale"] == 2
+    assert [part["weight"] for part in found["scripts"]] == [3, 1]
+    refused = drive("select-only", "--dsn", dsn, "--scale", "7", code=2)
+    assert "have scale 2, not 7" in refused.stderr
+
+
+def test_a_server_of_its_own_is_made_and_taken_away(tmp_path: Path) -> None:
+    before = set(Path(tempfile.gettempdir()).iterdir())
+    found = driven("tpcb-like", "--scale", "1")
+    assert found["succeeded"] > 0
+    assert found["server_version"].startswith("18")
+    left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
+    assert not [name for name in left if name.startswith("pgdyno-")]
+
+
+def test_a_users_own_tables_are_made_by_the_setup(tmp_path: Path) -> None:
+    (tmp_path / "tables.sql").write_text("CREATE TABLE item (id int PRIMARY KEY);\nINSERT INTO item VALUES (1);\n")
+    (tmp_path / "own.sql").write_text("SELECT * FROM item WHERE id = 1;\n")
+    found = driven(f"{tmp_path}/own.sql", "--setup", f"{tmp_path}/tables.sql")
+    assert found["succeeded"] > 0
+    assert found["statements"][0]["statement"] == "SELECT * FROM item WHERE id = 1"
+
+
+def test_idle_clients_measure_the_driver_without_a_server() -> None:
+    found = driven("idle", "--rate", "20000", "--arrivals", "fixed")
+    assert found["succeeded"] == pytest.approx(20_000, rel=0.05)
+    assert found["server_version"] is None
+    assert found["statements"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("absent.sql",), "absent.sql cannot be read"),
+        (("tpcb-like", "own.sql"), "built-in scripts and others cannot be mixed"),
+        (("tpcb-like@0",), "no whole number"),
+        (("idle",), "would never rest"),
+        (("select-only", "--rate", "5", "--think-ms", "3"), "do not think"),
+        (("select-only", "--threads", "9"), "9 threads for 8 clients"),
+        (("select-only", "--duration", "5 parsecs"), "--duration"),
+        (("select-only", "--dsn", "host=db password=hush"), "--dsn: a password does not belong"),
+    ],
+)
+def test_what_is_illegal_is_refused(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = drive(*arguments, code=2)
+    assert said in done.stderr
+    assert "remedy:" in done.stderr
+    assert "hush" not in done.stderr
+
+
+def test_a_malformed_script_names_line_and_column(tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text("SELECT 1;\n\\set x 1 +\n")
+    assert "own.sql:2:" in drive(f"{tmp_path}/own.sql", code=2).stderr
+
+
+def test_what_the_server_refuses_is_one_sentence(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text("SELECT * FROM nowhere;\n")
+    done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, *SHORT, code=2)
+    assert done.stderr.count("error:") == 1
+    assert 'relation "nowhere" does not exist' in done.stderr
+
+
+def test_an_interruption_prints_the_figures_until_then(dsn: str) -> None:
+    command = [sys.executable, "-m", "pgdyno", "drive", "select-only", "--dsn", dsn, "--warmup", "0s"]
+    command += ["--duration", "100s", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("measure"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    found = json.loads(out)
+    assert found["interrupted"] is True
+    assert found["succeeded"] > 0
+    assert found["seconds"] < 60
+    assert "the figures above are those until then" in err
+
+
+def test_a_driver_that_was_the_limit_is_said_and_ends_with_4(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
+    from pgdyno.cli import drive as command
+    from pgdyno.cli.main import run
+    from pgdyno.workload import native_record
+
+    def busy(*_: object) -> DriverRecord:
+        wake = Lateness(count=9, mean_us=1.0, p50_us=1.0, p99_us=9_000.0, max_us=9_000.0)
+        return DriverRecord(engine="native", cpu_ns=99 * 10**7, elapsed_ns=10**9, transactions=5, wake=wake)
+
+    monkeypatch.setattr(native_record, "driver_record", busy)
+    words = ["drive", "select-only", "--dsn", dsn, "--warmup", "0s", "--duration", "1s"]
+    assert command.command.name == "drive"
+    assert run(words) == 4
+    assert run([*words, "--keep-invalid"]) == 0
+
+
+def test_a_password_is_nowhere(dsn: str, cluster: Cluster, tmp_path: Path) -> None:
+    """The role has a password, and a service file says it; the command line and the output do not."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE ROLE shy LOGIN PASSWORD 'hush-hush'")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO shy")
+    services = tmp_path / "services"
+    where = f"host={cluster.socket_dir}\nport={cluster.port}"
+    services.write_text(f"[shy]\n{where}\ndbname=postgres\nuser=shy\npassword=hush-hush\n")
+    services.chmod(0o600)
+    command = [sys.executable, "-m", "pgdyno", "drive", "select-only", "--dsn", "service=shy", *SHORT, "--json"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PGSERVICEFILE": str(services)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "hush" not in done.stdout + done.stderr

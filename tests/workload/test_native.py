@@ -1,0 +1,236 @@
+"""pgdyno's own driver against a server: the same tables as pgbench, and the server agrees with them."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.store import RunWriter
+from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.workload import driver, histogram, native
+from pgdyno.workload.invariants import check, read_baseline
+from pgdyno.workload.load import load
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.spec import PgbenchSpec, WorkloadSpec
+from pgdyno.workload.watch import now_ns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+TPCB = WorkloadSpec(scale=2, clients=4, engine="native", seed=11)
+OWN = """
+\\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+"""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A server that is not where it is said to be."""
+
+    dsn: str
+    binaries: Any
+
+
+@pytest.fixture(scope="module")
+def loaded(cluster: Cluster) -> Cluster:
+    load(cluster, PgbenchSpec(scale=2))
+    return cluster
+
+
+def run(server: Any, spec: WorkloadSpec, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
+    return driver.runner(spec)(server, spec, seconds, folder, **more)
+
+
+def failed(*checks: Any) -> list[Any]:
+    return [one for one in checks if not one.ok]
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+def test_the_server_agrees_with_the_account(loaded: Cluster, tmp_path: Path, protocol: str) -> None:
+    baseline = read_baseline(loaded, full=True)
+    spec = TPCB.model_copy(update={"protocol": protocol, "threads": 2})
+    outcome = run(loaded, spec, tmp_path, warmup_s=1.0)
+    assert failed(*outcome.checks, *check(loaded, outcome, baseline=baseline, full=True)) == []
+    assert 0 < outcome.account.succeeded < outcome.account_total.succeeded == outcome.writes_total
+
+
+def test_the_phases_follow_each_other_and_the_tables_cover_them(loaded: Cluster, tmp_path: Path) -> None:
+    begun: list[str] = []
+    outcome = run(
+        loaded,
+        TPCB,
+        tmp_path,
+        2.0,
+        warmup_s=1.5,
+        on_start=lambda pid: begun.append(f"pid {pid > 0}"),
+        on_measure_begin=lambda: begun.append("begin"),
+        on_measure_end=lambda: begun.append("end"),
+        prefix=("nice", "-n", "0"),
+    )
+    assert begun == ["pid True", "begin", "end"]
+    warmup, measure = outcome.phases
+    assert warmup.end_ns == measure.begin_ns
+    assert (warmup.seconds, measure.seconds) == (pytest.approx(1.5), 2.0)
+    rows = [row for row in outcome.throughput.to_pylist() if row["t_begin_ns"] >= measure.begin_ns]
+    assert rows[0]["t_begin_ns"] == measure.begin_ns
+    assert rows[-1]["t_end_ns"] == measure.end_ns
+    assert sum(row["transactions"] for row in rows) == outcome.account.succeeded
+    assert histogram.decode(outcome.histograms["histograms"]["all"]).get_total_count() == outcome.account.succeeded
+    assert outcome.service is None, "in a closed loop it is the latency"
+    assert outcome.statement is not None
+    each = {row["statement"].split()[0] for row in outcome.statement.to_pylist()}
+    assert each >= {"BEGIN", "UPDATE", "SELECT", "INSERT", "END"}
+
+
+def test_an_open_loop_tells_both_times_and_is_written(loaded: Cluster, tmp_path: Path) -> None:
+    spec = WorkloadSpec(
+        script="select-only@3,simple-update@1",
+        scale=2,
+        clients=4,
+        engine="native",
+        rate_per_s=400,
+        arrivals="fixed",
+        late_max_ms=500,
+    )
+    outcome = run(loaded, spec, tmp_path, 2.0)
+    assert failed(*outcome.checks) == []
+    assert outcome.account.scheduled == pytest.approx(800, abs=40), "a busy machine may be a tenth of a second behind"
+    writer = RunWriter(tmp_path, "e", "r")
+    outcome.write(writer)
+    assert {path.name for path in (writer.path / "workload").iterdir()} == {
+        "latency.parquet",
+        "latency.hdr.json",
+        "service.parquet",
+        "statement.parquet",
+        "throughput.parquet",
+    }
+    document = json.loads((writer.path / "workload/latency.hdr.json").read_text())
+    assert set(document["histograms"]) == {"select-only", "simple-update", "all"}
+    told = outcome.driver
+    assert told.wake is not None
+    assert told.lag is not None
+    assert told.lag.count >= outcome.account.succeeded
+    assert told.engine == "native"
+    assert told.cpu_ns
+    assert (tmp_path / "drive.jsonl").read_text().count("\n") == 2
+
+
+def test_a_dilated_run_is_told_in_the_subjects_time(loaded: Cluster, tmp_path: Path) -> None:
+    """400 transactions for each of the subject's seconds are 200 for each of the host's, and it lasts twice as long."""
+    spec = WorkloadSpec(
+        script="select-only", scale=2, clients=4, engine="native", rate_per_s=400, arrivals="fixed", late_max_ms=500
+    )
+    shown: list[str] = []
+    outcome = run(
+        loaded,
+        spec,
+        tmp_path,
+        1.5,
+        progress=lambda _share, text: shown.append(text),
+        clock=SubjectClock(now_ns(), 2),
+    )
+    assert failed(*outcome.checks) == []
+    assert outcome.phases[-1].seconds == pytest.approx(1.5)
+    assert outcome.account.scheduled == pytest.approx(600, abs=40)
+    assert outcome.spec == spec
+    assert any(text.startswith("measure: ") for text in shown)
+
+
+def test_a_script_of_the_users_runs_by_both_drivers(loaded: Cluster, tmp_path: Path) -> None:
+    asked = {
+        "kind": "script",
+        "files": ({"name": "own.sql", "text": OWN, "weight": 2}, {"name": "two.sql", "text": "SELECT 2;"}),
+        "scale": 2,
+        "clients": 2,
+    }
+    for engine in ("native", "pgbench"):
+        outcome = run(loaded, WorkloadSpec(**asked, engine=engine), tmp_path / engine)
+        assert failed(*outcome.checks) == []
+        assert check(loaded, outcome) == ()
+        names = set(outcome.throughput["script"].to_pylist())
+        assert names == {"own.sql", "two.sql"}
+        assert set(outcome.histograms["histograms"]) == {"own.sql", "two.sql", "all"}
+
+
+def test_a_malformed_script_is_refused_before_anything_is_done() -> None:
+    spec = WorkloadSpec(
+        kind="script", engine="native", files=({"name": "own.sql", "text": "SELECT 1;\n\\set x 1 +\n"},)
+    )
+    with pytest.raises(InputError, match=r"own\.sql:2:"):
+        driver.require(spec)
+
+
+def test_a_sound_workload_is_not_refused() -> None:
+    for asked in ({}, {"kind": "idle", "rate_per_s": 5}, {"script": "select-only", "rate_per_s": 5, "late_max_ms": 3}):
+        driver.require(WorkloadSpec(engine="native", **asked))
+
+
+def test_idle_clients_need_no_tables_and_keep_their_schedule(cluster: Cluster, tmp_path: Path) -> None:
+    spec = WorkloadSpec(kind="idle", rate_per_s=20_000, arrivals="fixed")
+    outcome = run(cluster, spec, tmp_path)
+    assert failed(*outcome.checks) == []
+    assert outcome.account.scheduled == pytest.approx(20_000, rel=0.05)
+    assert check(cluster, outcome) == ()
+
+
+def test_what_the_server_refuses_is_an_error(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE bare")
+    bare = Elsewhere(cluster.dsn.replace("dbname=postgres", "dbname=bare"), cluster.binaries)
+    with pytest.raises(PgdynoError, match="pgbench_accounts"):
+        run(bare, TPCB, tmp_path)
+    with pytest.raises(InputError, match="target_session_attrs"):
+        run(Elsewhere(f"{cluster.dsn} target_session_attrs=any", cluster.binaries), TPCB, tmp_path)
+
+
+def test_clients_that_are_lost_make_a_check_fail(loaded: Cluster, tmp_path: Path) -> None:
+    def shoot() -> None:
+        with loaded.connect() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno drive' LIMIT 1"
+            )
+
+    baseline = read_baseline(loaded)
+    outcome = run(loaded, TPCB, tmp_path, on_measure_begin=shoot)
+    assert [one.name for one in failed(*outcome.checks)] == ["clients_lasted"]
+    assert outcome.driver.connections_lost == 1
+    assert failed(*check(loaded, outcome, baseline=baseline)) == [], "no committed transaction may be lost"
+
+
+def test_a_callback_that_fails_ends_the_driver(loaded: Cluster, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def fail() -> None:
+        raise PgdynoError("the volume is gone", remedy="")
+
+    with pytest.raises(PgdynoError, match="the volume is gone"):
+        run(loaded, TPCB, tmp_path, 30.0, on_start=seen.append, on_measure_begin=fail)
+    with pytest.raises(ProcessLookupError):
+        os.kill(seen[0], 0)
+
+
+def test_a_driver_that_is_stopped_says_what_it_has(loaded: Cluster, tmp_path: Path) -> None:
+    document = native.document(TPCB, 0, 60_000) | {"server": native.connection(loaded)}
+    with native.Driving(document, tmp_path / "err", env=native.environment()) as driving:
+        said = driving.follow(lambda _second: driving.stop())
+    assert said.summary is not None
+    assert said.summary["succeeded"] > 0
+    assert said.summary["end_ns"] - said.summary["begin_ns"] < 30 * 10**9
+
+
+def test_a_password_is_not_in_the_environment_of_the_driver_unless_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c work_mem=1")
+    monkeypatch.setenv("PGPASSWORD", "hush")
+    made = native.environment({"PGPASSFILE": "/a"})
+    assert made["PGPASSFILE"] == "/a"
+    assert not {"PGOPTIONS", "PGPASSWORD"} & made.keys()

@@ -1,0 +1,144 @@
+"""The original sysbench: what it prints becomes the same tables, and its rows are counted."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.errors import HostError, PgdynoError
+from pgdyno.workload import driver, histogram, sysbench
+from pgdyno.workload.invariants import check, read_baseline
+from pgdyno.workload.spec import WorkloadSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+ROWS = 2000
+needs_sysbench = pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+
+
+def spec(**asked: Any) -> WorkloadSpec:
+    """A small test."""
+    return WorkloadSpec(**({"kind": "sysbench", "tables": 2, "rows": ROWS, "clients": 2, "engine": "sysbench"} | asked))
+
+
+@pytest.fixture
+def tables(cluster: Cluster) -> Cluster:
+    """Two tables as sysbench makes them, with fewer columns' worth of care: ids from 1, k among them."""
+    with cluster.connect() as connection:
+        for number in (1, 2):
+            table = f"sbtest{number}"
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+            connection.execute(
+                f"CREATE TABLE {table} (id serial PRIMARY KEY, k integer NOT NULL DEFAULT 0,"
+                " c char(120) NOT NULL DEFAULT '', pad char(60) NOT NULL DEFAULT '')"
+            )
+            connection.execute(f"INSERT INTO {table} (k) SELECT g FROM generate_series(1, {ROWS}) g")
+            connection.execute(f"CREATE INDEX k_{number} ON {table} (k)")
+    return cluster
+
+
+@needs_sysbench
+@pytest.mark.parametrize("test", ["oltp_read_write", "oltp_insert", "oltp_delete", "select_random_points"])
+def test_the_original_is_told_as_any_driver(tables: Cluster, tmp_path: Path, test: str) -> None:
+    asked = spec(test=test, tables=1 if test == "select_random_points" else 2)
+    begun: list[str] = []
+    outcome = driver.runner(asked)(
+        tables,
+        asked,
+        2.0,
+        tmp_path,
+        warmup_s=1.0,
+        on_start=lambda pid: begun.append(f"pid {pid > 0}"),
+        on_measure_begin=lambda: begun.append("begin"),
+        on_measure_end=lambda: begun.append("end"),
+    )
+    assert begun == ["pid True", "begin", "end"]
+    checks = (*outcome.checks, *check(tables, outcome))
+    assert [one for one in checks if not one.ok] == []
+    assert checks[-1].name == "sysbench_rows"
+    assert 0 < outcome.account.succeeded < outcome.account_total.succeeded
+    assert outcome.phases[-1].seconds == pytest.approx(2.0, abs=0.5)
+    assert set(outcome.latency["script"].to_pylist()) == {test}
+    counted = histogram.decode(outcome.histograms["histograms"]["all"]).get_total_count()
+    assert counted == outcome.account.succeeded
+    each_second = sum(outcome.throughput["transactions"].to_pylist())
+    assert each_second == pytest.approx(outcome.account.succeeded, abs=3), "each is rounded to a whole one"
+    assert (outcome.driver.engine, outcome.driver.threads) == ("sysbench", 2)
+    assert outcome.driver.version is not None
+
+
+@needs_sysbench
+def test_tables_that_are_missing_are_an_error(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS sbtest1, sbtest2")
+    asked = spec()
+    with pytest.raises(PgdynoError, match="sysbench failed"):
+        driver.runner(asked)(cluster, asked, 1.0, tmp_path)
+
+
+def test_what_is_not_installed_is_refused_with_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="needs the original program") as caught:
+        driver.require(spec())
+    assert "package sysbench" in caught.value.remedy
+
+
+def test_a_test_that_the_package_lacks_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "sysbench"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sysbench, "LEGACY_SCRIPT", tmp_path / "oltp.lua")
+    driver.require(spec())
+    with pytest.raises(HostError, match=r"no legacy: .*oltp\.lua does not exist"):
+        driver.require(spec(test="legacy"))
+    (tmp_path / "oltp.lua").write_text("")
+    driver.require(spec(test="legacy"))
+
+
+class Counted:
+    """What a run counted, as far as rows are concerned."""
+
+    def __init__(self, asked: WorkloadSpec, succeeded: int) -> None:
+        from pgdyno.store.record import Account
+
+        self.spec = asked
+        self.account_total = Account(scheduled=succeeded, skipped=0, succeeded=succeeded, failed=0)
+        self.uncounted_max = 0
+
+
+@pytest.mark.parametrize(
+    ("test", "change", "ok"),
+    [
+        ("oltp_read_write", "", True),
+        ("oltp_read_write", "DELETE FROM sbtest2 WHERE id = 1", False),
+        ("oltp_insert", "INSERT INTO sbtest1 (k) VALUES (1), (2), (3)", True),
+        ("oltp_insert", "INSERT INTO sbtest1 (k) VALUES (1), (2)", False),
+        ("oltp_delete", "DELETE FROM sbtest1 WHERE id <= 2", True),
+        ("oltp_delete", "DELETE FROM sbtest1 WHERE id <= 4", False),
+    ],
+)
+def test_rows_are_what_the_test_leaves(tables: Cluster, test: str, change: str, ok: bool) -> None:
+    asked = spec(test=test)
+    before = read_baseline(tables, asked)
+    assert before.sysbench_rows == 2 * ROWS
+    if change:
+        with tables.connect() as connection:
+            connection.execute(change)
+    counted: Any = Counted(asked, succeeded=3)
+    (found,) = check(tables, counted, baseline=before)
+    assert found.ok is ok, found.detail
+    assert check(tables, counted)[0].ok is ok, "tables just loaded need no baseline"
+
+
+def test_many_rows_are_counted_only_when_asked(tables: Cluster) -> None:
+    asked = spec(rows=50_000_000)
+    counted: Any = Counted(asked, succeeded=3)
+    assert check(tables, counted) == ()
+    assert read_baseline(tables, asked).sysbench_rows is None
+    assert [one.ok for one in check(tables, counted, full=True)] == [False]
