@@ -255,7 +255,7 @@ def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
     if size_bytes < needed:
         raise experiment.error(
             one.arm,
-            ("workload", "scale"),
+            ("workload", "rows" if workload.kind == "sysbench" else "scale"),
             f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
-            f"ask for a smaller scale or a larger volume, as {spec.split(':')[0]}:size=100GiB",
+            f"ask for less data or a larger volume, as {spec.split(':')[0]}:size=100GiB",
         )
