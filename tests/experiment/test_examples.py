@@ -30,6 +30,8 @@ def test_the_examples_are_found() -> None:
         "wal-volume",
         "real-server",
         "eight-gp3-two-io2bx",
+        "huawei-procedure",
+        "piops-sweep-2013-native",
         "stripes-2013",
         "whitepaper-four-volumes",
     }
