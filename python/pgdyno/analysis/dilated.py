@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import Finding, Level, percent
 
 if TYPE_CHECKING:
@@ -69,12 +70,4 @@ def computing_share(run: RunFigures) -> float | None:
 def server_cores(run: RunFigures) -> int:
     """Cores of the host that the server could use."""
     world = run.record.world
-    return len(_parsed(world.instance.cpus)) if world.instance.cpus else world.host.cores
-
-
-def _parsed(cpus: str) -> set[int]:
-    found: set[int] = set()
-    for part in cpus.split(","):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+    return len(cpus_of(world.instance.cpus)) if world.instance.cpus else world.host.cores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import Finding, Level, percent
 
 if TYPE_CHECKING:
@@ -79,11 +80,8 @@ def backlog(driver: DriverRecord, scheduled: int) -> Iterator[Finding]:
 
 def cores_of(threads: int, cpus: str | None, cores: int) -> int:
     """How many of the threads can run at a time: on the CPUs of a list in the kernel's notation, else on all cores."""
-    allowed = 0
-    for part in cpus.split(",") if cpus else ():
-        first, _, last = part.partition("-")
-        allowed += int(last or first) - int(first) + 1
-    return max(1, min(threads, allowed or cores, cores))
+    allowed = len(cpus_of(cpus)) if cpus else cores
+    return max(1, min(threads, allowed, cores))
 
 
 def _busy(share: float, threads: int) -> Finding:

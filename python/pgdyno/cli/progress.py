@@ -33,14 +33,7 @@ class Display:
 
     def __enter__(self) -> Self:
         """Start the bar, if somebody is watching."""
-        if is_live(sys.stderr):
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task("load", total=self._total_s)
+        self._bar, self._task = _bar("load", self._total_s)
         return self
 
     def __exit__(
@@ -101,14 +94,7 @@ class Bar:
 
     def __enter__(self) -> Self:
         """Start the bar, if somebody is watching."""
-        if is_live(sys.stderr):
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task("", total=1.0)
+        self._bar, self._task = _bar("", 1.0)
         return self
 
     def __exit__(
@@ -126,3 +112,16 @@ class Bar:
         elif phase != self._phase:
             print(text, file=sys.stderr, flush=True)
         self._phase = phase
+
+
+def _bar(text: str, total: float) -> tuple[Any, Any]:
+    """A bar that has begun, and its task; twice None where nobody watches."""
+    if not is_live(sys.stderr):
+        return None, None
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar, bar.add_task(text, total=total)
