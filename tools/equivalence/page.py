@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.equivalence import claims, record
+from tools.equivalence import claims, ratio, record
 from tools.equivalence.workloads import CLIENTS, ROWS, SCALE, TABLES
 from tools.reference import markdown as md
 
@@ -22,9 +22,11 @@ writes this page; every run stays in `results/equivalence/`.
 - Driver and server have a CPU each. The server's files are in memory, so the driver and the server's CPU are all there is to wait for.
 - Every run starts on a fresh clone of the database, all of it in shared buffers, after a checkpoint.
 - Runs come in blocks of three, in an order that is drawn: the original, the original again, pgdyno's driver, with {CLIENTS} clients in a
-  closed loop. Blocks are added (at least {record.PAIRS_MIN}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}.
+  closed loop. Blocks are added (at least {ratio.PAIRS_MIN}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}.
 - **itself** is the original's second run against its first: what this bench can tell apart, and it has to pass first. **native** is pgdyno's
   driver against the mean of the two. Ratios of transactions a second, paired by block, with their 95 % intervals.
+- The server's CPU does more in one ten seconds than in the next. How much is measured meanwhile by a piece of work that never changes,
+  and the ratios are those of runs of equal pace ([ratio.py](../../tools/equivalence/ratio.py)).
 - pgbench's tables are of scale {SCALE}, sysbench's {TABLES} of {ROWS:,} rows.
 """
 _SAME = """What one client made the server do, with the values taken out: statements from its log, commits by its own count, WAL by its
@@ -67,7 +69,7 @@ def _speed(results: Sequence[Result]) -> str:
 
 
 def _columns(result: Result) -> list[list[float]]:
-    return [[getattr(block, turn) for block in result.blocks] for turn in record.TURNS]
+    return [[getattr(block, turn).tps for block in result.blocks] for turn in record.TURNS]
 
 
 def _asked(results: Sequence[Result]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import random
 import re
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel
 
 from pgdyno import _engine
-from pgdyno.analysis.interval import Estimate, ratio_interval
-from tools.equivalence import drivers, same
+from tools.equivalence import drivers, pace, same
+from tools.equivalence.ratio import PAIRS_MIN, at_equal_pace
 from tools.equivalence.workloads import CLIENTS, Length
 
 if TYPE_CHECKING:
+    from pgdyno.analysis.interval import Estimate
     from tools.equivalence.bench import Bench
     from tools.equivalence.workloads import Workload
 
-PAIRS_MIN = 6
 PAIRS_MAX = 40
 """Beyond this many the machine is too restless to tell."""
 HALF_WIDTH_MAX = 0.015
@@ -31,12 +32,30 @@ Turn = Literal["first", "again", "native"]
 TURNS: tuple[Turn, ...] = ("first", "again", "native")
 
 
-class Block(BaseModel, frozen=True):
-    """Transactions a second of three runs one after the other, in an order that was drawn."""
+class Timed(BaseModel, frozen=True):
+    """One run."""
 
-    first: float
-    again: float
-    native: float
+    tps: float
+    pace: float
+    """Of the server's CPU meanwhile: :attr:`tools.equivalence.pace.Pace.pieces_per_s`."""
+
+
+class Block(BaseModel, frozen=True):
+    """Three runs one after the other, in an order that was drawn."""
+
+    first: Timed
+    again: Timed
+    native: Timed
+
+    def itself(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The original's second run, and its first."""
+        return (self.again.tps, self.again.pace), (self.first.tps, self.first.pace)
+
+    def against(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Pgdyno's run, and the mean of the original's two."""
+        both = (self.first, self.again)
+        mean = (math.prod(run.tps for run in both) ** 0.5, math.prod(run.pace for run in both) ** 0.5)
+        return (self.native.tps, self.native.pace), mean
 
 
 class Result(BaseModel, frozen=True):
@@ -51,11 +70,11 @@ class Result(BaseModel, frozen=True):
 
     def itself(self) -> Estimate:
         """The original against itself: what this bench can tell apart."""
-        return ratio_interval([(block.again, block.first) for block in self.blocks])
+        return at_equal_pace([block.itself() for block in self.blocks])
 
     def native(self) -> Estimate:
         """Pgdyno's driver against the original, of which each block has two runs."""
-        return ratio_interval([(block.native, (block.first + block.again) / 2) for block in self.blocks])
+        return at_equal_pace([block.against() for block in self.blocks])
 
 
 class Record(BaseModel):
@@ -140,27 +159,29 @@ def half_width(found: Estimate) -> float:
 
 
 def _estimates(blocks: list[Block]) -> tuple[Estimate, Estimate]:
-    itself = ratio_interval([(block.again, block.first) for block in blocks])
-    return itself, ratio_interval([(block.native, (block.first + block.again) / 2) for block in blocks])
+    return at_equal_pace([block.itself() for block in blocks]), at_equal_pace([block.against() for block in blocks])
 
 
 def _block(bench: Bench, workload: Workload, seconds: int, number: int, order: random.Random) -> Block:
     """The three runs, each on a fresh clone and with the same seed."""
     turns = list(TURNS)
     order.shuffle(turns)
-    tps = {}
+    timed = {}
     for turn in turns:
         bench.restore(workload)
         side: drivers.Side = "native" if turn == "native" else "original"
-        tps[turn] = drivers.run(bench, workload, side, number, Length(CLIENTS, seconds=seconds)).tps
-    return Block(**tps)
+        with pace.kept(min(bench.server_cpus)) as found:
+            tps = drivers.run(bench, workload, side, number, Length(CLIENTS, seconds=seconds)).tps
+        timed[turn] = Timed(tps=tps, pace=found.pieces_per_s)
+    return Block(**timed)
 
 
 def _said(blocks: list[Block]) -> str:
     last = blocks[-1]
     itself, native = _estimates(blocks)
     widths = ", ".join(f"{found.mean:.4f} ± {half_width(found):.4f}" for found in (itself, native))
-    return f"{last.first:,.0f} {last.again:,.0f} {last.native:,.0f} TPS; again and native against first: {widths}"
+    runs = ", ".join(f"{run.tps:,.0f} ({run.pace:,.0f})" for run in (last.first, last.again, last.native))
+    return f"{runs} TPS (pace); again and native against first: {widths}"
 
 
 def _processor() -> str:
