@@ -19,6 +19,7 @@ from pgdyno.postgres import layout
 from pgdyno.postgres.cluster import DATABASE, SUPERUSER, Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
+from pgdyno.size.offers import volume_offers, with_offers
 from pgdyno.store import record
 from pgdyno.workload.invariants import Baseline, read_baseline
 from pgdyno.workload.spec import Server
@@ -214,6 +215,7 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
             spec=attached.spec,
             attach={name: value for name, value in attached.facts.items() if name != "spec"},
             price=_price(attached.spec),
+            offers=volume_offers(attached.spec),
         )
         for role, attached in volumes.items()
     }
@@ -225,7 +227,7 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
         volumes=facts,
         file_system=resolved.arm.world.file_system,
         mount_options=resolved.arm.world.mount_options,
-        instance=resolved.instance,
+        instance=with_offers(resolved.instance),
         host=host_facts(),
     )
 

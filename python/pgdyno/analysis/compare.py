@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis import verdict
 from pgdyno.analysis.arm import ArmSummary, Replicate
+from pgdyno.analysis.binding.arm import ArmBinding, bind_arm
 from pgdyno.analysis.cost import ArmCost, costs
 from pgdyno.analysis.effects import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
@@ -89,6 +90,11 @@ class Comparison:
     def costs(self) -> dict[int, ArmCost]:
         """Index of an arm -> what it costs and how long it lasts."""
         return costs(self.arms, self.factors)
+
+    @cached_property
+    def bindings(self) -> dict[int, ArmBinding]:
+        """Index of an arm -> the limit that binds, its evidence, and the remedy."""
+        return {arm.index: bind_arm(arm) for arm in self.arms}
 
     @cached_property
     def noise_floor(self) -> NoiseFloor | None:

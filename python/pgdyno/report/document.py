@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pgdyno.report.document_binding import Binding, binding_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -233,6 +235,8 @@ class Arm(_Document):
     usd_per_month: float | None
     """Of all its volumes; null where one has no price."""
     cost: Cost
+    binding: Binding
+    """The limit that binds, its evidence, and the remedy."""
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -376,6 +380,7 @@ def _arm(arm: ArmSummary, comparison: Comparison) -> Arm:
         unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
         usd_per_month=arm.usd_per_month,
         cost=_cost(comparison.costs[arm.index]),
+        binding=binding_of(comparison.bindings[arm.index]),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.analysis.series import Series, series_of
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.errors import HostError
-from pgdyno.report import asked, cost, effects, figures, summary, transactions, trust, waits
+from pgdyno.report import asked, binding, cost, effects, figures, summary, transactions, trust, waits
 from pgdyno.report.document import command_line
 from pgdyno.report.theme import DARK, LIGHT, PAGE, PAPER, colour_classes, custom_properties, png_of, svg_of
 from pgdyno.report.words import COLUMNS_MAX, colour_index
@@ -82,6 +82,7 @@ def html(comparison: Comparison) -> str:
         colour={arm.index: colour_index(arm.levels, arm.index, len(arms)) for arm in arms},
         command=command_line(comparison),
         asked=asked,
+        binding=binding,
         cost=cost,
         effects=effects,
         summary=summary,

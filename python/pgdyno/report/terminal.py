@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from pgdyno.analysis.verdict import dollars, figures
-from pgdyno.report import cost, trust
+from pgdyno.report import binding, cost, trust
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.words import UNKNOWN
 
@@ -76,6 +76,7 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *_cost(comparison, names, width),
         "",
         *_wrapped(comparison.verdict, width),
+        *(line for word, text in binding.lines(comparison) for line in _wrapped(text, width, word)),
         *_remarks(comparison, width),
     ]
     if report is not None:

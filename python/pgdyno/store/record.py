@@ -53,6 +53,32 @@ class Anchor(_Record):
         return monotonic_ns - self.monotonic_ns + self.unix_ns
 
 
+class OfferRecord(_Record):
+    """A volume that could have been bought instead, by the catalogue of the day of the run: of the same capacity, or the
+    least more that has its limits. Offers that another one beats in everything are left out.
+    """
+
+    spec: str
+    usd_per_month: float
+    iops: float | None = None
+    """For ever, without credits; None without a limit."""
+    mib_per_s: float | None = None
+    read_ms: float | None = None
+    """Median of a read of 8 KiB while nothing queues; None where nobody told."""
+    write_ms: float | None = None
+
+
+class InstanceOfferRecord(_Record):
+    """An instance that could have been taken instead, with at least the same vCPUs and memory."""
+
+    type: str
+    usd_per_month: float
+    vcpus: Count
+    iops: float
+    """Of all its EBS volumes together, for ever."""
+    mib_per_s: float
+
+
 class InstanceRecord(_Record):
     """What PostgreSQL was given of the host."""
 
@@ -69,6 +95,10 @@ class InstanceRecord(_Record):
     storage_only: bool = False
     """Whether the type has more vCPUs than the host has cores: then what the storage did is that instance's, and
     what the CPU did is this host's."""
+    usd_per_month: float | None = None
+    """List price of the type; None where nobody sells it, and in records from before it was asked."""
+    offers: tuple[InstanceOfferRecord, ...] = ()
+    """What could be had instead; empty where no type was named, and in records from before it was asked."""
 
 
 class HostRecord(_Record):
@@ -96,6 +126,8 @@ class VolumeRecord(_Record):
     """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
     price: PriceRecord | None = None
     """Of one more GiB; None where nobody sells it, and in records from before it was asked."""
+    offers: tuple[OfferRecord, ...] = ()
+    """What could be bought instead; empty where it is not sold, and in records from before it was asked."""
 
 
 class ServerRecord(_Record):

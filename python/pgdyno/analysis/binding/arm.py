@@ -1,0 +1,48 @@
+"""The verdict of an arm: its replicates together, the evidence in words, and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.remedy import Remedy, remedy_of
+from pgdyno.analysis.binding.verdict import RunBinding, Verdict, bind_run, total
+from pgdyno.analysis.binding.words import evidence_words
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+
+
+@dataclass(frozen=True)
+class ArmBinding:
+    """What limits one arm."""
+
+    runs: tuple[tuple[int, RunBinding], ...]
+    """(replicate, its verdict), in their order."""
+    verdict: Verdict
+    """Of all replicates together."""
+    representative: RunBinding
+    """Of the replicate with the median TPS: evidence and remedy are its."""
+    evidence: tuple[str, ...]
+    """The figures that speak for it, in words."""
+    missing: tuple[str, ...]
+    """What was not seen."""
+    remedy: Remedy | None
+    """None where no limit stands out."""
+
+
+def bind_arm(arm: ArmSummary) -> ArmBinding:
+    """Judge every replicate, and all of them together."""
+    runs = tuple((one.figures.record.block, bind_run(one.figures)) for one in arm.replicates)
+    verdict = total([run.seconds for _, run in runs])
+    median = arm.representative
+    place = next(place for place, one in enumerate(arm.replicates) if one is median)
+    representative, figures = runs[place][1], median.figures
+    return ArmBinding(
+        runs=runs,
+        verdict=verdict,
+        representative=representative,
+        evidence=tuple(evidence_words(representative, verdict, figures)),
+        missing=representative.evidence.missing,
+        remedy=remedy_of(representative, verdict, figures),
+    )

@@ -1,0 +1,133 @@
+"""What was bought: the limits of a volume and of an instance as they were ordered, and what such a volume usually does.
+
+On a real host these are on the bill. An emulated volume has them in its resolved specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgdyno.store.record import InstanceRecord
+
+MEDIAN_PPM = 500_000
+PAGE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A limit per second: for ever, and while credits or a reserve last."""
+
+    sustained: float
+    maximum: float
+
+    @property
+    def bursts(self) -> bool:
+        """Whether more can be had for a while."""
+        return self.maximum > self.sustained
+
+
+@dataclass(frozen=True)
+class Usual:
+    """How long a request usually takes on such a volume while nothing queues: medians by size, milliseconds."""
+
+    read: tuple[tuple[float, float], ...]
+    """(bytes, ms), the smallest size first; between two sizes on a straight line."""
+    write: tuple[tuple[float, float], ...]
+
+    def ms(self, size_bytes: float, write_share: float) -> float:
+        """Of a mix of reads and writes of a mean size."""
+        return _between(self.read, size_bytes) * (1 - write_share) + _between(self.write, size_bytes) * write_share
+
+
+@dataclass(frozen=True)
+class Bought:
+    """One volume as it was ordered. What has no limit is None."""
+
+    spec: str
+    iops: Rate | None
+    write_iops: float | None
+    """Where writes have a limit of their own: so many alone, and in a mix each of the two takes its part."""
+    mib_per_s: Rate | None
+    usual: Usual | None
+
+    @classmethod
+    def of(cls, resolved: Mapping[str, Any]) -> Bought | None:
+        """From a resolved specification; None of a device that was there, of which nobody said what it is."""
+        if not resolved:
+            return None
+        limits, burst = resolved.get("limits") or {}, resolved.get("burst") or {}
+        return cls(
+            spec=str(resolved.get("spec", "")),
+            iops=_rate(limits, burst, "iops"),
+            write_iops=limits.get("write_iops"),
+            mib_per_s=_rate(limits, burst, "throughput_mib_per_s"),
+            usual=_usual((resolved.get("params") or {}).get("service_time")),
+        )
+
+    def used_iops(self, reads_per_s: float, writes_per_s: float) -> float | None:
+        """Share of the most IOPS that can ever be had; None without such a limit."""
+        if self.iops is None:
+            return None
+        if self.write_iops is not None:
+            return reads_per_s / self.iops.maximum + writes_per_s / self.write_iops
+        return (reads_per_s + writes_per_s) / self.iops.maximum
+
+    def used_throughput(self, mib_per_s: float) -> float | None:
+        """Share of the most MiB/s that can ever be had; None without such a limit."""
+        return None if self.mib_per_s is None else mib_per_s / self.mib_per_s.maximum
+
+
+@dataclass(frozen=True)
+class BoughtInstance:
+    """The limits of an instance to all of its volumes together."""
+
+    type: str
+    iops: Rate
+    mib_per_s: Rate
+
+    @classmethod
+    def of(cls, instance: InstanceRecord) -> BoughtInstance | None:
+        """From a run's record; None where the instance has no such limits, or nobody said what it is."""
+        ebs = instance.ebs
+        if not ebs:
+            return None
+        iops, size = (
+            Rate(float(ebs[f"baseline_{unit}"]), float(ebs.get(f"maximum_{unit}") or ebs[f"baseline_{unit}"]))
+            for unit in ("iops", "mib_per_s")
+        )
+        return cls(instance.type or "the instance", iops, size)
+
+
+def _rate(limits: Mapping[str, Any], burst: Mapping[str, Any], name: str) -> Rate | None:
+    sustained = limits.get(name)
+    if sustained is None:
+        return None
+    return Rate(float(sustained), max(float(sustained), float(burst.get(name) or 0.0)))
+
+
+def _usual(service_time: Mapping[str, Any] | None) -> Usual | None:
+    if not service_time or not all(service_time.get(op) for op in ("read", "write")):
+        return None
+    return Usual(read=_medians(service_time["read"]), write=_medians(service_time["write"]))
+
+
+def _medians(table: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+    ppm = [float(one) for one in table["probability_ppm"]]
+    return tuple(
+        (float(row["size_bytes"]), _between(tuple(zip(ppm, row["service_ns"], strict=True)), MEDIAN_PPM) / 1e6)
+        for row in table["rows"]
+    )
+
+
+def _between(points: tuple[tuple[float, float], ...], x: float) -> float:
+    """The value at ``x`` on straight lines between points; the nearest point's outside of them."""
+    if x <= points[0][0]:
+        return float(points[0][1])
+    for (left, low), (right, high) in zip(points, points[1:], strict=False):
+        if x <= right:
+            return float(low + (high - low) * (x - left) / (right - left))
+    return float(points[-1][1])

@@ -1,0 +1,113 @@
+"""When checkpoints were under way, how much was written because of them, and whether they come too often."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.series import checkpoint_starts
+from pgdyno.analysis.server_figures import BLOCK_BYTES
+from pgdyno.analysis.volume_figures import device_counters, volume_roles
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pgdyno.analysis.run_figures import RunFigures
+
+_DONE = ("num_done", "sync_time_ms", "write_time_ms")
+"""What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of a run's measure phase."""
+
+    inside: tuple[bool, ...]
+    """Of each second: whether one was under way in it."""
+    started: int = 0
+    """Begun in the phase."""
+    requested: int = 0
+    """Of these, because max_wal_size was reached, or somebody asked for one."""
+    seconds: float = 0.0
+    """Length of the phase."""
+    written_share: float | None = None
+    """Of all bytes that went to the volumes: pages that checkpoints wrote, and whole pages in WAL, which each page needs
+    after a checkpoint. None where either is not known."""
+    outside_ratio: float | None = None
+    """Transactions per second outside of checkpoints over those of the whole phase; None where either is not known."""
+
+    @property
+    def interval_s(self) -> float | None:
+        """Mean time from one begin to the next; None with fewer than two."""
+        return self.seconds / self.started if self.started >= 2 else None
+
+
+def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
+    """From pg_stat_checkpointer (pg_stat_bgwriter before 17), to the resolution of the probe."""
+    bins = len(edges) - 1
+    table, measure = run.run.table("probe/checkpointer"), run.record.measure
+    if table.num_rows < 2:
+        return Checkpoints((False,) * bins, seconds=measure.seconds)
+    counters = Counters.of(table, time="t_end_ns")
+    spans = _spans(checkpoint_starts(run.run), _ends(counters), measure.end_ns)
+    begin_ns = edges[:-1].tolist()
+    inside = tuple(any(begin < right and end > left for begin, end in spans)
+                   for left, right in zip(begin_ns, edges[1:].tolist(), strict=True))  # fmt: skip
+    started = sum(measure.begin_ns <= begin < measure.end_ns for begin, _ in spans)
+    requested = counters.delta("num_requested", measure.begin_ns, measure.end_ns)
+    return Checkpoints(
+        inside=inside,
+        started=started,
+        requested=0 if requested is None or math.isnan(requested) else round(requested),
+        seconds=measure.seconds,
+        written_share=_written_share(run, counters),
+        outside_ratio=_outside_ratio(run, edges, inside),
+    )
+
+
+def _spans(starts: list[int], ends: list[int], last_ns: int) -> list[tuple[int, int]]:
+    """Begin and end of each; one whose end was not seen lasts until the next begins, or the run ends."""
+    spans = []
+    for place, start in enumerate(starts):
+        following = starts[place + 1] if place + 1 < len(starts) else last_ns
+        end = next((t for t in ends if t >= start), following)
+        spans.append((start, max(start, end)))
+    return spans
+
+
+def _ends(counters: Counters) -> list[int]:
+    import numpy as np
+
+    for name in _DONE:
+        values = counters.columns.get(name)
+        if values is not None and not np.isnan(values).all():
+            return [int(t) for t in counters.t_ns[1:][np.diff(values) > 0]]
+    return []
+
+
+def _written_share(run: RunFigures, checkpointer: Counters) -> float | None:
+    span = (run.record.measure.begin_ns, run.record.measure.end_ns)
+    wal = Counters.of(run.run.table("probe/wal"), time="t_end_ns")
+    pages = [checkpointer.delta("buffers_written", *span), wal.delta("wal_fpi", *span)]
+    written = [device_counters(run.run, role).delta("write_bytes", *span) for role in volume_roles(run.run)]
+    known = [one for one in written if one is not None]
+    if None in pages or not known or sum(known) <= 0:
+        return None
+    theirs = sum(page for page in pages if page is not None) * BLOCK_BYTES
+    return None if math.isnan(theirs) else min(1.0, theirs / sum(known))
+
+
+def _outside_ratio(run: RunFigures, edges: np.ndarray[Any, Any], inside: tuple[bool, ...]) -> float | None:
+    import numpy as np
+
+    table, bins = run.run.table("workload/throughput"), len(edges) - 1
+    if table.num_rows == 0 or all(inside):
+        return None
+    middle = (table["t_begin_ns"].to_numpy() + table["t_end_ns"].to_numpy()) // 2
+    place = np.searchsorted(edges, middle, side="right") - 1
+    counted = (place >= 0) & (place < bins)
+    done = np.bincount(place[counted], weights=table["transactions"].to_numpy()[counted], minlength=bins)
+    mean = float(done.mean())
+    return float(done[~np.array(inside)].mean()) / mean if mean > 0 else None

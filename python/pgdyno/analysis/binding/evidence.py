@@ -1,0 +1,234 @@
+"""What a run shows of each of its seconds: its devices, its sessions, its CPU, its checkpoints. No verdict yet.
+
+A figure that was not recorded is None, and what follows from it is not said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
+from pgdyno.analysis.binding.sessions import Sessions, sessions_by_second
+from pgdyno.analysis.dilated import server_cores
+from pgdyno.analysis.driven import cores_of
+from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, cpu_counters
+from pgdyno.analysis.volume_figures import device_counters, volume_roles, volume_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from pgdyno.analysis.counters import Counters
+
+SECOND_NS = 1_000_000_000
+MIB = float(1 << 20)
+_SLACK_NS = SECOND_NS // 2
+"""How far outside of the samples a second may reach: they are taken once a second, wherever in it."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What one volume's block device did in a second, by the kernel's statistics."""
+
+    reads_per_s: float
+    writes_per_s: float
+    read_mib_per_s: float
+    write_mib_per_s: float
+    request_ms: float
+    """From submission to completion, mean of the requests that ended; 0 where none did."""
+    queue_length: float
+    """Mean number of requests in the device."""
+    reading: float
+    """Mean number of reads in it."""
+
+    @property
+    def iops(self) -> float:
+        """Requests per second."""
+        return self.reads_per_s + self.writes_per_s
+
+    @property
+    def mib_per_s(self) -> float:
+        """Reads and writes."""
+        return self.read_mib_per_s + self.write_mib_per_s
+
+    @property
+    def request_bytes(self) -> float:
+        """Mean size of a request."""
+        return self.mib_per_s * MIB / self.iops if self.iops else 0.0
+
+    @property
+    def write_share(self) -> float:
+        """Of the requests."""
+        return self.writes_per_s / self.iops if self.iops else 0.0
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Whose CPU time a second was, as shares of the machine."""
+
+    idle: float
+    laboratory: float
+    other: float
+    """Processes that are neither the server's nor the laboratory's, the kernel's own work, and what the hypervisor kept."""
+    driver_busy: float
+    """Of the driver's threads."""
+    server: float | None
+    """None where its processes are not on this host."""
+    server_busy: float | None
+    """Of the CPUs that the server may use."""
+
+
+@dataclass(frozen=True)
+class Second:
+    """The evidence of one second."""
+
+    sessions: Sessions | None = None
+    devices: Mapping[str, Device] = field(default_factory=dict)
+    """By the role of its volume; one that was not seen is absent."""
+    cpu: Cpu | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is known of a run beforehand: clients and what was bought."""
+
+    clients: int
+    bought: Mapping[str, Bought]
+    """By role; a volume of which nobody said what it is, is absent."""
+    instance: BoughtInstance | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All seconds of a run's measure phase."""
+
+    given: Given
+    seconds: tuple[Second, ...]
+    checkpoints: Checkpoints
+    missing: tuple[str, ...]
+    """What was not seen, in words."""
+
+
+def evidence_of(run: RunFigures) -> Evidence:
+    """Read a run's tables, but for those that only an emulated volume has."""
+    import numpy as np
+
+    measure = run.record.measure
+    bins = max(1, int(measure.seconds))
+    edges = measure.begin_ns + np.arange(bins + 1, dtype=np.int64) * SECOND_NS
+    given = _given(run)
+    sessions = sessions_by_second(run.run, edges, given.clients)
+    devices = {role: _devices(device_counters(run.run, role), edges) for role in volume_roles(run.run)}
+    cpu = _cpu(run, edges)
+    seconds = tuple(
+        Second(
+            sessions=sessions[place],
+            devices={role: one for role, found in devices.items() if (one := found[place]) is not None},
+            cpu=cpu[place],
+        )
+        for place in range(bins)
+    )
+    return Evidence(given, seconds, checkpoints_of(run, edges), tuple(_missing(run, given, seconds)))
+
+
+def per_second(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Growth of a counter between each two edges (ns), for one second; NaN where no samples reach."""
+    import numpy as np
+
+    t_ns = counters.t_ns
+    if name not in counters.columns or len(t_ns) < 2:
+        return np.full(len(edges) - 1, np.nan)
+    # Relative to the first sample, because nanoseconds since boot lose their last digits in a double.
+    at = np.interp((edges - t_ns[0]).astype(float), (t_ns - t_ns[0]).astype(float), counters.columns[name])
+    reached = (edges[:-1] >= t_ns[0] - _SLACK_NS) & (edges[1:] <= t_ns[-1] + _SLACK_NS)
+    return np.where(reached, np.diff(at) / (np.diff(edges) / SECOND_NS), np.nan)
+
+
+def _given(run: RunFigures) -> Given:
+    record = run.record
+    bought = {role: Bought.of(volume_spec(run.run, role)) for role in volume_roles(run.run)}
+    return Given(
+        clients=int(record.workload.get("clients", 1)),
+        bought={role: one for role, one in bought.items() if one is not None},
+        instance=BoughtInstance.of(record.world.instance),
+    )
+
+
+def _devices(counters: Counters, edges: np.ndarray[Any, Any]) -> list[Device | None]:
+    names = ("reads", "writes", "read_bytes", "write_bytes", "read_time_ms", "write_time_ms", "weighted_time_ms")
+    columns = [per_second(counters, name, edges).tolist() for name in names]
+    return [_device(*row) for row in zip(*columns, strict=True)]
+
+
+def _device(*row: float) -> Device | None:
+    if any(math.isnan(value) for value in row):
+        return None
+    reads, writes, read_bytes, write_bytes, read_ms, write_ms, weighted_ms = row
+    return Device(
+        reads_per_s=reads,
+        writes_per_s=writes,
+        read_mib_per_s=read_bytes / MIB,
+        write_mib_per_s=write_bytes / MIB,
+        request_ms=(read_ms + write_ms) / (reads + writes) if reads + writes > 0 else 0.0,
+        queue_length=weighted_ms / 1e3,
+        reading=read_ms / 1e3,
+    )
+
+
+def _cpu(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[Cpu | None]:
+    """The shares of each second; None where the host's were not recorded."""
+    world = run.record.world
+    # In a second of a dilated world a core has so many seconds of CPU time.
+    machine_ns = max(1, world.host.cores) * world.dilation * float(SECOND_NS)
+    shares = {
+        role: (per_second(counters, "cpu_ns", edges) / machine_ns).tolist()
+        for role, counters in cpu_counters(run.run).items()
+    }
+    bins = len(edges) - 1
+    if not {"host_busy", "host_idle"} <= shares.keys():
+        return [None] * bins
+    threads = int(run.record.workload.get("threads", 1)) if run.record.driver is None else run.record.driver.threads
+    threads = cores_of(threads, run.record.workload.get("driver_cpus"), world.host.cores)
+    found: list[Cpu | None] = []
+    for place in range(bins):
+        second = {role: values[place] for role, values in shares.items() if not math.isnan(values[place])}
+        found.append(_cpu_of(second, world.host.cores / threads, world.host.cores / server_cores(run)))
+    return found
+
+
+def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -> Cpu | None:
+    """One second; the factors turn a share of the machine into one of the driver's and of the server's CPUs."""
+    if not {"host_busy", "host_idle"} <= shares.keys():
+        return None
+    known = sum(share for role, share in shares.items() if not role.startswith("host_"))
+    server = shares.get("server")
+    return Cpu(
+        idle=shares["host_idle"],
+        laboratory=sum(shares.get(role, 0.0) for role in LABORATORY_ROLES),
+        other=max(0.0, shares["host_busy"] - known) + shares.get("host_steal", 0.0),
+        driver_busy=shares.get("driver", 0.0) * per_driver,
+        server=server,
+        server_busy=None if server is None else server * per_server,
+    )
+
+
+def _missing(run: RunFigures, given: Given, seconds: tuple[Second, ...]) -> list[str]:
+    """What was not seen in any second."""
+    said = []
+    if all(second.sessions is None for second in seconds):
+        said.append("what sessions waited for was not sampled")
+    if not any(second.devices for second in seconds):
+        said.append("no block device of the server was seen")
+    if not given.bought:
+        said.append("what the volume was bought with is not known")
+    if all(second.cpu is None for second in seconds):
+        said.append("the host's CPU was not recorded")
+    elif all(second.cpu is None or second.cpu.server is None for second in seconds):
+        said.append("the server's CPU was not seen")
+    if run.server.io_timing is False:
+        said.append("track_io_timing is off: the server does not say how long its reads took")
+    return said

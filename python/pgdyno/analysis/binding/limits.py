@@ -1,0 +1,51 @@
+"""The limits that can bind, and what they are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+Limit = Literal[
+    "volume_iops",
+    "volume_throughput",
+    "burst_bucket",
+    "instance_bandwidth",
+    "volume_latency",
+    "commit_latency",
+    "checkpoints",
+    "server_cpu",
+    "locks",
+    "client",
+    "laboratory",
+]
+"""What keeps the transactions from being more: lifting anything else would change little."""
+Confidence = Literal["high", "low", "unknown"]
+"""``high``: independent sources agree in most seconds. ``low``: one speaks for it. ``unknown``: nothing is said."""
+
+LIMITS: Final[tuple[Limit, ...]] = get_args(Limit)
+TITLES: Final[dict[Limit, str]] = {
+    "volume_iops": "volume IOPS",
+    "volume_throughput": "volume throughput",
+    "burst_bucket": "burst bucket",
+    "instance_bandwidth": "instance bandwidth",
+    "volume_latency": "volume latency",
+    "commit_latency": "commit latency",
+    "checkpoints": "checkpoints",
+    "server_cpu": "server CPU",
+    "locks": "locks",
+    "client": "client",
+    "laboratory": "laboratory",
+}
+CAPS: Final[frozenset[Limit]] = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth"})
+"""Limits of what was bought: rates that a volume or an instance does not exceed."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The limit that bound in one second."""
+
+    limit: Limit
+    sure: bool
+    """Whether a second, independent source says so too."""
+    role: str | None = None
+    """The volume that it is a limit of, by its role; None for what is no volume's."""

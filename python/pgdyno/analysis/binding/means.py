@@ -1,0 +1,75 @@
+"""The mean second of those in which a limit bound: what words and remedies are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.evidence import Cpu, Device, Second
+from pgdyno.analysis.binding.sessions import Sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.verdict import RunBinding
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means over seconds. None and absent are what no second had."""
+
+    sessions: Sessions | None
+    devices: Mapping[str, Device]
+    cpu: Cpu | None
+
+
+def means_of(run: RunBinding, limit: Limit) -> Means:
+    """Over the seconds in which ``limit`` bound; over all where it bound in none of this run."""
+    bound = [
+        second
+        for second, found in zip(run.evidence.seconds, run.seconds, strict=True)
+        if found is not None and found.limit == limit
+    ]
+    return mean_second(bound or run.evidence.seconds)
+
+
+def mean_second(seconds: Sequence[Second]) -> Means:
+    """Over some seconds."""
+    sessions = [second.sessions for second in seconds if second.sessions is not None]
+    cpus = [second.cpu for second in seconds if second.cpu is not None]
+    roles = dict.fromkeys(role for second in seconds for role in second.devices)
+    return Means(
+        sessions=Sessions(*_columns(astuple(one) for one in sessions)) if sessions else None,
+        devices={role: _device([s.devices[role] for s in seconds if role in s.devices]) for role in roles},
+        cpu=_cpu(cpus) if cpus else None,
+    )
+
+
+def _device(devices: Sequence[Device]) -> Device:
+    means = Device(*_columns(astuple(one) for one in devices))
+    # A second with few requests has as many of them in the mean as it had.
+    requests = math.fsum(one.iops for one in devices)
+    whole_ms = math.fsum(one.request_ms * one.iops for one in devices)
+    return Device(
+        reads_per_s=means.reads_per_s,
+        writes_per_s=means.writes_per_s,
+        read_mib_per_s=means.read_mib_per_s,
+        write_mib_per_s=means.write_mib_per_s,
+        request_ms=whole_ms / requests if requests else 0.0,
+        queue_length=means.queue_length,
+        reading=means.reading,
+    )
+
+
+def _cpu(cpus: Sequence[Cpu]) -> Cpu:
+    idle, laboratory, other, driver = _columns((c.idle, c.laboratory, c.other, c.driver_busy) for c in cpus)
+    seen = [(one.server, one.server_busy) for one in cpus if one.server is not None and one.server_busy is not None]
+    server, busy = _columns(seen) if seen else (None, None)
+    return Cpu(idle, laboratory, other, driver, server, busy)
+
+
+def _columns(rows: Iterable[tuple[float, ...]]) -> list[float]:
+    """The mean of each column."""
+    return [math.fsum(column) / len(column) for column in zip(*rows, strict=True)]

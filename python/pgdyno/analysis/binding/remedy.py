@@ -1,0 +1,146 @@
+"""What to do about the limit that binds: the cheapest thing in the catalogue that helps, its price, and by how much at most.
+
+What could be bought on the day of the run is in its record. How much it helps is bounded, not predicted: by the new limit,
+by every other limit that the run came near to, and in a closed loop by the part of the sessions' time that was waiting for
+the volume. The least of these bounds is the expected effect, and the one that is reached first is the next limit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.limits import Limit
+from pgdyno.analysis.binding.means import Means, means_of
+from pgdyno.analysis.binding.room import Room, room_of
+from pgdyno.analysis.volume_figures import DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pgdyno.analysis.binding.verdict import RunBinding, Verdict
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.store.record import VolumeRecord
+
+WORTHWHILE = 1.25
+"""Times the transactions that an offer must make possible: nobody moves a database for less."""
+ANY = 1.05
+"""Times the transactions from which an offer is named where none is worthwhile."""
+RATIO_MAX = 10.0
+"""A bound above this says nothing: other limits, which the run did not come near to, are met long before."""
+
+_WITHOUT: dict[Limit, str] = {
+    "volume_iops": "more IOPS, or fewer requests: more memory, larger commits, fewer indexes with random keys",
+    "volume_throughput": "more throughput, or fewer bytes: wal_compression, more memory, WAL on a volume of its own",
+    "burst_bucket": "a volume whose rate does not end with its credits",
+    "instance_bandwidth": "an instance with more EBS bandwidth; a faster volume would change nothing",
+    "volume_latency": "a volume that answers sooner, more memory so that less is read, or more clients",
+    "commit_latency": "a volume for WAL that answers sooner, several changes in one transaction, or more clients that commit"
+    " together; synchronous_commit = off where the last transactions may be lost",
+    "checkpoints": "fewer checkpoints: a larger max_wal_size and checkpoint_timeout, which cost time to recover and no money",
+    "server_cpu": "more or faster cores, or statements that compute less",
+    "locks": "shorter transactions, and rows that fewer of them change; storage changes little",
+    "client": "more clients or arrivals, a client that is nearer, or less to pay for: the server could do more",
+    "laboratory": "a larger machine for the laboratory, or slower time (--dilation): the server was not measured here",
+}
+"""What helps where nothing is bought, or nobody knows what it costs."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do, what it costs, and what it can bring at most."""
+
+    action: str
+    """A sentence's end without its full stop."""
+    spec: str | None = None
+    """The volume, or the type of the instance, to buy instead; None where nothing is bought."""
+    usd_per_month: float | None = None
+    """Of that volume or instance."""
+    usd_more: float | None = None
+    """More a month than what there is; negative where it costs less; 0 for what is no purchase."""
+    ratio_max: float | None = None
+    """Times the transactions at most; None where nobody can tell."""
+    then: Limit | None = None
+    """The limit that is met there."""
+
+
+def remedy_of(run: RunBinding, verdict: Verdict, figures: RunFigures) -> Remedy | None:
+    """The remedy for the limit of a verdict; None without one."""
+    limit = verdict.limit
+    if limit is None:
+        return None
+    means = means_of(run, limit)
+    room = room_of(run.evidence, means, figures, verdict)
+    if limit in ("volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency"):
+        found = _volume(limit, verdict.role or DATA, figures, means, room)
+    elif limit in ("instance_bandwidth", "server_cpu"):
+        found = _instance(limit, figures, room)
+    else:
+        found = None
+    return found or _without(limit, run)
+
+
+def _without(limit: Limit, run: RunBinding) -> Remedy:
+    if limit != "checkpoints":
+        return Remedy(_WITHOUT[limit])
+    ratio = run.evidence.checkpoints.outside_ratio
+    return Remedy(_WITHOUT[limit], usd_more=0.0, ratio_max=None if ratio is None else max(1.0, min(ratio, RATIO_MAX)))
+
+
+@dataclass(frozen=True)
+class _Option:
+    spec: str
+    usd_per_month: float
+    ratio: float
+    then: Limit
+
+
+def _volume(limit: Limit, role: str, figures: RunFigures, means: Means, room: Room) -> Remedy | None:
+    """The cheapest volume of those that were for sale."""
+    volume = _recorded(figures, role)
+    if volume is None or means.devices.get(role) is None:
+        return None
+    options = (
+        _Option(offer.spec, offer.usd_per_month, *room.with_volume(role, offer)) for offer in volume.offers
+    )  # fmt: skip
+    chosen = _cheapest(options)
+    if chosen is None:
+        return None
+    now = volume.spec.get("usd_per_month")
+    what = "" if role == DATA else f" for its {role} volume"
+    return _bought(chosen, f"buy {chosen.spec}{what}", None if now is None else float(now))
+
+
+def _recorded(figures: RunFigures, role: str) -> VolumeRecord | None:
+    return figures.record.world.volumes.get(role)
+
+
+def _instance(limit: Limit, figures: RunFigures, room: Room) -> Remedy | None:
+    """The cheapest instance of those that were to be had."""
+    instance = figures.record.world.instance
+    options = (_Option(offer.type, offer.usd_per_month, *room.with_instance(offer)) for offer in instance.offers)
+    chosen = _cheapest(options)
+    if chosen is None or (limit == "server_cpu" and instance.storage_only):
+        return None
+    return _bought(chosen, f"take a {chosen.spec}", instance.usd_per_month)
+
+
+def _cheapest(options: Iterable[_Option]) -> _Option | None:
+    """The cheapest that is worthwhile; else the one that brings most, if it brings anything."""
+    known = list(options)
+    worthwhile = [one for one in known if one.ratio >= WORTHWHILE]
+    if worthwhile:
+        return min(worthwhile, key=lambda one: (one.usd_per_month, -one.ratio))
+    return max((one for one in known if one.ratio >= ANY), key=lambda one: (one.ratio, -one.usd_per_month), default=None)
+
+
+def _bought(chosen: _Option, action: str, now: float | None) -> Remedy:
+    return Remedy(
+        action=action,
+        spec=chosen.spec,
+        usd_per_month=chosen.usd_per_month,
+        usd_more=None if now is None else round(chosen.usd_per_month - now, 2),
+        ratio_max=min(chosen.ratio, RATIO_MAX) if math.isfinite(chosen.ratio) else RATIO_MAX,
+        then=chosen.then,
+    )

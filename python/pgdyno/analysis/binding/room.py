@@ -1,0 +1,142 @@
+"""How many times the transactions each limit leaves room for, as a run's means say; and with something else bought."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.bought import PAGE_BYTES
+from pgdyno.analysis.binding.limits import CAPS, Limit
+from pgdyno.analysis.volume_figures import DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.evidence import Device, Evidence, Given
+    from pgdyno.analysis.binding.means import Means
+    from pgdyno.analysis.binding.sessions import Sessions
+    from pgdyno.analysis.binding.verdict import Verdict
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.store.record import InstanceOfferRecord, OfferRecord
+
+Bound = tuple[Limit, float]
+
+
+@dataclass(frozen=True)
+class Room:
+    """The bounds of one run. Each limit's is what there is over what was used, at the mix that was measured."""
+
+    given: Given
+    means: Means
+    capped: bool
+    """Whether requests queued at a limit of what was bought: with more of it they would take what they usually do."""
+    arrivals: float | None
+    """Of an open loop: what was due over what was done; None in a closed one, where it does not bound."""
+    vcpus: int | None
+
+    def with_volume(self, role: str, offer: OfferRecord) -> tuple[float, Limit]:
+        """With another volume for a role: the least bound, and whose it is."""
+        device = self.means.devices[role]
+        bounds: list[Bound] = [
+            *self._of_devices(without=role), *self._of_instance(None), *self._of_cpu(1.0), *self._of_arrivals(),
+            ("volume_iops", _over(offer.iops, device.iops)),
+            ("volume_throughput", _over(offer.mib_per_s, device.mib_per_s)),
+            *self._of_waiting(role, device, offer),
+        ]
+        return _least(bounds)
+
+    def with_instance(self, offer: InstanceOfferRecord) -> tuple[float, Limit]:
+        """With another instance: the least bound, and whose it is."""
+        more = offer.vcpus / self.vcpus if self.vcpus else 1.0
+        return _least(
+            [*self._of_devices(), *self._of_instance(offer), *self._of_cpu(more), *self._of_arrivals()],
+        )
+
+    def _of_devices(self, without: str | None = None) -> Iterator[Bound]:
+        for role, device in self.means.devices.items():
+            bought = self.given.bought.get(role)
+            if bought is None or role == without:
+                continue
+            iops = bought.used_iops(device.reads_per_s, device.writes_per_s)
+            size = bought.used_throughput(device.mib_per_s)
+            yield "volume_iops", math.inf if not iops else 1 / iops
+            yield "volume_throughput", math.inf if not size else 1 / size
+
+    def _of_instance(self, offer: InstanceOfferRecord | None) -> Iterator[Bound]:
+        iops = sum(device.iops for device in self.means.devices.values())
+        mib_per_s = sum(device.mib_per_s for device in self.means.devices.values())
+        if offer is not None:
+            limits: tuple[float | None, float | None] = (offer.iops, offer.mib_per_s)
+        elif self.given.instance is not None:
+            limits = (self.given.instance.iops.maximum, self.given.instance.mib_per_s.maximum)
+        else:
+            return
+        yield "instance_bandwidth", min(_over(limits[0], iops), _over(limits[1], mib_per_s))
+
+    def _of_cpu(self, more: float) -> Iterator[Bound]:
+        cpu = self.means.cpu
+        if cpu is not None and cpu.server_busy:
+            yield "server_cpu", more / cpu.server_busy
+
+    def _of_arrivals(self) -> Iterator[Bound]:
+        if self.arrivals is not None:
+            yield "client", self.arrivals
+
+    def _of_waiting(self, role: str, device: Device, offer: OfferRecord) -> Iterator[Bound]:
+        """In a closed loop sessions that wait less send more, and no more than that (Amdahl's law)."""
+        sessions = self.means.sessions
+        if sessions is None or sessions.all <= 0 or self.arrivals is not None:
+            return
+        part = _waiting_share(sessions, role, "wal" in self.means.devices)
+        left = _time_left(device, self.given.bought.get(role), offer, capped=self.capped)
+        if left is None:
+            return
+        limit: Limit = "commit_latency" if sessions.commit > sessions.read + sessions.write else "volume_latency"
+        rest = 1 - part * (1 - min(1.0, left))
+        yield limit, math.inf if rest <= 0 else 1 / rest
+
+
+def room_of(evidence: Evidence, means: Means, figures: RunFigures, verdict: Verdict) -> Room:
+    """The bounds of a run in the seconds that ``means`` is the mean of."""
+    account, driver = figures.record.account, figures.record.driver
+    due = account.scheduled + ((driver.backlog or 0) if driver is not None else 0)
+    closed = bool(figures.record.workload.get("closed", True))
+    return Room(
+        given=evidence.given,
+        means=means,
+        capped=verdict.limit in CAPS,
+        arrivals=None if closed else due / account.succeeded if account.succeeded else math.inf,
+        vcpus=figures.record.world.instance.vcpus,
+    )
+
+
+def _waiting_share(sessions: Sessions, role: str, has_wal: bool) -> float:
+    """Part of the sessions' time that the volume of a role decides; who waits for a lock waits for what its holder does."""
+    commit, rest = sessions.commit, sessions.read + sessions.write
+    own = commit if role == "wal" else rest if role == DATA and has_wal else commit + rest
+    behind = sessions.lock * own / sessions.at_work if sessions.at_work > 0 else 0.0
+    return (own + behind) / sessions.all
+
+
+def _time_left(device: Device, bought: Bought | None, offer: OfferRecord, *, capped: bool) -> float | None:
+    """What a request would take over what it took; None where nobody knows what is usual."""
+    if bought is None or bought.usual is None or not device.request_ms:
+        return None
+    if offer.read_ms is None or offer.write_ms is None:
+        return None
+    usual_ms = bought.usual.ms(PAGE_BYTES, device.write_share)
+    new_ms = offer.read_ms * (1 - device.write_share) + offer.write_ms * device.write_share
+    if usual_ms <= 0:
+        return None
+    return new_ms / device.request_ms if capped else new_ms / usual_ms
+
+
+def _over(limit: float | None, used: float) -> float:
+    return math.inf if limit is None or used <= 0 else limit / used
+
+
+def _least(bounds: list[Bound]) -> tuple[float, Limit]:
+    limit, ratio = min(bounds, key=lambda bound: bound[1])
+    return ratio, limit

@@ -1,0 +1,214 @@
+"""What binds in one second: rules in the order of what explains the others.
+
+A driver that cannot send more, and clients that want no more, come first: then nothing else can be told. A volume at its
+limit makes sessions wait for reads, for commits, and for locks that others hold while they wait; so it comes before
+those. A rule that holds by one source alone is *not sure*; a second one that agrees makes it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.limits import Found, Limit
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+    from pgdyno.analysis.binding.evidence import Device, Given, Second
+
+AT_LIMIT = 0.95
+"""Of what was bought. Providers promise nine tenths of it for 99 % of the time and deliver all of it nearly always; a rate
+that happens to lie in the last twentieth without being held there is rare."""
+FAR_BELOW = 0.80
+"""Of what was bought: whoever waits here does not wait for the limit."""
+LEFT_ABOVE = 1.30
+"""A rate that is held at what is left without credits can be this much above it by the kernel's count: a volume counts
+requests in sequence as one."""
+QUEUED = 1.5
+"""Times the usual latency. The path through a host adds a tenth or two, a queue at a limit doubles it at once."""
+QUEUED_BELOW_LIMIT = 3.0
+"""Times the usual latency below the most that can be had: no limit explains it but that the credits are gone."""
+LARGE_BYTES = 64 << 10
+"""Mean request from which a throughput limit explains more than an IOPS limit that is reached too: a volume counts such
+requests in sequence as fewer than the kernel does."""
+MOST = 0.5
+"""Of the sessions that could be at work: less than half of them do not decide how many transactions there are."""
+CLEARLY = 0.6
+"""Of the same: so many leave no room for a second cause of equal size."""
+SOME = 0.3
+"""Of all sessions: a state that has less of their time cannot hold back a third of the transactions."""
+NO_IDLE = 0.10
+"""Of the machine: work queues for CPU, as the checks of validity have it."""
+SPARE_IDLE = 0.20
+"""Of the machine: CPU was there for more."""
+SERVER_BUSY = 0.85
+"""Of the CPUs that the server may use: from here on sessions queue for them, as the check of dilation has it."""
+DRIVER_BUSY = 0.90
+"""Of the driver's threads, as the check of the driver has it."""
+MORE_THAN_THE_REST = 1.25
+"""Times what laboratory and strangers use: then the server is the one that the CPU is short of."""
+DEVICE_READS = 0.5
+"""Of the sessions that wait for reads, so many reads must be in the device (Little's law); else the page cache answers."""
+
+
+def judge(second: Second, given: Given) -> Found | None:
+    """What bound in a second, or None where nothing shown explains it."""
+    for rule in RULES:
+        found = rule(second, given)
+        if found is not None:
+            return found
+    return None
+
+
+def laboratory(second: Second, _: Given) -> Found | None:
+    """The driver computes all the time, or the measurement and strangers use up the machine."""
+    cpu, sessions = second.cpu, second.sessions
+    if cpu is None:
+        return None
+    if cpu.driver_busy >= DRIVER_BUSY:
+        waits_for_it = sessions is not None and sessions.client >= SOME * sessions.all
+        return Found("laboratory", sure=waits_for_it)
+    rest = cpu.laboratory + cpu.other
+    if cpu.idle < NO_IDLE and rest > (cpu.server or 0.0):
+        return Found("laboratory", sure=rest > MORE_THAN_THE_REST * (cpu.server or 0.0))
+    return None
+
+
+def client(second: Second, given: Given) -> Found | None:
+    """Sessions wait for statements, while the machine has CPU to spare."""
+    sessions, cpu = second.sessions, second.cpu
+    if sessions is None or sessions.all <= 0 or sessions.client < MOST * sessions.all:
+        return None
+    if cpu is not None and (cpu.idle < NO_IDLE or (cpu.server_busy or 0.0) >= SERVER_BUSY):
+        return None
+    spare = cpu is not None and cpu.idle >= SPARE_IDLE
+    return Found("client", sure=spare and sessions.client >= CLEARLY * sessions.all and not any(caps(second, given)))
+
+
+def volume(second: Second, given: Given) -> Found | None:
+    """A volume or the instance is at a limit of what was bought, and sessions wait for it."""
+    found = max(caps(second, given), key=lambda cap: cap[1], default=None)
+    if found is None:
+        return None
+    cap, _ = found
+    sessions = second.sessions
+    if sessions is None:
+        return Found(cap.limit, sure=False, role=cap.role)
+    if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
+        return None
+    return Found(cap.limit, sure=cap.sure and sessions.at_disk > 0, role=cap.role)
+
+
+def locks(second: Second, _: Given) -> Found | None:
+    """Sessions wait for each other, and not for what the holders of the locks wait for."""
+    sessions = second.sessions
+    if sessions is None or sessions.all <= 0:
+        return None
+    active = sessions.all - sessions.client
+    if active < MOST * sessions.all or sessions.lock < MOST * active:
+        return None
+    return Found("locks", sure=bool(second.devices) and sessions.lock >= CLEARLY * active)
+
+
+def server_cpu(second: Second, _: Given) -> Found | None:
+    """The server has no CPU left, or the machine has none and the server uses most of it."""
+    cpu, sessions = second.cpu, second.sessions
+    if cpu is None or cpu.server is None or cpu.server_busy is None:
+        return None
+    rest = cpu.laboratory + cpu.other
+    own = cpu.server_busy >= SERVER_BUSY
+    if not own and (cpu.idle >= NO_IDLE or cpu.server < rest):
+        return None
+    computing = sessions is not None and sessions.at_work > 0 and sessions.cpu >= MOST * sessions.at_work
+    return Found("server_cpu", sure=computing and (own or cpu.server >= MORE_THAN_THE_REST * rest))
+
+
+def waiting(second: Second, given: Given) -> Found | None:
+    """Nothing is used up: what sessions spend most of their time on."""
+    sessions = second.sessions
+    if sessions is None or sessions.all <= 0:
+        return None
+    parts: dict[Limit, float] = {
+        "commit_latency": sessions.commit,
+        "volume_latency": sessions.read + sessions.write,
+        "locks": sessions.lock,
+        "server_cpu": sessions.cpu,
+    }
+    limit, most = max(parts.items(), key=lambda part: part[1])
+    if most < SOME * sessions.all:
+        return None
+    sure = most >= MOST * sessions.all and _below_limits(second, given)
+    if limit == "commit_latency":
+        return Found(limit, sure, "wal" if "wal" in second.devices else "data")
+    if limit == "volume_latency":
+        role, device = max(second.devices.items(), key=lambda item: item[1].queue_length, default=("data", None))
+        in_device = device is not None and device.reading >= DEVICE_READS * sessions.read
+        return Found(limit, sure and in_device, role)
+    return Found(limit, sure=False)
+
+
+RULES: tuple[Callable[[Second, Given], Found | None], ...] = (laboratory, client, volume, locks, server_cpu, waiting)
+
+
+def caps(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
+    """Every limit of what was bought that is reached, with the share of it that is used."""
+    for role, device in second.devices.items():
+        bought = given.bought.get(role)
+        if bought is not None:
+            yield from _of_volume(role, device, bought)
+    if given.instance is not None and second.devices:
+        yield from _of_instance(second, given, given.instance)
+
+
+def slowed(device: Device, bought: Bought | None) -> float | None:
+    """How many times longer than usual requests took; None where nobody knows what is usual."""
+    if bought is None or bought.usual is None or not device.iops:
+        return None
+    usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
+    return device.request_ms / usual_ms if usual_ms > 0 else None
+
+
+def _of_volume(role: str, device: Device, bought: Bought) -> Iterator[tuple[Found, float]]:
+    slow = slowed(device, bought)
+    queued = slow is None or slow >= QUEUED
+    iops = bought.used_iops(device.reads_per_s, device.writes_per_s)
+    size = bought.used_throughput(device.mib_per_s)
+    by_size = size is not None and size >= AT_LIMIT
+    if by_size and size is not None:
+        yield Found("volume_throughput", queued, role), size
+    if iops is not None and iops >= AT_LIMIT and not (by_size and device.request_bytes >= LARGE_BYTES):
+        yield Found("volume_iops", queued, role), iops
+    for rate, used in ((bought.iops, iops), (bought.mib_per_s, size)):
+        if rate is not None and used is not None and rate.bursts and used < AT_LIMIT:
+            left = used * rate.maximum / rate.sustained
+            if AT_LIMIT <= left <= LEFT_ABOVE and (slow is None or slow >= QUEUED_BELOW_LIMIT):
+                yield Found("burst_bucket", slow is not None, role), left
+
+
+def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iterator[tuple[Found, float]]:
+    known = [slowed(device, given.bought.get(role)) for role, device in second.devices.items() if device.iops]
+    slow = max((one for one in known if one is not None), default=None)
+    queued = slow is None or slow >= QUEUED
+    iops = sum(device.iops for device in second.devices.values())
+    mib_per_s = sum(device.mib_per_s for device in second.devices.values())
+    for rate, used in ((instance.iops, iops), (instance.mib_per_s, mib_per_s)):
+        if used >= AT_LIMIT * rate.maximum:
+            yield Found("instance_bandwidth", queued), used / rate.maximum
+        elif rate.bursts and AT_LIMIT <= used / rate.sustained <= LEFT_ABOVE:
+            # Below its maximum the reserve must be used up, which shows in requests that wait for nothing of the volume's.
+            if slow is not None and slow >= QUEUED_BELOW_LIMIT:
+                yield Found("instance_bandwidth", sure=True), used / rate.sustained
+
+
+def _below_limits(second: Second, given: Given) -> bool:
+    """Whether every device was seen, is far below what was bought, and the machine had CPU to spare."""
+    if not second.devices or second.cpu is None or second.cpu.idle < SPARE_IDLE:
+        return False
+    for role, device in second.devices.items():
+        bought = given.bought.get(role)
+        if bought is None:
+            return False
+        used = (bought.used_iops(device.reads_per_s, device.writes_per_s), bought.used_throughput(device.mib_per_s))
+        if any(one is not None and one > FAR_BELOW for one in used):
+            return False
+    return not any(caps(second, given))

@@ -1,0 +1,107 @@
+"""What the clients' sessions were doing in each second, by pg_stat_activity: computing, or waiting for what."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.waits import CLIENT_BACKEND
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pgdyno.store import Run
+
+LOOKS_MIN = 3
+"""Looks of a second below which nothing is said of it: of ten that are asked for, most were lost."""
+_COMMIT_LATCHES = frozenset({"walwrite", "walwritelock"})
+"""LWLocks of who waits for another session's flush of WAL, under its name and the one before 13."""
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Mean number of the clients' sessions in each state; they add up to the clients."""
+
+    cpu: float = 0.0
+    """Active and waiting for nothing that PostgreSQL knows of."""
+    read: float = 0.0
+    """For data to be read, by themselves or by another session."""
+    write: float = 0.0
+    """For data to be written or a file to be extended."""
+    commit: float = 0.0
+    """For WAL to be written and synced, by themselves or by another session."""
+    lock: float = 0.0
+    """For a lock, a latch or a pin that another session holds."""
+    other: float = 0.0
+    client: float = 0.0
+    """For the client: idle, or in a transaction and waiting for its next statement."""
+
+    @property
+    def all(self) -> float:
+        """Every session."""
+        return sum(astuple(self))
+
+    @property
+    def at_work(self) -> float:
+        """Neither waiting for the client nor for another session's lock: what these do is what the others wait for."""
+        return self.cpu + self.read + self.write + self.commit + self.other
+
+    @property
+    def at_disk(self) -> float:
+        """Waiting for a volume."""
+        return self.read + self.write + self.commit
+
+
+STATES = tuple(field.name for field in fields(Sessions))
+
+
+def state_of(kind: str, event: str) -> str:
+    """The state that a wait of pg_stat_activity is counted in; names are those of PostgreSQL 14 to 18."""
+    name = event.lower()
+    if kind == "CPU":
+        return "cpu"
+    if kind == "Client":
+        return "client"
+    if kind == "IO":
+        return "commit" if name.startswith("wal") else "read" if _reads(name) else "write"
+    if kind == "LWLock":
+        return "commit" if name in _COMMIT_LATCHES else "read" if name == "bufferio" else "lock"
+    if kind == "IPC":
+        return "read" if name == "bufferio" else "other"
+    return "lock" if kind in ("Lock", "BufferPin") else "other"
+
+
+def _reads(name: str) -> bool:
+    return "read" in name or "prefetch" in name or name.startswith("aio")
+
+
+def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> list[Sessions | None]:
+    """The sessions between each two edges (ns); None where too few looks were taken."""
+    import numpy as np
+
+    bins = len(edges) - 1
+    table = run.table("probe/wait_events")
+    if table.num_rows == 0:
+        return [None] * bins
+    begin_ns = table["t_begin_ns"].to_numpy()
+    place = np.searchsorted(edges, begin_ns, side="right") - 1
+    looks = np.bincount(_inside(np.searchsorted(edges, np.unique(begin_ns), side="right") - 1, bins), minlength=bins)
+    seen = np.zeros((len(STATES), bins))
+    columns = [table[name].to_pylist() for name in ("wait_event_type", "wait_event", "backend_type", "count")]
+    for bin_, kind, event, backend, count in zip(place.tolist(), *columns, strict=True):
+        if 0 <= bin_ < bins and count and backend == CLIENT_BACKEND:
+            seen[STATES.index(state_of(kind or "CPU", event or ""))][bin_] += count
+    found: list[Sessions | None] = []
+    for bin_ in range(bins):
+        if looks[bin_] < LOOKS_MIN:
+            found.append(None)
+            continue
+        means = dict(zip(STATES, (seen[:, bin_] / looks[bin_]).tolist(), strict=True))
+        # Sessions that are idle are not in the table: they are the clients that nothing was seen of.
+        means["client"] += max(0.0, clients - sum(means.values()))
+        found.append(Sessions(**means))
+    return found
+
+
+def _inside(place: np.ndarray[Any, Any], bins: int) -> np.ndarray[Any, Any]:
+    return place[(place >= 0) & (place < bins)]

@@ -1,0 +1,148 @@
+"""From seconds to a verdict: of a run, and of an arm over its replicates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.evidence import Evidence, evidence_of
+from pgdyno.analysis.binding.limits import CAPS, Confidence, Found, Limit
+from pgdyno.analysis.binding.rules import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.analysis.binding.checkpoints import Checkpoints
+    from pgdyno.analysis.run_figures import RunFigures
+
+SHARE_HIGH = 0.60
+"""Of the seconds: a limit that binds in so many is what a run was about."""
+SHARE_LOW = 0.35
+"""Of the seconds: with less, no limit stands out."""
+RIVAL_MAX = 0.25
+"""Of the seconds: another limit that binds in more makes two of them."""
+SURE_MIN = 0.60
+"""Of the limit's own seconds must be sure: one second of noise in three is what ten looks at a few sessions bring."""
+SECONDS_MIN = 5
+"""Of fewer seconds nothing is said with confidence."""
+CAPPED_INSIDE_MIN = 0.30
+"""Of the seconds in checkpoints: a limit that is reached less often is not reached because of them."""
+CAPPED_OUTSIDE_MAX = 0.30
+"""Of the seconds outside of them: a limit that is reached there so often binds without them."""
+INSIDE_TO_OUTSIDE = 2.0
+"""Times as often inside as outside: the same limit in both is the volume's."""
+OUTSIDE_MIN = 5
+"""Seconds outside of checkpoints; of fewer no share is taken."""
+INTERVAL_MAX_S = 60.0
+"""From one checkpoint's begin to the next. PostgreSQL itself warns below 30 s (checkpoint_warning), and its default is 5
+minutes: a page that is changed once a minute goes whole into WAL each time."""
+WRITTEN_MIN = 0.5
+"""Of all bytes written: without the checkpoints there would be less than half of them."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The limit that bound over some seconds."""
+
+    limit: Limit | None
+    """None where none stands out."""
+    role: str | None
+    """The volume that it is a limit of; None for what is no volume's."""
+    confidence: Confidence
+    shares: Mapping[Limit, float]
+    """Limit -> share of the seconds in which it bound, the largest first; what is left is not explained."""
+
+    @property
+    def share(self) -> float:
+        """Of the seconds in which the limit bound."""
+        return 0.0 if self.limit is None else self.shares[self.limit]
+
+
+@dataclass(frozen=True)
+class RunBinding:
+    """One run."""
+
+    evidence: Evidence
+    seconds: tuple[Found | None, ...]
+    verdict: Verdict
+
+    @property
+    def spans(self) -> tuple[tuple[int, int, Limit | None], ...]:
+        """(first second, one after the last, limit) of neighbours with the same answer."""
+        spans: list[tuple[int, int, Limit | None]] = []
+        for place, found in enumerate(self.seconds):
+            limit = None if found is None else found.limit
+            if spans and spans[-1][2] == limit:
+                spans[-1] = (spans[-1][0], place + 1, limit)
+            else:
+                spans.append((place, place + 1, limit))
+        return tuple(spans)
+
+
+def bind_run(run: RunFigures) -> RunBinding:
+    """The verdict of a run, from its tables."""
+    return of_evidence(evidence_of(run))
+
+
+def of_evidence(evidence: Evidence) -> RunBinding:
+    """The verdict of a run, from its seconds."""
+    found = [judge(second, evidence.given) for second in evidence.seconds]
+    seconds = tuple(because_of_checkpoints(found, evidence.checkpoints))
+    return RunBinding(evidence, seconds, total([seconds]))
+
+
+def total(runs: Sequence[Sequence[Found | None]]) -> Verdict:
+    """Over the seconds of one run or several; where runs disagree, nothing is said with high confidence."""
+    every = [found for run in runs for found in run]
+    counted = Counter(found.limit for found in every if found is not None)
+    shares: dict[Limit, float] = {limit: count / len(every) for limit, count in counted.most_common()}
+    if not shares:
+        return Verdict(None, None, "unknown", shares)
+    limit, share = next(iter(shares.items()))
+    if share < SHARE_LOW:
+        return Verdict(None, None, "unknown", shares)
+    of_it = [found for found in every if found is not None and found.limit == limit]
+    roles = Counter(found.role for found in of_it)
+    rival = max((other for name, other in shares.items() if name != limit), default=0.0)
+    high = (
+        len(every) >= SECONDS_MIN
+        and share >= SHARE_HIGH
+        and rival <= RIVAL_MAX
+        and sum(found.sure for found in of_it) >= SURE_MIN * len(of_it)
+        and all(_most(run) in (limit, None) for run in runs)
+    )
+    return Verdict(limit, roles.most_common(1)[0][0], "high" if high else "low", shares)
+
+
+def because_of_checkpoints(found: Sequence[Found | None], checkpoints: Checkpoints) -> list[Found | None]:
+    """Seconds at a limit that is reached only because a checkpoint writes: then it is the checkpoint that binds."""
+    inside = [one for one, within in zip(found, checkpoints.inside, strict=True) if within]
+    outside = [one for one, within in zip(found, checkpoints.inside, strict=True) if not within]
+    if not inside:
+        return list(found)
+    if len(outside) >= OUTSIDE_MIN:
+        within, without = _capped(inside), _capped(outside)
+        if within < CAPPED_INSIDE_MIN or without > CAPPED_OUTSIDE_MAX or within < INSIDE_TO_OUTSIDE * without:
+            return list(found)
+        return [_theirs(one, CAPS) if here else one for one, here in zip(found, checkpoints.inside, strict=True)]
+    interval_s, share = checkpoints.interval_s, checkpoints.written_share
+    if interval_s is None or interval_s > INTERVAL_MAX_S or share is None or share < WRITTEN_MIN:
+        return list(found)
+    return [_theirs(one, CAPS | {"commit_latency"}) for one in found]
+
+
+def _theirs(found: Found | None, of: frozenset[Limit]) -> Found | None:
+    if found is None or found.limit not in of:
+        return found
+    return Found("checkpoints", sure=found.sure and found.limit in CAPS, role=found.role)
+
+
+def _capped(found: Sequence[Found | None]) -> float:
+    return sum(one is not None and one.limit in CAPS for one in found) / len(found)
+
+
+def _most(run: Sequence[Found | None]) -> Limit | None:
+    """The limit of most seconds of a run; None where it has none."""
+    counted = Counter(found.limit for found in run if found is not None)
+    return counted.most_common(1)[0][0] if counted else None

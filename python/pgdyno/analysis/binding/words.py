@@ -1,0 +1,159 @@
+"""The evidence of a verdict in words: figures of the seconds in which the limit bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.means import Means, means_of
+from pgdyno.analysis.finding import percent
+from pgdyno.analysis.verdict import figures as digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pgdyno.analysis.binding.bought import Rate
+    from pgdyno.analysis.binding.evidence import Device, Evidence
+    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.verdict import RunBinding, Verdict
+    from pgdyno.analysis.run_figures import RunFigures
+
+
+def evidence_words(run: RunBinding, verdict: Verdict, figures: RunFigures) -> list[str]:
+    """What speaks for the limit, the strongest first; empty where none stands out. Sentences' ends without full stops."""
+    limit = verdict.limit
+    if limit is None:
+        return []
+    means = means_of(run, limit)
+    makers: dict[Limit, Callable[[Evidence, Means, Verdict, RunFigures], Iterator[str]]] = {
+        "volume_iops": _at_cap,
+        "volume_throughput": _at_cap,
+        "burst_bucket": _at_cap,
+        "instance_bandwidth": _instance,
+        "volume_latency": _below_cap,
+        "commit_latency": _below_cap,
+        "checkpoints": _checkpoints,
+        "server_cpu": _cpu,
+        "locks": _locks,
+        "client": _client,
+        "laboratory": _laboratory,
+    }
+    return list(makers[limit](run.evidence, means, verdict, figures))
+
+
+def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -> Iterator[str]:
+    device = means.devices.get(verdict.role or "")
+    bought = evidence.given.bought.get(verdict.role or "")
+    if device is None or bought is None:
+        return
+    if verdict.limit != "volume_throughput" and bought.iops is not None:
+        yield f"{digits(device.iops)} IOPS of {_rate(bought.iops)} bought" + _left(verdict.limit, bought.iops)
+    if verdict.limit != "volume_iops" and bought.mib_per_s is not None:
+        yield f"{digits(device.mib_per_s)} MiB/s of {_rate(bought.mib_per_s)} bought"
+    yield from _slow(evidence, device, verdict.role)
+    yield from _at_disk(means)
+
+
+def _instance(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -> Iterator[str]:
+    instance = evidence.given.instance
+    if instance is None:
+        return
+    iops = sum(device.iops for device in means.devices.values())
+    mib_per_s = sum(device.mib_per_s for device in means.devices.values())
+    yield (
+        f"{digits(iops)} of {_rate(instance.iops)} IOPS and {digits(mib_per_s)} of {_rate(instance.mib_per_s)} MiB/s that"
+        f" {instance.type} has for all of its volumes"
+    )
+    for role, device in means.devices.items():
+        yield from _slow(evidence, device, role)
+    yield from _at_disk(means)
+
+
+def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -> Iterator[str]:
+    yield from _at_disk(means)
+    device = means.devices.get(verdict.role or "")
+    bought = evidence.given.bought.get(verdict.role or "")
+    if device is None:
+        return
+    if bought is not None and bought.iops is not None:
+        yield f"the volume did {digits(device.iops)} of {_rate(bought.iops)} IOPS: it was not at its limit"
+    yield from _slow(evidence, device, verdict.role)
+
+
+def _checkpoints(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -> Iterator[str]:
+    found = evidence.checkpoints
+    asked = f", {found.requested} of them because max_wal_size was reached" if found.requested else ""
+    yield f"{found.started} checkpoints began in {found.seconds:,.0f} s{asked}"
+    inside = sum(found.inside) / max(1, len(found.inside))
+    yield f"one was under way in {percent(inside)} of the time"
+    if found.written_share is not None:
+        yield f"{percent(found.written_share)} of all bytes written were pages of checkpoints and whole pages in WAL"
+    yield from _at_disk(means)
+
+
+def _cpu(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[str]:
+    cpu, sessions = means.cpu, means.sessions
+    if cpu is not None and cpu.server_busy is not None:
+        yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
+    if sessions is not None:
+        yield f"{digits(sessions.cpu)} of {digits(sessions.all)} sessions were computing"
+
+
+def _locks(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Iterator[str]:
+    sessions = means.sessions
+    if sessions is None:
+        return
+    yield f"{digits(sessions.lock)} of {digits(sessions.all)} sessions waited for one that another session held"
+    event = next((wait.label for wait in figures.waits if wait.type in ("Lock", "LWLock", "BufferPin")), None)
+    if event is not None:
+        yield f"most of them for {event}"
+    if sessions.at_work > 0 and sessions.commit > sessions.at_work / 2:
+        yield "those that hold one mostly wait for their commit"
+
+
+def _client(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Iterator[str]:
+    sessions, cpu, account = means.sessions, means.cpu, figures.record.account
+    if sessions is not None:
+        yield f"{digits(sessions.client)} of {digits(sessions.all)} sessions waited for the client"
+    if cpu is not None:
+        yield f"{percent(cpu.idle)} of the machine's CPU was idle"
+    if not figures.record.workload.get("closed", True) and account.scheduled == account.succeeded:
+        yield "every transaction that was due was done"
+
+
+def _laboratory(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[str]:
+    cpu = means.cpu
+    if cpu is None:
+        return
+    yield f"the driver's threads computed {percent(cpu.driver_busy)} of the time"
+    server = "" if cpu.server is None else f", the server {percent(cpu.server)}"
+    yield f"the laboratory and strangers used {percent(cpu.laboratory + cpu.other)} of the machine{server}"
+
+
+def _slow(evidence: Evidence, device: Device, role: str | None) -> Iterator[str]:
+    bought = evidence.given.bought.get(role or "")
+    if not device.iops:
+        return
+    took = f"a request took {digits(device.request_ms)} ms"
+    if bought is None or bought.usual is None:
+        yield took
+        return
+    usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
+    yield f"{took}, of which such a volume usually needs {digits(usual_ms)}"
+
+
+def _at_disk(means: Means) -> Iterator[str]:
+    sessions = means.sessions
+    if sessions is None:
+        return
+    parts = {"to read": sessions.read, "to write": sessions.write, "to commit": sessions.commit}
+    told = " and ".join(f"{digits(count, 2)} {what}" for what, count in parts.items() if count >= 0.05)
+    if told:
+        yield f"of {digits(sessions.all)} sessions {told} were waiting"
+
+
+def _rate(rate: Rate) -> str:
+    return f"{rate.maximum:,.0f}"
+
+
+def _left(limit: Limit | None, rate: Rate) -> str:
+    return f", and {rate.sustained:,.0f} are left without credits" if limit == "burst_bucket" else ""

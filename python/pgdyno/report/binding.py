@@ -1,0 +1,151 @@
+"""The limit that binds in words, for the page and for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
+from pgdyno.analysis.verdict import dollars, times
+from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, percent
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.binding.arm import ArmBinding
+    from pgdyno.analysis.binding.remedy import Remedy
+    from pgdyno.analysis.binding.verdict import Verdict
+    from pgdyno.analysis.compare import Comparison
+
+NOT_EXPLAINED = "not explained"
+_SURE = {"high": "", "low": "probably ", "unknown": ""}
+_COLOURS = ("wait1", "wait2", "wait5", "wait4", "wait7", "wait3", "wait8", "wait0", "role1", "wait6", "role6")
+"""Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.limits.LIMITS`."""
+assert len(_COLOURS) == len(LIMITS)
+
+
+class Stretch(NamedTuple):
+    """Neighbouring seconds of a run with one limit, as a part of a bar."""
+
+    seconds: int
+    title: str
+    colour: str
+    """A class of the page; empty for what is not explained."""
+
+
+class BoundRow(NamedTuple):
+    """One arm on the page."""
+
+    arm: ArmSummary
+    limit: str
+    confidence: str
+    share: str
+    """Of the time."""
+    stretches: tuple[Stretch, ...]
+    """Of the replicate with the median TPS."""
+    described: str
+    """What the bar shows, for who does not see it."""
+    evidence: tuple[str, ...]
+    not_seen: tuple[str, ...]
+    remedy: str
+    """With its price and its effect; empty without one."""
+
+
+def rows(comparison: Comparison) -> list[BoundRow]:
+    """Every arm, in the order of the table."""
+    return [_row(arm, comparison.bindings[arm.index]) for arm in comparison.arms]
+
+
+def key(comparison: Comparison) -> list[tuple[str, str]]:
+    """(class, name) of the limits that bound in any second that is drawn."""
+    drawn = {limit for found in comparison.bindings.values() for _, _, limit in found.representative.spans}
+    return [(_COLOURS[place], TITLES[limit]) for place, limit in enumerate(LIMITS) if limit in drawn]
+
+
+def lines(comparison: Comparison) -> list[tuple[str, str]]:
+    """(word before it, text) for the terminal: each arm, or a line for each limit where there are many arms."""
+    if len(comparison.arms) > COLUMNS_MAX:
+        return _counted(comparison)
+    found = []
+    for arm in comparison.arms:
+        binding = comparison.bindings[arm.index]
+        evidence = "; ".join(binding.evidence) or "; ".join(binding.missing)
+        what = f"{arm.label}: {verdict_words(binding.verdict)}"
+        found.append(("bound by: ", f"{what}: {evidence}" if evidence else what))
+        if binding.remedy is not None:
+            found.append(("remedy: ", f"{arm.label}: {remedy_words(binding.remedy)}"))
+    return found
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """``volume IOPS in 97 % of the time``, ``probably locks in 55 % of the time``, or what there is a little of."""
+    if verdict.limit is None:
+        several = " and ".join(f"{TITLES[limit]} {percent(share)}" for limit, share in list(verdict.shares.items())[:3])
+        return f"unknown ({several} of the time)" if several else "unknown"
+    return f"{_SURE[verdict.confidence]}{_name(verdict)} in {percent(verdict.share)} of the time"
+
+
+def remedy_words(remedy: Remedy) -> str:
+    """What to do, its price and its effect, in one sentence's end."""
+    parts = [part for part in (_price(remedy), _effect(remedy)) if part]
+    return "; ".join([remedy.action, *parts])
+
+
+def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
+    verdict = found.verdict
+    parts = [f"{TITLES[limit]} {percent(share)} of the time" for limit, share in verdict.shares.items()]
+    return BoundRow(
+        arm=arm,
+        limit="unknown" if verdict.limit is None else _name(verdict),
+        confidence=verdict.confidence,
+        share=UNKNOWN if verdict.limit is None else percent(verdict.share),
+        stretches=tuple(
+            Stretch(end - begin, f"second {begin + 1} to {end}: {_title(limit)}", _colour(limit))
+            for begin, end, limit in found.representative.spans
+        ),
+        described=f"{arm.label}: {', '.join(parts) or NOT_EXPLAINED}",
+        evidence=found.evidence,
+        not_seen=found.missing,
+        remedy="" if found.remedy is None else remedy_words(found.remedy),
+    )
+
+
+def _name(verdict: Verdict) -> str:
+    """The limit; of another volume than the data's, which."""
+    assert verdict.limit is not None
+    title = TITLES[verdict.limit]
+    return title if verdict.role in (None, "data") else f"{title} ({verdict.role})"
+
+
+def _title(limit: Limit | None) -> str:
+    return NOT_EXPLAINED if limit is None else TITLES[limit]
+
+
+def _colour(limit: Limit | None) -> str:
+    return "" if limit is None else _COLOURS[LIMITS.index(limit)]
+
+
+def _price(remedy: Remedy) -> str:
+    """``$15.50 a month, $7.50 more``; nothing where nobody knows."""
+    if remedy.usd_per_month is None:
+        return "no purchase" if remedy.usd_more == 0 else ""
+    if remedy.usd_more is None:
+        return f"{dollars(remedy.usd_per_month)} a month"
+    change = f"{dollars(abs(remedy.usd_more))} {'less' if remedy.usd_more < 0 else 'more'}"
+    return f"{dollars(remedy.usd_per_month)} a month, {change if remedy.usd_more else 'the same as now'}"
+
+
+def _effect(remedy: Remedy) -> str:
+    """``up to 1.50 times the transactions, then volume IOPS``."""
+    if remedy.ratio_max is None:
+        return ""
+    then = "" if remedy.then is None else f", then {TITLES[remedy.then]}"
+    return f"up to {times(remedy.ratio_max)} times the transactions{then}"
+
+
+def _counted(comparison: Comparison) -> list[tuple[str, str]]:
+    by_limit: dict[str, list[ArmSummary]] = {}
+    for arm in comparison.arms:
+        verdict = comparison.bindings[arm.index].verdict
+        by_limit.setdefault("unknown" if verdict.limit is None else _name(verdict), []).append(arm)
+    ordered = sorted(by_limit.items(), key=lambda item: -len(item[1]))
+    return [("bound by: ", f"{name}: {len(arms)} of {len(comparison.arms)} arms, as {arms[0].label}")
+            for name, arms in ordered]  # fmt: skip

@@ -1,0 +1,112 @@
+"""What limits an arm, as a part of the JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pgdyno.analysis.binding.limits import TITLES, Confidence, Limit
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.binding.arm import ArmBinding
+    from pgdyno.analysis.binding.remedy import Remedy as RemedyFound
+    from pgdyno.analysis.binding.verdict import RunBinding
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BoundFor(_Part):
+    """Neighbouring seconds with the same limit."""
+
+    begin_s: int
+    """Since measuring began."""
+    end_s: int
+    """One after the last second."""
+    limit: Limit | None
+    """Null where nothing that was seen explains them."""
+
+
+class RunBound(_Part):
+    """What bound in one run."""
+
+    replicate: int
+    limit: Limit | None
+    confidence: Confidence
+    seconds: list[BoundFor]
+
+
+class Remedy(_Part):
+    """The cheapest thing that helps."""
+
+    action: str
+    spec: str | None
+    """The volume, or the type of the instance, to buy instead; null where nothing is bought."""
+    usd_per_month: float | None
+    usd_more_per_month: float | None
+    """Than what there is; negative where it costs less, 0 for what is no purchase."""
+    tps_ratio_max: float | None
+    """Times the transactions at most, by every other limit that the run came near to."""
+    then: Limit | None
+    """The limit that is met there."""
+
+
+class Binding(_Part):
+    """The limit that binds, by what a user of a real host sees too."""
+
+    limit: Limit | None
+    """Null where none stands out."""
+    title: str | None
+    """Its name for people."""
+    volume: str | None
+    """Role of the volume that it is a limit of."""
+    confidence: Confidence
+    """`high`: independent sources agree in most seconds. `low`: one speaks for it. `unknown`: nothing is said."""
+    shares: dict[Limit, Share]
+    """Limit -> share of all measured seconds in which it bound; what is left to 1 is not explained."""
+    evidence: list[str]
+    """The figures that speak for it, from the replicate with the median TPS."""
+    not_seen: list[str]
+    """What was not observed, so that nothing could follow from it."""
+    remedy: Remedy | None
+    runs: list[RunBound]
+
+
+def binding_of(found: ArmBinding) -> Binding:
+    """The part of an arm."""
+    verdict = found.verdict
+    return Binding(
+        limit=verdict.limit,
+        title=None if verdict.limit is None else TITLES[verdict.limit],
+        volume=verdict.role,
+        confidence=verdict.confidence,
+        shares=dict(verdict.shares),
+        evidence=list(found.evidence),
+        not_seen=list(found.missing),
+        remedy=None if found.remedy is None else _remedy(found.remedy),
+        runs=[_run(replicate, run) for replicate, run in found.runs],
+    )
+
+
+def _remedy(found: RemedyFound) -> Remedy:
+    return Remedy(
+        action=found.action,
+        spec=found.spec,
+        usd_per_month=found.usd_per_month,
+        usd_more_per_month=found.usd_more,
+        tps_ratio_max=found.ratio_max,
+        then=found.then,
+    )
+
+
+def _run(replicate: int, found: RunBinding) -> RunBound:
+    return RunBound(
+        replicate=replicate,
+        limit=found.verdict.limit,
+        confidence=found.verdict.confidence,
+        seconds=[BoundFor(begin_s=begin, end_s=end, limit=limit) for begin, end, limit in found.spans],
+    )

@@ -1,0 +1,130 @@
+"""From a run's tables to its seconds and to a verdict: an experiment that nobody ran."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from pgdyno.analysis.binding.arm import bind_arm
+from pgdyno.analysis.binding.evidence import evidence_of
+from pgdyno.analysis.binding.verdict import bind_run
+from pgdyno.analysis.compare import summarise
+
+from ..analysis.synthetic import CLIENTS, GP3, GP3_WAITS, IO2BX, IO2BX_WAITS, REAL, Arm, Plan, make_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.binding.verdict import RunBinding
+    from pgdyno.analysis.run_figures import RunFigures
+
+# Half of the time above its limit makes a checkpoint cost little, so that nearly all seconds are at 3,000 IOPS.
+CAPPED = replace(GP3, waits=GP3_WAITS, above_iops=0.5, spread=0.0, tps=1020)
+
+
+def figures(root: Path, arm: Arm, measure_s: int = 30) -> RunFigures:
+    """One run of an arm."""
+    found = summarise(make_experiment(root, Plan(arms=(arm,), replicates=1, measure_s=measure_s)))
+    return found.arms[0].replicates[0].figures
+
+
+def bound(root: Path, arm: Arm) -> RunBinding:
+    """What bound in it."""
+    return bind_run(figures(root, arm))
+
+
+def test_seconds_have_what_was_recorded(tmp_path: Path) -> None:
+    found = evidence_of(figures(tmp_path, CAPPED))
+    assert len(found.seconds) == 30
+    assert found.missing == ()
+    assert found.given.clients == CLIENTS
+    iops = [second.devices["data"].iops for second in found.seconds]
+    assert sum(iops) / 30 == pytest.approx(3 * 1020, rel=0.02)
+    second = found.seconds[5]
+    assert second.devices["data"].write_share == pytest.approx(1 / 3, abs=0.01)
+    assert second.devices["data"].request_ms == pytest.approx((2 * 9.4 + 10.6) / 3, rel=0.02)
+    assert second.sessions is not None
+    assert second.sessions.all == pytest.approx(CLIENTS)
+    assert second.sessions.read == pytest.approx(21.5, abs=0.1)
+    assert second.sessions.commit == pytest.approx(5.5, abs=0.2)
+    assert second.cpu is not None
+    assert second.cpu.server == pytest.approx(0.222, abs=0.01)
+    assert second.cpu.laboratory == pytest.approx(0.08 + 0.07 + 0.005, abs=0.01)
+    assert any(found.checkpoints.inside)
+    assert not all(found.checkpoints.inside)
+
+
+def test_a_saturated_volume_is_named_with_its_figures(tmp_path: Path) -> None:
+    found = summarise(make_experiment(tmp_path, Plan(measure_s=30).with_arms(CAPPED, replace(IO2BX, waits=IO2BX_WAITS))))
+    gp3, io2bx = (bind_arm(arm) for arm in found.arms)
+    assert (gp3.verdict.limit, gp3.verdict.role, gp3.verdict.confidence) == ("volume_iops", "data", "high")
+    assert any("of 3,000 IOPS bought" not in text and "of 3,000 bought" in text for text in gp3.evidence)
+    assert any(text.startswith("of 32.0 sessions 21") for text in gp3.evidence)
+    assert gp3.remedy is not None
+    assert gp3.remedy.usd_per_month is None, "a record without offers has no price to name"
+    assert [replicate for replicate, _ in gp3.runs] == [1, 2, 3]
+    assert (io2bx.verdict.limit, io2bx.verdict.confidence) != ("volume_iops", "high")
+
+
+@pytest.mark.parametrize("gone", ["volume", "volume_latency", "instance"])
+def test_what_the_emulator_counts_is_not_looked_at(tmp_path: Path, gone: str) -> None:
+    arm = replace(CAPPED, instance_above_iops=0.9)
+    with_all = bound(tmp_path / "1", arm)
+    without = make_experiment(tmp_path / "2", Plan(arms=(arm,), replicates=1, measure_s=30))
+    for table in without.glob(f"runs/*/probe/{gone}.parquet"):
+        table.unlink()
+    found = bind_run(summarise(without).arms[0].replicates[0].figures)
+    assert found.seconds == with_all.seconds
+    assert found.evidence == with_all.evidence
+
+
+def test_without_wait_events_nothing_is_said_with_confidence(tmp_path: Path) -> None:
+    found = bound(tmp_path, replace(CAPPED, waits=()))
+    assert "what sessions waited for was not sampled" in found.evidence.missing
+    assert (found.verdict.limit, found.verdict.confidence) == ("volume_iops", "low")
+
+
+def test_without_the_device_a_limit_of_it_is_not_named(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, Plan(arms=(CAPPED,), replicates=1, measure_s=30))
+    for table in directory.glob("runs/*/probe/*disk.parquet"):
+        table.unlink()
+    found = bind_run(summarise(directory).arms[0].replicates[0].figures)
+    assert found.evidence.missing == ("no block device of the server was seen",)
+    assert (found.verdict.limit, found.verdict.confidence) == ("volume_latency", "low")
+
+
+def test_a_server_that_existed_already_says_what_was_not_seen(tmp_path: Path) -> None:
+    found = bound(tmp_path, REAL)
+    assert {"no block device of the server was seen", "what the volume was bought with is not known"} <= set(found.evidence.missing)
+    assert found.verdict.confidence != "high"
+
+
+def test_a_driver_that_computes_all_the_time_is_the_limit(tmp_path: Path) -> None:
+    waits = (("CPU", "", 6.0),)
+    found = bound(tmp_path, replace(IO2BX, waits=waits, driver_share=0.47))
+    assert (found.verdict.limit, found.verdict.confidence) == ("laboratory", "high")
+
+
+def test_sessions_that_wait_for_each_other_are_locks(tmp_path: Path) -> None:
+    waits = (("Lock", "transactionid", 25.0), ("Lock", "tuple", 3.0), ("IO", "WALSync", 1.0))
+    found = summarise(make_experiment(tmp_path, Plan(arms=(replace(IO2BX, waits=waits),), replicates=1, measure_s=30)))
+    locked = found.bindings[0]
+    assert (locked.verdict.limit, locked.verdict.confidence) == ("locks", "high")
+    assert "most of them for Lock: transactionid" in locked.evidence
+    assert locked.remedy is not None
+    assert locked.remedy.spec is None
+
+
+def test_a_second_that_lost_its_samples_is_not_explained(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, Plan(arms=(CAPPED,), replicates=1, measure_s=30))
+    (file,) = directory.glob("runs/*/probe/wait_events.parquet")
+    table = pq.read_table(file, partitioning=None)
+    measure = summarise(directory).arms[0].replicates[0].figures.record.measure
+    begin = table["t_begin_ns"].to_numpy()
+    lost = (begin >= measure.begin_ns + 3 * 10**9) & (begin < measure.begin_ns + 5 * 10**9)
+    pq.write_table(table.filter(~lost), file)
+    found = bind_run(summarise(directory).arms[0].replicates[0].figures)
+    assert [second.sessions is None for second in found.evidence.seconds[2:6]] == [False, True, True, False]

@@ -1,0 +1,196 @@
+"""Each limit from a second that shows it, and what no second can show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from pgdyno.analysis.binding.bought import Bought, Rate
+from pgdyno.analysis.binding.evidence import Cpu, Device, Given, Second
+from pgdyno.analysis.binding.limits import CAPS, LIMITS, Found
+from pgdyno.analysis.binding.rules import AT_LIMIT, judge
+from pgdyno.analysis.binding.sessions import Sessions, state_of
+
+from .made import BURSTING, FAST, FULL, GP2, GP3, IDLE, QUIET, SMALL, ST1, device, given, second, sessions
+
+AT_DISK = sessions(read=21.5, commit=5.5, cpu=1.2, lock=0.8)
+SCANNING = sessions(8, read=6.8, cpu=1.0)
+
+CASES = {
+    "IOPS": (second(AT_DISK, device(2990, ms=9.4)), given(), Found("volume_iops", True, "data")),
+    "throughput": (
+        second(SCANNING, device(1000, ms=8.0, kib=128, write_share=0.0)), given(), Found("volume_throughput", True, "data"),
+    ),
+    "IOPS and throughput by large requests": (
+        second(SCANNING, device(3000, ms=8.0, kib=128, write_share=0.0)),
+        given(Bought("io2bx:iops=1500", Rate(1500, 1500), None, Rate(375, 375), None)),
+        Found("volume_throughput", True, "data"),
+    ),
+    "credits gone": (second(AT_DISK, device(303, ms=90.0)), given(GP2), Found("burst_bucket", True, "data")),
+    "throughput credits gone": (
+        second(SCANNING, device(160, ms=60.0, kib=128, write_share=0.0)), given(ST1), Found("burst_bucket", True, "data"),
+    ),
+    "the most that credits allow": (
+        second(AT_DISK, device(2980, ms=9.4)), given(GP2), Found("volume_iops", True, "data"),
+    ),
+    "the WAL's volume": (
+        second(sessions(commit=20, cpu=2), device(10), wal=device(2990, ms=6.0, write_share=1.0)),
+        given(wal=GP3),
+        Found("volume_iops", True, "wal"),
+    ),
+    "the instance": (second(AT_DISK, device(3990, ms=4.0)), given(FAST, SMALL), Found("instance_bandwidth", True)),
+    "the instance, with two volumes": (
+        second(AT_DISK, device(2000, ms=4.0), wal=device(1990, ms=4.0, write_share=1.0)),
+        given(FAST, SMALL, wal=FAST),
+        Found("instance_bandwidth", True),
+    ),
+    "the instance, without a reserve": (
+        second(AT_DISK, device(3610, ms=5.0)), given(FAST, BURSTING), Found("instance_bandwidth", True),
+    ),
+    "latency": (
+        second(sessions(4, read=3.5, cpu=0.2), device(3500, ms=0.8, write_share=0.0)),
+        given(FAST),
+        Found("volume_latency", True, "data"),
+    ),
+    "reads that the page cache answers": (
+        second(sessions(4, read=3.5, cpu=0.2), device(20, ms=0.6, write_share=0.0)),
+        given(FAST),
+        Found("volume_latency", False, "data"),
+    ),
+    "commits": (second(sessions(8, commit=6.0, cpu=0.8)), given(FAST), Found("commit_latency", True, "data")),
+    "commits, with WAL apart": (
+        second(sessions(8, commit=6.0, cpu=0.8), wal=device(900)), given(FAST, wal=FAST), Found("commit_latency", True, "wal"),
+    ),
+    "server CPU": (second(sessions(cpu=9, commit=1), cpu=FULL), given(), Found("server_cpu", True)),
+    "the server's own CPUs": (
+        second(sessions(cpu=9, commit=1), cpu=replace(IDLE, server=0.49, server_busy=0.98, idle=0.2)),
+        given(),
+        Found("server_cpu", True),
+    ),
+    "locks": (second(sessions(lock=27, commit=1)), given(), Found("locks", True)),
+    "locks held at a limit": (second(sessions(lock=27, commit=1), device(2990, ms=9)), given(), Found("volume_iops", True, "data")),
+    "client": (second(sessions(commit=2, cpu=1)), given(), Found("client", True)),
+    "driver": (
+        second(sessions(cpu=6), cpu=replace(FULL, driver_busy=0.97, laboratory=0.5, server=0.4, server_busy=0.4)),
+        given(),
+        Found("laboratory", True),
+    ),
+    "strangers": (
+        second(sessions(cpu=20), cpu=replace(FULL, laboratory=0.2, other=0.47, server=0.3, server_busy=0.3)),
+        given(),
+        Found("laboratory", True),
+    ),
+    "a volume that only background writes fill": (
+        second(sessions(cpu=14, commit=1), device(2990, ms=9), cpu=FULL), given(), Found("server_cpu", True),
+    ),
+    "a rate that happens to be near": (second(AT_DISK, device(2900, ms=0.7)), given(), Found("volume_iops", False, "data")),
+    "no wait events": (second(None, device(2990, ms=9.4)), given(), Found("volume_iops", False, "data")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_second_that_shows_a_limit(name: str) -> None:
+    shown, bought, found = CASES[name]
+    assert judge(shown, bought) == found
+
+
+def test_nothing_is_said_of_a_second_that_shows_nothing() -> None:
+    assert judge(Second(), given()) is None
+    assert judge(second(None), given()) is None
+    assert judge(second(sessions(8, other=5.0)), given()) is None
+
+
+def test_a_volume_of_which_nobody_said_what_it_is_has_no_limit() -> None:
+    found = judge(second(AT_DISK, device(2990, ms=9.4)), Given(clients=32, bought={}))
+    assert found == Found("volume_latency", False, "data")
+
+
+@pytest.mark.parametrize(
+    ("kind", "event", "state"),
+    [
+        ("CPU", "CPU", "cpu"),
+        ("IO", "DataFileRead", "read"),
+        ("IO", "AioIoCompletion", "read"),
+        ("IPC", "BufferIO", "read"),
+        ("IO", "DataFileExtend", "write"),
+        ("IO", "WALSync", "commit"),
+        ("IO", "WalWrite", "commit"),
+        ("LWLock", "WALWrite", "commit"),
+        ("LWLock", "BufferContent", "lock"),
+        ("Lock", "transactionid", "lock"),
+        ("Client", "ClientRead", "client"),
+        ("IPC", "ProcArrayGroupUpdate", "other"),
+        ("Timeout", "PgSleep", "other"),
+    ],
+)
+def test_waits_by_the_names_of_every_version(kind: str, event: str, state: str) -> None:
+    assert state_of(kind, event) == state
+
+
+share = st.floats(0, 1)
+count = st.floats(0, 40)
+cpus = st.builds(Cpu, share, share, share, share, st.none() | share, st.none() | share)
+devices = st.builds(device, st.floats(0, 20_000), st.floats(0.05, 200), st.floats(4, 256), share)
+some_sessions = st.builds(Sessions, count, count, count, count, count, count, count)
+seconds = st.builds(
+    Second,
+    st.none() | some_sessions,
+    st.dictionaries(st.sampled_from(["data", "wal"]), devices),
+    st.none() | cpus,
+)
+bought = st.sampled_from([GP3, FAST, GP2, ST1])
+givens = st.builds(
+    Given, st.just(32), st.dictionaries(st.sampled_from(["data", "wal"]), bought), st.sampled_from([None, SMALL, BURSTING])
+)
+
+
+@drawn(seconds, givens)
+def test_nothing_is_sure_without_its_evidence(shown: Second, what: Given) -> None:
+    found = judge(shown, what)
+    if found is None:
+        return
+    assert found.limit in LIMITS
+    if found.limit == "laboratory":
+        assert shown.cpu is not None
+    elif found.sure:
+        assert shown.sessions is not None
+    if found.limit in CAPS:
+        assert shown.devices
+        assert what.bought or what.instance
+    if found.sure and found.limit in ("volume_latency", "commit_latency", "client", "server_cpu"):
+        assert shown.cpu is not None
+    if found.sure and found.limit in ("volume_latency", "commit_latency", "locks"):
+        assert shown.devices
+    if found.role is not None and found.limit in CAPS:
+        assert found.role in what.bought
+
+
+@drawn(some_sessions, devices, st.none() | cpus, st.floats(100, 20_000), st.floats(0.1, 1.0))
+def test_with_fewer_iops_bought_a_volume_at_its_limit_is_at_its_limit(
+    waits: Sessions, data: Device, cpu: Cpu | None, limit: float, less: float
+) -> None:
+    def of(iops: float) -> Found | None:
+        only = Bought("io2bx", Rate(iops, iops), None, None, GP3.usual)
+        return judge(second(waits, data, cpu), Given(32, {"data": only}))
+
+    before, after = of(limit), of(limit * less)
+    if before is not None and before.limit == "volume_iops":
+        assert after == before
+    if data.iops < 0.999 * AT_LIMIT * limit * less:
+        assert after is None or after.limit != "volume_iops"
+
+
+@drawn(st.floats(0, 31), st.floats(0, 1))
+def test_more_sessions_at_the_disk_never_make_a_limit_less_likely(waiting: float, part: float) -> None:
+    shown = device(2990, ms=9.4)
+    few = judge(second(sessions(read=waiting * part, cpu=max(0.5, 31 - waiting)), shown), given())
+    more = judge(second(sessions(read=waiting, cpu=max(0.5, 31 - waiting)), shown), given())
+    if few is not None and few.limit == "volume_iops":
+        assert more == few
+
+
+def test_what_waits_for_the_client_is_not_held_against_the_volume() -> None:
+    assert judge(second(QUIET, device(2990, ms=9.4)), given()) == Found("client", sure=False)

@@ -1,0 +1,122 @@
+"""From seconds to a verdict: shares, confidence, checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from pgdyno.analysis.binding.checkpoints import Checkpoints
+from pgdyno.analysis.binding.evidence import Evidence
+from pgdyno.analysis.binding.limits import LIMITS, Found, Limit
+from pgdyno.analysis.binding.verdict import SECONDS_MIN, SHARE_HIGH, because_of_checkpoints, of_evidence, total
+
+from .made import FULL, device, given, second, sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+IOPS, CPU = Found("volume_iops", True, "data"), Found("server_cpu", True)
+COMMIT = Found("commit_latency", True, "data")
+
+
+def test_a_limit_of_nearly_all_seconds_is_said_with_confidence() -> None:
+    found = total([[IOPS] * 27 + [None] * 3])
+    assert (found.limit, found.role, found.confidence) == ("volume_iops", "data", "high")
+    assert found.share == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param([[IOPS] * 15 + [CPU] * 12], id="two limits"),
+        pytest.param([[IOPS] * 20 + [CPU] * 10], id="a rival"),
+        pytest.param([[IOPS] * 4], id="too few seconds"),
+        pytest.param([[Found("volume_iops", False, "data")] * 20 + [IOPS] * 5], id="one source"),
+        pytest.param([[IOPS] * 30, [IOPS] * 30, [CPU] * 10], id="replicates that disagree"),
+        pytest.param([[IOPS] * 15 + [None] * 15], id="half of it not explained"),
+    ],
+)
+def test_what_makes_a_verdict_less_sure(seconds: list[list[Found | None]]) -> None:
+    found = total(seconds)
+    assert (found.limit, found.confidence) == ("volume_iops", "low")
+
+
+@pytest.mark.parametrize("seconds", [[[None] * 30], [[IOPS] * 5 + [CPU] * 5 + [None] * 20], [[]]])
+def test_without_a_limit_that_stands_out_nothing_is_said(seconds: list[list[Found | None]]) -> None:
+    found = total(seconds)
+    assert (found.limit, found.confidence, found.share) == (None, "unknown", 0.0)
+
+
+some_found = st.builds(Found, st.sampled_from(LIMITS), st.booleans(), st.sampled_from([None, "data", "wal"]))
+some_runs = st.lists(st.lists(st.none() | some_found, max_size=40), min_size=1, max_size=4)
+
+
+@drawn(some_runs)
+def test_shares_add_up_and_confidence_has_its_reasons(runs: list[list[Found | None]]) -> None:
+    found = total(runs)
+    every = [one for run in runs for one in run]
+    assert sum(found.shares.values()) == pytest.approx(sum(one is not None for one in every) / max(1, len(every)))
+    assert list(found.shares.values()) == sorted(found.shares.values(), reverse=True)
+    if found.confidence == "high":
+        assert len(every) >= SECONDS_MIN
+        assert found.share >= SHARE_HIGH
+        assert any(one is not None and one.sure and one.limit == found.limit for one in every)
+    if found.limit is None:
+        assert found.confidence == "unknown"
+
+
+@drawn(some_runs)
+def test_more_seconds_of_its_limit_never_weaken_a_verdict(runs: list[list[Found | None]]) -> None:
+    before = total(runs)
+    if before.limit is None:
+        return
+    more = Found(before.limit, sure=True, role=before.role)
+    after = total([[*run, *[more] * 5] for run in runs])
+    assert after.limit == before.limit
+    assert after.share >= before.share
+    assert (before.confidence, after.confidence) != ("high", "low")
+
+
+def checkpoints(inside: Sequence[bool], **changes: Any) -> Checkpoints:
+    """Of so many seconds, some of them in a checkpoint."""
+    return Checkpoints(tuple(inside), seconds=float(len(inside)), **changes)
+
+
+def test_a_limit_that_is_reached_in_checkpoints_alone_is_theirs() -> None:
+    inside = [False] * 15 + [True] * 15
+    found = because_of_checkpoints([CPU] * 15 + [IOPS] * 12 + [CPU] * 3, checkpoints(inside, started=1))
+    assert [one.limit if one else None for one in found] == ["server_cpu"] * 15 + ["checkpoints"] * 12 + ["server_cpu"] * 3
+
+
+def test_a_limit_that_is_reached_without_them_is_the_volume_s() -> None:
+    inside = [False] * 15 + [True] * 15
+    assert because_of_checkpoints([IOPS] * 30, checkpoints(inside, started=1)) == [IOPS] * 30
+    assert because_of_checkpoints([IOPS] * 30, checkpoints([False] * 30)) == [IOPS] * 30
+
+
+def test_one_checkpoint_after_the_other_that_writes_most_is_what_binds() -> None:
+    often = checkpoints([True] * 30, started=4, requested=4, written_share=0.8)
+    assert {one.limit for one in because_of_checkpoints([IOPS] * 30, often) if one} == {"checkpoints"}
+    slower = because_of_checkpoints([COMMIT] * 30, often)
+    assert {(one.limit, one.sure) for one in slower if one} == {("checkpoints", False)}
+    for other in (
+        checkpoints([True] * 30, started=1, written_share=0.8),
+        checkpoints([True] * 30, started=4, written_share=0.3),
+        checkpoints([True] * 30, started=4),
+        checkpoints([True] * 200, started=2, written_share=0.8),
+    ):
+        kept: list[Found | None] = [IOPS] * len(other.inside)
+        assert because_of_checkpoints(kept, other) == kept
+
+
+def test_neighbours_with_one_answer_are_one_span() -> None:
+    busy = second(sessions(cpu=9, commit=1), cpu=FULL)
+    slow = second(sessions(read=25, cpu=2), device(2990, ms=9))
+    seconds = (busy, busy, slow, slow, slow, busy)
+    run = of_evidence(Evidence(given(), seconds, Checkpoints((False,) * 6), ()))
+    expected: tuple[tuple[int, int, Limit], ...] = ((0, 2, "server_cpu"), (2, 5, "volume_iops"), (5, 6, "server_cpu"))
+    assert run.spans == expected
+    assert run.verdict.shares == {"server_cpu": 0.5, "volume_iops": 0.5}
