@@ -1,0 +1,1 @@
+"""How often the limit that binds is named."""

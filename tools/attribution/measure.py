@@ -1,0 +1,58 @@
+"""Runs a scenario and asks which limit bound."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.experiment import Experiment
+from pgdyno.run import run_experiment
+from tools.attribution.record import Result
+from tools.attribution.truth import refuted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tools.attribution.scenarios import Scenario
+
+WAL_SIZE = "max_wal_size"
+
+
+def measure(scenario: Scenario, root: Path) -> Result:
+    """The verdict on one run, and whether its truth is what was meant; the run's directory is removed."""
+    experiment = Experiment.of(document(scenario))
+    directory = run_experiment(experiment, root=root, command=("make", "bench", "ONLY=attribution"))
+    try:
+        found = summarise(directory)
+        arm, binding = found.arms[0], found.bindings[found.arms[0].index]
+        return Result(
+            key=scenario.key,
+            truth=scenario.truth,
+            refuted=refuted(scenario, found.arms),
+            limit=binding.verdict.limit,
+            confidence=binding.verdict.confidence,
+            shares=dict(binding.verdict.shares),
+            volume=", ".join(f"{role} {spec}" for role, spec in experiment.arms[0].world.placement.items()),
+            workload=_workload(scenario.document["workload"]),
+            tps=arm.tps.mean,
+        )
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def document(scenario: Scenario) -> dict[str, Any]:
+    """The experiment's document; with the control as a second arm where there is one."""
+    made = copy.deepcopy(scenario.document)
+    if scenario.control is not None:
+        size = made["postgres"]["parameters"].pop(WAL_SIZE)
+        made["factors"] = {f"postgres.parameters.{WAL_SIZE}": [size, scenario.control]}
+    return made
+
+
+def _workload(asked: dict[str, Any]) -> str:
+    """What was asked, in few words."""
+    script = asked.get("script") or ",".join(file["name"] for file in asked["files"])
+    pace = "".join(f", {asked[key]:g} {word}" for key, word in (("rate_per_s", "a second"), ("think_ms", "ms of thought")) if key in asked)
+    return f"{script}, scale {asked['scale']}, {asked['clients']} clients{pace}"

@@ -1,0 +1,62 @@
+"""The reference's page on attribution: the confusion matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.limits import LIMITS, TITLES
+from tools.reference import markdown as md
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tools.attribution.record import Record, Result
+    from tools.fidelity.claim import Claim
+
+COMMAND = "make bench ONLY=attribution"
+INTRODUCTION = """
+How often the [limit that binds](../concept/binding.md) is named. Each run is drawn from seed {seed}, with one limit made to bind; the emulator's
+own account, which the verdict does not see, confirms that it did. Rules and thresholds were frozen before the draw: their digest is
+`{rules}`, the engine's `{build_hash}`.
+"""
+
+
+def render(found: Record, judged: Sequence[Claim]) -> str:
+    """The text of the page."""
+    return "\n\n".join([
+        f"# Attribution\n\n<!-- Written by `{COMMAND}` from tools/attribution. -->",
+        INTRODUCTION.strip().format(seed=found.seed, rules=found.rules, build_hash=found.build_hash[:12]),
+        md.table(["claim", "bar", "found", "holds"], [_claim(one) for one in judged]),
+        "## Confusion matrix\n\nRows: the limit that bound. Columns: the limit that was named; in brackets those of them with high confidence.",
+        _matrix(found.judged),
+        *_list("Wrong", [one for one in found.judged if not one.right]),
+        *_list("Not judged", [one for one in found.results if one.refuted is not None]),
+    ]) + "\n"  # fmt: skip
+
+
+def _claim(one: Claim) -> list[str]:
+    return [one.name, one.bar, one.found, "yes" if one.holds else "**no**"]
+
+
+def _matrix(results: Sequence[Result]) -> str:
+    named = [*LIMITS, None]
+    rows = []
+    for truth in LIMITS:
+        cells = [_cell([one for one in results if (one.truth, one.limit) == (truth, limit)]) for limit in named]
+        rows.append([TITLES[truth], *cells])
+    return md.table(["bound", *(TITLES[limit] if limit else "unknown" for limit in named)], rows)
+
+
+def _cell(results: Sequence[Result]) -> str:
+    high = sum(one.confidence == "high" for one in results)
+    return f"{len(results)} ({high})" if results else ""
+
+
+def _list(title: str, results: Sequence[Result]) -> list[str]:
+    if not results:
+        return []
+    rows = [
+        [one.key, one.limit or "unknown", one.confidence, one.volume, one.workload, one.refuted or ""]
+        for one in results
+    ]
+    return [f"## {title}", md.table(["run", "named", "confidence", "volumes", "workload", "why"], rows)]

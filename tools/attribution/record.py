@@ -1,0 +1,86 @@
+"""What was measured of a draw, kept on disk after each run, so that an interrupted bench goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from pgdyno import _engine
+from pgdyno.analysis.binding.limits import Confidence, Limit
+
+RULES = Path(__file__).resolve().parents[2] / "python" / "pgdyno" / "analysis" / "binding"
+
+
+class Result(BaseModel):
+    """One scenario."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    truth: Limit
+    refuted: str | None
+    """Why the run was not limited by what was meant; such a run is not judged."""
+    limit: Limit | None
+    confidence: Confidence
+    shares: dict[Limit, float]
+    volume: str
+    workload: str
+    tps: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the verdict is the limit that was made to bind."""
+        return self.limit == self.truth
+
+    @property
+    def confidently_wrong(self) -> bool:
+        """The one fault that is never allowed."""
+        return not self.right and self.confidence == "high"
+
+
+class Record(BaseModel):
+    """A draw, as far as it was measured."""
+
+    seed: int
+    rules: str
+    """Digest of the rules and thresholds: with others, it is another record."""
+    build_hash: str
+    results: list[Result] = []
+
+    @classmethod
+    def here(cls, seed: int) -> Self:
+        """An empty one of this state of the code."""
+        return cls(seed=seed, rules=rules_digest(), build_hash=_engine.facts().build_hash)
+
+    def goes_on(self, other: Record) -> bool:
+        """Whether the results of both may stand in one table."""
+        return (self.seed, self.rules, self.build_hash) == (other.seed, other.rules, other.build_hash)
+
+    @property
+    def judged(self) -> list[Result]:
+        """Results whose truth is known."""
+        return [result for result in self.results if result.refuted is None]
+
+    def save(self, path: Path) -> None:
+        """Write it whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".partial")
+        unfinished.write_text(self.model_dump_json(indent=1), encoding="utf-8")
+        unfinished.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self | None:
+        """What is there; None without a record."""
+        return cls.model_validate(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def rules_digest() -> str:
+    """Of every line of the rules, so that a page says by which it was measured."""
+    found = hashlib.sha256()
+    for file in sorted(RULES.glob("*.py")):
+        found.update(file.name.encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:12]
