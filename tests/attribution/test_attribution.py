@@ -14,7 +14,7 @@ from tools.attribution import page
 from tools.attribution.claims import judge
 from tools.attribution.measure import document
 from tools.attribution.record import Record, Result, rules_digest
-from tools.attribution.scenarios import draw
+from tools.attribution.scenarios import Scenario, draw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_draw_has_every_limit_as_often_and_comes_out_the_same() -> None:
 
 
 @pytest.mark.parametrize("scenario", draw(command.SEED, 2 * len(LIMITS)), ids=lambda one: one.key)
-def test_every_scenario_can_be_run(scenario: command.Scenario) -> None:
+def test_every_scenario_can_be_run(scenario: Scenario) -> None:
     arms = resolve(Experiment.of(document(scenario)), to_run=False)
     assert len(arms) == (1 if scenario.control is None else 2)
     if scenario.truth == "instance_bandwidth":
