@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.analysis.binding.bought import PAGE_BYTES, Bought
 from pgdyno.analysis.cost import HOURS_PER_MONTH
+from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.errors import InputError
 from pgdyno.size.offer import VolumeType, volume_types
 from pgdyno.size.search import RDS_PREFIX
@@ -115,6 +116,7 @@ def _offer(spec: str) -> OfferRecord | None:
         mib_per_s=None if bought.mib_per_s is None else bought.mib_per_s.sustained,
         read_ms=None if usual is None else usual.ms(PAGE_BYTES, 0.0),
         write_ms=None if usual is None else usual.ms(PAGE_BYTES, 1.0),
+        loss_per_year_max=None if (loss := loss_of_volume(resolved)) is None else loss.high,
     )
 
 
@@ -130,16 +132,13 @@ def undominated(offers: Iterable[OfferRecord]) -> tuple[OfferRecord, ...]:
 
 def _at_least(one: OfferRecord, other: OfferRecord) -> bool:
     """Whether one offers everything that another does; the prices are the caller's."""
-    more = all(
-        _or_infinite(getattr(one, name)) >= _or_infinite(getattr(other, name)) for name in ("iops", "mib_per_s")
-    )
-    sooner = all(
-        _or_infinite(getattr(one, name)) <= _or_infinite(getattr(other, name)) for name in ("read_ms", "write_ms")
-    )
-    return more and sooner
+    more = all(_known(getattr(one, name)) >= _known(getattr(other, name)) for name in ("iops", "mib_per_s"))
+    less = ("read_ms", "write_ms", "loss_per_year_max")
+    return more and all(_known(getattr(one, name)) <= _known(getattr(other, name)) for name in less)
 
 
-def _or_infinite(value: float | None) -> float:
+def _known(value: float | None) -> float:
+    """A limit that is not there is endless, and a time or a loss that nobody published counts as the worst."""
     return math.inf if value is None else value
 
 

@@ -66,6 +66,8 @@ class OfferRecord(_Record):
     read_ms: float | None = None
     """Median of a read of 8 KiB while nothing queues; None where nobody told."""
     write_ms: float | None = None
+    loss_per_year_max: float | None = None
+    """Probability of losing it within a year, by the upper end of what is published; None where nothing is."""
 
 
 class InstanceOfferRecord(_Record):

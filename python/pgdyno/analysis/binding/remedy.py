@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.binding.means import Means, means_of
 from pgdyno.analysis.binding.room import Room, room_of
+from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.analysis.volume_figures import DATA
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ WORTHWHILE = 1.25
 """Times the transactions that an offer must make possible: nobody moves a database for less."""
 ANY = 1.05
 """Times the transactions from which an offer is named where none is worthwhile."""
+LOSS_EQUAL = 1.5
+"""Times the published probability of loss: what differs by less is the same."""
 RATIO_MAX = 10.0
 """A bound above this says nothing: other limits, which the run did not come near to, are met long before."""
 
@@ -73,7 +76,7 @@ def remedy_of(run: RunBinding, verdict: Verdict, figures: RunFigures) -> Remedy 
     means = means_of(run, limit)
     room = room_of(run.evidence, means, figures, verdict)
     if limit in ("volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency"):
-        found = _volume(limit, verdict.role or DATA, figures, means, room)
+        found = _volume(verdict.role or DATA, figures, means, room)
     elif limit in ("instance_bandwidth", "server_cpu"):
         found = _instance(limit, figures, room)
     else:
@@ -94,26 +97,33 @@ class _Option:
     usd_per_month: float
     ratio: float
     then: Limit
+    loss_per_year_max: float | None = None
 
 
-def _volume(limit: Limit, role: str, figures: RunFigures, means: Means, room: Room) -> Remedy | None:
+def _volume(role: str, figures: RunFigures, means: Means, room: Room) -> Remedy | None:
     """The cheapest volume of those that were for sale."""
-    volume = _recorded(figures, role)
+    volume = figures.record.world.volumes.get(role)
     if volume is None or means.devices.get(role) is None:
         return None
     options = (
-        _Option(offer.spec, offer.usd_per_month, *room.with_volume(role, offer)) for offer in volume.offers
-    )  # fmt: skip
+        _Option(offer.spec, offer.usd_per_month, *room.with_volume(role, offer), offer.loss_per_year_max)
+        for offer in volume.offers
+    )
     chosen = _cheapest(options)
     if chosen is None:
         return None
     now = volume.spec.get("usd_per_month")
     what = "" if role == DATA else f" for its {role} volume"
-    return _bought(chosen, f"buy {chosen.spec}{what}", None if now is None else float(now))
+    action = f"buy {chosen.spec}{what}{_more_easily_lost(chosen, volume)}"
+    return _bought(chosen, action, None if now is None else float(now))
 
 
-def _recorded(figures: RunFigures, role: str) -> VolumeRecord | None:
-    return figures.record.world.volumes.get(role)
+def _more_easily_lost(chosen: _Option, volume: VolumeRecord) -> str:
+    """That something cheaper is also lost more easily, where it is."""
+    now = loss_of_volume(volume.spec)
+    if now is None or chosen.loss_per_year_max is None or chosen.loss_per_year_max <= now.high * LOSS_EQUAL:
+        return ""
+    return f" (lost within a year by {chosen.loss_per_year_max * 100:.2g} % instead of {now.high * 100:.2g} %)"
 
 
 def _instance(limit: Limit, figures: RunFigures, room: Room) -> Remedy | None:

@@ -189,15 +189,15 @@ def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iter
     known = [slowed(device, given.bought.get(role)) for role, device in second.devices.items() if device.iops]
     slow = max((one for one in known if one is not None), default=None)
     queued = slow is None or slow >= QUEUED
+    waits_for_no_volume = slow is not None and slow >= QUEUED_BELOW_LIMIT
     iops = sum(device.iops for device in second.devices.values())
     mib_per_s = sum(device.mib_per_s for device in second.devices.values())
     for rate, used in ((instance.iops, iops), (instance.mib_per_s, mib_per_s)):
         if used >= AT_LIMIT * rate.maximum:
             yield Found("instance_bandwidth", queued), used / rate.maximum
-        elif rate.bursts and AT_LIMIT <= used / rate.sustained <= LEFT_ABOVE:
-            # Below its maximum the reserve must be used up, which shows in requests that wait for nothing of the volume's.
-            if slow is not None and slow >= QUEUED_BELOW_LIMIT:
-                yield Found("instance_bandwidth", sure=True), used / rate.sustained
+        elif rate.bursts and AT_LIMIT <= used / rate.sustained <= LEFT_ABOVE and waits_for_no_volume:
+            # Below its maximum: then its reserve is used up.
+            yield Found("instance_bandwidth", sure=True), used / rate.sustained
 
 
 def _below_limits(second: Second, given: Given) -> bool:

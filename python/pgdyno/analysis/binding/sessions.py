@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.waits import CLIENT_BACKEND
@@ -39,7 +39,7 @@ class Sessions:
     @property
     def all(self) -> float:
         """Every session."""
-        return sum(astuple(self))
+        return self.at_work + self.lock + self.client
 
     @property
     def at_work(self) -> float:

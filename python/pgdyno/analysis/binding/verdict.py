@@ -39,6 +39,8 @@ INTERVAL_MAX_S = 60.0
 minutes: a page that is changed once a minute goes whole into WAL each time."""
 WRITTEN_MIN = 0.5
 """Of all bytes written: without the checkpoints there would be less than half of them."""
+_OF_WRITES: frozenset[Limit] = frozenset((*CAPS, "commit_latency"))
+"""What bytes that are written make worse."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def because_of_checkpoints(found: Sequence[Found | None], checkpoints: Checkpoin
     interval_s, share = checkpoints.interval_s, checkpoints.written_share
     if interval_s is None or interval_s > INTERVAL_MAX_S or share is None or share < WRITTEN_MIN:
         return list(found)
-    return [_theirs(one, CAPS | {"commit_latency"}) for one in found]
+    return [_theirs(one, _OF_WRITES) for one in found]
 
 
 def _theirs(found: Found | None, of: frozenset[Limit]) -> Found | None:
