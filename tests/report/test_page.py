@@ -86,8 +86,8 @@ def test_verdict_comes_first_then_everything_else(written: ReportFiles, comparis
     plain = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL).replace("\u00a0", " ")
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", plain)).replace("&#39;", "'")
     order = [
-        comparison.verdict, "Valid.", "Summary", "Transactions per second", "Response time", "Over time",
-        "Time above each limit", "CPU", "How far to trust this", "Closed loop: 32 clients", "What was not verified",
+        comparison.verdict, "Valid.", "Summary", "What limits it", "Transactions per second", "Response time", "Over time",
+        "Time above each limit", "Means of the replicates", "How far to trust this", "Closed loop: 32 clients", "What was not verified",
         "What was asked for", "pgdyno compare gp3:size=100GiB", "PostgreSQL's settings", "shared_buffers", "The other",
     ]  # fmt: skip
     places = [

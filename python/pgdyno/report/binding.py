@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}
-_COLOURS = ("wait1", "wait2", "wait5", "wait4", "wait7", "wait3", "wait8", "wait0", "role1", "wait6", "role6")
+COLOURS = ("wait1", "wait2", "wait5", "wait4", "wait7", "wait3", "wait8", "wait0", "role1", "wait6", "role6")
 """Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.limits.LIMITS`."""
-assert len(_COLOURS) == len(LIMITS)
 
 
 class Stretch(NamedTuple):
@@ -57,7 +56,7 @@ def rows(comparison: Comparison) -> list[BoundRow]:
 def key(comparison: Comparison) -> list[tuple[str, str]]:
     """(class, name) of the limits that bound in any second that is drawn."""
     drawn = {limit for found in comparison.bindings.values() for _, _, limit in found.representative.spans}
-    return [(_COLOURS[place], TITLES[limit]) for place, limit in enumerate(LIMITS) if limit in drawn]
+    return [(COLOURS[place], TITLES[limit]) for place, limit in enumerate(LIMITS) if limit in drawn]
 
 
 def lines(comparison: Comparison) -> list[tuple[str, str]]:
@@ -120,7 +119,7 @@ def _title(limit: Limit | None) -> str:
 
 
 def _colour(limit: Limit | None) -> str:
-    return "" if limit is None else _COLOURS[LIMITS.index(limit)]
+    return "" if limit is None else COLOURS[LIMITS.index(limit)]
 
 
 def _price(remedy: Remedy) -> str:

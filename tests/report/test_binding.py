@@ -1,0 +1,121 @@
+"""The limit that binds, on the page, in the terminal and in the document."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.remedy import Remedy
+from pgdyno.analysis.binding.verdict import Verdict
+from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.report import binding, document, table
+from pgdyno.report.page import html
+from pgdyno.report.terminal import WIDTH, WIDTH_MIN
+
+from ..analysis.synthetic import GP3, GP3_WAITS, IO2BX, IO2BX_WAITS, REAL, Plan, make_experiment
+from .test_page import outline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Half of the time above its limit makes a checkpoint cost little, so that nearly all seconds are at 3,000 IOPS.
+CAPPED = replace(GP3, waits=GP3_WAITS, above_iops=0.5, spread=0.0, tps=1020)
+
+
+@pytest.fixture(scope="module")
+def capped(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """A saturated gp3 beside an io2bx that is not."""
+    plan = Plan(measure_s=30, replicates=2).with_arms(CAPPED, replace(IO2BX, waits=IO2BX_WAITS))
+    return summarise(make_experiment(tmp_path_factory.mktemp("capped"), plan))
+
+
+def test_page_has_a_bar_with_words_for_each_arm(capped: Comparison) -> None:
+    text = html(capped)
+    outline(text)
+    section = text[text.index('<section id="binding">') : text.index('<section id="throughput">')]
+    labels = re.findall(r'class="strip" role="img" aria-label="([^"]+)"', section)
+    assert [label.partition(":")[0] for label in labels] == ["gp3", "io2bx"]
+    assert labels[0].startswith("gp3: volume IOPS 9")
+    widths = [int(found) for found in re.findall(r'style="flex:(\d+)"', section)]
+    assert sum(widths) == 2 * 30
+    assert "<b>volume IOPS</b> (confidence: high)" in section
+    assert "IOPS of 3,000 bought</li>" in section
+    assert "<b>Remedy</b>: more IOPS, or fewer requests" in section
+
+
+def test_terminal_has_two_lines_for_each_arm(capped: Comparison) -> None:
+    text = table(capped)
+    assert all(len(line) <= WIDTH for line in text.splitlines())
+    lines = [line for line in text.splitlines() if line.startswith(("bound by: ", "remedy: "))]
+    assert [line.split(":")[1].strip() for line in lines] == ["gp3", "gp3", "io2bx", "io2bx"]
+    assert lines[0].startswith("bound by: gp3: volume IOPS in 9")
+    assert all(len(line) <= WIDTH_MIN for line in table(capped, width=WIDTH_MIN).splitlines())
+
+
+def test_document_has_the_verdict_of_each_run(capped: Comparison) -> None:
+    gp3 = document(capped).arms[0].binding
+    assert (gp3.limit, gp3.title, gp3.volume, gp3.confidence) == ("volume_iops", "volume IOPS", "data", "high")
+    assert gp3.shares["volume_iops"] > 0.8
+    assert gp3.not_seen == []
+    assert gp3.evidence
+    assert gp3.remedy is not None
+    assert [run.replicate for run in gp3.runs] == [1, 2]
+    for run in gp3.runs:
+        assert (run.seconds[0].begin_s, run.seconds[-1].end_s) == (0, 30)
+        assert all(one.end_s == other.begin_s for one, other in zip(run.seconds, run.seconds[1:], strict=False))
+
+
+def test_what_was_not_seen_is_told_instead_of_a_limit(tmp_path: Path) -> None:
+    found = summarise(make_experiment(tmp_path, Plan(arms=(replace(REAL, waits=()),), replicates=1, measure_s=20)))
+    (line,) = [text for word, text in binding.lines(found) if word == "bound by: "]
+    assert line.startswith("service=bank: unknown: what sessions waited for was not sampled; no block device")
+    assert "Not seen: what sessions waited for was not sampled; " in html(found)
+    made = document(found).arms[0].binding
+    assert (made.limit, made.confidence, made.remedy) == (None, "unknown", None)
+
+
+def test_many_arms_are_counted(tmp_path: Path) -> None:
+    arms = [replace(CAPPED, spec=f"gp3:size={size}GiB") for size in range(100, 107)]
+    arms.append(replace(IO2BX, waits=(("Lock", "transactionid", 29.0),)))
+    found = summarise(make_experiment(tmp_path, Plan(measure_s=20, replicates=1).with_arms(*arms)))
+    told = [text for word, text in binding.lines(found) if word == "bound by: "]
+    assert [text.partition(":")[0] for text in told] == ["volume IOPS", "locks"]
+    assert told[0].startswith("volume IOPS: 7 of 8 arms, as ")
+    text = html(found)
+    outline(text)
+    assert 'class="strip"' not in text
+
+
+def test_words_of_a_verdict() -> None:
+    sure = Verdict("volume_iops", "wal", "high", {"volume_iops": 0.97})
+    assert binding.verdict_words(sure) == "volume IOPS (wal) in 97 % of the time"
+    assert binding.verdict_words(replace(sure, confidence="low")).startswith("probably volume IOPS (wal)")
+    mixed = Verdict(None, None, "unknown", {"locks": 0.3, "server_cpu": 0.25})
+    assert binding.verdict_words(mixed) == "unknown (locks 30 % and server CPU 25 % of the time)"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "words"),
+    [
+        (
+            Remedy("buy gp3", "gp3", 15.5, 7.5, 1.5, "server_cpu"),
+            "buy gp3; $15.50 a month, $7.50 more; up to 1.50 times the transactions, then server CPU",
+        ),
+        (Remedy("buy gp3", "gp3", 8.0, -24.0), "buy gp3; $8 a month, $24 less"),
+        (Remedy("buy gp3", "gp3", 8.0, 0.0), "buy gp3; $8 a month, the same as now"),
+        (Remedy("take a c4.large", "c4.large", 73.0), "take a c4.large; $73 a month"),
+        (Remedy("fewer checkpoints", usd_more=0.0, ratio_max=1.7), "fewer checkpoints; no purchase; up to 1.70 times the transactions"),
+        (Remedy("shorter transactions"), "shorter transactions"),
+    ],
+)  # fmt: skip
+def test_words_of_a_remedy(remedy: Remedy, words: str) -> None:
+    assert binding.remedy_words(remedy) == words
+
+
+def test_every_limit_has_a_colour_of_its_own(capped: Comparison) -> None:
+    assert len(set(binding.COLOURS)) == len(LIMITS)
+    assert binding.key(capped)[0][1] == "volume IOPS"
