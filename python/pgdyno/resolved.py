@@ -36,7 +36,7 @@ class ResolvedArm:
     arm: Arm
     binaries: PgBinaries
     volumes: dict[str, dict[str, Any]]
-    """Role -> resolved specification, the data's first."""
+    """Role -> resolved specification, the data's first; of a real server what they were bought as, where that is told."""
     instance: record.InstanceRecord
     settings: dict[str, str]
     """PostgreSQL's settings: the chosen set, over it what the user named, all timers slowed by the dilation."""
@@ -81,11 +81,15 @@ def _existing(experiment: Experiment) -> tuple[ResolvedArm, ...]:
         binaries = find_binaries(Path(first.postgres.bin) if first.postgres.bin else None)
     with experiment.origin.explained(("world", "dsn")):
         server = RemoteServer.open(first.world.dsn, binaries)
+    bought = {}
+    for role, spec in first.world.bought.items():
+        with experiment.origin.explained(("world", "bought", role)):
+            bought[role] = volume.resolve(spec)
     for arm in experiment.arms:
         _require_cpus(experiment, arm)
     preflight.require_programs("taskset")
     nothing = record.InstanceRecord()
-    return tuple(ResolvedArm(arm, binaries, {}, nothing, {}, server) for arm in experiment.arms)
+    return tuple(ResolvedArm(arm, binaries, bought, nothing, {}, server) for arm in experiment.arms)
 
 
 def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:

@@ -169,6 +169,8 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
         server=server,
         world=record.WorldRecord(
             kind="real",
+            volume=resolved.volumes.get("data", {}),
+            volumes={role: _volume(spec, {}) for role, spec in resolved.volumes.items()},
             file_system=view.file_system,
             mount_options=view.mount_options,
             server=server.record,
@@ -211,12 +213,7 @@ def _of_relay(distance: Relay | None) -> dict[str, Role]:
 
 def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> record.WorldRecord:
     facts = {
-        role: record.VolumeRecord(
-            spec=attached.spec,
-            attach={name: value for name, value in attached.facts.items() if name != "spec"},
-            price=_price(attached.spec),
-            offers=volume_offers(attached.spec),
-        )
+        role: _volume(attached.spec, {name: fact for name, fact in attached.facts.items() if name != "spec"})
         for role, attached in volumes.items()
     }
     return record.WorldRecord(
@@ -230,6 +227,10 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
         instance=with_offers(resolved.instance),
         host=host_facts(),
     )
+
+
+def _volume(spec: dict[str, Any], attach: dict[str, Any]) -> record.VolumeRecord:
+    return record.VolumeRecord(spec=spec, attach=attach, price=_price(spec), offers=volume_offers(spec))
 
 
 def _price(spec: dict[str, Any]) -> record.PriceRecord | None:

@@ -58,17 +58,22 @@ class WorldTable(Table):
     """Slows volumes, arrivals and PostgreSQL's timers so many times, so that this machine stands for a larger one."""
     dsn: str | None = None
     """Connection string of a real server, without a password (use a service file, PGPASSFILE or PGPASSWORD)."""
+    bought: dict[str, str] = Field(default_factory=dict)
+    """What the volumes of a real server were bought as, by the same purposes: `data = "gp3:iops=6000"`. Nothing is made; the report tells by it which limit binds and what it costs."""
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
         if self.volume is not None and "data" in self.volumes:
             raise at_key("volume", "volume and volumes.data are the same thing; write one of them")
-        for role in self.volumes:
-            if not _ROLE.fullmatch(role):
-                raise at_key("volumes", f"a volume cannot be for `{role}`; there are {', '.join(ROLES)}")
+        for key, roles in (("volumes", self.volumes), ("bought", self.bought)):
+            for role in roles:
+                if not _ROLE.fullmatch(role):
+                    raise at_key(key, f"a volume cannot be for `{role}`; there are {', '.join(ROLES)}")
         if self.kind == "emulated":
             if self.dsn is not None:
                 raise at_key("dsn", 'dsn is for kind = "real"; an emulated world starts its own server')
+            if self.bought:
+                raise at_key("bought", 'bought is for kind = "real"; an emulated world has the volumes that it names')
             return self
         asked = self.model_fields_set & {"volume", "volumes", "file_system", "mount_options", "dilation"}
         if asked:

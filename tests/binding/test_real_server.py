@@ -1,0 +1,61 @@
+"""What the volumes of a server that existed already were bought as: said by the user, resolved, recorded, used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.errors import InputError
+from pgdyno.experiment import Experiment
+from pgdyno.resolved import resolve
+from pgdyno.run import execute, plan
+from tests.servers import cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+__all__ = ["cluster"]
+
+
+def experiment(dsn: str, **world: Any) -> Experiment:
+    """A short one on a server that is there."""
+    workload = {"script": "select-only", "scale": 1, "clients": 2, "warmup": "0s", "duration": "2s"}
+    document = {
+        "schema_version": 1,
+        "replicates": 1,
+        "world": {"kind": "real", "dsn": dsn, **world},
+        "workload": workload,
+    }
+    return Experiment.of(document)
+
+
+def test_what_was_bought_is_recorded_with_its_price_and_what_else_is_sold(cluster: Cluster, tmp_path: Path) -> None:
+    asked = experiment(cluster.dsn, bought={"data": "gp3:iops=6000", "wal": "io2bx:iops=2000"})
+    directory = execute(plan(asked, yes_create=True), root=tmp_path, command=("pgdyno", "run"))
+    found = summarise(directory)
+    world = found.arms[0].replicates[0].figures.record.world
+    assert world.kind == "real"
+    assert world.volumes["data"].spec["limits"]["iops"] == 6000
+    assert world.volumes["data"].offers
+    assert world.volumes["data"].attach == {}
+    binding = found.bindings[0]
+    assert set(binding.representative.evidence.given.bought) == {"data", "wal"}
+    assert "what the volume was bought with is not known" not in binding.missing
+    assert found.arms[0].usd_per_month is not None
+
+
+def test_what_cannot_have_been_bought_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(InputError, match="gp9"):
+        resolve(experiment(cluster.dsn, bought={"data": "gp9"}))
+    with pytest.raises(InputError, match="a volume cannot be for `logs`"):
+        experiment(cluster.dsn, bought={"logs": "gp3"})
+
+
+def test_an_emulated_world_has_the_volumes_that_it_names() -> None:
+    document = {"schema_version": 1, "world": {"volume": "gp3", "bought": {"data": "gp3"}}}
+    with pytest.raises(InputError, match='bought is for kind = "real"'):
+        Experiment.of(document)
