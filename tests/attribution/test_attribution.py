@@ -36,7 +36,9 @@ def test_every_scenario_can_be_run(scenario: Scenario) -> None:
         assert arms[0].instance.ebs["burst"] is False, "a reserve would outlast the run"
 
 
-def result(number: int, truth: Limit, limit: Limit | None, confidence: Confidence = "high", refuted: str | None = None) -> Result:
+def result(
+    number: int, truth: Limit, limit: Limit | None, confidence: Confidence = "high", refuted: str | None = None
+) -> Result:
     """A run that nobody made."""
     return Result(
         key=f"{number:03d} {truth}", truth=truth, refuted=refuted, limit=limit, confidence=confidence, shares={},
@@ -69,7 +71,9 @@ def test_all_right_holds_and_refuted_runs_are_not_judged() -> None:
         (None, "unknown", [True, True, True, True]),
     ],
 )
-def test_one_of_66_may_be_wrong_but_not_with_confidence(named: Limit | None, confidence: Confidence, holds: list[bool]) -> None:
+def test_one_of_66_may_be_wrong_but_not_with_confidence(
+    named: Limit | None, confidence: Confidence, holds: list[bool]
+) -> None:
     right = [result(number, limit, limit) for number, limit in enumerate(LIMITS * 6)]
     found = record(*right, result(66, "locks", named, confidence))
     judged = judge(found)
@@ -79,7 +83,9 @@ def test_one_of_66_may_be_wrong_but_not_with_confidence(named: Limit | None, con
 
 def test_too_few_and_too_often_wrong_do_not_hold() -> None:
     assert [claim.holds for claim in judge(record())] == [False, False, False, True]
-    wrong = [result(number, limit, None if number % 10 == 0 else limit, "low") for number, limit in enumerate(LIMITS * 6)]
+    wrong = [
+        result(number, limit, None if number % 10 == 0 else limit, "low") for number, limit in enumerate(LIMITS * 6)
+    ]
     assert [claim.holds for claim in judge(record(*wrong))] == [True, True, False, True]
 
 

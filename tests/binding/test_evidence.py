@@ -59,7 +59,9 @@ def test_seconds_have_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_a_saturated_volume_is_named_with_its_figures(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, Plan(measure_s=30).with_arms(CAPPED, replace(IO2BX, waits=IO2BX_WAITS))))
+    found = summarise(
+        make_experiment(tmp_path, Plan(measure_s=30).with_arms(CAPPED, replace(IO2BX, waits=IO2BX_WAITS)))
+    )
     gp3, io2bx = (bind_arm(arm) for arm in found.arms)
     assert (gp3.verdict.limit, gp3.verdict.role, gp3.verdict.confidence) == ("volume_iops", "data", "high")
     assert any(text.endswith("IOPS of 3,000 bought") for text in gp3.evidence)
@@ -99,7 +101,9 @@ def test_without_the_device_a_limit_of_it_is_not_named(tmp_path: Path) -> None:
 
 def test_a_server_that_existed_already_says_what_was_not_seen(tmp_path: Path) -> None:
     found = bound(tmp_path, REAL)
-    assert {"no block device of the server was seen", "what the volume was bought with is not known"} <= set(found.evidence.missing)
+    assert {"no block device of the server was seen", "what the volume was bought with is not known"} <= set(
+        found.evidence.missing
+    )
     assert found.verdict.confidence != "high"
 
 

@@ -42,7 +42,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFigures:
     return found.arms[0].replicates[0].figures
 
 
-def with_offers(run: RunFigures, *offers: OfferRecord, instances: tuple[InstanceOfferRecord, ...] = (), **instance: Any) -> RunFigures:
+def with_offers(
+    run: RunFigures, *offers: OfferRecord, instances: tuple[InstanceOfferRecord, ...] = (), **instance: Any
+) -> RunFigures:
     """The run with what could have been bought."""
     world = run.record.world
     volumes = {"data": world.volumes["data"].model_copy(update={"offers": offers})}
@@ -51,7 +53,9 @@ def with_offers(run: RunFigures, *offers: OfferRecord, instances: tuple[Instance
     return replace(run, run=replace(run.run, record=run.record.model_copy(update={"world": world})))
 
 
-def remedy(run: RunFigures, shown: Second, bought: Given, checkpoints: Checkpoints | None = None) -> tuple[Limit | None, Remedy]:
+def remedy(
+    run: RunFigures, shown: Second, bought: Given, checkpoints: Checkpoints | None = None
+) -> tuple[Limit | None, Remedy]:
     """The remedy of ten seconds like this one; evidence in words comes with each."""
     found = of_evidence(Evidence(bought, (shown,) * 10, checkpoints or Checkpoints((False,) * 10), ()))
     made = remedy_of(found, found.verdict, run)

@@ -143,7 +143,10 @@ seconds = st.builds(
 )
 bought = st.sampled_from([GP3, FAST, GP2, ST1])
 givens = st.builds(
-    Given, st.just(32), st.dictionaries(st.sampled_from(["data", "wal"]), bought), st.sampled_from([None, SMALL, BURSTING])
+    Given,
+    st.just(32),
+    st.dictionaries(st.sampled_from(["data", "wal"]), bought),
+    st.sampled_from([None, SMALL, BURSTING]),
 )
 
 

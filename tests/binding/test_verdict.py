@@ -88,7 +88,9 @@ def checkpoints(inside: Sequence[bool], **changes: Any) -> Checkpoints:
 def test_a_limit_that_is_reached_in_checkpoints_alone_is_theirs() -> None:
     inside = [False] * 15 + [True] * 15
     found = because_of_checkpoints([CPU] * 15 + [IOPS] * 12 + [CPU] * 3, checkpoints(inside, started=1))
-    assert [one.limit if one else None for one in found] == ["server_cpu"] * 15 + ["checkpoints"] * 12 + ["server_cpu"] * 3
+    assert [one.limit if one else None for one in found] == ["server_cpu"] * 15 + ["checkpoints"] * 12 + [
+        "server_cpu"
+    ] * 3
 
 
 def test_a_limit_that_is_reached_without_them_is_the_volume_s() -> None:

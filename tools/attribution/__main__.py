@@ -45,7 +45,9 @@ def main() -> int:
     wanted = [one for one in draw(asked.seed, asked.count) if asked.only is None or one.truth in asked.only]
     try:
         if asked.list:
-            print("\n".join(f"{one.key}: {one.document['world']} {one.document['workload']['clients']}" for one in wanted))
+            print(
+                "\n".join(f"{one.key}: {one.document['world']} {one.document['workload']['clients']}" for one in wanted)
+            )
             return 0
         if asked.page:
             found = Record.load(RESULTS)

@@ -54,5 +54,9 @@ def document(scenario: Scenario) -> dict[str, Any]:
 def _workload(asked: dict[str, Any]) -> str:
     """What was asked, in few words."""
     script = asked.get("script") or ",".join(file["name"] for file in asked["files"])
-    pace = "".join(f", {asked[key]:g} {word}" for key, word in (("rate_per_s", "a second"), ("think_ms", "ms of thought")) if key in asked)
+    pace = "".join(
+        f", {asked[key]:g} {word}"
+        for key, word in (("rate_per_s", "a second"), ("think_ms", "ms of thought"))
+        if key in asked
+    )
     return f"{script}, scale {asked['scale']}, {asked['clients']} clients{pace}"

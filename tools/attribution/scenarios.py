@@ -146,8 +146,8 @@ def _locks(rng: random.Random) -> dict[str, Any]:
         "BEGIN;\nUPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n"
         f"\\sleep {hold_ms} ms\nSELECT abalance FROM pgbench_accounts WHERE aid = 1;\nEND;\n"
     )
-    held = {"kind": "script", "files": [_file("held.sql", text)]}
-    workload = rng.choice([held, {"script": "tpcb-like"}])
+    held: dict[str, Any] = {"kind": "script", "files": [_file("held.sql", text)]}
+    workload: dict[str, Any] = rng.choice([held, {"script": "tpcb-like"}])
     return {
         "world": {"volume": FAST},
         "instance": {"memory": "512MiB"},
@@ -156,8 +156,14 @@ def _locks(rng: random.Random) -> dict[str, Any]:
 
 
 def _client(rng: random.Random) -> dict[str, Any]:
-    slow = rng.choice([{"rate_per_s": rng.choice([40, 120])}, {"engine": "native", "think_ms": rng.choice([20, 80])}])
-    workload = {"script": rng.choice(["tpcb-like", "select-only"]), "scale": 5, "clients": rng.choice([4, 12])}
+    slow: dict[str, Any] = rng.choice(
+        [{"rate_per_s": rng.choice([40, 120])}, {"engine": "native", "think_ms": rng.choice([20, 80])}]
+    )
+    workload: dict[str, Any] = {
+        "script": rng.choice(["tpcb-like", "select-only"]),
+        "scale": 5,
+        "clients": rng.choice([4, 12]),
+    }
     return {
         "world": {"volume": rng.choice(["gp3", "io2bx:iops=2000"])},
         "instance": {"memory": "512MiB"},

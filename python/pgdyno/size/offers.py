@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
@@ -73,7 +73,7 @@ def _of_same_type(resolved: Mapping[str, Any]) -> Iterator[str]:
     keys = [key for key, pattern in _NUMBER.items() if pattern.search(spec)]
     for step in STEPS:
         if not keys:
-            yield _SIZE.sub(lambda found, step=step: f"size={math.ceil(int(found[1]) * step)}{found[2]}", spec)
+            yield _SIZE.sub(partial(_grown, "size", step), spec)
         for chosen in ([key] for key in keys):
             yield _times(spec, chosen, step)
         if len(keys) > 1:
@@ -82,8 +82,13 @@ def _of_same_type(resolved: Mapping[str, Any]) -> Iterator[str]:
 
 def _times(spec: str, keys: Iterable[str], step: float) -> str:
     for key in keys:
-        spec = _NUMBER[key].sub(lambda found, key=key: f"{key}={math.ceil(int(found[1]) * step)}", spec)
+        spec = _NUMBER[key].sub(partial(_grown, key, step), spec)
     return spec
+
+
+def _grown(key: str, step: float, found: re.Match[str]) -> str:
+    unit = found[2] if found.re is _SIZE else ""
+    return f"{key}={math.ceil(int(found[1]) * step)}{unit}"
 
 
 def _of_type(kind: VolumeType, resolved: Mapping[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ On a real host these are on the bill. An emulated volume has them in its resolve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _between(points: tuple[tuple[float, float], ...], x: float) -> float:
     """The value at ``x`` on straight lines between points; the nearest point's outside of them."""
     if x <= points[0][0]:
         return float(points[0][1])
-    for (left, low), (right, high) in zip(points, points[1:], strict=False):
+    for (left, low), (right, high) in pairwise(points):
         if x <= right:
             return float(low + (high - low) * (x - left) / (right - left))
     return float(points[-1][1])

@@ -142,7 +142,9 @@ def _cheapest(options: Iterable[_Option]) -> _Option | None:
     worthwhile = [one for one in known if one.ratio >= WORTHWHILE]
     if worthwhile:
         return min(worthwhile, key=lambda one: (one.usd_per_month, -one.ratio))
-    return max((one for one in known if one.ratio >= ANY), key=lambda one: (one.ratio, -one.usd_per_month), default=None)
+    return max(
+        (one for one in known if one.ratio >= ANY), key=lambda one: (one.ratio, -one.usd_per_month), default=None
+    )
 
 
 def _bought(chosen: _Option, action: str, now: float | None) -> Remedy:

@@ -40,7 +40,10 @@ class Room:
         """With another volume for a role: the least bound, and whose it is."""
         device = self.means.devices[role]
         bounds: list[Bound] = [
-            *self._of_devices(without=role), *self._of_instance(None), *self._of_cpu(1.0), *self._of_arrivals(),
+            *self._of_devices(without=role),
+            *self._of_instance(None),
+            *self._of_cpu(1.0),
+            *self._of_arrivals(),
             ("volume_iops", _over(offer.iops, device.iops)),
             ("volume_throughput", _over(offer.mib_per_s, device.mib_per_s)),
             *self._of_waiting(role, device, offer),
