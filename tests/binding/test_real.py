@@ -29,9 +29,11 @@ DOCUMENT = {
 def test_a_volume_of_300_iops_is_named_with_a_cheaper_one(state_dir: Path, tmp_path: Path) -> None:
     found = summarise(run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "test")))
     (arm,) = found.arms
+    print(table(found))
+    if not arm.valid:
+        pytest.skip(f"this machine was busy with other things: {arm.why_invalid[0]}")
     truth = arm.data.time_above_limit["iops"]
     binding = found.bindings[0]
-    print(table(found))
     assert truth > 0.5, "the emulator's own account: requests waited for the limit"
     assert (binding.verdict.limit, binding.verdict.role) == ("volume_iops", "data")
     assert binding.verdict.confidence == "high"
