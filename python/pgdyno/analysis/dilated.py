@@ -1,10 +1,9 @@
 """What a dilated run can be trusted in.
 
-Everything but the code was slowed, so the CPU looks ``dilation`` times faster beside it. That is right for all sessions
-together where they keep the CPU busy: two cores at dilation 8 do what sixteen would, if those did not get in each other's
-way. It is wrong for one session: its own computing takes an eighth of the time that it takes on a real core. How much of a
-transaction that is, is known, since its CPU time was counted; up to so much too short is its response time, and up to so
-much too high is what a closed loop of few clients does.
+Everything but the host was slowed, so the CPU looks ``dilation`` times faster beside it. That is right for all sessions
+together where they keep the CPU busy: two cores at dilation 8 do what sixteen would, if those did not get in each
+other's way. It is wrong for one session: what the host does for its transaction takes an eighth of the time that it
+takes on a real machine. How much of a transaction that is at most, :mod:`pgdyno.analysis.host_time` says.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import Finding, Level, percent
+from pgdyno.analysis.host_time import host_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 CPU_BOUND_SHARE = 0.85
 """Of its CPUs. From here on sessions queue for a core, and what all of them do counts, not what one takes."""
-SHORT_WARN = 0.05
-"""Of the response time; the figure that the dilation test allows."""
+EXCESS_WARN = 0.05
+"""Of the throughput of a closed loop; the figure that the dilation test allows."""
+CPU_BOUND = "bound by CPU"
+"""Words of the finding of a run that was."""
 
 
 def dilated(run: RunFigures) -> Iterator[Finding]:
@@ -30,44 +32,48 @@ def dilated(run: RunFigures) -> Iterator[Finding]:
     dilation = run.record.world.dilation
     if dilation == 1:
         return
-    server, short = run.cpu_share.get("server"), computing_share(run)
-    if server is None or short is None:
-        yield Finding("dilation", "unknown", f"{dilation} times slower; the server's CPU time was not recorded")
+    bound = _bound_by_cpu(run)
+    if bound is not None:
+        yield Finding("dilation", "warn", f"{dilation} times slower and {CPU_BOUND} {bound}")
         return
-    busy = server * run.record.world.host.cores / server_cores(run)
-    if busy >= CPU_BOUND_SHARE:
-        vcpus = run.record.world.instance.vcpus
-        figure = (
-            f"{dilation} times slower and bound by CPU ({percent(busy)} of the server's): the throughput is what"
-            f" {server_cores(run) * dilation} cores would do that are never in each other's way"
-            + ("" if vcpus in (None, server_cores(run) * dilation) else f", and the instance has {vcpus}")
-        )
-        yield Finding("dilation", "warn", figure)
+    host = host_time(run)
+    if host is None or host.ms is None or host.excess is None or host.short is None:
+        yield Finding("dilation", "unknown", f"{dilation} times slower; neither CPU time nor waits were recorded")
         return
-    level: Level = "warn" if short > SHORT_WARN else "ok"
+    level: Level = "warn" if host.excess > EXCESS_WARN else "ok"
     yield Finding(
         "dilation",
         level,
-        f"{dilation} times slower; a session computed that much faster than on a real core, so response times are up to"
-        f" {percent(short)} too short",
+        f"{dilation} times slower, but for the host's part of a transaction (computing, paths, wake-ups), which is at most"
+        f" {host.ms:.3g} ms: response times are up to {percent(host.short)} too short, and the throughput of a closed loop"
+        f" up to {percent(host.excess)} too high",
     )
-
-
-def computing_share(run: RunFigures) -> float | None:
-    """By how much more, as a share of its response time, a transaction would have computed on a core of its own.
-
-    CPU time of the server for each transaction, of which the subject's time saw one part in ``dilation``. The server's
-    background processes are in it, so it is an upper bound.
-    """
-    server, dilation = run.cpu_share.get("server"), run.record.world.dilation
-    transactions, response_ms = run.latency_ms.total, run.latency_ms.sum
-    if server is None or not transactions or not response_ms:
-        return None
-    cpu_ms = server * run.record.world.host.cores * dilation * run.record.measure.seconds * 1e3
-    return cpu_ms * (1 - 1 / dilation) / response_ms
 
 
 def server_cores(run: RunFigures) -> int:
     """Cores of the host that the server could use."""
     world = run.record.world
     return len(cpus_of(world.instance.cpus)) if world.instance.cpus else world.host.cores
+
+
+def _bound_by_cpu(run: RunFigures) -> str | None:
+    """By how much of which CPUs, and what the throughput is then; None where cores were left.
+
+    The server can be short of CPU with less than all of it, where the driver takes the rest.
+    """
+    world, cores = run.record.world, server_cores(run)
+    server, machine = run.cpu_share.get("server"), run.cpu_share.get("host_busy", 0.0)
+    busy = 0.0 if server is None else server * world.host.cores / cores
+    if busy >= CPU_BOUND_SHARE:
+        found, theirs = f"{percent(busy)} of the server's", "are"
+    elif machine >= CPU_BOUND_SHARE:
+        found, theirs = f"{percent(machine)} of the machine's", "have all that ran beside the server on them too and are"
+        cores = world.host.cores
+    else:
+        return None
+    slowed = cores * world.dilation
+    vcpus = world.instance.vcpus
+    return (
+        f"({found}): the throughput is what {slowed} cores would do that {theirs} never in each other's way"
+        + ("" if vcpus in (None, slowed) else f", and the instance has {vcpus}")
+    )

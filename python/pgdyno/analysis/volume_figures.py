@@ -66,6 +66,16 @@ def volume_attach(run: Run, role: str = DATA) -> dict[str, Any]:
     return world.attach if role == DATA else {}
 
 
+def path_us(attach: Mapping[str, Any]) -> dict[str, float]:
+    """What the host's own path costs an 8 KiB request by operation, as the daemon that said ``attach`` had calibrated it."""
+    # A fixed part, and picoseconds for each KiB.
+    return {
+        operation: parts["fixed_ns"] / 1e3 + 8 * parts.get("per_kib_ps", 0) / 1e6
+        for operation, parts in (attach.get("base_overhead") or {}).items()
+        if isinstance(parts, dict) and "fixed_ns" in parts
+    }
+
+
 def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
     """Read the tables of one volume and reduce them to its figures."""
     measure = run.record.measure

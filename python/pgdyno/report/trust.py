@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.finding import worst
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import share, sides
+from pgdyno.analysis.volume_figures import path_us
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, record_of
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def dilation(comparison: Comparison) -> str | None:
     return (
         f"Volumes, arrivals and PostgreSQL's timers were {times} times slower{which}, and every figure is given in that"
         f" slowed time: beside it {cores} cores look like {cores * most}. Throughput under CPU load is that of all cores"
-        " together, without the contention of many; one session computes faster than it would on a real core."
+        " together, without the contention of many; what this host does itself for a transaction (computing, the way of"
+        " its requests through the kernel) was not slowed."
     )
 
 
@@ -279,7 +281,7 @@ def _resolution_of_effects(comparison: Comparison) -> list[str]:
 
 def _overheads(comparison: Comparison) -> list[str]:
     """What the emulator's own path costs, of each arm or as a range."""
-    costs = {arm.label: _overheads_us(arm.data.attach.get("base_overhead") or {}) for arm in comparison.arms}
+    costs = {arm.label: path_us(arm.data.attach) for arm in comparison.arms}
     known = {label: cost for label, cost in costs.items() if cost}
     after = "of 8 KiB (calibrated at attach); that is taken off the modelled time."
     if len(known) <= COLUMNS_MAX:
@@ -290,12 +292,3 @@ def _overheads(comparison: Comparison) -> list[str]:
         ]
     every = [us for cost in known.values() for us in cost.values()]
     return [f"The emulator's own path costs {min(every):,.0f} to {max(every):,.0f} µs a request {after}"]
-
-
-def _overheads_us(calibrated: dict[str, Any]) -> dict[str, float]:
-    """Cost of an 8 KiB request by operation: a fixed part, and picoseconds for each KiB."""
-    return {
-        operation: parts["fixed_ns"] / 1e3 + 8 * parts.get("per_kib_ps", 0) / 1e6
-        for operation, parts in calibrated.items()
-        if isinstance(parts, dict) and "fixed_ns" in parts
-    }

@@ -1,0 +1,169 @@
+"""How much of a transaction's time was the host's own, and what that makes of a figure in slowed time.
+
+A transaction waits for its volumes, or for what the host does for it: computing, the way of a request through the
+kernel, wake-ups. Volumes are slowed by the dilation and the host is not. Its part is counted twice here, by CPU time and
+by what sessions were seen waiting for, since each account misses something; the larger one is believed. Why the figures
+are upper bounds: docs/concept/dilation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.volume_figures import DATA, path_us, volume_attach, volume_counters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.waits import Wait
+
+SERIAL_ROLES = ("server", "driver", "relay")
+"""Whose CPU time a transaction waits for. The daemon's is part of the path of a request, which is counted by itself."""
+WRITES_WAITED_MAX = 1.0
+"""Writes that a transaction waits for: that of its commit. Pages are written behind it."""
+_OTHERS_READS = frozenset({"bufferio", "aioiocompletion", "aioiouringexecution"})
+"""Waits for a read that another process, or the kernel, makes for this session; their names since 14, in lower case."""
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Reads of all volumes, or writes of the volume that commits wait for."""
+
+    per_s: float
+    modelled_ms: float
+    """Mean time that the model gave one, the subject's."""
+    path_ms: float
+    """Path of one of 8 KiB by the calibration, the host's."""
+
+    def at_volume(self, dilation: int) -> float:
+        """The part of a wait for one that was at the volume.
+
+        The path is taken off the model's time already. What was calibrated is a request to the block device itself; the
+        page cache, the file system and a wake-up of a busy machine come on top, and are taken to be as much again.
+        """
+        whole_ms = self.modelled_ms + self.path_ms / dilation
+        return self.modelled_ms / whole_ms if whole_ms else 0.0
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """The transactions of a dilated run in mean figures. What was not recorded is None."""
+
+    dilation: int
+    tps: float
+    response_ms: float
+    """Of a transaction from its actual start, the subject's."""
+    cpu_ms: float | None
+    """CPU time of :data:`SERIAL_ROLES` for a transaction, the host's."""
+    waits: Mapping[Wait, float]
+    """What the sessions were waiting for -> how many of them; empty when nobody looked."""
+    reads: Requests | None
+    commits: Requests | None
+
+    @property
+    def computed_ms(self) -> float | None:
+        """The host's part by CPU time and paths, in its milliseconds. It misses waiting for a core, and wake-ups."""
+        if self.cpu_ms is None or self.reads is None or self.commits is None:
+            return None
+        writes = min(self.commits.per_s / self.tps, WRITES_WAITED_MAX)
+        return self.cpu_ms + self.reads.per_s / self.tps * self.reads.path_ms + writes * self.commits.path_ms
+
+    @property
+    def not_waited_ms(self) -> float | None:
+        """The host's part by waits, in its milliseconds: all time but that at the volumes.
+
+        Who waits for a lock waits for one whose time is divided as that of the others. It misses what the host took of
+        waits beyond a path for each request.
+        """
+        sessions = self.tps * self.response_ms / 1e3
+        locked = math.fsum(number for wait, number in self.waits.items() if wait.type == "Lock")
+        if not self.waits or self.reads is None or self.commits is None or locked >= sessions:
+            return None
+        reading = min(
+            _reading(self.waits) * self.reads.at_volume(self.dilation),
+            self.reads.per_s * self.reads.modelled_ms / 1e3,  # a read that the page cache had was not at the volume
+        )
+        at_volume = reading + _syncing(self.waits) * self.commits.at_volume(self.dilation)
+        return max(0.0, 1 - at_volume / (sessions - locked)) * self.response_ms * self.dilation
+
+    @property
+    def ms(self) -> float | None:
+        """The host's part of a transaction at most, in its milliseconds; None where neither account is known."""
+        known = [one for one in (self.computed_ms, self.not_waited_ms) if one is not None]
+        return min(max(known), self.response_ms * self.dilation) if known else None
+
+    @property
+    def excess(self) -> float | None:
+        """By how much a closed loop's throughput may be too high, as a share of the right one; 0 to dilation - 1."""
+        host_ms = self.ms
+        return None if host_ms is None else host_ms * (1 - 1 / self.dilation) / self.response_ms
+
+    @property
+    def short(self) -> float | None:
+        """By how much response times may be too short, as a share of the right ones."""
+        excess = self.excess
+        return None if excess is None else excess / (1 + excess)
+
+
+def host_time(run: RunFigures) -> HostTime | None:
+    """The host's part in a run's transactions; None where there were none."""
+    served = run.service_ms if run.service_ms.total else run.latency_ms
+    if not served.total or not served.sum or not run.tps:
+        return None
+    world = run.record.world
+    share = math.fsum(run.cpu_share.get(role, 0.0) for role in SERIAL_ROLES)
+    return HostTime(
+        dilation=world.dilation,
+        tps=run.tps,
+        response_ms=served.sum / served.total,
+        # In a second of a dilated world a core has so many seconds of CPU time.
+        cpu_ms=share * world.host.cores * world.dilation / run.tps * 1e3 if "server" in run.cpu_share else None,
+        waits=run.waits,
+        reads=_requests(run, "read", tuple(run.volumes)),
+        commits=_requests(run, "write", ("wal" if "wal" in run.volumes else DATA,)),
+    )
+
+
+def _requests(run: RunFigures, op: str, roles: tuple[str, ...]) -> Requests | None:
+    """One operation of several volumes in the measure phase; None where a counter does not cover it."""
+    measure = run.record.measure
+    span = (measure.begin_ns, measure.end_ns)
+    ops = modelled_ms = path_ms = 0.0
+    for role in roles:
+        counters = volume_counters(run.run, role)
+        done, modelled_ns = counters.delta(f"{op}_ops", *span), counters.delta(f"{op}_modelled_ns", *span)
+        if done is None or modelled_ns is None:
+            return None
+        ops += done
+        modelled_ms += modelled_ns / 1e6
+        path_ms += done * path_us(volume_attach(run.run, role)).get(op, 0.0) / 1e3
+    each = max(1.0, ops)
+    return Requests(ops / measure.seconds, modelled_ms / each, path_ms / each)
+
+
+def _reading(waits: Mapping[Wait, float]) -> float:
+    """Sessions that waited for a read."""
+    return math.fsum(
+        number
+        for wait, number in waits.items()
+        if (wait.type == "IO" and "read" in wait.event.lower()) or wait.event.lower() in _OTHERS_READS
+    )
+
+
+def _syncing(waits: Mapping[Wait, float]) -> float:
+    """Sessions that waited for something to be on the volume, by themselves or behind who writes the log.
+
+    That one copies into the page cache before it syncs; those behind it see the two in the same proportion.
+    """
+    own = math.fsum(number for wait, number in waits.items() if wait.type == "IO" and "sync" in wait.event.lower())
+    syncs, copies = _named(waits, "IO", "walsync"), _named(waits, "IO", "walwrite")
+    behind = _named(waits, "LWLock", "walwrite")
+    return own + (behind * syncs / (syncs + copies) if syncs else 0.0)
+
+
+def _named(waits: Mapping[Wait, float], kind: str, event: str) -> float:
+    """Sessions in one wait; before 17 PostgreSQL wrote ``WALSync`` where it now writes ``WalSync``."""
+    return math.fsum(number for wait, number in waits.items() if wait.type == kind and wait.event.lower() == event)
