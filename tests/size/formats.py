@@ -6,6 +6,7 @@ The lines follow the formats that are named in :mod:`pgdyno.size.reading.columns
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -37,33 +38,39 @@ def stamps(count: int, seconds: int) -> list[datetime]:
     return [BEGIN + timedelta(seconds=seconds * place) for place in range(count)]
 
 
+def _reports(head: str, stamp: str, load: list[Interval], seconds: int, report: Callable[[Interval], list[str]]) -> str:
+    """The frame of every text of iostat: who speaks, then each report below its time, the one since boot first."""
+    lines = [f"Linux {head} \t_x86_64_\t(8 CPU)", ""]
+    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+        lines += [format(at, stamp), *report(one), ""]
+    return "\n".join(lines) + "\n"
+
+
 def iostat_10(load: list[Interval], seconds: int) -> str:
     """sysstat 10.2: merges first, sizes in sectors, a colon after the device, American time."""
-    lines = ["Linux 3.10.0-1160.el7.x86_64 (db1) \t11/21/2026 \t_x86_64_\t(8 CPU)", ""]
-    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+
+    def report(one: Interval) -> list[str]:
         size = 2 * (one.read_kib + one.write_kib) / max(one.ops, 1)
-        lines += [
-            f"{at:%m/%d/%Y %I:%M:%S %p}",
+        return [
             "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await r_await w_await  svctm  %util",
             (
                 f"{DEVICE}           0.00     5.00 {one.reads:7.2f} {one.writes:7.2f} {one.read_kib:8.2f} {one.write_kib:8.2f} {size:8.2f}"
                 f" {QUEUE:8.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f}   0.10  40.00"
             ),
-            "",
         ]
-    return "\n".join(lines) + "\n"
+
+    return _reports("3.10.0-1160.el7.x86_64 (db1) \t11/21/2026", "%m/%d/%Y %I:%M:%S %p", load, seconds, report)
 
 
 def iostat_12_0(load: list[Interval], seconds: int) -> str:
     """sysstat 12.0 with ``-m`` and a German locale: rates before merges, decimal commas, a CPU report between."""
-    lines = ["Linux 4.19.0-27-amd64 (db1) \t21.11.2026 \t_x86_64_\t(8 CPU)", ""]
-    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+
+    def report(one: Interval) -> list[str]:
         row = (
             f"{DEVICE} {one.reads:.2f} {one.writes:.2f} {one.read_kib / 1024:.6f} {one.write_kib / 1024:.6f} 0.00 1.00 0.00 2.00"
             f" {LATENCY_MS} {LATENCY_MS} {QUEUE} 8.00 8.00 0.10 40.00"
         )
-        lines += [
-            f"{at:%d.%m.%Y %H:%M:%S}",
+        return [
             "avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
             "           1,49   39,91    1,67    0,94    0,00   56,00",
             "",
@@ -72,38 +79,35 @@ def iostat_12_0(load: list[Interval], seconds: int) -> str:
                 " wareq-sz  svctm  %util"
             ),
             row.replace(".", ","),
-            "",
         ]
-    return "\n".join(lines) + "\n"
+
+    return _reports("4.19.0-27-amd64 (db1) \t21.11.2026", "%d.%m.%Y %H:%M:%S", load, seconds, report)
 
 
 def iostat_12_7(load: list[Interval], seconds: int) -> str:
     """sysstat 12.7: reads, writes, discards and flushes, ISO time."""
-    lines = ["Linux 6.1.0-18-cloud-amd64 (db1) \t2026-11-21 \t_x86_64_\t(8 CPU)", ""]
-    header = (
-        "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz"
-        "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util"
-    )
-    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
-        lines += [
-            f"{at:%Y-%m-%dT%H:%M:%S}+0000",
-            header,
+
+    def report(one: Interval) -> list[str]:
+        return [
+            (
+                "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz"
+                "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util"
+            ),
             (
                 f"{DEVICE} {one.reads:9.2f} {one.read_kib:9.2f}     0.00   0.00 {LATENCY_MS:7.2f}     8.00 {one.writes:7.2f} {one.write_kib:9.2f}"
                 f"     0.00   0.00 {LATENCY_MS:7.2f}     8.00    7.00    900.00     0.00   0.00    0.50   128.00   12.00    0.80"
                 f" {QUEUE:7.2f}  40.00"
             ),
-            "",
         ]
-    return "\n".join(lines) + "\n"
+
+    return _reports("6.1.0-18-cloud-amd64 (db1) \t2026-11-21", "%Y-%m-%dT%H:%M:%S+0000", load, seconds, report)
 
 
 def iostat_human(load: list[Interval], seconds: int) -> str:
     """``iostat -dxth`` of sysstat 12.7: one report in four tables, units behind the figures, the device last."""
-    lines = ["Linux 6.1.0-18-cloud-amd64 (db1) \t11/21/26 \t_x86_64_\t(8 CPU)", ""]
-    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
-        lines += [
-            f"{at:%m/%d/%y %H:%M:%S}",
+
+    def report(one: Interval) -> list[str]:
+        return [
             "     r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device",
             f"{one.reads:8.2f} {one.read_kib:8.1f}k     0.00   0.0% {LATENCY_MS:7.2f}     8.0k {DEVICE}",
             "",
@@ -115,22 +119,21 @@ def iostat_human(load: list[Interval], seconds: int) -> str:
             "",
             "     f/s f_await  aqu-sz  %util Device",
             f"   12.00    0.80 {QUEUE:7.2f}  40.0% {DEVICE}",
-            "",
         ]
-    return "\n".join(lines) + "\n"
+
+    return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report)
 
 
 def iostat_basic(load: list[Interval], seconds: int) -> str:
     """``iostat -dt`` of sysstat 12.7, without ``-x``: operations together, and sums of bytes that are no rates."""
-    lines = ["Linux 6.1.0-18-cloud-amd64 (db1) \t11/21/26 \t_x86_64_\t(8 CPU)", ""]
-    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
-        lines += [
-            f"{at:%m/%d/%y %H:%M:%S}",
+
+    def report(one: Interval) -> list[str]:
+        return [
             "Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn    kB_dscd",
             f"{DEVICE} {one.ops:13.2f} {one.read_kib:12.2f} {one.write_kib:12.2f}         0.00       4711       4711          0",
-            "",
         ]
-    return "\n".join(lines) + "\n"
+
+    return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report)
 
 
 def iostat_json(load: list[Interval], seconds: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pgdyno.analysis.distribution import Distribution, Statement, merge
 from pgdyno.analysis.finding import Finding, worst
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pgdyno.store.record import Visibility
 
 _Name = TypeVar("_Name")
+_Figures = TypeVar("_Figures", bound="VolumeFigures | InstanceFigures")
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,10 @@ class Replicate:
 
 
 @dataclass(frozen=True)
-class VolumeSummary:
-    """One volume of an arm over the replicates; a rate is the mean of those that have it."""
+class Means(Generic[_Figures]):
+    """What a volume and the instance above it have alike over the replicates; a rate is the mean of those that have it."""
 
-    role: str
-    resolved: dict[str, Any]
-    """Its resolved specification, from the first replicate; empty for a device that was there."""
-    attach: dict[str, Any]
-    """What its daemon said when it was ready, from the first replicate."""
-    figures: tuple[VolumeFigures, ...]
+    figures: tuple[_Figures, ...]
 
     @property
     def iops(self) -> float | None:
@@ -58,6 +54,22 @@ class VolumeSummary:
     def mib_per_s(self) -> float | None:
         """Throughput."""
         return mean_known([one.mib_per_s for one in self.figures])
+
+    @property
+    def time_above_limit(self) -> dict[str, float]:
+        """Limit -> share of the time in which requests waited for it."""
+        return mean_by_name([one.time_above_limit for one in self.figures])
+
+
+@dataclass(frozen=True)
+class VolumeSummary(Means["VolumeFigures"]):
+    """One volume of an arm over the replicates."""
+
+    role: str
+    resolved: dict[str, Any]
+    """Its resolved specification, from the first replicate; empty for a device that was there."""
+    attach: dict[str, Any]
+    """What its daemon said when it was ready, from the first replicate."""
 
     @property
     def queue_length(self) -> float | None:
@@ -73,11 +85,6 @@ class VolumeSummary:
     def write_ms(self) -> Distribution:
         """Latency of its writes, all replicates together."""
         return merge(one.write_ms for one in self.figures)
-
-    @property
-    def time_above_limit(self) -> dict[str, float]:
-        """Limit -> share of the time in which requests waited for it."""
-        return mean_by_name([one.time_above_limit for one in self.figures])
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -97,28 +104,12 @@ class VolumeSummary:
 
 
 @dataclass(frozen=True)
-class InstanceSummary:
-    """The instance of an arm over the replicates, as a limit to all its volumes; a rate is the mean of those that have it."""
+class InstanceSummary(Means["InstanceFigures"]):
+    """The instance of an arm over the replicates, as a limit to all its volumes."""
 
     type: str
     limits: dict[str, Any]
     """Its EBS limits, as recorded."""
-    figures: tuple[InstanceFigures, ...]
-
-    @property
-    def iops(self) -> float | None:
-        """Requests per second."""
-        return mean_known([one.iops for one in self.figures])
-
-    @property
-    def mib_per_s(self) -> float | None:
-        """Throughput."""
-        return mean_known([one.mib_per_s for one in self.figures])
-
-    @property
-    def time_above_limit(self) -> dict[str, float]:
-        """Limit -> share of the time in which requests waited for it."""
-        return mean_by_name([one.time_above_limit for one in self.figures])
 
     @property
     def reserve(self) -> dict[str, float]:
@@ -203,7 +194,7 @@ class ArmSummary:
         if not figures:
             return None
         asked = self.replicates[0].figures.record.world.instance
-        return InstanceSummary(asked.type or "", dict(asked.ebs), figures)
+        return InstanceSummary(figures=figures, type=asked.type or "", limits=dict(asked.ebs))
 
     @property
     def data(self) -> VolumeSummary:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete
+from pgdyno.cli import complete, shared
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
@@ -19,16 +19,9 @@ if TYPE_CHECKING:
 @click.option("-s", "--scale", type=int, default=150, show_default=True, help="Scale factor; 16 MB of data each.")
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Connections that work at a time.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of pgbench.")
-@click.option(
-    "-M",
-    "--protocol",
-    type=click.Choice(["simple", "extended", "prepared"]),
-    default="prepared",
-    show_default=True,
-    help="Query protocol.",
-)
+@shared.protocol
 @click.option("-F", "--fillfactor", type=int, default=100, show_default=True, help="Fill factor of the tables.")
-@click.option("-R", "--rate", type=float, help="Open loop: transactions per second [closed loop].")
+@shared.rate
 @click.option("--memory", help="Memory of the instance, page cache included [512MiB, or the instance type's].")
 @click.option("--instance", metavar="TYPE", help="An instance type by name, as r6g.large.")
 @click.option(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli import shared
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -33,15 +35,8 @@ _CONNECTIONS_BESIDE = 20
 @click.option("-s", "--scale", type=int, help="Of pgbench's tables, and :scale [10, or what is there].")
 @click.option("-c", "--clients", type=int, default=8, show_default=True, help="Connections that work at a time.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve them.")
-@click.option(
-    "-M",
-    "--protocol",
-    type=click.Choice(["simple", "extended", "prepared"]),
-    default="prepared",
-    show_default=True,
-    help="Query protocol.",
-)
-@click.option("-R", "--rate", type=float, help="Open loop: transactions per second [closed loop].")
+@shared.protocol
+@shared.rate
 @click.option("--arrivals", type=click.Choice(["poisson", "fixed"]), help="Of an open loop [poisson].")
 @click.option("--think-ms", type=float, help="Closed loop: how long clients wait between transactions [not].")
 @click.option("--late-max-ms", type=int, help="Skip what would begin later than this [nothing].")

@@ -8,12 +8,13 @@ whatever is divided by them. Only CPU time stays the host's, of which there is `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+_Instant = TypeVar("_Instant", int, "np.ndarray[Any, Any]")
 _INSTANTS = ("t_ns", "t_begin_ns", "t_end_ns")
 _HOST_DURATION = "_time_ms"
 """What the kernel and PostgreSQL measured in milliseconds, by their own clock. An emulated volume counts in
@@ -27,12 +28,8 @@ class SubjectClock:
     zero_ns: int = 0
     dilation: int = 1
 
-    def instant_ns(self, host_ns: int) -> int:
-        """An instant of CLOCK_MONOTONIC on this clock."""
-        return self.zero_ns + (host_ns - self.zero_ns) // self.dilation
-
-    def instants_ns(self, host_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The same of many."""
+    def instant_ns(self, host_ns: _Instant) -> _Instant:
+        """An instant of CLOCK_MONOTONIC on this clock, or many of them."""
         return self.zero_ns + (host_ns - self.zero_ns) // self.dilation
 
     def host_s(self, seconds: float) -> float:

@@ -96,7 +96,7 @@ class _Bins:
         first, last = min(places, default=0), -((span.begin_ns - span.end_ns) // width_ns)
         self._places = [place - first for place in places]
         edges = span.begin_ns + np.arange(first, last + 1, dtype=np.int64) * width_ns
-        self._edges = clock.instants_ns(np.clip(edges, span.bench_ns, span.end_ns))
+        self._edges = clock.instant_ns(np.clip(edges, span.bench_ns, span.end_ns))
 
     def latency(self, names: list[str], which: str) -> pa.Table:
         """``workload/latency`` (of ``response_us``) or ``workload/service``."""

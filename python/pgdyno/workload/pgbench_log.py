@@ -56,7 +56,7 @@ class TransactionLog:
         """The same in the subject's time."""
         return replace(
             self,
-            end_ns=clock.instants_ns(self.end_ns),
+            end_ns=clock.instant_ns(self.end_ns),
             latency_us=clock.durations_us(self.latency_us),
             lag_us=clock.durations_us(self.lag_us),
         )
