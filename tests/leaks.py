@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -89,7 +90,7 @@ def _loops(run_dir: Path) -> dict[str, str]:
 
 
 def _cgroups() -> dict[str, str]:
-    """Groups below any ``pgdyno*`` group, except those whose members belong to another run or command."""
+    """Groups below any ``pgdyno*`` group, except those that belong to another run or command."""
     found = {}
     for pattern in ("pgdyno*/*", "*/pgdyno*/*"):
         for group in Path("/sys/fs/cgroup").glob(pattern):
@@ -97,9 +98,17 @@ def _cgroups() -> dict[str, str]:
                 members = (group / "cgroup.procs").read_text().split()
             except OSError:
                 continue
-            if not members or any(_marked(int(pid)) for pid in members):
+            if any(_marked(int(pid)) for pid in members) or not (members or _is_of_others(group)):
                 found[str(group)] = f"{group} with {len(members)} processes"
     return found
+
+
+def _is_of_others(group: Path) -> bool:
+    """Whether the name of a group, which ends in the process that makes it, is that of somebody else who is still there."""
+    maker = re.search(r"-(\d+)$", group.name)
+    if maker is None or int(maker.group(1)) == os.getpid():
+        return False
+    return Path("/proc", maker.group(1)).exists() and not _marked(int(maker.group(1)))
 
 
 def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
@@ -117,7 +126,9 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
         name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         pid = int(entry.name)
         parents[pid] = int(fields[1])
-        if fields[0] not in "ZX" and name not in FOLLOWERS and (_marked(pid, run_dir) or f"{run_dir}/" in command):
+        # A thread of the kernel has no command, and no environment that would say whose it is.
+        is_program = bool(command) and fields[0] not in "ZX" and name not in FOLLOWERS
+        if is_program and (_marked(pid, run_dir) or f"{run_dir}/" in command):
             found[pid] = (f"{pid}@{fields[19]}", f"{pid} ({name}): {command[:120]}")
     old = {int(key.split("@")[0]) for key in known.processes} if known is not None else set()
     return {key: text for pid, (key, text) in found.items() if not _descends(pid, old, parents)}

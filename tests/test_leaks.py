@@ -12,6 +12,16 @@ from tests import leaks
 
 
 @pytest.fixture
+def control_groups() -> Path:
+    """Where pgdyno makes control groups."""
+    trees = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
+    tree = next((path for path in trees if path.is_dir()), None)
+    if tree is None:
+        pytest.skip("no control groups here")
+    return tree / "pgdyno"
+
+
+@pytest.fixture
 def run_dir() -> Path:
     return Path(os.environ[leaks.MARK])
 
@@ -53,16 +63,24 @@ def test_a_mount_and_a_loop_device_left_behind_are_found_and_removed(run_dir: Pa
 
 
 @pytest.mark.needs_root
-def test_a_control_group_left_behind_is_found_and_removed(run_dir: Path) -> None:
-    controller = next((path for path in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")) if path.is_dir()), None)
-    if controller is None:
-        pytest.skip("no control groups here")
+def test_a_control_group_left_behind_is_found_and_removed(run_dir: Path, control_groups: Path) -> None:
     before = leaks.look(run_dir)
-    group = controller / "pgdyno" / f"leak-{os.getpid()}"
+    group = control_groups / f"leak-{os.getpid()}"
     group.mkdir(parents=True)
     left = leaks.leaked(run_dir, before, 0.3)
     assert left == [f"cgroup {group} with 0 processes"]
     assert not group.exists()
+
+
+@pytest.mark.needs_root
+def test_a_control_group_of_somebody_who_is_there_is_no_leak(run_dir: Path, control_groups: Path) -> None:
+    before = leaks.look(run_dir)
+    group = control_groups / "leak-1"
+    group.mkdir(parents=True)
+    try:
+        assert leaks.leaked(run_dir, before, 0.3) == []
+    finally:
+        group.rmdir()
 
 
 def test_what_a_whole_run_of_tests_leaves_makes_it_fail(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 from pgdyno.cli.main import run
+from tests.docs import datasets
 
 SCALE = "2"
 _MEASURE = {"workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
@@ -23,8 +24,10 @@ SMALLER: dict[str, list[str]] = {
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""
 MANY_ARMS = 2
-AS_IT_WAS = ["--keep-invalid"]
-"""A resumed experiment is as small as it was begun."""
+SLOWED = "2"
+"""Times, where time is slowed: a command of 8 would wait four times as long for the same."""
+AS_IT_WAS = ["--keep-invalid", "--only=2"]
+"""A resumed experiment is as small as it was begun, with its first arm; one more shows that it goes on."""
 
 
 def smaller(words: list[str]) -> list[str]:
@@ -37,13 +40,29 @@ def smaller(words: list[str]) -> list[str]:
         return [*words, "--quick"]
     if words[:2] == ["metrics", "serve"] and "--once" not in words:
         return [*words, "--once"]  # it serves until Ctrl-C
-    of_file = [*_sizes(words), *_first_and_last(words)] if words[0] == "run" else []
-    return [*words, *SMALLER.get(words[0], []), *of_file]
+    more: list[str] = []
+    if words[0] == "run":
+        more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]
+    elif words[0] == "compare" and "--dilation" in words:
+        more = [f"--dilation={SLOWED}"]
+    return [*words, *SMALLER.get(words[0], []), *more]
+
+
+def _file(words: list[str]) -> Path | None:
+    """The experiment file among the arguments."""
+    return next((Path(word) for word in words if word.endswith(".toml")), None)
+
+
+def _slowed(words: list[str]) -> list[str]:
+    """Less dilation for a file that has one."""
+    file = _file(words)
+    world = tomllib.loads(file.read_text()).get("world", {}) if file is not None else {}
+    return [f"--set=world.dilation={SLOWED}"] if world.get("dilation", 1) > int(SLOWED) else []
 
 
 def _sizes(words: list[str]) -> list[str]:
     """Smaller tables for an experiment file, by the keys of its kind of workload."""
-    file = next((Path(word) for word in words if word.endswith(".toml")), None)
+    file = _file(words)
     workload = tomllib.loads(file.read_text()).get("workload", {}) if file is not None else {}
     sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}}.get(workload.get("kind"), {"scale": SCALE})
     if "data_to_memory" in workload:
@@ -55,7 +74,7 @@ def _first_and_last(words: list[str]) -> list[str]:
     """Of an experiment with many arms the first and the last, which differ in every factor."""
     from pgdyno.experiment import read_experiment
 
-    file = next((Path(word) for word in words if word.endswith(".toml")), None)
+    file = _file(words)
     if file is None or {"--only", "--dry-run"} & set(words):
         return []
     arms = len(read_experiment(file).arms)
@@ -67,6 +86,8 @@ def main() -> int:
     words = smaller(sys.argv[1:])
     if "_PGDYNO_COMPLETE" not in os.environ:
         print(f"docs: pgdyno {shlex.join(words)}", file=sys.stderr)
+    if words and words[0] in ("compare", "run"):
+        datasets.share()
     return run(words)
 
 

@@ -7,9 +7,11 @@ makes measurements short. What is not run is said in the text with its reason, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,11 +21,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 
+from pgdyno.cli.main import cli
 from tests.analysis.synthetic import make_experiment
+from tests.docs import datasets
 from tests.docs.documents import EXAMPLES, ROOT, Example
 from tests.docs.server import HOST, SomebodysServer, somebodys_server
+from tests.docs.small import smaller
 
 NOT_RUN_AT_MOST = 8
 """Commands that the documents may mark as not run. Lower it when there are fewer."""
@@ -63,7 +69,7 @@ class Clone:
     names: dict[str, str]
     """A name in a document -> what it is here."""
     seen: set[str]
-    """Measurements that another document has run already, word for word."""
+    """Measurements that another document has run already: what they come to, made small."""
 
     def bash(self, text: str) -> subprocess.CompletedProcess[str]:
         """Run one line as a shell in that folder does."""
@@ -121,8 +127,17 @@ def seen() -> set[str]:
     return set()
 
 
+@pytest.fixture(scope="module")
+def loaded() -> Iterator[Path]:
+    """A folder of data sets that the documents share, where images are made."""
+    folder = Path(os.environ["PGDYNO_IMAGE_DIR"]) / "documents"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.fixture
-def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[str]) -> Iterator[Clone]:
+def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[str], loaded: Path) -> Iterator[Clone]:
     """A folder that looks like a clone, with a recorded experiment; volumes that a document leaves are detached."""
     folder = Path(tempfile.mkdtemp(prefix="d-")).resolve()
     folder.chmod(0o755)  # PostgreSQL's user must be able to walk through
@@ -144,7 +159,7 @@ def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[s
     make_experiment(folder / "results").rename(folder / "results" / RECORDED)
     environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
-    environment |= {"PGSERVICEFILE": str(server.services)}
+    environment |= {"PGSERVICEFILE": str(server.services), datasets.PLACE: str(loaded)}
     found = Clone(folder, environment, server, {}, seen)
     yield found
     for name in found.attached():
@@ -165,11 +180,28 @@ def _plain(text: str) -> str:
     return text.replace("sudo ", "").replace(".venv/bin/", "")
 
 
+def measurement(example: Example) -> str | None:
+    """What a measurement comes to when it is small, the same for all that differ in words only; None for another command."""
+    plain = _plain(example.text)
+    words = shlex.split(plain)
+    if words[:2] not in (["pgdyno", "compare"], ["pgdyno", "run"]):
+        return None
+    files = [word for word in words if word.endswith(".toml") and words[1] == "run"]
+    if {"--help", "--resume", "|", ">", "&&"} & set(words) or not all((ROOT / file).is_file() for file in files):
+        return plain
+    command = cli.get_command(click.Context(cli), words[1])
+    assert command is not None
+    with contextlib.chdir(ROOT):
+        asked = command.make_context(words[1], smaller(words[1:])[1:]).params
+    # Of a key that is set twice the last one counts.
+    asked["assignments"] = dict(one.split("=", 1) for one in asked.get("assignments", ()))
+    return repr((words[1], sorted(asked.items())))
+
+
 def run(example: Example, clone: Clone) -> str | None:
     """Run a command after what it supposes; what went wrong, or ``None``."""
-    plain = _plain(example.text)
-    measures = re.match(r"pgdyno (compare|run) ", plain) is not None
-    if measures and plain in clone.seen:
+    measured = measurement(example)
+    if measured in clone.seen:
         return None
     for pattern, given in GIVEN.items():
         named = re.search(pattern, example.text)
@@ -180,7 +212,7 @@ def run(example: Example, clone: Clone) -> str | None:
             clone.names.update({named.group(1): made.stdout.strip()} if made.stdout else {})
     done = clone.bash(example.text)
     if done.returncode == 0 or (done.returncode == 3 and COULD_BE_3.search(example.text)):
-        clone.seen.update({plain} if measures else ())
+        clone.seen.update(() if measured is None else (measured,))
         return None
     return f"{example}: $ {example.text}\nended with {done.returncode}\n{done.stdout}{done.stderr}"
 
