@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from pgdyno.report import table
 from pgdyno.report.document import document
 from pgdyno.report.page import html
 
-from .synthetic import CLIENTS, GP3, IO2BX, Plan, make_experiment
+from .synthetic import CLIENTS, GP3, IO2BX, WARMUP_S, Plan, make_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +71,19 @@ def test_sessions_that_are_not_at_the_volume_raise_the_figure(tmp_path: Path) ->
     by_waits = too_high(found(tmp_path / "waits", server_share=0.1, waits=seen))
     assert by_cpu < 1 < by_waits
     assert by_waits == pytest.approx(7 * (1 - 2.46 / CLIENTS), rel=0.05)
+
+
+def test_the_way_over_an_emulated_distance_is_not_the_hosts(tmp_path: Path) -> None:
+    """5 ms for each of 3,000 transactions a second is 15 of 32 sessions on the way, who are idle and so not among the waits."""
+    plan = Plan(replicates=1, measure_s=60)
+    arm = replace(IO2BX, dilation=8, server_share=0.1, waits=(("IO", "DataFileRead", 16.0), ("CPU", "", 1.0)))
+    directory = make_experiment(tmp_path, plan.with_arms(arm))
+    (file,) = directory.glob("runs/*/run.json")
+    relay = {"rtt_ns": 40_000_000, "to_server": {"chunks": 3000 * (WARMUP_S + plan.measure_s)}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"client": {"rtt_ms": 5.0, "relay": relay}}))
+    findings = summarise(directory).arms[0].replicates[0].findings
+    said = next(one for one in findings if one.check == "dilation")
+    assert too_high(said) == pytest.approx(7 * (1 - (2.46 + 15) / CLIENTS), rel=0.05)
 
 
 def test_nothing_recorded_is_said(tmp_path: Path) -> None:

@@ -37,10 +37,12 @@ class Loop:
     """Share of the computing that is no CPU time: wake-ups, waiting for a core."""
     nobodys: float
     """Reads that nobody waits for, for each that somebody does."""
+    away_ms: float
+    """Of an emulated distance, in the subject's time."""
 
     @property
-    def volume_ms(self) -> float:
-        return self.reads * self.read_ms + self.commits * self.commit_ms
+    def slowed_ms(self) -> float:
+        return self.reads * self.read_ms + self.commits * self.commit_ms + self.away_ms
 
     @property
     def host_ms(self) -> float:
@@ -48,7 +50,7 @@ class Loop:
 
     def seen(self, dilation: int) -> HostTime:
         """What a run of it records."""
-        response_ms = self.volume_ms + self.host_ms / dilation
+        response_ms = self.slowed_ms + self.host_ms / dilation
         tps = self.clients / response_ms * 1e3
 
         def sessions(each_ms: float) -> float:
@@ -69,11 +71,12 @@ class Loop:
             waits=waits,
             reads=Requests(per_s, self.read_ms, self.path_ms),
             commits=Requests(tps * self.commits, self.commit_ms, self.path_ms),
+            travelling=sessions(self.away_ms),
         )
 
     def excess(self, dilation: int) -> float:
         """By how much its throughput is higher than undilated."""
-        return (self.volume_ms + self.host_ms) / (self.volume_ms + self.host_ms / dilation) - 1
+        return (self.slowed_ms + self.host_ms) / (self.slowed_ms + self.host_ms / dilation) - 1
 
 
 loops = st.builds(
@@ -88,6 +91,7 @@ loops = st.builds(
     beside=shares,
     idle=shares,
     nobodys=shares,
+    away_ms=st.sampled_from([0.0, 0.5, 10.0]),
 )
 
 
@@ -101,7 +105,7 @@ def test_the_throughput_is_never_higher_than_said(loop: Loop, dilation: int) -> 
 @given(loops, dilations)
 def test_response_times_are_never_shorter_than_said(loop: Loop, dilation: int) -> None:
     said = loop.seen(dilation).short
-    undilated_ms = loop.volume_ms + loop.host_ms
+    undilated_ms = loop.slowed_ms + loop.host_ms
     assert said is not None
     assert 1 - loop.seen(dilation).response_ms / undilated_ms <= said * SLACK + 1e-12
 

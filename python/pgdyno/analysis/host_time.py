@@ -62,6 +62,8 @@ class HostTime:
     """What the sessions were waiting for -> how many of them; empty when nobody looked."""
     reads: Requests | None
     commits: Requests | None
+    travelling: float | None = 0.0
+    """Sessions whose message was on the way over an emulated distance."""
 
     @property
     def computed_ms(self) -> float | None:
@@ -73,21 +75,27 @@ class HostTime:
 
     @property
     def not_waited_ms(self) -> float | None:
-        """The host's part by waits, in its milliseconds: all time but that at the volumes.
+        """The host's part by waits, in its milliseconds: all time but that at the volumes and on an emulated way.
 
         Who waits for a lock waits for one whose time is divided as that of the others. It misses what the host took of
         waits beyond a path for each request.
         """
         sessions = self.tps * self.response_ms / 1e3
         locked = math.fsum(number for wait, number in self.waits.items() if wait.type == "Lock")
-        if not self.waits or self.reads is None or self.commits is None or locked >= sessions:
+        if not self.waits or self.reads is None or self.commits is None or self.travelling is None or locked >= sessions:
             return None
         reading = min(
             _reading(self.waits) * self.reads.at_volume(self.dilation),
             self.reads.per_s * self.reads.modelled_ms / 1e3,  # a read that the page cache had was not at the volume
         )
-        at_volume = reading + _syncing(self.waits) * self.commits.at_volume(self.dilation)
-        return max(0.0, 1 - at_volume / (sessions - locked)) * self.response_ms * self.dilation
+        # A session that waits for its client is idle, which nobody sees, or within a transaction.
+        without_work = max(0.0, sessions - math.fsum(self.waits.values())) + _named(self.waits, "Client", "clientread")
+        slowed = (
+            reading
+            + _syncing(self.waits) * self.commits.at_volume(self.dilation)
+            + min(self.travelling, without_work)
+        )
+        return max(0.0, 1 - slowed / (sessions - locked)) * self.response_ms * self.dilation
 
     @property
     def ms(self) -> float | None:
@@ -124,6 +132,7 @@ def host_time(run: RunFigures) -> HostTime | None:
         waits=run.waits,
         reads=_requests(run, "read", tuple(run.volumes)),
         commits=_requests(run, "write", ("wal" if "wal" in run.volumes else DATA,)),
+        travelling=_travelling(run),
     )
 
 
@@ -142,6 +151,18 @@ def _requests(run: RunFigures, op: str, roles: tuple[str, ...]) -> Requests | No
         path_ms += done * path_us(volume_attach(run.run, role)).get(op, 0.0) / 1e3
     each = max(1.0, ops)
     return Requests(ops / measure.seconds, modelled_ms / each, path_ms / each)
+
+
+def _travelling(run: RunFigures) -> float | None:
+    """Sessions whose message was on the way, on average; None where the relay did not say how many messages it carried."""
+    client = run.record.client
+    if not client.rtt_ms:
+        return 0.0
+    messages = client.relay.get("to_server", {}).get("chunks")
+    transactions = sum(run.run.table("workload/throughput")["transactions"].to_pylist())
+    if messages is None or not transactions:
+        return None
+    return float(messages / transactions * run.tps * client.rtt_ms / 1e3)
 
 
 def _reading(waits: Mapping[Wait, float]) -> float:
