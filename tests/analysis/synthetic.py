@@ -36,13 +36,15 @@ from pgdyno.workload.histogram import bucket_us, document
 
 from .synthetic_parts import (
     FAILURE_PERCENT,
+    PAGE_BYTES,
     array_of,
     attach_facts,
     instance_counters,
-    io_rows,
+    server_counters,
     service_times,
     settings_table,
     statement_times,
+    wait_events,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ WARMUP_S = 10
 CREATED_UNIX_NS = 1_795_264_000 * SECOND_NS
 CLIENTS = 32
 IO_PER_TRANSACTION = 3.0
-PAGE_BYTES = 8192
 
 
 @dataclass(frozen=True)
@@ -252,8 +253,8 @@ def _write_run(
                 instance_counters(arm.instance_above_iops, begin, transactions * IO_PER_TRANSACTION, PAGE_BYTES),
             )
     _host(writer, arm, begin, seconds, slow)
-    _server(writer, arm, begin, transactions)
-    _waits(writer, arm, begin, seconds)
+    server_counters(writer, arm, begin, transactions)
+    wait_events(writer, arm, begin, seconds)
     writer.table("postgres/settings", settings_table(arm.version))
     succeeded = int(transactions[WARMUP_S:].sum())
     writer.finish(_record(experiment, plan, arm, writer.final_path.name, position, block, index, succeeded, begin))
@@ -435,55 +436,6 @@ def _host(writer: RunWriter, arm: Arm, begin: int, seconds: int, slow: np.ndarra
         ],
     }
     writer.table("probe/checkpointer", pa.table(checkpointer))
-
-
-def _server(writer: RunWriter, arm: Arm, begin: int, transactions: np.ndarray[Any, Any]) -> None:
-    """The server's own counters: 1,800 bytes of WAL and two blocks read for each transaction, a hit rate of 90 %."""
-    done = np.concatenate([[0], np.cumsum(transactions)]).astype(np.int64)
-    t_ns = begin + np.arange(len(done)) * SECOND_NS
-    instants = {"t_begin_ns": t_ns, "t_end_ns": t_ns + 2_000_000}
-    wal = {"wal_records": done * 9, "wal_fpi": done // 10, "wal_bytes": done * 1800, "wal_buffers_full": done // 500}
-    if arm.version < "18":
-        wal["wal_sync"] = done // 4
-    writer.table("probe/wal", pa.table({**instants, **wal}))
-    database = {"blks_read": done * 2, "blks_hit": done * 18, "temp_bytes": done * 0, "deadlocks": done * 0}
-    writer.table("probe/database", pa.table({**instants, **database}))
-    if arm.version >= "16":
-        rows = [
-            ("client backend", "relation", done * 2, done // 5, done * 0),
-            ("checkpointer", "relation", done * 0, done, done // 50),
-            *([("client backend", "wal", done * 0, done // 4, done // 4)] if arm.version >= "18" else []),
-        ]
-        writer.table("probe/io", pa.concat_tables([io_rows(instants, PAGE_BYTES, *row) for row in rows]))
-
-
-def _waits(writer: RunWriter, arm: Arm, begin: int, seconds: int) -> None:
-    """Ten looks a second: of the clients what was asked for, of the checkpointer that it sleeps."""
-    if not arm.waits:
-        return
-    lost = round(10 * seconds * arm.lost_looks)
-    cost = {
-        "t_begin_ns": [begin], "t_end_ns": [begin + seconds * SECOND_NS], "probe": ["wait_events"],
-        "samples": [10 * seconds - lost], "lost_samples": [lost], "answer_ns": [seconds * 6_000_000],
-        "client_cpu_ns": [seconds * 2_000_000], "server_cpu_ns": [seconds * 4_000_000],
-    }  # fmt: skip
-    writer.table("probe/cost", pa.table(cost))
-    kinds = [*((kind, event, "client backend", mean) for kind, event, mean in arm.waits),
-             ("Activity", "CheckpointerMain", "checkpointer", 1.0)]  # fmt: skip
-    looks = 10 * seconds
-    t_ns = begin + np.arange(looks) * (SECOND_NS // 10)
-    parts = [
-        pa.table(
-            {
-                "t_begin_ns": t_ns, "t_end_ns": t_ns + 1_500_000, "wait_event_type": [kind] * looks,
-                "wait_event": [event or "CPU"] * looks, "backend_type": [backend] * looks,
-                # Whole sessions whose mean is what was asked for.
-                "count": np.diff(np.floor(np.arange(looks + 1) * mean + 1e-9)).astype(np.int64),
-            }
-        )
-        for kind, event, backend, mean in kinds
-    ]  # fmt: skip
-    writer.table("probe/wait_events", pa.concat_tables(parts))
 
 
 def _record(
