@@ -112,7 +112,11 @@ def test_response_times_are_never_shorter_than_said(loop: Loop, dilation: int) -
 
 @given(loops, dilations)
 def test_the_figure_is_a_share_that_can_be(loop: Loop, dilation: int) -> None:
-    for seen in (loop.seen(dilation), replace(loop.seen(dilation), waits={}), replace(loop.seen(dilation), cpu_ms=None)):
+    for seen in (
+        loop.seen(dilation),
+        replace(loop.seen(dilation), waits={}),
+        replace(loop.seen(dilation), cpu_ms=None),
+    ):
         assert seen.excess is not None
         assert seen.short is not None
         assert 0 <= seen.excess <= (dilation - 1) * SLACK
@@ -149,7 +153,10 @@ def test_who_waits_for_a_lock_is_as_the_others_are(loop: Loop, dilation: int, lo
     waits[Wait("Lock", "transactionid")] = loop.clients * locked
     # Reads that were made are fewer as well, so the cap by them is not what is looked at here.
     assert alone.reads is not None
-    both = replace(alone, reads=replace(alone.reads, per_s=1e9)), replace(alone, reads=replace(alone.reads, per_s=1e9), waits=waits)
+    both = (
+        replace(alone, reads=replace(alone.reads, per_s=1e9)),
+        replace(alone, reads=replace(alone.reads, per_s=1e9), waits=waits),
+    )
     assert both[1].not_waited_ms == pytest.approx(both[0].not_waited_ms, rel=1e-6, abs=1e-6)
 
 
@@ -169,7 +176,9 @@ def test_every_wait_for_a_read_is_known(event: str) -> None:
 
 
 @given(st.integers(1, 32), st.floats(0.05, 5), st.floats(0.05, 5), dilations)
-def test_a_queue_at_the_volume_only_makes_it_safer(clients: int, demand_ms: float, host_ms: float, dilation: int) -> None:
+def test_a_queue_at_the_volume_only_makes_it_safer(
+    clients: int, demand_ms: float, host_ms: float, dilation: int
+) -> None:
     """A volume that serves one request at a time: with less load it is faster, so less is lost than the figure says."""
     volume_ms, response_ms = _mean_values(clients, demand_ms, host_ms / dilation)
     _, undilated_ms = _mean_values(clients, demand_ms, host_ms)

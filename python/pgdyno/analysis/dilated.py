@@ -67,13 +67,15 @@ def _bound_by_cpu(run: RunFigures) -> str | None:
     if busy >= CPU_BOUND_SHARE:
         found, theirs = f"{percent(busy)} of the server's", "are"
     elif machine >= CPU_BOUND_SHARE:
-        found, theirs = f"{percent(machine)} of the machine's", "have all that ran beside the server on them too and are"
+        found, theirs = (
+            f"{percent(machine)} of the machine's",
+            "have all that ran beside the server on them too and are",
+        )
         cores = world.host.cores
     else:
         return None
     slowed = cores * world.dilation
     vcpus = world.instance.vcpus
-    return (
-        f"({found}): the throughput is what {slowed} cores would do that {theirs} never in each other's way"
-        + ("" if vcpus in (None, slowed) else f", and the instance has {vcpus}")
+    return f"({found}): the throughput is what {slowed} cores would do that {theirs} never in each other's way" + (
+        "" if vcpus in (None, slowed) else f", and the instance has {vcpus}"
     )

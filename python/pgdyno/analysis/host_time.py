@@ -82,7 +82,13 @@ class HostTime:
         """
         sessions = self.tps * self.response_ms / 1e3
         locked = math.fsum(number for wait, number in self.waits.items() if wait.type == "Lock")
-        if not self.waits or self.reads is None or self.commits is None or self.travelling is None or locked >= sessions:
+        if (
+            not self.waits
+            or self.reads is None
+            or self.commits is None
+            or self.travelling is None
+            or locked >= sessions
+        ):
             return None
         reading = min(
             _reading(self.waits) * self.reads.at_volume(self.dilation),
@@ -91,9 +97,7 @@ class HostTime:
         # A session that waits for its client is idle, which nobody sees, or within a transaction.
         without_work = max(0.0, sessions - math.fsum(self.waits.values())) + _named(self.waits, "Client", "clientread")
         slowed = (
-            reading
-            + _syncing(self.waits) * self.commits.at_volume(self.dilation)
-            + min(self.travelling, without_work)
+            reading + _syncing(self.waits) * self.commits.at_volume(self.dilation) + min(self.travelling, without_work)
         )
         return max(0.0, 1 - slowed / (sessions - locked)) * self.response_ms * self.dilation
 
