@@ -194,7 +194,7 @@ def measurement(example: Example) -> str | None:
     with contextlib.chdir(ROOT):
         asked = command.make_context(words[1], smaller(words[1:])[1:]).params
     # Of a key that is set twice the last one counts.
-    asked["assignments"] = dict(one.split("=", 1) for one in asked.get("assignments", ()))
+    asked["assignments"] = sorted(dict(one.split("=", 1) for one in asked.get("assignments", ())).items())
     return repr((words[1], sorted(asked.items())))
 
 
