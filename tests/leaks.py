@@ -104,11 +104,25 @@ def _cgroups() -> dict[str, str]:
 
 
 def _is_of_others(group: Path) -> bool:
-    """Whether the name of a group, which ends in the process that makes it, is that of somebody else who is still there."""
+    """Whether a group without members may be that of somebody else: its name ends in the process that made it.
+
+    Who made a group and is gone cannot be asked; beside another run of tests it may have been a process of that one.
+    """
     maker = re.search(r"-(\d+)$", group.name)
     if maker is None or int(maker.group(1)) == os.getpid():
         return False
-    return Path("/proc", maker.group(1)).exists() and not _marked(int(maker.group(1)))
+    if Path("/proc", maker.group(1)).exists():
+        return not _marked(int(maker.group(1)))
+    return any(_is_of_another_run(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _is_of_another_run(process: Path) -> bool:
+    mark = f"{MARK}=".encode()
+    try:
+        found = [one for one in (process / "environ").read_bytes().split(b"\0") if one.startswith(mark)]
+    except OSError:
+        return False
+    return bool(found) and found[0] != mark + os.environ.get(MARK, "").encode()
 
 
 def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
