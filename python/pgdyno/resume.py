@@ -51,9 +51,12 @@ def finished(directory: Path) -> set[int]:
 
 
 def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord) -> None:
-    """Refuse to continue an experiment that has changed, or whose programs have; the error lists the differences."""
+    """Refuse to continue an experiment that has changed, or whose programs have; the error lists the differences.
+
+    How long it may take is no difference: what was interrupted may be given more time.
+    """
     before = open_experiment(directory).record
-    asked = _flat(recorded(directory).whole()), _flat(experiment.whole())
+    asked = _flat(_timeless(recorded(directory))), _flat(_timeless(experiment))
     made = {("version of " + name,): value for name, value in before.versions.items() if name != "python"}
     here = {("version of " + name,): value for name, value in now.versions.items() if name != "python"}
     found = [*_differences(*asked), *_differences(made, here)]
@@ -68,6 +71,10 @@ def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord)
         f"{directory} was another experiment: {shown}{more}",
         remedy="change it back, or run the file anew without --resume",
     )
+
+
+def _timeless(experiment: Experiment) -> dict[str, Any]:
+    return {name: value for name, value in experiment.whole().items() if name != "budget"}
 
 
 def _flat(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], Any]:

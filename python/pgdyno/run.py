@@ -17,6 +17,7 @@ from pgdyno.dataset import DatasetKey, create_tables, dataset_keys, load_estimat
 from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.resolved import resolve
 from pgdyno.resume import finished, require_same
+from pgdyno.schedule import Allowance, allowance, further
 from pgdyno.store import names, open_experiment, record
 from pgdyno.store.writer import RunWriter, held, write_experiment
 
@@ -56,11 +57,14 @@ class Plan:
     """The experiment that is continued."""
     tables: Tables | None = None
     """What has to be made on an existing server first."""
+    further: bool = False
+    """Whether more runs follow while the experiment's budget lasts."""
 
     @property
     def wanted(self) -> dict[DatasetKey, PgBinaries]:
         """The data sets to load, each with the programs to load it with."""
-        indices = [cell.arm.index for cell in self.cells if cell.arm.index in self.keys]
+        arms = self.experiment.arms if self.further else [cell.arm for cell in self.cells]
+        indices = [arm.index for arm in arms if arm.index in self.keys]
         return {self.keys[index]: self.arms[index].binaries for index in indices}
 
     @property
@@ -106,14 +110,16 @@ def plan(
     """
     arms = resolve(experiment, to_run=to_run)
     cells = experiment.cells
+    more = experiment.file.budget_s is not None and not only and allowance(experiment, resume, None).left_s > 0
     if resume is not None:
         done = finished(resume)
         cells = tuple(cell for cell in cells if cell.position not in done)
     if only:
         cells = tuple(cell for cell in cells if cell.arm.label in only)
     if experiment.real:
-        return Plan(experiment, arms, {}, cells, resume, missing_tables(experiment, arms, yes_create=yes_create))
-    return Plan(experiment, arms, dataset_keys(experiment, arms), cells, resume)
+        missing = missing_tables(experiment, arms, yes_create=yes_create)
+        return Plan(experiment, arms, {}, cells, resume, missing, further=more)
+    return Plan(experiment, arms, dataset_keys(experiment, arms), cells, resume, further=more)
 
 
 def execute(
@@ -121,16 +127,12 @@ def execute(
 ) -> Path:
     """Make the runs of a plan, and return the experiment's directory below ``root`` (or the one that is continued).
 
-    With ``budget_s`` no run is begun that would not end within that time. After an error or an interruption the
-    finished runs stay, and the error says how to go on.
+    With ``budget_s``, or the budget of the file, no run is begun that would not end within that time. After an error or an
+    interruption the finished runs stay, and the error says how to go on.
     """
     listener = tell or Listener()
-    begin = time.monotonic()
-    if budget_s is not None and planned.cells and planned.load_s + cell_s(planned.cells[0]) > budget_s:
-        least_s = planned.load_s + cell_s(planned.cells[0])
-        raise InputError(
-            f"loading and the first run take about {least_s:.0f} s", remedy="allow more time with --budget"
-        )
+    allowed = allowance(planned.experiment, planned.directory, budget_s)
+    _require_time(planned, allowed)
     written = _record(planned, command)
     directory = _directory(planned, root, written)
     if planned.directory is not None:
@@ -153,14 +155,32 @@ def execute(
             planned.arms,
             {index: datasets[key] for index, key in planned.keys.items() if key in datasets},
         )
-        for cell in planned.cells:
-            if budget_s is not None and time.monotonic() - begin + cell_s(cell) > budget_s:
-                listener.note(f"the time is used up; {_way_on(planned, directory)} makes the other runs")
-                break
+        for cell in _due(planned, directory, allowed, listener):
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
             raise PgdynoError("loading took the whole time, no run was begun", remedy="allow more time with --budget")
     return directory
+
+
+def _require_time(planned: Plan, allowed: Allowance) -> None:
+    """Refuse a budget in which nothing fits."""
+    least_s = planned.load_s + (cell_s(planned.cells[0]) if planned.cells else 0.0)
+    if planned.cells and least_s > allowed.left_s:
+        raise InputError(
+            f"loading and the first run take about {least_s:.0f} s",
+            remedy="allow more time: with --budget, or the file's budget",
+        )
+
+
+def _due(planned: Plan, directory: Path, allowed: Allowance, listener: Listener) -> Iterator[Cell]:
+    """The runs to make, each when the one before it is finished."""
+    for cell in planned.cells:
+        if cell_s(cell) > allowed.left_s:
+            listener.note(f"the time is used up; {_way_on(planned, directory)} makes the other runs")
+            return
+        yield cell
+    if planned.further:
+        yield from further(planned.experiment, directory, lambda: allowed.left_s, cell_s)
 
 
 def run_experiment(experiment: Experiment, *, root: Path, command: tuple[str, ...]) -> Path:
@@ -171,7 +191,8 @@ def run_experiment(experiment: Experiment, *, root: Path, command: tuple[str, ..
 def _run(context: Context, cell: Cell, directory: Path, listener: Listener) -> Path:
     name = names.run_name(cell.position, cell.arm.label, cell.block)
     writer = RunWriter(directory.parent, directory.name, name)
-    title = f"{cell.arm.label}, replicate {cell.block} of {context.experiment.replicates}"
+    planned = context.experiment.replicates
+    title = f"{cell.arm.label}, replicate {cell.block}" + (f" of {planned}" if cell.block <= planned else "")
     return run_cell(context, cell, writer, lambda share, text: listener.step(Step(title, text, share)))
 
 
@@ -230,9 +251,10 @@ def _kept(directory: Path, planned: Plan) -> Iterator[None]:
             _forget(directory)
             raise
         total = len(planned.experiment.cells)
-        way = f"{_way_on(planned, directory)} makes the other {total - done}"
+        rest = f"makes the other {total - done}" if done < total else "goes on"
+        way = f"{_way_on(planned, directory)} {rest}"
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(f"interrupted; {done} of {total} runs are finished", remedy=way) from None
+            raise Interrupted(f"interrupted; {done} of {max(done, total)} runs are finished", remedy=way) from None
         if isinstance(error, PgdynoError):
             error.remedy = f"{error.remedy}; then {way}" if error.remedy else way
         raise

@@ -62,6 +62,7 @@ class Display:
         from pgdyno.store import open_run
 
         self._done_cells += 1
+        self._cells = max(self._cells, self._done_cells)  # a budget may allow more runs than were planned
         if self._cells_began is not None:
             self._cell_s = (time.monotonic() - self._cells_began) / self._done_cells
             self._total_s = self._load_s + self._cells * self._cell_s

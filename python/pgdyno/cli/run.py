@@ -144,6 +144,9 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
     click.echo(f"load: {len(planned.wanted)} data sets{tables}, {_time(planned.load_s)}")
     for cell in planned.cells:
         click.echo(f"run {cell.position + 1}: replicate {cell.block}, {cell.arm.label}, {_time(cell_s(cell))}")
+    budget_s = planned.experiment.file.budget_s
+    if planned.further and budget_s is not None:
+        click.echo(f"then more runs of the arms that scatter most, until {_time(budget_s)} are used")
     click.echo(f"about {_time(total_s)} in all")
 
 

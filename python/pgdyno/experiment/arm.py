@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.origin import Origin, Path, refusal
+from pgdyno.experiment.quantity import Seconds
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable
 
 TABLES = ("world", "instance", "postgres", "client", "workload")
@@ -27,14 +28,18 @@ class ExperimentFile(Table):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """Decides the order of the runs and every random draw."""
     replicates: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Runs of each arm."""
+    """Runs of each arm; with `budget` the fewest."""
+    design: factors_module.Design = "full"
+    """`full`: every combination of the factors' levels is an arm. `one-at-a-time`: the first levels together, then each other level alone."""
+    budget_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="budget")
+    """How long the experiment may take, as `40min`: what the replicates leave of it goes to more runs of the arms that scatter most."""
     world: WorldTable = Field(default_factory=WorldTable)
     instance: InstanceTable = Field(default_factory=lambda: InstanceTable.model_validate({}))
     postgres: PostgresTable = Field(default_factory=PostgresTable)
     client: ClientTable = Field(default_factory=ClientTable)
     workload: WorkloadTable = Field(default_factory=lambda: WorkloadTable.model_validate({}))
     factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    """Dotted key -> its levels. Every combination is an arm; the first one is what the others are compared to."""
+    """Dotted key -> its levels. Every combination is an arm (see `design`); the first one is what the others are compared to."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def read(
 
 
 def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -> tuple[Arm, ...]:
-    """Every combination of the factors' levels, each read as a document of its own."""
+    """The combinations of the factors' levels that the design has, each read as a document of its own."""
     paths = {name: _target(name, origin) for name in file.factors}
     for name, levels in file.factors.items():
         texts = [repr(level) for level in levels]
@@ -121,7 +126,7 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
     base = {key: value for key, value in document.items() if key != "factors"}
     texts_of = {name: factors_module.level_texts(name, levels) for name, levels in file.factors.items()}
     arms = []
-    for index, chosen in enumerate(factors_module.combinations(file.factors)):
+    for index, chosen in enumerate(factors_module.combinations(file.factors, file.design)):
         picked = dict(zip(file.factors, chosen, strict=True))
         values = {paths[name]: file.factors[name][number] for name, number in picked.items()}
         places: dict[tuple[str, ...], Path] = {

@@ -7,12 +7,14 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_origin
+from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel
 
 from pgdyno.experiment.origin import keys, table_of
 
+Design = Literal["full", "one-at-a-time"]
+"""Which combinations of levels are arms."""
 SEPARATOR = " · "
 """Between the levels of an arm's label."""
 _SELF_EXPLAINING = frozenset(
@@ -71,9 +73,21 @@ def target(model: type[BaseModel], name: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-def combinations(factors: Mapping[str, Sequence[Any]]) -> Iterator[tuple[int, ...]]:
-    """The place of each factor's level in every arm: all combinations, the first factor changing slowest."""
-    return itertools.product(*(range(len(levels)) for levels in factors.values()))
+def combinations(factors: Mapping[str, Sequence[Any]], design: Design = "full") -> Iterator[tuple[int, ...]]:
+    """The place of each factor's level in every arm.
+
+    `full`: all combinations, the first factor changing slowest. `one-at-a-time`: all factors at their first level, then
+    each of the others at its other levels alone.
+    """
+    counts = [len(levels) for levels in factors.values()]
+    if design == "full":
+        yield from itertools.product(*(range(count) for count in counts))
+        return
+    first = (0,) * len(counts)
+    yield first
+    for place, count in enumerate(counts):
+        for level in range(1, count):
+            yield (*first[:place], level, *first[place + 1 :])
 
 
 def substituted(document: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, count, islice
 from typing import Any, Self
 
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.tables import public_dsn
+
+
+_BESIDE = ("factors", "design", "budget")
+"""What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,17 @@ class Experiment:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every run in its order: blocks one after the other, the arms of a block in a seeded order."""
+        """Every planned run in its order: blocks one after the other, the arms of a block in a seeded order."""
+        return tuple(chain.from_iterable(islice(self.blocks(), self.replicates)))
+
+    def blocks(self) -> Iterator[tuple[Cell, ...]]:
+        """Blocks without end, each with a run of every arm. Where a cell stands does not depend on which others are run."""
         order = random.Random(f"pgdyno order {self.seed}")
-        cells: list[Cell] = []
-        for block in range(1, self.replicates + 1):
+        for block in count(1):
             arms = list(self.arms)
             order.shuffle(arms)
-            for arm in arms:
-                cells.append(Cell(len(cells), block, arm))
-        return tuple(cells)
+            first = (block - 1) * len(arms)
+            yield tuple(Cell(first + place, block, arm) for place, arm in enumerate(arms))
 
     def seed_of(self, block: int, purpose: str) -> int:
         """A seed for one purpose in one block. The arms of a block share it, so that they meet the same draws."""
@@ -92,8 +99,8 @@ class Experiment:
         return int.from_bytes(digest[:8], "big") >> 2
 
     def identity(self) -> dict[str, Any]:
-        """What can change a result. Seed, number of replicates and order cannot change what is estimated."""
-        return {name: value for name, value in self.whole().items() if name not in ("seed", "replicates")}
+        """What can change a result. Seed, number of runs and order cannot change what is estimated."""
+        return {name: value for name, value in self.whole().items() if name not in ("seed", "replicates", "budget")}
 
     def whole(self) -> dict[str, Any]:
         """All that was asked for, with every default and in one notation: equal for files that mean the same."""
@@ -101,7 +108,7 @@ class Experiment:
 
     def settings(self) -> dict[str, Any]:
         """The document's tables, for a record: as they were written, but for the connection string."""
-        return _public({key: value for key, value in self.document.items() if key in (*TABLES, "factors")})
+        return _public({key: value for key, value in self.document.items() if key in (*TABLES, *_BESIDE)})
 
     def error(self, arm: Arm, path: Sequence[str | int], message: str, remedy: str = "") -> Exception:
         """An error about a value of one arm, with the place where it was written."""

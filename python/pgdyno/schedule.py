@@ -1,0 +1,115 @@
+"""Which run is made next: the planned ones in their order; then, while a budget lasts, more of the arms that scatter most.
+
+A run counts from its directory, so an experiment that is continued makes what an uninterrupted one would have made: what a further
+block has is decided by the blocks before it, and where a run stands in it by the seed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis import allocation
+from pgdyno.store import open_experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pgdyno.analysis.allocation import Group, Scatter
+    from pgdyno.experiment import Cell, Experiment
+    from pgdyno.store.record import RunRecord
+
+CellSeconds = Callable[["Cell"], float]
+"""Estimate of how long a run takes."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How long the runs may still take; endless where nobody set a limit."""
+
+    at_once_s: float = math.inf
+    """For this invocation (``--budget``)."""
+    in_all_s: float = math.inf
+    """For the experiment, whenever its runs were made (``budget`` of the file)."""
+    spent_s: float = 0.0
+    """Of that, by runs that were there."""
+    began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the shorter one."""
+        elapsed_s = time.monotonic() - self.began_s
+        return min(self.at_once_s - elapsed_s, self.in_all_s - self.spent_s - elapsed_s)
+
+
+def allowance(experiment: Experiment, directory: Path | None, budget_s: float | None) -> Allowance:
+    """What an experiment may take; ``directory`` is the one that is continued."""
+    runs = () if directory is None else open_experiment(directory).runs
+    spent_s = math.fsum(seconds_of(run.record) for run in runs)
+    asked_s = experiment.file.budget_s
+    return Allowance(math.inf if budget_s is None else budget_s, math.inf if asked_s is None else asked_s, spent_s)
+
+
+def seconds_of(run: RunRecord) -> float:
+    """What a run took, all in all."""
+    return math.fsum(run.seconds.values())
+
+
+def further(experiment: Experiment, directory: Path, left_s: Callable[[], float], estimate: CellSeconds) -> Iterator[Cell]:
+    """Runs beyond the planned replicates, as long as they fit into what is left.
+
+    Each must be in ``directory`` when the next one is asked for. A block that has no run that fits is the end.
+    """
+    for cells in islice(experiment.blocks(), experiment.replicates, None):
+        records = [run.record for run in open_experiment(directory).runs]
+        scatter = scatter_of(record for record in records if record.block < cells[0].block)
+        wanted = _fitting(allocation.chosen(scatter, _groups(experiment)), cells, scatter, left_s(), estimate)
+        if not wanted:
+            return
+        there = {record.position for record in records}
+        for cell in cells:
+            if cell.arm.index in wanted and cell.position not in there:
+                if _seconds(cell, scatter, estimate) > left_s():
+                    return
+                yield cell
+
+
+def scatter_of(records: Iterable[RunRecord]) -> dict[int, Scatter]:
+    """What runs have shown, by the index of their arm; one without a transaction shows nothing but its time."""
+    logs: dict[int, list[float]] = {}
+    seconds: dict[int, list[float]] = {}
+    for record in records:
+        tps = record.account.succeeded / record.measure.seconds if record.measure.seconds > 0 else 0.0
+        logs.setdefault(record.arm_index, []).extend([math.log(tps)] if tps > 0 else [])
+        seconds.setdefault(record.arm_index, []).append(seconds_of(record))
+    return {
+        arm: allocation.Scatter(tuple(values), math.fsum(seconds[arm]) / len(seconds[arm]))
+        for arm, values in logs.items()
+    }
+
+
+def _groups(experiment: Experiment) -> list[Group]:
+    alone = len(experiment.factors) < 2 or experiment.file.design == "one-at-a-time"
+    return allocation.groups_of([tuple(arm.levels.values()) for arm in experiment.arms], alone)
+
+
+def _fitting(
+    groups: Sequence[Group], cells: Sequence[Cell], scatter: dict[int, Scatter], left_s: float, estimate: CellSeconds
+) -> set[int]:
+    """Arms of the best groups that fit together; a long one is passed over for a shorter one."""
+    takes = {cell.arm.index: _seconds(cell, scatter, estimate) for cell in cells}
+    wanted: set[int] = set()
+    for group in groups:
+        if math.fsum(takes[arm] for arm in wanted | group) <= left_s:
+            wanted |= group
+    return wanted
+
+
+def _seconds(cell: Cell, scatter: dict[int, Scatter], estimate: CellSeconds) -> float:
+    known = scatter.get(cell.arm.index)
+    return estimate(cell) if known is None else known.seconds
