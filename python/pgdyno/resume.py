@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.difference import differences, flat
 from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import Origin, dotted
@@ -56,15 +56,16 @@ def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord)
     How long it may take is no difference: what was interrupted may be given more time.
     """
     before = open_experiment(directory).record
-    asked = _flat(_timeless(recorded(directory))), _flat(_timeless(experiment))
-    made = {("version of " + name,): value for name, value in before.versions.items() if name != "python"}
-    here = {("version of " + name,): value for name, value in now.versions.items() if name != "python"}
-    found = [*_differences(*asked), *_differences(made, here)]
+    asked = _timeless(recorded(directory)), _timeless(experiment)
+    made = {"version of " + name: value for name, value in before.versions.items() if name != "python"}
+    here = {"version of " + name: value for name, value in now.versions.items() if name != "python"}
+    found = [*differences(*asked), *differences(made, here)]
     if not found:
         return
+    there = flat(asked[1])
     shown = "; ".join(
-        f"{experiment.origin.place(path) if path in asked[1] else dotted(path)} is {_words(new)}, was {_words(old)}"
-        for path, old, new in found[:_SHOWN]
+        f"{experiment.origin.place(one.place) if one.place in there else dotted(one.place)} is {_words(one.new)}, was {_words(one.old)}"
+        for one in found[:_SHOWN]
     )
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise InputError(
@@ -75,20 +76,6 @@ def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord)
 
 def _timeless(experiment: Experiment) -> dict[str, Any]:
     return {name: value for name, value in experiment.whole().items() if name != "budget"}
-
-
-def _flat(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], Any]:
-    if isinstance(value, dict) and value:
-        return {key: inner for name, part in value.items() for key, inner in _flat(part, (*path, name)).items()}
-    if isinstance(value, list | tuple) and value:
-        return {key: inner for place, part in enumerate(value) for key, inner in _flat(part, (*path, place)).items()}
-    return {path: value}
-
-
-def _differences(old: dict[Any, Any], new: dict[Any, Any]) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
-    for path in dict.fromkeys((*old, *new)):
-        if old.get(path) != new.get(path):
-            yield path, old.get(path), new.get(path)
 
 
 def _words(value: Any) -> str:

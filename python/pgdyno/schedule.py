@@ -60,7 +60,9 @@ def seconds_of(run: RunRecord) -> float:
     return math.fsum(run.seconds.values())
 
 
-def further(experiment: Experiment, directory: Path, left_s: Callable[[], float], estimate: CellSeconds) -> Iterator[Cell]:
+def further(
+    experiment: Experiment, directory: Path, left_s: Callable[[], float], estimate: CellSeconds
+) -> Iterator[Cell]:
     """Runs beyond the planned replicates, as long as they fit into what is left.
 
     Each must be in ``directory`` when the next one is asked for. A block that has no run that fits is the end.

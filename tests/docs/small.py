@@ -63,10 +63,13 @@ def _slowed(words: list[str]) -> list[str]:
 def _sizes(words: list[str]) -> list[str]:
     """Smaller tables for an experiment file, by the keys of its kind of workload."""
     file = _file(words)
-    workload = tomllib.loads(file.read_text()).get("workload", {}) if file is not None else {}
+    document = tomllib.loads(file.read_text()) if file is not None else {}
+    workload = document.get("workload", {})
     sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}}.get(workload.get("kind"), {"scale": SCALE})
     if "data_to_memory" in workload:
         sizes = {"data_to_memory": "0.1"}
+    if "workload.transactions" in document.get("factors", {}):
+        sizes = sizes | {"warmup": "0s"}
     return [f"--set=workload.{key}={value}" for key, value in sizes.items()]
 
 

@@ -49,6 +49,7 @@ GIVEN: dict[str, str] = {
     r"cloudwatch (gp2-1)\b": "pgdyno volume attach gp2 --no-mount --name gp2-1 >&2",
     r"modify (data)\b": "pgdyno volume attach gp3:size=200GiB --no-mount --name data >&2",
     r"cloudwatch (results/\S+/runs/\S+)": f"ls -d results/{RECORDED}/runs/* | head -1",
+    r"--against (results/\S+)": f"ls -d results/{RECORDED}",
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),

@@ -255,3 +255,24 @@ def test_an_account_is_whole(tpcb: Outcome) -> None:
         succeeded=tpcb.account_total.scheduled,
         failed=0,
     )
+
+
+def test_so_many_transactions_are_measured_from_the_first_to_the_last(cluster: Cluster, tmp_path: Path) -> None:
+    spec = PgbenchSpec(scale=2, clients=4, seed=11, transactions=50)
+    called: list[str] = []
+    found = run(
+        loaded(cluster, spec), spec, 30.0, tmp_path,
+        on_measure_begin=lambda: called.append("begin"), on_measure_end=lambda: called.append("end"),
+    )  # fmt: skip
+    assert called == ["begin", "end"]
+    assert found.account.succeeded == found.account_total.succeeded == 200
+    warmup, measure = found.phases
+    assert warmup.seconds == 0
+    assert 0 < measure.seconds < 30
+    assert sum(row["count"] for row in found.latency.to_pylist()) == 200
+    assert sum(row["transactions"] for row in found.throughput.to_pylist()) == 200
+    assert [one.name for one in found.checks if not one.ok] == []
+    assert "all_transactions_made" in {one.name for one in found.checks}
+    # Four clients that never wait: their times add up to the phase.
+    busy_s = sum(row["latency_us"] * row["count"] for row in found.latency.to_pylist()) / 1e6
+    assert busy_s == pytest.approx(4 * measure.seconds, rel=0.25)

@@ -142,3 +142,11 @@ def test_half_a_million_lines_take_about_a_second(tmp_path: Path) -> None:
     table = pgbench_log.latency_table(log, edges, ["a", "b"])
     assert time.process_time() - begin < 4.0  # half a second as a rule; a loop over the lines takes far longer
     assert sum(table["count"].to_pylist()) == log.account(int(edges[0]), int(edges[-1])).succeeded == count
+
+
+def test_a_log_extends_from_its_first_begin_to_after_its_last_end(tmp_path: Path) -> None:
+    (path,) = written(tmp_path, "0 1 1000 0 1795265771 5000\n1 1 4000 0 1795265771 6000\n")
+    log = pgbench_log.read([path], ANCHOR, open_loop=False, retries=False)
+    assert log.extent_ns(1, 2) == (100_002_000_000, 100_006_000_001)
+    assert log.account(*log.extent_ns(1, 2)).succeeded == 2
+    assert pgbench_log.read([], ANCHOR, open_loop=False, retries=False).extent_ns(1, 2) == (1, 2)

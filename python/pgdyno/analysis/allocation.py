@@ -67,9 +67,7 @@ def moderated_variances(scatter: Mapping[int, Scatter]) -> dict[int, float]:
     degrees = {arm: len(scatter[arm].logs) - 1 for arm in own}
     total = sum(degrees.values())
     pooled = math.fsum(own[arm] * degrees[arm] for arm in own) / total if total else 0.0
-    return {
-        arm: (PRIOR_DEGREES * pooled + degrees[arm] * own[arm]) / (PRIOR_DEGREES + degrees[arm]) for arm in own
-    }
+    return {arm: (PRIOR_DEGREES * pooled + degrees[arm] * own[arm]) / (PRIOR_DEGREES + degrees[arm]) for arm in own}
 
 
 def _gain(group: Collection[int], scatter: Mapping[int, Scatter], variances: Mapping[int, float]) -> float:

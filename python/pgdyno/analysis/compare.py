@@ -20,6 +20,7 @@ from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
 from pgdyno.analysis.run_figures import RunFigures, figures_of
+from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.validity import findings
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment
@@ -82,9 +83,21 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """What was found, in sentences: of each factor where there are several, else of each arm after the first."""
+        if self.sweep is not None and len(self.arms) > verdict.SENTENCES_MAX + 1:
+            return verdict.of_sweep(self.arms, self.factors, self.effects, self.sweep)
         if self.effects:
             return verdict.of_effects(self.arms, self.factors, self.effects)
         return verdict.sentence(self.arms, self.ratios)
+
+    @cached_property
+    def sweep(self) -> Sweep | None:
+        """Its arms along the factors that are numbers; None where none has three levels."""
+        return sweep_of(self.factors, self.arms)
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether every arm but the first differs from it in one factor alone."""
+        return self.experiment.settings.get("design") == "one-at-a-time"
 
     @cached_property
     def costs(self) -> dict[int, ArmCost]:
@@ -124,18 +137,26 @@ def summarise(*directories: Path) -> Comparison:
     figures = [figures_of(run) for experiment in experiments for run in experiment.runs]
     if not figures:
         raise InputError(f"{experiments[0].path} has no finished run", remedy="repeat the experiment")
+    unreadable = tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items())
+    return compared(first, figures, directories, unreadable)
+
+
+def compared(
+    first: ExperimentRecord, figures: Sequence[RunFigures], paths: Sequence[Path], unreadable: tuple[str, ...] = ()
+) -> Comparison:
+    """The comparison of runs whose figures are known; ``paths`` are the directories that they are from."""
     factors = factors_of(first, [run.record for run in figures])
-    arms = _arms(figures, factors, planned=first.replicates * len(experiments))
+    arms = _arms(figures, factors, planned=first.replicates * len(paths))
     present = {arm.index for arm in arms}
     return Comparison(
         experiment=first,
-        paths=tuple(directories),
+        paths=tuple(paths),
         arms=arms,
         ratios=tuple(_ratio(arm, arms[0]) for arm in arms[1:]),
         factors=factors,
         effects=main_effects(factors, arms),
         absent=tuple(arm for index, arm in enumerate(first.arms) if index not in present),
-        unreadable=tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items()),
+        unreadable=unreadable,
     )
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.effects import Effect
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.sweep import Sweep
 
 SENTENCES_MAX = 4
 """More arms than this after the first are counted instead of told one by one: nobody reads fifteen sentences."""
@@ -48,11 +49,8 @@ def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio]) -> str:
 
 def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Sequence[Effect]) -> str:
     """The verdict of an experiment with several factors: what each did over all others, the largest first."""
-    invalid = [arm.label for arm in arms if not arm.valid]
-    if invalid:
-        some = "all arms are" if len(invalid) == len(arms) else f"{len(invalid)} of the {len(arms)} arms are"
-        names = f"{invalid[0]} is" if len(invalid) == 1 else some
-        return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
+    if (refusal := _invalid(arms)) is not None:
+        return refusal
     known = [effect for effect in effects if effect.estimate is not None]
     told = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
     same = [effect for effect in known if not effect.distinguishable]
@@ -67,6 +65,32 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
         sentences.append(f"Not distinguishable: {pairs}.")
     return " ".join(sentences) or "No verdict: no two runs differ in one factor alone."
+
+
+def of_sweep(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Sequence[Effect], sweep: Sweep) -> str:
+    """The verdict of a sweep: what the other factors did, then how far each variant goes up and down along the axes."""
+    if (refusal := _invalid(arms)) is not None:
+        return refusal
+    swept = {axis.factor for axis in sweep.axes}
+    others = [effect for effect in effects if effect.factor not in swept]
+    told = [of_effects(arms, factors, others)] if others else []
+    for variant in sweep.variants[:SENTENCES_MAX]:
+        (most_at, most), (least_at, least) = variant.most, variant.least
+        told.append(
+            f"{variant.label or 'It'} does {figures(least.tps.mean)} to {figures(most.tps.mean)} transactions per second: the most"
+            f" with {sweep.words(most_at)}, the fewest with {sweep.words(least_at)}."
+        )
+    return " ".join(told)
+
+
+def _invalid(arms: Sequence[ArmSummary]) -> str | None:
+    """Why there is no verdict on arms that are compared all together."""
+    invalid = [arm.label for arm in arms if not arm.valid]
+    if not invalid:
+        return None
+    some = "all arms are" if len(invalid) == len(arms) else f"{len(invalid)} of the {len(arms)} arms are"
+    names = f"{invalid[0]} is" if len(invalid) == 1 else some
+    return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
 
 
 def effect_sentence(factors: Sequence[Factor], effect: Effect) -> str:

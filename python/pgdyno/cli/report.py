@@ -3,39 +3,100 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pgdyno.cli import complete
 
+if TYPE_CHECKING:
+    from pgdyno.analysis.compare import Comparison
+
 
 @click.command(name="report")
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, shell_complete=complete.experiments)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page to write.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="What to write: a file, of pictures a folder.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["html", "md", "csv", "json", "png", "svg"]),
+    default="html",
+    show_default=True,
+    help="Page, Markdown, a row for each run, the document of --json, or every figure as a picture.",
+)
+@click.option(
+    "--against",
+    metavar="RESULT",
+    shell_complete=complete.experiments,
+    help="Hold the result against another one: what they differ in, and what their common arms did.",
+)
 @click.option("--results", "root", type=click.Path(file_okay=False, path_type=Path), help="Where experiments lie.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of a table.")
-def command(results: tuple[str, ...], output: Path | None, root: Path | None, as_json: bool) -> None:
+def command(
+    results: tuple[str, ...], output: Path | None, kind: str, against: str | None, root: Path | None, as_json: bool
+) -> None:
     """Make the report of an experiment again.
 
     RESULT is the directory of an experiment, or its name in the results folder. Several are pooled when they are
     repetitions of one experiment. The page is written to report.html in the experiment's directory, its main figure
-    as a PNG beside it.
+    as a PNG beside it. Markdown, CSV and JSON go to standard output unless there is an --output; pictures go to the
+    folder figures/ beside the page.
 
     \b
     Example:
       pgdyno report results/20261121T124500Z-compare-5c0ffe
       pgdyno report 20261121T124500Z-compare-5c0ffe --json --output gp3-io2bx.html
+      pgdyno report 20261121T124500Z-compare-5c0ffe --format csv --output runs.csv
     """
     from pgdyno.analysis.compare import summarise
+    from pgdyno.errors import InputError
     from pgdyno.report import document, print_table, write_report
 
     directories = [_directory(result, root) for result in results]
+    if against is not None and (kind != "html" or as_json):
+        raise InputError("--against makes a page", remedy="leave --format and --json away")
     comparison = summarise(*directories)
-    written = write_report(comparison, output or directories[0] / "report.html")
-    if as_json:
-        click.echo(document(comparison, written.page).model_dump_json(indent=2))
+    if against is not None:
+        _against(comparison, summarise(_directory(against, root)), output or directories[0] / "against.html")
+    elif kind != "html":
+        _export(comparison, kind, output, directories[0])
     else:
-        print_table(comparison, written.page)
+        written = write_report(comparison, output or directories[0] / "report.html")
+        if as_json:
+            click.echo(document(comparison, written.page).model_dump_json(indent=2))
+        else:
+            print_table(comparison, written.page)
+
+
+def _against(comparison: Comparison, other: Comparison, output: Path) -> None:
+    """Write the page of two results, and say what it found."""
+    from pgdyno.analysis.against import against
+    from pgdyno.report.against import verdict, write_against
+
+    found = against(comparison, other)
+    click.echo(verdict(found))
+    click.echo(f"report: {write_against(found, output)}")
+
+
+def _export(comparison: Comparison, kind: str, output: Path | None, directory: Path) -> None:
+    """Write or print the report as something else than a page."""
+    from pgdyno.report import document, export
+    from pgdyno.report.render import write_whole
+
+    if kind in ("png", "svg"):
+        for path in export.pictures(comparison, output or directory / "figures", kind):
+            click.echo(path)
+        return
+    text = {
+        "md": lambda: export.markdown(comparison),
+        "csv": lambda: export.runs_csv(comparison),
+        "json": lambda: document(comparison).model_dump_json(indent=2) + "\n",
+    }[kind]()
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole(output, text.encode())
+        click.echo(f"report: {output}")
 
 
 def _directory(result: str, root: Path | None) -> Path:

@@ -167,6 +167,9 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
     if (refusal := arm.workload.refusal()) is not None:
         key, message = refusal
         raise origin.error(arm.written(("workload", key)), message)
+    if arm.workload.transactions is not None and arm.workload.warmup_s > 0:
+        place = arm.written(("workload", "transactions"))
+        raise origin.error(place, "so many transactions are all measured, none is warm-up", 'write warmup = "0s"')
     if world.kind == "emulated" and "data" not in world.placement:
         raise origin.error(("world",), 'there is no volume for the data; write volume = "gp3"')
     for key, name in arm.workload.tablespaces.items() if world.kind == "emulated" else ():

@@ -19,7 +19,6 @@ from pgdyno.experiment.arm import TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.tables import public_dsn
 
-
 _BESIDE = ("factors", "design", "budget")
 """What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
 

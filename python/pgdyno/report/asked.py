@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, plain, record_of, size
+from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, clients_of, plain, record_of, size
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -45,7 +45,7 @@ def context_line(comparison: Comparison) -> list[str]:
         parts.append(f"{tables} table{'s' if tables > 1 else ''} of {workload['rows']:,} rows")
     if "clients" in workload:
         loop = "closed loop" if workload.get("closed") else "open loop"
-        parts.append(f"{workload['clients']} clients, {loop}")
+        parts.append(f"{clients_of(comparison)} clients, {loop}")
     parts += _drivers(comparison)
     versions = _across(comparison, lambda run: run.postgres.version)
     parts.append(f"PostgreSQL {' and '.join(versions)}")
@@ -211,7 +211,7 @@ def _course(comparison: Comparison) -> Pairs:
     return [
         ("experiment", experiment.experiment_id),
         ("seed", str(experiment.seed)),
-        ("replicates", f"{experiment.replicates} of each arm"),
+        ("replicates", _replicates(comparison)),
         *((factor.title, ", ".join(factor.cells)) for factor in comparison.factors if len(factor.levels) > 1),
         ("warm-up, measured", f"{warmup:,.0f} s, {record.measure.seconds:,.0f} s"),
         ("order of the runs", _order(comparison)),
@@ -222,6 +222,14 @@ def _course(comparison: Comparison) -> Pairs:
         ),
         *((f"version of {name}", value) for name, value in experiment.versions.items()),
     ]
+
+
+def _replicates(comparison: Comparison) -> str:
+    """As planned; with a budget, what came of it."""
+    found = sorted({len(arm.replicates) for arm in comparison.arms})
+    if len(found) < 2 or found[-1] <= comparison.experiment.replicates:
+        return f"{comparison.experiment.replicates} of each arm"
+    return f"{found[0]} to {found[-1]} of an arm, the more where they scatter"
 
 
 def _resolved(spec: dict[str, Any], asked: str) -> Pairs:

@@ -10,7 +10,7 @@ from pgdyno.report.words import UNKNOWN, ratio_interval
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.effects import Effect
+    from pgdyno.analysis.effects import Effect, Within
     from pgdyno.analysis.interval import Estimate
 
 
@@ -49,11 +49,14 @@ class EffectRow:
 
 
 def effect_rows(comparison: Comparison) -> list[EffectRow]:
-    """Every main effect, each followed by itself at the levels of a factor that it depends on."""
+    """Every main effect, each followed by itself at the levels of a factor that it depends on.
+
+    Along the axes of a sweep nothing is followed: its figures show how one depends on another.
+    """
     rows = []
     for effect in comparison.effects:
         rows.append(_row(comparison, effect))
-        for within in effect.within:
+        for within in _told(comparison, effect):
             over, under = sides(comparison.factors, effect)
             at = comparison.factors[within.factor].labels[within.level]
             low, high = within.estimate.low, within.estimate.high
@@ -64,12 +67,19 @@ def effect_rows(comparison: Comparison) -> list[EffectRow]:
     return rows
 
 
+def held(comparison: Comparison) -> str:
+    """What the other factors were while one changed."""
+    if comparison.one_at_a_time:
+        return "with every other factor at its first level"
+    return "over all combinations of the other factors"
+
+
 def hints(comparison: Comparison) -> list[str]:
     """A sentence for each effect that depends on another factor."""
     sentences = []
     for effect in comparison.effects:
         over, under = sides(comparison.factors, effect)
-        for place in dict.fromkeys(within.factor for within in effect.within):
+        for place in dict.fromkeys(within.factor for within in _told(comparison, effect)):
             factor = comparison.factors[place]
             parts = [
                 f"{times(within.estimate.mean)} with {factor.labels[within.level]}"
@@ -80,6 +90,12 @@ def hints(comparison: Comparison) -> list[str]:
                 f"{over} against {under} is {' and '.join(parts)}: its mean over the {factor.title} describes neither."
             )
     return sentences
+
+
+def _told(comparison: Comparison, effect: Effect) -> tuple[Within, ...]:
+    """The effect at levels of other factors, but for what a sweep draws."""
+    axes = set() if comparison.sweep is None else {axis.factor for axis in comparison.sweep.axes}
+    return () if effect.factor in axes else tuple(one for one in effect.within if one.factor not in axes)
 
 
 def _row(comparison: Comparison, effect: Effect) -> EffectRow:

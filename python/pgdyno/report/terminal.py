@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from pgdyno.analysis.verdict import dollars, figures
 from pgdyno.report import binding, cost, trust
 from pgdyno.report.effects import effect_rows, hints
-from pgdyno.report.words import UNKNOWN
+from pgdyno.report.sweep import pivots
+from pgdyno.report.words import LISTED_MAX, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,11 +70,15 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         for arm, name in zip(comparison.arms, names, strict=True)
         if (full := _full(comparison, arm)) != name
     ]
-    lines = [
+    of_arms = [
         *_figures(comparison, names, width),
         *(line for key in keys for line in _wrapped(key, width, "", "    ")),
+    ]
+    listed = comparison.sweep is None or len(comparison.arms) <= LISTED_MAX
+    lines = [
+        *(of_arms if listed else _pivots(comparison, width)),
         *_effects(comparison, width),
-        *_cost(comparison, names, width),
+        *(_cost(comparison, names, width) if listed else ()),
         "",
         *_wrapped(comparison.verdict, width),
         *(line for word, text in binding.lines(comparison) for line in _wrapped(text, width, word)),
@@ -158,6 +163,27 @@ def _figures(comparison: Comparison, names: Sequence[str], width: int) -> list[s
     gap = "  " if sum(widths.values()) + 2 * (len(places) - 1) <= width else " "
     lines = [gap.join(_padded(row[place], widths[place], place) for place in places).rstrip() for row in rows]
     lines.insert(2, "-" * max(len(line) for line in lines))
+    return lines
+
+
+def _pivots(comparison: Comparison, width: int) -> list[str]:
+    """The raw tables of a sweep; more columns than have room stand below."""
+    lines: list[str] = []
+    for table in pivots(comparison):
+        title = f"TPS, {table.rows}" + (f" by {table.columns}" if table.columns else "")
+        lines += [*([""] if lines else []), *_wrapped(f"{title}: {table.title}" if table.title else title, width)]
+        rows = [["", *table.heads], *([name, *cells] for name, cells in table.lines)]
+        widths = [max(len(row[place]) for row in rows) + 2 for place in range(len(rows[0]))]
+        start = 1
+        while start < len(widths):
+            end = start + 1
+            while end < len(widths) and widths[0] + sum(widths[start : end + 1]) <= width:
+                end += 1
+            lines += [
+                row[0].rjust(widths[0] - 2) + "".join(row[at].rjust(widths[at]) for at in range(start, end))
+                for row in rows
+            ]
+            start = end
     return lines
 
 

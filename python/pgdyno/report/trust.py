@@ -9,7 +9,8 @@ from pgdyno.analysis.finding import worst
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import share, sides
 from pgdyno.analysis.volume_figures import path_us
-from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, record_of
+from pgdyno.report import effects
+from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, clients_of, record_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -63,9 +64,13 @@ def checks_table(comparison: Comparison) -> list[CheckRow]:
     return rows
 
 
-def all_findings(comparison: Comparison) -> list[tuple[str, int, str, str, str]]:
-    """(arm, replicate, check, level, figure) of every run."""
-    return [(arm.label, block, f.check, f.level, f.figure) for arm, block, f in _every(comparison)]
+def all_findings(comparison: Comparison, serious: bool = False) -> list[tuple[str, int, str, str, str]]:
+    """(arm, replicate, check, level, figure) of every run; those that are ``serious`` alone where there are many."""
+    return [
+        (arm.label, block, f.check, f.level, f.figure)
+        for arm, block, f in _every(comparison)
+        if not serious or f.level in ("warn", "invalid")
+    ]
 
 
 def why_invalid(comparison: Comparison) -> list[str]:
@@ -151,7 +156,7 @@ def trust(comparison: Comparison) -> list[str]:
     sentences = [method]
     if comparison.effects:
         sentences.append(
-            "A factor's effect is the mean log ratio over all combinations of the other factors, each with its own spread"
+            f"A factor's effect is the mean log ratio {effects.held(comparison)}, each combination with its own spread"
             " (Welch and Satterthwaite's degrees of freedom). That it depends on another factor is said when the ratio of"
             " ratios differs from 1 at a level that makes one false hint in twenty experiments."
         )
@@ -170,7 +175,7 @@ def trust(comparison: Comparison) -> list[str]:
     )
     if record.workload.get("closed"):
         sentences.append(
-            f"Closed loop: {record.workload.get('clients', 'the')} clients each wait for a reply before they send again. A"
+            f"Closed loop: {clients_of(comparison) or 'the'} clients each wait for a reply before they send again. A"
             " slower volume therefore lowers the load, and the response times hold under that load; they are not what"
             " arrivals at a fixed rate would see."
         )

@@ -16,6 +16,10 @@ COLUMNS_MAX = 6
 """Arms that a table has as columns, and that have a colour each. More are rows, coloured by the first factor."""
 
 
+LISTED_MAX = 48
+"""Arms of a sweep that have a row, a line or a panel each. A larger one is drawn along its axes, and its lists are folded."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One figure of every arm: a row where arms are columns, a column where arms are rows."""
@@ -30,6 +34,15 @@ class Row:
 def record_of(comparison: Comparison) -> RunRecord:
     """The record of the first run: what all runs of an experiment have in common."""
     return comparison.arms[0].replicates[0].figures.record
+
+
+def clients_of(comparison: Comparison) -> str:
+    """How many clients the arms had: `32`, or `16 to 96`; empty where it is not known."""
+    workloads = [arm.replicates[0].figures.record.workload for arm in comparison.arms]
+    counts = sorted({int(workload["clients"]) for workload in workloads if "clients" in workload})
+    if not counts:
+        return ""
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def colour_index(levels: tuple[int, ...], index: int, arms: int) -> int:

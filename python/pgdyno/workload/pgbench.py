@@ -57,14 +57,16 @@ def run(
     ``on_measure_begin`` and ``on_measure_end`` are called when the phase begins and ends and should be quick;
     ``progress`` about once a second. ``prefix`` is a command that runs pgbench (``taskset -c 1``).
 
-    Even without a warm-up, measuring begins about a second after the clients started, when pgbench first reports.
+    Even without a warm-up, measuring begins about a second after the clients started, when pgbench first reports. A run of so
+    many transactions is measured from the begin of the first one to the end of the last; ``duration_s`` is the longest it may take.
     Raises :class:`PgdynoError` with pgbench's messages when it could not work; clients that were lost on the way are
     a failed check of the outcome instead.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     clock = clock or SubjectClock()
     with scratch_directory(out_dir) as scratch:
-        seconds = math.ceil(clock.host_s(warmup_s + duration_s) + 1.0 + spec.clients / 50)
+        counted = spec.transactions is not None
+        seconds = math.ceil(clock.host_s(warmup_s + duration_s) + (0.0 if counted else 1.0 + spec.clients / 50))
         command = (*prefix, *_arguments(server, spec.dilated(clock.dilation), seconds, scratch))
         anchor = Anchor.read()
         started_ns = now_ns()
@@ -84,6 +86,8 @@ def run(
         try:
             if on_start is not None:
                 on_start(process.pid)
+            if counted:
+                watch.begin_at_once()
             watch.until_the_end()
         finally:
             if process.poll() is None:
@@ -96,12 +100,16 @@ def run(
         log = pgbench_log.read(
             sorted(scratch.glob("log.*")), anchor, open_loop=not spec.closed, retries=spec.tries_max != 1
         )
+    if counted:
+        watch.time.bench_ns, watch.time.end_ns = log.extent_ns(watch.time.bench_ns, watch.time.end_ns)
+        watch.time.begin_ns = watch.time.bench_ns
     return _outcome(spec, watch, log, printed, command, clock)
 
 
 def _arguments(server: Server, spec: WorkloadSpec, seconds: int, log_directory: Path) -> list[str]:
     """The command line. ``-n``: no vacuum and no truncation of history, which is counted afterwards."""
-    arguments = [str(pgbench_path(server)), "-n", "-P", "1", "-T", str(seconds)]
+    arguments = [str(pgbench_path(server)), "-n", "-P", "1"]
+    arguments += ["-T", str(seconds)] if spec.transactions is None else ["-t", str(spec.transactions)]
     arguments += ["-c", str(spec.clients), "-j", str(spec.threads), "-M", spec.protocol]
     arguments += ["--random-seed", str(spec.seed), "-l", "--log-prefix", str(log_directory / "log")]
     for name, weight in spec.scripts:
@@ -153,7 +161,11 @@ def _outcome(
         service=None if spec.closed else pgbench_log.latency_table(log, edges, names, service=True),
         statement=None,
         histograms=histogram.document(latency, begin_ns, end_ns),
-        checks=(_log_is_complete(total, printed), _clients_lasted(watch), _time_was_whole(watch)),
+        checks=(
+            _log_is_complete(total, printed),
+            _clients_lasted(watch),
+            _time_was_whole(watch) if spec.transactions is None else _all_were_made(spec, total),
+        ),
         driver=_driver(spec, log, printed, clock),
         command=tuple(command),
     )
@@ -198,6 +210,17 @@ def _time_was_whole(watch: Watch) -> Check:
         name="measured_under_load",
         ok=measured_s >= watch.duration_s - 1e-3 and left_s >= 0,
         detail=f"measured {measured_s:.3f} s of {watch.duration_s:g} s; the load went on for {left_s:.3f} s after it",
+    )
+
+
+def _all_were_made(spec: WorkloadSpec, total: Account) -> Check:
+    """Each client made as many transactions as it was asked for."""
+    each = spec.transactions or 0
+    asked = spec.clients * each
+    return Check(
+        name="all_transactions_made",
+        ok=total.scheduled == asked,
+        detail=f"{total.scheduled:,} of {asked:,}: {each:,} by each of {spec.clients} clients",
     )
 
 

@@ -61,6 +61,12 @@ class TransactionLog:
             lag_us=clock.durations_us(self.lag_us),
         )
 
+    def extent_ns(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """From the begin of the first transaction to after the end of the last; what is given where there is none."""
+        if not len(self):
+            return begin_ns, end_ns
+        return int((self.end_ns - self.latency_us * 1000).min()), int(self.end_ns.max()) + 1
+
     def account(self, begin_ns: int | None = None, end_ns: int | None = None, script: int | None = None) -> Account:
         """Count those that ended in [begin, end), of one script or of all; without limits, every one."""
         import numpy as np

@@ -152,6 +152,8 @@ class WorkloadAsked(BaseModel):
     """Closed loop: how long a client waits between two transactions."""
     late_max_ms: Annotated[int, Field(ge=1)] | None = None
     """Transactions that an open loop would start later than this are skipped, and counted as skipped."""
+    transactions: Annotated[int, Field(ge=1)] | None = None
+    """Closed loop, by pgbench: each client ends after so many, and `duration` is the longest that it may take. Default: all go on for `duration`."""
     tries_max: Annotated[int, Field(ge=0)] = 1
     """How often a transaction is tried that ends in a serialisation failure or a deadlock; 0: until it succeeds, as sysbench does unless this is said."""
 
@@ -175,7 +177,7 @@ class WorkloadAsked(BaseModel):
 
         A table of an experiment file may lack what its factors give, so this is asked of each arm.
         """
-        return next(chain(_of_loop(self), _of_kind(self), _of_engine(self)), None)
+        return next(chain(_of_loop(self), _of_count(self), _of_kind(self), _of_engine(self)), None)
 
     @property
     def driver(self) -> Engine:
@@ -218,6 +220,16 @@ def _of_loop(asked: WorkloadAsked) -> Iterator[tuple[str, str]]:
             yield key, "it needs rate_per_s: without a schedule nothing is late, and nothing arrives"
     if asked.think_ms is not None and asked.rate_per_s is not None:
         yield "think_ms", "clients that keep a schedule (rate_per_s) do not think; leave one of them away"
+
+
+def _of_count(asked: WorkloadAsked) -> Iterator[tuple[str, str]]:
+    """Clients that end after so many transactions."""
+    if asked.transactions is None:
+        return
+    if asked.rate_per_s is not None:
+        yield "transactions", "clients that keep a schedule (rate_per_s) end after a time; leave one of them away"
+    if asked.driver != "pgbench":
+        yield "transactions", f'{asked.driver} drives for a time; engine = "pgbench" can count'
 
 
 def _of_kind(asked: WorkloadAsked) -> Iterator[tuple[str, str]]:
@@ -288,6 +300,7 @@ class WorkloadSpec(WorkloadAsked):
     def record(self) -> dict[str, Any]:
         """The specification as it stands in ``run.json``, without the keys of other kinds and loops."""
         loop = {"arrivals", "late_max_ms"} if self.closed else {"think_ms"}
+        loop |= {"transactions"} if self.transactions is None else set()
         written = self.model_dump(mode="json", exclude={*(_KIND_KEYS - _KEYS_OF[self.kind]), *loop, "engine"})
         if self.kind == "script":
             written["script"] = ",".join(f"{name}@{weight}" for name, weight in self.mix)

@@ -59,6 +59,13 @@ class Watch:
     _measured: bool = False
     _rest: bytes = b""
 
+    def begin_at_once(self) -> None:
+        """Measure until pgbench ends by itself, or until its time is up: it was told how many transactions to make."""
+        self._measuring = True
+        self.time.bench_ns = self.time.begin_ns = now_ns()
+        self.time.end_ns = self.time.stops_ns
+        self.edges[0]()
+
     def until_the_end(self) -> None:
         """Return when pgbench has ended; it is ended by force when it overruns."""
         assert self.process.stderr is not None
@@ -103,7 +110,8 @@ class Watch:
             self.process.kill()
             raise PgdynoError(
                 f"pgbench did not end within {_GRACE_S:g} s after its time was up",
-                remedy="the server or the volume hangs: look at the server's log and `pgdyno volume stats`",
+                remedy="the server or the volume hangs: look at the server's log and `pgdyno volume stats`; a run of so many"
+                " transactions may need a longer workload.duration",
             )
 
     def _hear(self, text: bytes) -> None:

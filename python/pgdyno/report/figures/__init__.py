@@ -1,14 +1,17 @@
-"""The figures of the page, as Vega-Lite specifications that Altair checks. Each is drawn for a width in pixels."""
+"""The figures of the page, as Vega-Lite specifications made with Altair. Each is drawn for a width in pixels."""
 
 from __future__ import annotations
 
+from pgdyno.report.figures.concurrency import bars
 from pgdyno.report.figures.course import courses, timeline
 from pgdyno.report.figures.cpu_share import cpu, roles
 from pgdyno.report.figures.effects import effects
 from pgdyno.report.figures.latency import percentile_dots, percentile_points, percentiles
+from pgdyno.report.figures.parts import unchecked
 from pgdyno.report.figures.throughput import tps
 from pgdyno.report.figures.waits import waits
 
 __all__ = [
-    "courses", "cpu", "effects", "percentile_dots", "percentile_points", "percentiles", "roles", "timeline", "tps", "waits",
+    "bars", "courses", "cpu", "effects", "percentile_dots", "percentile_points", "percentiles", "roles", "timeline", "tps",
+    "unchecked", "waits",
 ]  # fmt: skip

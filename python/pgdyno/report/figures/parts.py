@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgdyno.report.words import COLUMNS_MAX, colour_index
 
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.report.theme import Theme
 
+
+_Level = TypeVar("_Level")
 
 LABELS_PX = 46
 """Room left of a plot for the labels of its axis; the same everywhere, so that plots stand below each other."""
@@ -25,6 +30,35 @@ _STEPS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,))
 """Ticks within a decade, the densest first."""
 MS_LABELS = "datum.value >= 1000 ? format(datum.value, ',') : format(datum.value, '~g')"
 """Labels of an axis in milliseconds, from 0.05 to 20,000."""
+
+
+_checked: ContextVar[bool] = ContextVar("checked", default=True)
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Draw without holding each part against Vega-Lite's schema, which takes longer than drawing it; the tests do hold it."""
+    from altair.utils import schemapi
+
+    token = _checked.set(False)
+    try:
+        with schemapi.debug_mode(False):
+            yield
+    finally:
+        _checked.reset(token)
+
+
+def evenly(levels: Sequence[_Level], most: int) -> list[_Level]:
+    """All of them, or at most so many that lie evenly, the first and the last among them."""
+    if len(levels) <= most:
+        return list(levels)
+    step = (len(levels) - 1) / (most - 1)
+    return [levels[round(place * step)] for place in range(most)]
+
+
+def variant_colour(index: int, theme: Theme) -> str:
+    """Colour of the arms that differ in a sweep's axes alone; the seventh has the first again."""
+    return theme.arm(index % COLUMNS_MAX)
 
 
 def log_scale(values: Sequence[float], height_px: int) -> tuple[Any, list[float]]:
@@ -91,4 +125,4 @@ class Sheet:
         """The chart as a specification with its data and the theme's configuration."""
         padding = {"left": left_px, "right": RIGHT_PX, "top": 6, "bottom": 4}
         drawn = chart.properties(padding=padding).configure(**self.theme.config())
-        return {**drawn.to_dict(), "datasets": self._data}
+        return {**drawn.to_dict(validate=_checked.get()), "datasets": self._data}

@@ -1,0 +1,123 @@
+"""Two stored results beside each other: what they differ in, and what their common arms did.
+
+Runs of two experiments share no block: what the machine did at one time and at the other is in the ratio. It is therefore
+that of independent means, with Welch's interval, and wider than a ratio within one experiment.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.difference import Difference, differences
+from pgdyno.analysis.interval import LEVEL, ROUNDING, Estimate, distinguishable, t_quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An arm of one result and what answers to it in the other."""
+
+    arm: ArmSummary
+    other: ArmSummary
+    ratio: Estimate | None
+    """TPS of ``arm`` over that of ``other``; None where either did no transaction."""
+
+    @property
+    def distinguishable(self) -> bool:
+        """Whether the interval excludes 1."""
+        return self.ratio is not None and distinguishable(self.ratio)
+
+
+@dataclass(frozen=True)
+class Against:
+    """One result against another."""
+
+    one: Comparison
+    other: Comparison
+    pairs: tuple[Pair, ...]
+    """Arms that both have, in the order of the first."""
+    alone: tuple[ArmSummary, ...]
+    """Arms that only the first has."""
+    alone_of_other: tuple[ArmSummary, ...]
+    configuration: tuple[Difference, ...]
+    """What was asked for; old is the other's."""
+    programs: tuple[Difference, ...]
+    """pgdyno, its engine, PostgreSQL, the host."""
+    settings: tuple[Difference, ...]
+    """PostgreSQL's settings of the first runs."""
+
+
+def against(one: Comparison, other: Comparison) -> Against:
+    """Match arms by their levels as they were written; where each has a single arm, those two whatever they are called."""
+    by_name = {arm.volume: arm for arm in other.arms}
+    matched = [(arm, by_name[arm.volume]) for arm in one.arms if arm.volume in by_name]
+    if not matched and len(one.arms) == len(other.arms) == 1:
+        matched = [(one.arms[0], other.arms[0])]
+    mine, theirs = {arm.index for arm, _ in matched}, {arm.index for _, arm in matched}
+    return Against(
+        one=one,
+        other=other,
+        pairs=tuple(Pair(arm, answer, _ratio(arm, answer)) for arm, answer in matched),
+        alone=tuple(arm for arm in one.arms if arm.index not in mine),
+        alone_of_other=tuple(arm for arm in other.arms if arm.index not in theirs),
+        configuration=tuple(differences(_asked(other), _asked(one))),
+        programs=tuple(differences(_programs(other), _programs(one))),
+        settings=tuple(differences(_settings(other), _settings(one))),
+    )
+
+
+def unpaired_ratio(over: Sequence[float], under: Sequence[float], level: float = LEVEL) -> Estimate:
+    """Ratio of two geometric means with Welch's interval (degrees of freedom after Satterthwaite).
+
+    A side of a single value has no interval. Raises ValueError for no values, or for one that is not positive.
+    """
+    if not over or not under or min(*over, *under) <= 0:
+        raise ValueError("a ratio needs positive values on both sides")
+    logs = [[math.log(value) for value in side] for side in (over, under)]
+    means = [math.fsum(side) / len(side) for side in logs]
+    mean = means[0] - means[1]
+    n = len(over) + len(under)
+    if min(len(over), len(under)) < 2:
+        return Estimate(math.exp(mean), None, None, n)
+    squares = [
+        math.fsum((value - centre) ** 2 for value in side) / (len(side) - 1) / len(side)
+        for side, centre in zip(logs, means, strict=True)
+    ]
+    below = math.fsum(square**2 / (len(side) - 1) for square, side in zip(squares, logs, strict=True))
+    degrees = math.fsum(squares) ** 2 / below if below > 0 else 1.0
+    half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(math.fsum(squares)))
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, degrees)
+
+
+def _ratio(arm: ArmSummary, other: ArmSummary) -> Estimate | None:
+    over, under = ([r.figures.tps for r in one.replicates if r.figures.tps > 0] for one in (arm, other))
+    return unpaired_ratio(over, under) if over and under else None
+
+
+def _asked(comparison: Comparison) -> dict[str, Any]:
+    """What was asked for, without what cannot change a result."""
+    experiment = comparison.experiment
+    kept = {name: value for name, value in experiment.settings.items() if name not in ("factors", "budget")}
+    return {**kept, "factors": {name: ", ".join(levels) for name, levels in experiment.factors.items()}}
+
+
+def _programs(comparison: Comparison) -> dict[str, Any]:
+    host = comparison.arms[0].replicates[0].figures.record.world.host
+    return {**comparison.experiment.versions, "host": host.model_dump()}
+
+
+def _settings(comparison: Comparison) -> dict[str, Any]:
+    """Setting -> value of the first run; where its files lay and what it was called say nothing about how it was set."""
+    run = comparison.arms[0].replicates[0].figures.run
+    return {
+        str(row["name"]): f"{row['setting']} {row['unit'] or ''}".strip()
+        for row in run.table("postgres/settings").to_pylist()
+        if not str(row["name"]).endswith(("_file", "_directory", "_directories", "_path"))
+    }

@@ -1,0 +1,163 @@
+"""What a sweep sweeps: the factors whose levels are numbers, as axes, and the arms along them.
+
+A factor is an axis when its levels are numbers (``16``, ``512MiB``, ``30s``) and at least three. The clients come first, because
+what a server does under more of them is what a sweep is mostly about.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.factors import Factor
+
+CLIENTS = "workload.clients"
+LEVELS_MIN = 3
+"""Two points are a comparison; a course needs three."""
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_UNITS = {
+    "": 1.0,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "TiB": 2.0**40,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A factor along which something is drawn, in the order of its values."""
+
+    factor: int
+    """Its place among the factors."""
+    name: str
+    title: str
+    values: tuple[float, ...]
+    """Ascending; sizes in bytes, durations in seconds, else as written."""
+    texts: tuple[str, ...]
+    """The levels as written, in that order."""
+    place: Mapping[int, int]
+    """Level of the factor -> place on the axis."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Arms that differ in the axes alone: of a sweep over two volumes, those of one volume."""
+
+    index: int
+    label: str
+    """Its other levels; empty where there is no other factor."""
+    arms: Mapping[tuple[int, int], ArmSummary]
+    """(place on ``x``, place on ``along``) -> arm; the second is 0 where there is no second axis."""
+
+    @cached_property
+    def runs_tps(self) -> list[float]:
+        """Transactions per second of every run."""
+        return [replicate.figures.tps for arm in self.arms.values() for replicate in arm.replicates]
+
+    @property
+    def most(self) -> tuple[tuple[int, int], ArmSummary]:
+        """Where it does the most transactions, and that arm."""
+        return max(self.arms.items(), key=lambda item: item[1].tps.mean)
+
+    @property
+    def least(self) -> tuple[tuple[int, int], ArmSummary]:
+        """Where it does the fewest."""
+        return min(self.arms.items(), key=lambda item: item[1].tps.mean)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The arms of an experiment along one or two axes."""
+
+    x: Axis
+    along: Axis | None
+    variants: tuple[Variant, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """One or two."""
+        return (self.x,) if self.along is None else (self.x, self.along)
+
+    @property
+    def second(self) -> tuple[int, ...]:
+        """Places on the second axis."""
+        return (0,) if self.along is None else tuple(range(len(self.along.values)))
+
+    def common_load(self) -> tuple[int, int] | None:
+        """The place at which all variants together do the most, of those that every one has."""
+        shared = set.intersection(*(set(variant.arms) for variant in self.variants))
+        if not shared:
+            return None
+        return max(sorted(shared), key=lambda at: sum(variant.arms[at].tps.mean for variant in self.variants))
+
+    def words(self, at: tuple[int, int]) -> str:
+        """A place in words: ``16 clients``, ``16 clients and 100 transactions``."""
+        texts = [f"{axis.texts[place]} {axis.title}" for axis, place in zip(self.axes, at, strict=False)]
+        return " and ".join(texts)
+
+
+def sweep_of(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> Sweep | None:
+    """The sweep that an experiment is; None where no factor has three numbers as levels."""
+    axes = sorted(
+        (axis for place, factor in enumerate(factors) if (axis := axis_of(place, factor)) is not None),
+        key=lambda axis: (axis.name != CLIENTS, -len(axis.values), axis.factor),
+    )
+    if not axes:
+        return None
+    x, along = axes[0], axes[1] if len(axes) > 1 else None
+    variants = _variants(factors, arms, x, along)
+    return Sweep(x, along, variants) if variants else None
+
+
+def axis_of(place: int, factor: Factor) -> Axis | None:
+    """A factor as an axis; None where its levels are no numbers, or fewer than three."""
+    values = [number_of(level) for level in factor.levels]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or len(set(known)) < LEVELS_MIN or len(set(known)) < len(known):
+        return None
+    order = sorted(range(len(known)), key=lambda level: known[level])
+    return Axis(
+        factor=place,
+        name=factor.name,
+        title=factor.title,
+        values=tuple(known[level] for level in order),
+        texts=tuple(factor.levels[level] for level in order),
+        place={level: at for at, level in enumerate(order)},
+    )
+
+
+def number_of(level: str) -> float | None:
+    """The number that a level is, in its base unit; None for anything else."""
+    found = _NUMBER.fullmatch(level.strip())
+    if found is None or found[2] not in _UNITS:
+        return None
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _variants(
+    factors: Sequence[Factor], arms: Sequence[ArmSummary], x: Axis, along: Axis | None
+) -> tuple[Variant, ...]:
+    """Those that have a course: in a design of one factor at a time only one has."""
+    swept = {axis.factor for axis in (x, along) if axis is not None}
+    found: dict[tuple[int, ...], dict[tuple[int, int], ArmSummary]] = {}
+    for arm in arms:
+        rest = tuple(level for place, level in enumerate(arm.levels) if place not in swept)
+        second = 0 if along is None else along.place[arm.levels[along.factor]]
+        found.setdefault(rest, {})[x.place[arm.levels[x.factor]], second] = arm
+    others = [factor for place, factor in enumerate(factors) if place not in swept]
+    with_course = [(rest, each) for rest, each in sorted(found.items()) if len({at for at, _ in each}) >= LEVELS_MIN]
+    return tuple(
+        Variant(index, " · ".join(factor.labels[level] for factor, level in zip(others, rest, strict=True)), each)
+        for index, (rest, each) in enumerate(with_course)
+    )

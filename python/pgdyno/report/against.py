@@ -1,0 +1,157 @@
+"""The page that holds one stored result against another: what they differ in, then what their common arms did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.verdict import figures as digits
+from pgdyno.analysis.verdict import interval as extent_of
+from pgdyno.analysis.verdict import times
+from pgdyno.report import figures
+from pgdyno.report.effects import EffectRow
+from pgdyno.report.render import drawing, moment, rendered, write_whole
+from pgdyno.report.words import UNKNOWN, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.against import Against, Pair
+    from pgdyno.analysis.difference import Difference
+
+TOLD_MAX = 4
+"""More arms than this are counted in the verdict instead of told one by one."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A common arm in words."""
+
+    label: str
+    cells: tuple[str, ...]
+    """In the order of :data:`COLUMNS`."""
+
+
+COLUMNS = ("TPS here", "TPS there", "ratio", "95 % interval", "verdict", "p99 here, ms", "p99 there, ms")
+
+
+def write_against(found: Against, output: Path) -> Path:
+    """Write the page; :class:`~pgdyno.errors.HostError` when it cannot be."""
+    write_whole(output, html(found).encode())
+    return output
+
+
+def html(found: Against) -> str:
+    """The page as text."""
+    rows = [_effect(pair) for pair in found.pairs if pair.ratio is not None]
+    with figures.unchecked():
+        drawn = (
+            drawing("against", verdict(found), lambda width, theme: figures.effects(rows, found.one.arms, width, theme))
+            if rows
+            else None
+        )
+    return rendered(
+        "against.html",
+        found=found,
+        verdict=verdict(found),
+        caveat=caveat(found),
+        drawn=drawn,
+        columns=COLUMNS,
+        lines=lines(found),
+        tables=[
+            ("What was asked for", differing(found.configuration)),
+            ("Programs and host", differing(found.programs)),
+            ("PostgreSQL's settings", differing(found.settings)),
+        ],
+        sides=[("here", found.one.experiment, moment(found.one.experiment.created_unix_ns)),
+               ("there", found.other.experiment, moment(found.other.experiment.created_unix_ns))],
+    )  # fmt: skip
+
+
+def verdict(found: Against) -> str:
+    """What the two results say of each other, in a sentence or a few."""
+    if not found.pairs:
+        return "The two results have no arm in common."
+    invalid = [pair.arm.label for pair in found.pairs if not (pair.arm.valid and pair.other.valid)]
+    if invalid:
+        return f"No verdict: runs of {', '.join(invalid[:TOLD_MAX])} are invalid."
+    if len(found.pairs) > TOLD_MAX:
+        more, fewer = (
+            sum(pair.distinguishable and pair.ratio is not None and (pair.ratio.mean > 1) is up for pair in found.pairs)
+            for up in (True, False)
+        )
+        same = len(found.pairs) - more - fewer
+        return f"Of {len(found.pairs)} common arms {more} do more transactions here, {fewer} do fewer and {same} are not distinguishable."
+    return " ".join(_sentence(pair) for pair in found.pairs)
+
+
+def caveat(found: Against) -> str:
+    """What to keep in mind of ratios across experiments."""
+    same = found.one.experiment.experiment_hash == found.other.experiment.experiment_hash
+    text = "The two were made at different times: what the machine did then is in the ratio. Intervals are Welch's, of unpaired runs."
+    return text + (
+        " They are repetitions of one experiment; `pgdyno report` pools them when both are named." if same else ""
+    )
+
+
+def lines(found: Against) -> list[Line]:
+    """Each common arm in figures."""
+    return [
+        Line(
+            pair.arm.label,
+            (
+                digits(pair.arm.tps.mean),
+                digits(pair.other.tps.mean),
+                UNKNOWN if pair.ratio is None else times(pair.ratio.mean),
+                _extent(pair),
+                _word(pair),
+                number(pair.arm.latency_ms.percentile(99)),
+                number(pair.other.latency_ms.percentile(99)),
+            ),
+        )
+        for pair in found.pairs
+    ]
+
+
+def differing(found: tuple[Difference, ...]) -> list[tuple[str, str, str]]:
+    """(what, there, here) of every difference."""
+    return [(_place(one.place), _value(one.old), _value(one.new)) for one in found]
+
+
+def _place(place: tuple[str | int, ...]) -> str:
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in place)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return UNKNOWN if value is None or value in ("", [], {}) else str(value)
+
+
+def _extent(pair: Pair) -> str:
+    if pair.ratio is None or pair.ratio.low is None or pair.ratio.high is None:
+        return UNKNOWN
+    return f"{times(pair.ratio.low)} to {times(pair.ratio.high)}"
+
+
+def _word(pair: Pair) -> str:
+    if pair.ratio is None:
+        return "no transactions"
+    if pair.ratio.low is None:
+        return "too few runs for an interval"
+    return ("more" if pair.ratio.mean > 1 else "fewer") if pair.distinguishable else "not distinguishable"
+
+
+def _sentence(pair: Pair) -> str:
+    if pair.ratio is None:
+        return f"{pair.arm.label} did no transactions in one of them."
+    ratio = times(pair.ratio.mean)
+    if pair.ratio.low is None:
+        return f"{pair.arm.label} did {ratio} times the transactions here: too few runs for an interval."
+    if not pair.distinguishable:
+        return f"{pair.arm.label} here and there are not distinguishable: {ratio} times the transactions ({extent_of(pair.ratio)})."
+    return f"{pair.arm.label} does {ratio} times the transactions here ({extent_of(pair.ratio)})."
+
+
+def _effect(pair: Pair) -> EffectRow:
+    return EffectRow("result", f"{pair.arm.label} here", "there", pair.ratio, pair.distinguishable, False)

@@ -1,0 +1,69 @@
+"""How throughput grows with clients: runs, and the universal scalability law through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.verdict import figures as digits
+from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.scaling import Scaling
+    from pgdyno.analysis.sweep import Sweep
+    from pgdyno.report.theme import Theme
+
+CURVE_POINTS = 60
+"""Of the law: more cannot be told from these."""
+
+
+def scaling(
+    sweep: Sweep, laws: Sequence[Scaling | None], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+) -> dict[str, Any]:
+    """TPS by clients: a dot for each arm, and of each variant its law, where there is one."""
+    import altair as alt
+
+    sheet = Sheet(arms, theme)
+    plot_px = width_px - LABELS_PX - RIGHT_PX
+    dots: list[dict[str, Any]] = [
+        {
+            "clients": sweep.x.values[x],
+            "tps": float(f"{arm.tps.mean:.4g}"),
+            "colour": variant_colour(variant.index, theme),
+            "what": f"{arm.label}: {digits(arm.tps.mean)} TPS",
+        }
+        for variant in sweep.variants
+        for (x, _), arm in sorted(variant.arms.items())
+    ]
+    end = sweep.x.values[-1]
+    curves = [
+        {
+            "variant": variant.index,
+            "clients": end * step / CURVE_POINTS,
+            "tps": float(f"{law.tps(end * step / CURVE_POINTS):.4g}"),
+            "colour": variant_colour(variant.index, theme),
+        }
+        for variant, law in zip(sweep.variants, laws, strict=True)
+        if law is not None
+        for step in range(1, CURVE_POINTS + 1)
+        if end * step / CURVE_POINTS >= 1
+    ]
+    most = max([1e-3, *(dot["tps"] for dot in dots)])
+    axis = alt.Axis(title=sweep.x.title, tickCount=max(4, width_px // 100), labelFlush=True)
+    x = alt.X("clients:Q", scale=alt.Scale(domain=[0, end], nice=False), axis=axis)
+    y = alt.Y(
+        "tps:Q",
+        scale=alt.Scale(domain=[0, most * 1.05], nice=False),
+        axis=alt.Axis(title=None, tickCount=5, minExtent=LABELS_PX, maxExtent=LABELS_PX,
+                      labelExpr="format(datum.value, datum.value >= 1e5 ? '~s' : ',')"),
+    )  # fmt: skip
+    colour = alt.Color("colour:N", scale=None)
+    layers = [
+        sheet.chart(curves).mark_line(strokeWidth=2, clip=True, aria=False).encode(x=x, y=y, color=colour, detail="variant:O"),
+        sheet.chart(dots)
+        .mark_point(size=30, strokeWidth=1.4, filled=False, aria=len(dots) <= 200)
+        .encode(x=x, y=y, color=colour, description="what:N"),
+    ]  # fmt: skip
+    return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=240 if width_px > 500 else 210))

@@ -1,0 +1,74 @@
+"""What every page is made with: a template, drawings at three widths, one file that needs nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import HostError
+from pgdyno.report.theme import DARK, LIGHT, PAGE, Theme, colour_classes, custom_properties, svg_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WIDTHS_PX = {"wide": 1000, "medium": 640, "narrow": 342}
+"""Widths that each figure is drawn for: a desktop, a tablet, and a phone of 390 px less its margins."""
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template with its values, the style sheet and both colour schemes; what users wrote is escaped."""
+    import jinja2
+
+    loader = jinja2.PackageLoader("pgdyno.report")
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    style, _, _ = loader.get_source(environment, "page.css")
+    return environment.get_template(template).render(
+        **values,
+        light=custom_properties(LIGHT),
+        dark=custom_properties(DARK),
+        style=f"{colour_classes()}\n{style}",
+    )
+
+
+def drawing(name: str, alternative: str, make: Callable[[int, Theme], dict[str, Any]]) -> Any:
+    """A figure at each width; ``alternative`` is what a screen reader says.
+
+    What users wrote is text inside the drawing, where the renderer escaped it.
+    """
+    import markupsafe
+
+    parts = [
+        f'<div class="drawing {size}">{svg_of(make(width, PAGE), f"{name}-{size}", alternative)}</div>'
+        for size, width in WIDTHS_PX.items()
+    ]
+    return markupsafe.Markup("".join(parts))  # noqa: S704 (drawn by vl_convert, which escapes text)
+
+
+def moment(unix_ns: int) -> str:
+    """An instant for people, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_ns // 1_000_000_000))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; :class:`HostError` when it cannot be."""
+    try:
+        descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            Path(unfinished).chmod(0o644)
+            Path(unfinished).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(unfinished).unlink()
+            raise
+    except OSError as error:
+        raise HostError(
+            f"{path} cannot be written: {error.strerror}", remedy="name another file with --output"
+        ) from error

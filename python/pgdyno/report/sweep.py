@@ -1,0 +1,297 @@
+"""A sweep on the page: its figures with their words, the law of its clients, and its raw table as articles print it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis import scaling
+from pgdyno.analysis.boxes import box_of
+from pgdyno.analysis.distribution import merge
+from pgdyno.analysis.latency_map import latency_map
+from pgdyno.analysis.sweep import CLIENTS
+from pgdyno.analysis.verdict import dollars, share
+from pgdyno.analysis.verdict import figures as digits
+from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
+from pgdyno.report.figures import scaling as scaling_figure
+from pgdyno.report.figures.parts import evenly
+from pgdyno.report.words import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.scaling import Scaling
+    from pgdyno.analysis.sweep import Sweep
+    from pgdyno.report.theme import Theme
+
+CURVES_MAX = 8
+"""Curves of a panel: more shades of one colour cannot be told apart."""
+MAPS_MAX = 4
+"""Maps of response times over time."""
+
+Make = Callable[[int, "Theme"], dict[str, Any]]
+"""Draws a figure at a width in pixels."""
+
+
+@dataclass(frozen=True)
+class SweepFigure:
+    """A figure and what is said of it."""
+
+    name: str
+    title: str
+    alternative: str
+    """What a screen reader says: what is drawn, and its extent."""
+    caption: str
+    """What is drawn, with its units."""
+    make: Make
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """TPS of a variant by its axes."""
+
+    title: str
+    columns: str
+    """What the columns are."""
+    rows: str
+    """What the rows are."""
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def figures_of(comparison: Comparison) -> list[SweepFigure]:
+    """Every figure that the sweep has data for, in the order of the page."""
+    sweep = comparison.sweep
+    if sweep is None:
+        return []
+    makers = (_boxes, _bars, _multiples, _heat, _scaling, _cumulative, _over_time, _front)
+    return [figure for maker in makers for figure in maker(comparison, sweep)]
+
+
+def laws(sweep: Sweep) -> list[Scaling | None]:
+    """The law of each variant; None where the axis is not the clients, or has too few of them."""
+    if sweep.x.name != CLIENTS:
+        return [None for _ in sweep.variants]
+    return [
+        scaling.fit([(sweep.x.values[x], replicate.figures.tps) for (x, _), arm in variant.arms.items()
+                     for replicate in arm.replicates])
+        for variant in sweep.variants
+    ]  # fmt: skip
+
+
+def law_sentences(comparison: Comparison) -> list[str]:
+    """What the law says of each variant, or that it says nothing."""
+    sweep = comparison.sweep
+    if sweep is None:
+        return []
+    return [
+        _law_sentence(variant.label or "the server", law)
+        for variant, law in zip(sweep.variants, laws(sweep), strict=True)
+        if law is not None
+    ]
+
+
+def pivots(comparison: Comparison) -> list[Pivot]:
+    """The raw tables: a row for each level of the first axis, a column for each of the second, or for each variant."""
+    sweep = comparison.sweep
+    if sweep is None:
+        return []
+    if sweep.along is None:
+        lines = [
+            (text, tuple(_cell(variant.arms.get((x, 0))) for variant in sweep.variants))
+            for x, text in enumerate(sweep.x.texts)
+        ]
+        heads = tuple(variant.label or "TPS" for variant in sweep.variants)
+        return [Pivot("", "", sweep.x.title, heads, tuple(lines))]
+    return [
+        Pivot(
+            variant.label,
+            sweep.along.title,
+            sweep.x.title,
+            sweep.along.texts,
+            tuple(
+                (text, tuple(_cell(variant.arms.get((x, second))) for second in sweep.second))
+                for x, text in enumerate(sweep.x.texts)
+            ),
+        )
+        for variant in sweep.variants
+    ]
+
+
+def key(comparison: Comparison) -> list[tuple[int, str]]:
+    """(colour, name) of each variant; empty for a single one."""
+    sweep = comparison.sweep
+    if sweep is None or len(sweep.variants) < 2:
+        return []
+    return [(variant.index % 6, variant.label) for variant in sweep.variants]
+
+
+def _cell(arm: ArmSummary | None) -> str:
+    return UNKNOWN if arm is None else f"{arm.tps.mean:,.0f}" if arm.tps.mean >= 100 else digits(arm.tps.mean)
+
+
+def _law_sentence(label: str, law: Scaling) -> str:
+    if not law.follows:
+        return f"{label}: the law does not describe these runs, which lie {share(law.deviation)} off its curve (root mean square)."
+    peak = law.peak_clients
+    low, high = law.clients
+    if peak is None or peak > high:
+        most = f"no fewer transactions up to {high:,.0f} clients"
+    elif peak <= low:
+        most = f"fewer transactions with more than {low:,.0f} clients"
+    else:
+        most = f"the most transactions with about {peak:,.0f} clients"
+    return (
+        f"{label}: contention {law.contention:.3f}, coherence {law.coherence:.2g}, {most}; runs lie {share(law.deviation)} off the"
+        " curve (root mean square)."
+    )
+
+
+def _extent(sweep: Sweep) -> str:
+    """The range of TPS over all arms."""
+    every = [arm.tps.mean for variant in sweep.variants for arm in variant.arms.values()]
+    return f"{digits(min(every))} to {digits(max(every))} transactions per second"
+
+
+def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    told = [
+        f"{variant.label or 'all arms'}: median {digits(box.median)}, half of the runs {digits(box.first_quartile)} to"
+        f" {digits(box.third_quartile)}"
+        for variant in sweep.variants
+        for box in (box_of(variant.runs_tps),)
+    ]
+    yield SweepFigure(
+        "sweep-spread",
+        "Spread of the transactions per second",
+        f"Box plot of transactions per second. {'; '.join(told)}.",
+        "Transactions per second of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
+        " the box's width beyond it; circles: runs outside.",
+        partial(spread.boxes, sweep, comparison.arms),
+    )
+
+
+def _bars(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    second = "a variant" if sweep.along is None else f"a level of the {sweep.along.title}, the lightest the lowest"
+    yield SweepFigure(
+        "sweep-bars",
+        f"Transactions per second, grouped by {sweep.x.title}",
+        f"Bars grouped by {sweep.x.title}, from {_extent(sweep)}; the raw table has every figure.",
+        f"Transactions per second (vertical) by {sweep.x.title}. Each bar: {second}; mean of the replicates.",
+        partial(concurrency.bars, sweep, comparison.arms),
+    )
+
+
+def _multiples(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    if sweep.along is None:
+        return
+    yield SweepFigure(
+        "sweep-multiples",
+        f"Transactions per second at each level of the {sweep.x.title}",
+        f"A small panel for each of {len(sweep.x.texts)} levels of the {sweep.x.title}: transactions per second along the"
+        f" {sweep.along.title}, {_extent(sweep)}; the raw table has every figure.",
+        f"Transactions per second (vertical) along the {sweep.along.title} (horizontal), on common scales.",
+        partial(concurrency.multiples, sweep, comparison.arms),
+    )
+
+
+def _heat(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    if sweep.along is None:
+        return
+    yield SweepFigure(
+        "sweep-heat",
+        f"Transactions per second over {sweep.x.title} and {sweep.along.title}",
+        f"Heat map of transactions per second, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
+        " has every figure.",
+        f"Transactions per second. Rows: {sweep.x.title}; columns: {sweep.along.title}. The darker, the more.",
+        partial(heat.throughput, sweep, comparison.arms),
+    )
+
+
+def _scaling(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    found = laws(sweep)
+    if sweep.x.name != CLIENTS:
+        return
+    drawn = [law if law is not None and law.follows else None for law in found]
+    curve = "Curve: the universal scalability law fitted to the runs. " if any(drawn) else ""
+    yield SweepFigure(
+        "sweep-scaling",
+        "How throughput grows with clients",
+        f"Transactions per second by clients, {_extent(sweep)}. {' '.join(law_sentences(comparison))}".strip(),
+        f"Transactions per second (vertical) by clients. {curve}Circle: an arm.",
+        lambda width, theme: scaling_figure.scaling(sweep, drawn, comparison.arms, width, theme),
+    )
+
+
+def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    panels = []
+    told = []
+    for variant in sweep.variants[:MAPS_MAX]:
+        curves = []
+        for x in evenly(range(len(sweep.x.texts)), CURVES_MAX):
+            found = merge(arm.latency_ms for (at, _), arm in variant.arms.items() if at == x)
+            if found.total:
+                curves.append((f"{sweep.x.texts[x]} {sweep.x.title}", found))
+        if curves:
+            panels.append((variant.label, variant.index, curves))
+            told += [f"{variant.label} {name}: p99 {digits(one.percentile(99) or 0.0)} ms" for name, one in curves]
+    if panels:
+        yield SweepFigure(
+            "sweep-cumulative",
+            "Response times, cumulative",
+            f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(told)}.",
+            f"Share of the transactions (vertical) that took no longer than so many milliseconds (horizontal, logarithmic). A curve"
+            f" for each level of the {sweep.x.title}, the lightest the lowest: {', '.join(name for name, _ in panels[0][2])}.",
+            lambda width, theme: cumulative.cumulative(panels, comparison.arms, width, theme),
+        )
+
+
+def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    """Of each variant the arm that does most; of a single one the arm that does least too."""
+    chosen = [variant.most[1] for variant in sweep.variants[:MAPS_MAX]]
+    if len(sweep.variants) == 1 and sweep.variants[0].least[1] is not chosen[0]:
+        chosen.append(sweep.variants[0].least[1])
+    colours = {arm.index: variant.index for variant in sweep.variants for arm in variant.arms.values()}
+    maps = [
+        (arm.label, colours[arm.index], cells)
+        for arm in chosen
+        if (cells := latency_map(arm.representative.figures.run))
+    ]
+    if maps:
+        yield SweepFigure(
+            "sweep-over-time",
+            "Response times over time",
+            f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _ in maps)}.",
+            "Response time in milliseconds (vertical, logarithmic) over the seconds of the measure phase; the darker, the more"
+            " transactions. Of each variant the arm that does the most transactions, its replicate with the median.",
+            lambda width, theme: heat.latencies(maps, comparison.arms, width, theme),
+        )
+
+
+def _front(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    """At the load at which all variants together do most; nothing where there are not two prices."""
+    at = sweep.common_load()
+    if at is None:
+        return
+    offers = []
+    for variant in sweep.variants:
+        arm = variant.arms[at]
+        if arm.usd_per_month is not None:
+            low, high = (arm.tps.mean if end is None else max(0.0, end) for end in (arm.tps.low, arm.tps.high))
+            on_front = comparison.costs[arm.index].front.get("tps", False)
+            label = variant.label or arm.label
+            offers.append(front.Offer(label, variant.index, arm.usd_per_month, arm.tps.mean, low, high, on_front))
+    if len({one.usd_per_month for one in offers}) < 2:
+        return
+    told = [f"{one.label}: {digits(one.tps)} for {dollars(one.usd_per_month)}" for one in offers]
+    yield SweepFigure(
+        "sweep-front",
+        f"Cost front with {sweep.words(at)}",
+        f"Transactions per second by price a month with {sweep.words(at)}. {'; '.join(told)}.",
+        "Transactions per second (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
+        " cross: another one costs less and is not slower.",
+        lambda width, theme: front.front(offers, comparison.arms, width, theme),
+    )

@@ -1,0 +1,75 @@
+"""A sweep as a user runs it: killed in the middle, cleaned up after, continued to its report."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgdyno.store import open_experiment
+from pgdyno.world.clean import leftovers
+
+SWEEP = """\
+schema_version = 1
+title = "A sweep for a test"
+replicates = 1
+
+[world]
+volume = "gp3"
+
+[instance]
+memory = "96MiB"
+
+[workload]
+scale = 2
+warmup = "0s"
+duration = "20s"
+transactions = 30
+
+[factors]
+"workload.clients" = [1, 2, 4, 8]
+"""
+PGDYNO = (sys.executable, "-m", "pgdyno")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """``pgdyno`` of the package under test."""
+    return subprocess.run([*PGDYNO, *arguments], capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.slow
+def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(SWEEP)
+    said = ""
+    command = [*PGDYNO, "run", str(file), "--results", str(tmp_path), "--keep-invalid"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said += line
+            if "run 2 of 4" in line:
+                process.send_signal(signal.SIGKILL)
+                break  # what it started may hold the pipe
+        process.wait(60)
+    directory = next(tmp_path.glob("*-sweep-*"), None)
+    assert directory is not None, said
+    began = {one.path.name: one.record.anchor.unix_ns for one in open_experiment(directory).runs}
+    assert 2 <= len(began) < 4
+    run("doctor", "--clean")
+    assert leftovers(state_dir) == []
+
+    done = run("run", "--resume", str(directory), "--keep-invalid", "--json")
+    assert done.returncode == 0, done.stderr
+    whole = open_experiment(directory)
+    assert [one.record.position for one in whole.runs] == list(range(4))
+    assert began == {one.path.name: one.record.anchor.unix_ns for one in whole.runs if one.path.name in began}
+    for one in whole.runs:
+        assert one.record.account.succeeded == 30 * int(one.record.factors["workload.clients"])
+        assert 0 < one.record.measure.seconds < 20
+    assert len(json.loads(done.stdout)["arms"]) == 4
+    assert 'id="sweep"' in (directory / "report.html").read_text()

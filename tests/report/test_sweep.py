@@ -1,0 +1,184 @@
+"""A sweep on the page: every figure with its title, units and words for who cannot see it; and six hundred cells."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.report import table
+from pgdyno.report.figures.parts import evenly
+from pgdyno.report.page import WIDTHS_PX, html, main_figure
+from pgdyno.report.sweep import figures_of, law_sentences, pivots
+from pgdyno.report.theme import PAGE, PAPER
+
+from . import chromium
+from .sweeps import CLIENTS, COUNTS, law, swept
+from .test_page import outline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.compare import Comparison
+
+SIX_HUNDRED = {"clients": tuple(range(8, 88, 8)), "counts": tuple(range(10, 310, 10))}
+BYTES_MAX = 8 * 2**20
+"""What the issue allows a page of six hundred cells."""
+FIGURES = (
+    "Spread of the transactions per second",
+    "Transactions per second, grouped by clients",
+    "Transactions per second at each level of the clients",
+    "Transactions per second over clients and transactions",
+    "How throughput grows with clients",
+    "Response times, cumulative",
+    "Response times over time",
+    "Cost front with ",
+)
+UNITS = re.compile(r"[Tt]ransactions per second|milliseconds|US\$|times the transactions|CPU|sessions|[Mm]illiseconds")
+
+
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """The article's sixty cells on each of two volumes."""
+    return swept(tmp_path_factory.mktemp("sweep"))
+
+
+@pytest.fixture(scope="module")
+def clients_alone(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """Clients are all that is swept."""
+    return swept(tmp_path_factory.mktemp("clients"), counts=(100,), replicates=3)
+
+
+@pytest.fixture(scope="module")
+def six_hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of six hundred cells."""
+    folder = tmp_path_factory.mktemp("many")
+    found = swept(folder, **SIX_HUNDRED)
+    assert len(found.arms) == 600
+    page = folder / "report.html"
+    page.write_text(html(found))
+    return page
+
+
+def test_a_sweep_has_every_figure_of_the_article_and_more(sixty: Comparison) -> None:
+    found = figures_of(sixty)
+    assert len(found) == len(FIGURES)
+    for figure, title in zip(found, FIGURES, strict=True):
+        assert figure.title.startswith(title)
+        assert len(figure.alternative) > 40
+        assert UNITS.search(figure.caption), figure.name
+    assert len({figure.name for figure in found}) == len(found)
+
+
+@pytest.mark.parametrize("place", range(len(FIGURES)), ids=FIGURES)
+def test_each_figure_is_what_vega_lite_takes(sixty: Comparison, place: int) -> None:
+    """The page draws without this check, which takes longer than drawing."""
+    made = figures_of(sixty)[place].make(WIDTHS_PX["medium"], PAGE)
+    assert made["datasets"]
+    assert not re.search(r"\bnan\b|\binf\b", str(made))
+
+
+def test_without_a_second_axis_some_figures_have_nothing_to_show(clients_alone: Comparison) -> None:
+    names = [figure.name for figure in figures_of(clients_alone)]
+    assert names == [
+        "sweep-spread",
+        "sweep-bars",
+        "sweep-scaling",
+        "sweep-cumulative",
+        "sweep-over-time",
+        "sweep-front",
+    ]
+    table = pivots(clients_alone)
+    assert len(table) == 1
+    assert table[0].heads == ("gp3", "io2bx")
+    assert [name for name, _ in table[0].lines] == [str(count) for count in CLIENTS]
+
+
+def test_the_law_is_in_words(clients_alone: Comparison) -> None:
+    sentences = law_sentences(clients_alone)
+    assert [sentence.partition(":")[0] for sentence in sentences] == ["gp3", "io2bx"]
+    assert all("contention 0.0" in sentence and "coherence" in sentence for sentence in sentences)
+    peak = re.search(r"about (\d+) clients", sentences[0])
+    assert peak is not None
+    assert int(peak[1]) == pytest.approx(40, abs=6)
+
+
+def test_the_raw_table_is_the_articles(sixty: Comparison) -> None:
+    gp3, io2bx = pivots(sixty)
+    assert (gp3.title, gp3.rows, gp3.columns) == ("gp3", "clients", "transactions")
+    assert gp3.heads == tuple(str(count) for count in COUNTS)
+    assert [name for name, _ in gp3.lines] == [str(count) for count in CLIENTS]
+    first = float(io2bx.lines[0][1][0].replace(",", ""))
+    assert first == pytest.approx(law(1, 16) * 0.98, rel=0.08)
+
+
+def test_a_larger_sweep_is_drawn_along_its_axes_alone(sixty: Comparison) -> None:
+    text = html(sixty)
+    found = outline(text)
+    assert len(found.ids) == len(set(found.ids))
+    assert not re.search(r"\b(?:nan|NaN|None|undefined)\b", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
+    assert 'id="throughput"' not in text
+    assert text.index('id="effects"') < text.index('id="sweep"') < text.index('id="summary"')
+    assert "The 120 arms" in text
+    assert main_figure(sixty, 400)["config"] == main_figure(sixty, 400)["config"]
+    assert str(main_figure(sixty, 400)).count("var(--") == 0
+    assert PAPER["arm0"] in str(main_figure(sixty, 400))
+
+
+def test_a_small_sweep_keeps_a_row_for_each_arm(clients_alone: Comparison) -> None:
+    text = html(clients_alone)
+    assert 'id="throughput"' in text
+    assert 'id="sweep"' in text
+    assert "Curve: the universal scalability law" in text
+
+
+def test_six_hundred_cells_are_one_small_page(six_hundred: Path) -> None:
+    text = six_hundred.read_text()
+    assert len(text.encode()) <= BYTES_MAX
+    found = outline(text)
+    assert not {"script", "link", "iframe", "object", "img", "form"} & set(found.elements)
+    figures = re.findall(
+        r"(?:<h3>([^<]*)</h3>\s*)?<figure>(.*?)<figcaption>(.*?)</figcaption></figure>", text, re.DOTALL
+    )
+    assert len(figures) == len(FIGURES) + 1  # and the effects
+    for _, drawing, caption in figures:
+        alternatives = re.findall(r'<svg role="img" aria-label="([^"]+)"', drawing)
+        assert len(alternatives) == len(WIDTHS_PX)
+        assert UNITS.search(re.sub(r"<[^>]+>", " ", caption)), caption
+    titles = [title for title, _, _ in figures if title]
+    assert len(titles) == len(FIGURES)
+    assert all(title.startswith(wanted) for title, wanted in zip(titles, FIGURES, strict=True))
+
+
+@pytest.mark.needs_chromium
+@pytest.mark.skipif(chromium.find() is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width_px", [1280, 390])
+def test_six_hundred_cells_fit_the_window(six_hundred: Path, width_px: int) -> None:
+    from .test_browser import DRAWN, OUTSIDE, WIDTH
+
+    executable = chromium.find()
+    assert executable is not None
+    with chromium.Browser(executable) as browser:
+        page = browser.open(six_hundred, width_px, False, (WIDTH, OUTSIDE, DRAWN))
+    assert page.complaints == []
+    assert page.values[WIDTH] <= width_px
+    assert page.values[OUTSIDE] == ""
+    assert all(len(scales) == 1 and 80 <= scales[0] <= 180 for scales in page.values[DRAWN])
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 2), (5, 5), (6, 5), (100, 7), (3, 2)])
+def test_evenly_keeps_the_ends(count: int, most: int) -> None:
+    kept = evenly(range(count), most)
+    assert len(kept) == min(count, most)
+    assert (kept[0], kept[-1]) == (0, count - 1)
+    assert kept == sorted(set(kept))
+
+
+@pytest.mark.parametrize("width", [100, 60, 40])
+def test_a_terminal_shows_the_raw_tables_of_a_larger_sweep(sixty: Comparison, width: int) -> None:
+    text = table(sixty, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "TPS, clients by transactions: gp3" in " ".join(text.split())
+    cells = [cell for one in pivots(sixty) for _, line in one.lines for cell in line]
+    assert all(text.count(cell) >= 1 for cell in cells)
