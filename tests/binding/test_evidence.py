@@ -133,3 +133,23 @@ def test_a_second_that_lost_its_samples_is_not_explained(tmp_path: Path) -> None
     pq.write_table(table.filter(pa.array(~lost)), file)
     found = bind_run(summarise(directory).arms[0].replicates[0].figures)
     assert [second.sessions is None for second in found.evidence.seconds[2:6]] == [False, True, True, False]
+
+
+def test_an_untimed_server_is_told_of_where_a_volume_is_waited_for(tmp_path: Path) -> None:
+    said = "track_io_timing is off: the server does not say how long its reads took"
+    reading = replace(IO2BX, waits=(("IO", "DataFileRead", 28.0), ("CPU", "", 1.0)))
+    locked = replace(IO2BX, waits=(("Lock", "transactionid", 28.0),))
+    directory = make_experiment(tmp_path, Plan(measure_s=20, replicates=1).with_arms(reading, locked))
+    for file in directory.glob("runs/*/postgres/settings.parquet"):
+        table = pq.read_table(file, partitioning=None).to_pylist()
+        pq.write_table(
+            pa.Table.from_pylist(
+                [row | {"setting": "off"} if row["name"] == "track_io_timing" else row for row in table]
+            ),
+            file,
+        )
+    bindings = summarise(directory).bindings
+    assert bindings[0].verdict.limit == "volume_latency"
+    assert said in bindings[0].missing
+    assert bindings[1].verdict.limit == "locks"
+    assert said not in bindings[1].missing

@@ -11,6 +11,7 @@ from pgdyno.analysis.binding.words import evidence_words
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.run_figures import RunFigures
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,13 @@ def bind_arm(arm: ArmSummary) -> ArmBinding:
         verdict=verdict,
         representative=representative,
         evidence=tuple(evidence_words(representative, verdict, figures)),
-        missing=representative.evidence.missing,
+        missing=(*representative.evidence.missing, *_not_timed(verdict, figures)),
         remedy=remedy_of(representative, verdict, figures),
     )
+
+
+def _not_timed(verdict: Verdict, figures: RunFigures) -> list[str]:
+    """What the server could have told of waiting for a volume, where that is the answer or there is none."""
+    if figures.server.io_timing is not False or verdict.limit not in (None, "volume_latency", "commit_latency"):
+        return []
+    return ["track_io_timing is off: the server does not say how long its reads took"]

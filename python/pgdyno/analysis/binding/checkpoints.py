@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.store.record import Phase
 
 _DONE = ("num_done", "sync_time_ms", "write_time_ms")
 """What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""
@@ -55,16 +56,21 @@ def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     begin_ns = edges[:-1].tolist()
     inside = tuple(any(begin < right and end > left for begin, end in spans)
                    for left, right in zip(begin_ns, edges[1:].tolist(), strict=True))  # fmt: skip
-    started = sum(measure.begin_ns <= begin < measure.end_ns for begin, _ in spans)
-    requested = counters.delta("num_requested", measure.begin_ns, measure.end_ns)
+    timed, requested = (_grown(counters, name, measure) for name in ("num_timed", "num_requested"))
     return Checkpoints(
         inside=inside,
-        started=started,
-        requested=0 if requested is None or math.isnan(requested) else round(requested),
+        started=timed + requested,
+        requested=requested,
         seconds=measure.seconds,
         written_share=_written_share(run, counters),
         outside_ratio=_outside_ratio(run, edges, inside),
     )
+
+
+def _grown(counters: Counters, name: str, measure: Phase) -> int:
+    """Whole checkpoints by a counter; there can be several between two looks at it."""
+    grown = counters.delta(name, measure.begin_ns, measure.end_ns)
+    return 0 if grown is None or math.isnan(grown) else round(grown)
 
 
 def _spans(starts: list[int], ends: list[int], last_ns: int) -> list[tuple[int, int]]:

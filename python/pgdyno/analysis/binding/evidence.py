@@ -132,7 +132,7 @@ def evidence_of(run: RunFigures) -> Evidence:
         )
         for place in range(bins)
     )
-    return Evidence(given, seconds, checkpoints_of(run, edges), tuple(_missing(run, given, seconds)))
+    return Evidence(given, seconds, checkpoints_of(run, edges), tuple(_missing(given, seconds)))
 
 
 def per_second(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -216,7 +216,7 @@ def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -
     )
 
 
-def _missing(run: RunFigures, given: Given, seconds: tuple[Second, ...]) -> list[str]:
+def _missing(given: Given, seconds: tuple[Second, ...]) -> list[str]:
     """What was not seen in any second."""
     said = []
     if all(second.sessions is None for second in seconds):
@@ -229,6 +229,4 @@ def _missing(run: RunFigures, given: Given, seconds: tuple[Second, ...]) -> list
         said.append("the host's CPU was not recorded")
     elif all(second.cpu is None or second.cpu.server is None for second in seconds):
         said.append("the server's CPU was not seen")
-    if run.server.io_timing is False:
-        said.append("track_io_timing is off: the server does not say how long its reads took")
     return said
