@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "probe": {"signals"},
     "workload": set(),
     "drive": {"workload", "signals"},
-    "load": set(),
+    "load": {"drive", "signals"},
     "relay": {"signals"},
     "fill": {"workload", "drive", "signals"},
     "engine": {"volume", "catalog", "emulate", "probe", "drive", "fill", "load", "relay"},

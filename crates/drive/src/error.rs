@@ -1,5 +1,7 @@
 //! What ends a run before its time.
 
+use crate::frame::Said;
+
 /// An error that ends the driver, with what the user can do about it. Never holds a secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -8,11 +10,21 @@ pub struct DriveError {
     pub message: String,
     /// What to do.
     pub remedy: String,
+    /// The server's own words, where it was the server that refused.
+    pub said: Option<Box<Said>>,
+    /// Whether there is no server, or no longer: what was under way may be tried again when it is back.
+    pub absent: bool,
 }
 
 impl DriveError {
-    pub(crate) fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { message: message.into(), remedy: remedy.into() }
+    /// What went wrong, and what to do about it.
+    pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { message: message.into(), remedy: remedy.into(), said: None, absent: false }
+    }
+
+    /// The same, because the server is not there.
+    pub(crate) fn absent(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { absent: true, ..Self::new(message, remedy) }
     }
 
     /// What the server refused, with a remedy for what users meet first.
@@ -29,5 +41,12 @@ impl DriveError {
             _ => "look at the server's log",
         };
         Self::new(format!("the server refused ({sqlstate}): {message}"), remedy)
+    }
+
+    /// What the server said of a statement. One that is ordered to stop (class 57P) or that broke with the connection
+    /// (class 08) is as good as gone.
+    pub(crate) fn of(said: &Said) -> Self {
+        let absent = said.sqlstate.starts_with("57P") || said.sqlstate.starts_with("08");
+        Self { absent, said: Some(Box::new(said.clone())), ..Self::refused(&said.sqlstate, &said.message) }
     }
 }

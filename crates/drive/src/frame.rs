@@ -64,11 +64,17 @@ impl Inbox {
 
 /// What the server says about an error or a notice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub struct Said {
     /// Five characters of SQLSTATE.
     pub sqlstate: String,
-    /// The message alone: detail and hint may hold values of rows.
+    /// The message. It is all that is shown to others: what follows may hold values of rows.
     pub message: String,
+    /// More of the message; empty where there is none.
+    pub detail: String,
+    /// What the server was at, a line for each thing: `COPY t, line 3, column a: "x"`; empty where it does not say.
+    pub context: String,
+    /// The column that a constraint is about; empty where there is none.
+    pub column: String,
 }
 
 impl Said {
@@ -81,6 +87,9 @@ impl Said {
             match kind {
                 b'C' => said.sqlstate = value(),
                 b'M' => said.message = value(),
+                b'D' => said.detail = value(),
+                b'W' => said.context = value(),
+                b'c' => said.column = value(),
                 _ => (),
             }
         }

@@ -32,6 +32,7 @@ mod worker;
 mod workload;
 
 pub use error::DriveError;
+pub use frame::Said;
 pub use run::{check, run};
 pub use spec::{ArrivalsSpec, DriveSpec, Protocol, ScriptSpec, SegmentSpec, WorkloadSpec};
 pub use sysbench::{RandType, SysbenchSpec};

@@ -48,7 +48,7 @@ impl LoginError {
     pub(crate) fn into_error(self, to: &ConnInfo) -> DriveError {
         match self {
             Self::Refused(error) => error,
-            Self::Absent(why) => DriveError::new(
+            Self::Absent(why) => DriveError::absent(
                 format!("no connection to the server at {} port {}: {why}", to.host, to.port),
                 "start the server, or say where it is with PGHOST and PGPORT",
             ),
@@ -200,5 +200,5 @@ fn refusal(said: &Said) -> LoginError {
     if said.sqlstate.starts_with("57P") {
         return LoginError::Absent(said.message.clone());
     }
-    LoginError::Refused(DriveError::refused(&said.sqlstate, &said.message))
+    LoginError::Refused(DriveError::of(said))
 }

@@ -256,7 +256,7 @@ fn refusal(said: &Said, stopping: bool) -> DriveError {
     if stopping && said.sqlstate == CANCELLED {
         return DriveError::new("told to stop", "begin again");
     }
-    DriveError::refused(&said.sqlstate, &said.message)
+    DriveError::of(said)
 }
 
 /// Whether the socket only has nothing to give, or to take, for the moment.
@@ -265,11 +265,11 @@ fn waits(error: &io::Error) -> bool {
 }
 
 fn hung_up() -> DriveError {
-    DriveError::new("the server hung up", "look at the server's log: it may have been stopped, or run out of memory")
+    DriveError::absent("the server hung up", "look at the server's log: it may have been stopped, or run out of memory")
 }
 
 fn lost(error: &io::Error) -> DriveError {
-    DriveError::new(format!("the connection to the server was lost: {error}"), "look at the server's log")
+    DriveError::absent(format!("the connection to the server was lost: {error}"), "look at the server's log")
 }
 
 #[cfg(test)]
@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_cancelled_statement_is_an_order_to_stop_only_where_there_was_one() {
-        let said = Said { sqlstate: CANCELLED.to_owned(), message: "canceling statement".to_owned() };
+        let said =
+            Said { sqlstate: CANCELLED.to_owned(), message: "canceling statement".to_owned(), ..Said::default() };
         assert_eq!(refusal(&said, true).message, "told to stop");
         assert!(refusal(&said, false).message.contains("57014"));
     }

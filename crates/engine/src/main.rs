@@ -43,6 +43,8 @@ enum Command {
     },
     /// Cuts files into chunks of whole rows, as COPY sees them; reads its specification from standard input, writes JSON lines.
     Plan,
+    /// Loads files into a table, each chunk once; reads its specification from standard input, writes JSON lines.
+    Load,
     /// Fills a PostgreSQL server with a workload's tables; reads its specification from standard input, writes JSON
     /// lines.
     Fill,
@@ -197,6 +199,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
         }
         Command::Plan => {
             pgdyno_load::plan(&from_stdin("plan")?, |said| print(&json!(said)))?;
+            Ok(None)
+        }
+        Command::Load => {
+            pgdyno_load::load(&from_stdin("load")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
         Command::Fill => {

@@ -175,10 +175,10 @@ impl Shared<'_> {
         if taken == wanted {
             return Ok(());
         }
-        Err(DriveError {
-            message: format!("the server took {taken} rows of {}, and {wanted} were sent", table.name),
-            remedy: "look for a trigger or a rule that keeps rows out".to_owned(),
-        })
+        Err(DriveError::new(
+            format!("the server took {taken} rows of {}, and {wanted} were sent", table.name),
+            "look for a trigger or a rule that keeps rows out",
+        ))
     }
 
     fn ring(&self) {
@@ -200,7 +200,7 @@ impl Shared<'_> {
         loop {
             let told = wait(&self.bell, (!self.stop.load(Ordering::Relaxed)).then_some(signalled), due_ns);
             if told {
-                let stopped = DriveError { message: "told to stop".to_owned(), remedy: "begin again".to_owned() };
+                let stopped = DriveError::new("told to stop", "begin again");
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(stopped);
                 self.stop.store(true, Ordering::Relaxed);
             }
@@ -283,10 +283,7 @@ fn say(out: &mut impl Write, line: &Value) {
 }
 
 fn kernel(error: &std::io::Error) -> DriveError {
-    DriveError {
-        message: format!("the kernel refused a descriptor or a thread: {error}"),
-        remedy: "look at the limits of both".to_owned(),
-    }
+    DriveError::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
 }
 
 #[cfg(test)]

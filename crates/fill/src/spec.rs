@@ -131,7 +131,7 @@ fn second_ms() -> u64 {
 impl FillSpec {
     /// Refuses what cannot be made.
     pub(crate) fn check(&self) -> Result<(), DriveError> {
-        let refuse = |what: String, remedy: &str| Err(DriveError { message: what, remedy: remedy.to_owned() });
+        let refuse = |what: String, remedy: &str| Err(DriveError::new(what, remedy));
         if self.connections == 0 || self.interval_ms == 0 {
             return refuse("connections or interval_ms is zero".to_owned(), "give at least 1 of each");
         }

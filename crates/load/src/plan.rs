@@ -42,6 +42,18 @@ impl Planner {
         Self { rows: Rows::new(format), chunk_bytes, header, chunk: Chunk::default() }
     }
 
+    /// Goes on where a chunk ended: the next one is `chunk`, of which only number, place and rows before count. `line_end` is
+    /// what the first line of the file says.
+    pub fn resume(format: Format, chunk_bytes: u64, line_end: Option<LineEnd>, chunk: &Chunk) -> Self {
+        let Chunk { number, begin, rows_before, .. } = *chunk;
+        Self {
+            rows: Rows::resume(format, line_end, begin),
+            chunk_bytes,
+            header: false,
+            chunk: Chunk { number, begin, end: begin, rows_before, ..Chunk::default() },
+        }
+    }
+
     /// Takes the next block of the file and says which chunks are whole.
     pub fn take(&mut self, block: &[u8], mut done: impl FnMut(Chunk)) {
         let Self { rows, chunk_bytes, header, chunk } = self;

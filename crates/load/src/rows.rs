@@ -80,6 +80,11 @@ impl Rows {
         Self { format, state: State::Plain, line_end: None, position: 0, begin: 0, head: [0; 2], broken: None }
     }
 
+    /// In the middle of a file, where a row begins: after `position` bytes, with what its first line said of line ends.
+    pub fn resume(format: Format, line_end: Option<LineEnd>, position: u64) -> Self {
+        Self { line_end, position, begin: position, ..Self::new(format) }
+    }
+
     /// How lines end, once one has.
     pub fn line_end(&self) -> Option<LineEnd> {
         self.line_end

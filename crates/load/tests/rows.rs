@@ -194,3 +194,27 @@ proptest! {
         prop_assert_eq!(chunks(format, &data, chunk_bytes, header, data.len().max(1)), found, "however it is read");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_planner_that_goes_on_behind_any_chunk_finds_the_rest(
+        data in file(), format in prop::sample::select(FORMATS.to_vec()),
+        chunk_bytes in 1_u64..64, header in any::<bool>(), block in 1_usize..32, passed in any::<prop::sample::Index>(),
+    ) {
+        let found = chunks(format, &data, chunk_bytes, header, block);
+        let mut whole = Rows::new(format);
+        whole.scan(&data, |_| ());
+        whole.finish();
+        prop_assume!(found.len() > 1);
+        let next = &found[passed.index(found.len())];
+        let mut planner = Planner::resume(format, chunk_bytes, whole.line_end(), next);
+        let mut rest = Vec::new();
+        for block in data[next.begin as usize..].chunks(block) {
+            planner.take(block, |chunk| rest.push(chunk));
+        }
+        rest.extend(planner.finish());
+        prop_assert_eq!(&rest[..], &found[next.number as usize..]);
+    }
+}

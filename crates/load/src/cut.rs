@@ -1,0 +1,273 @@
+//! Sources are read and cut into chunks, on threads of their own.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::sync::atomic::Ordering;
+
+use memchr::memchr_iter;
+
+use crate::body::Body;
+use crate::error::LoadError;
+use crate::format::{Format, LineEnd};
+use crate::ledger;
+use crate::plan::{Chunk, Planner};
+use crate::rows::Rows;
+use crate::shared::{Piece, Shared};
+use crate::source::{Input, Source};
+use crate::tally::Wait;
+
+/// Read at once: enough that a call costs nothing beside the scan, little enough to stay in a core's cache.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Of a longer header no more is kept: it is no header then.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// A thread that cuts: takes sources until there are none.
+pub(crate) fn run(shared: &Shared) {
+    let _leave = Leave(shared);
+    while !shared.stopping() {
+        let source = shared.next_source.fetch_add(1, Ordering::Relaxed);
+        if source >= shared.sources.len() {
+            break;
+        }
+        match Cutter::new(shared, source).run() {
+            Ok(true) => {
+                shared.sources_cut.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(false) => break,
+            Err(error) => shared.fail(error),
+        }
+    }
+}
+
+/// Sessions must not wait for a planner that has ended, however it did.
+struct Leave<'a>(&'a Shared);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.queue.leave();
+    }
+}
+
+/// One source.
+struct Cutter<'a> {
+    shared: &'a Shared,
+    number: usize,
+    source: &'a Source,
+    planner: Planner,
+    is_plain: bool,
+    /// Bytes of the source that were looked at.
+    position: u64,
+    /// Where the chunk under way begins, or the header before the first one.
+    begin: u64,
+    body: Option<Body>,
+    counted_from: u64,
+    /// Line ends from there to where the chunk under way begins.
+    lines_before: u64,
+    /// Line ends in it.
+    lines: u64,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(shared: &'a Shared, number: usize) -> Self {
+        let spec = &shared.spec;
+        Self {
+            shared,
+            number,
+            source: &shared.sources[number],
+            planner: Planner::new(shared.format, spec.chunk_bytes, spec.header),
+            is_plain: false,
+            position: 0,
+            begin: 0,
+            body: None,
+            counted_from: 0,
+            lines_before: 0,
+            lines: 0,
+        }
+    }
+
+    /// Reads to the end. False when it was told to stop.
+    fn run(mut self) -> Result<bool, LoadError> {
+        let tally = &self.shared.tally;
+        let mut input: Box<dyn Read> = match self.source.open(&tally.stored)? {
+            Input::Stream(stream) => stream,
+            Input::Plain(mut file) => {
+                self.is_plain = true;
+                self.pass_over(&mut file)?;
+                Box::new(file)
+            }
+        };
+        let mut block = vec![0; BLOCK_BYTES];
+        loop {
+            if self.shared.stopping() {
+                return Ok(false);
+            }
+            let read = match tally.waiting(Wait::Source, || input.read(&mut block)) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.source.broken(&error, self.position)),
+            };
+            if self.is_plain {
+                tally.stored.fetch_add(read as u64, Ordering::Relaxed);
+            }
+            if !self.feed(&block[..read])? {
+                return Ok(false);
+            }
+        }
+        self.source.unchanged()?;
+        match self.planner.finish() {
+            Some(last) => self.emit(last),
+            None => Ok(true),
+        }
+    }
+
+    /// Goes to the end of the chunks that are in the table, where there is no gap between them.
+    fn pass_over(&mut self, file: &mut File) -> Result<(), LoadError> {
+        let Some(next) = ledger::prefix(&self.shared.done, self.number) else { return Ok(()) };
+        let failed = |error: io::Error| self.source.broken(&error, 0);
+        let head = Head::of(file, self.shared.format, self.shared.spec.header).map_err(failed)?;
+        let first = self.shared.done.get(&(self.number, 0)).map_or(0, |done| done.begin);
+        let bytes = file.metadata().map_err(failed)?.len();
+        if first != head.header.len() as u64 || next.begin > bytes {
+            let message = format!(
+                "the plan changed: the first chunk of {} begins at byte {} now, and at byte {first} in the ledger",
+                self.source.name,
+                head.header.len()
+            );
+            return Err(LoadError::new(message, "load the file as it was, or begin a new load into an empty table"));
+        }
+        file.seek(SeekFrom::Start(next.begin)).map_err(failed)?;
+        self.shared.tally.stored.fetch_add(next.begin, Ordering::Relaxed);
+        self.shared.keep_header(self.number, head.header);
+        self.planner = Planner::resume(self.shared.format, self.shared.spec.chunk_bytes, head.line_end, &next);
+        (self.position, self.begin, self.counted_from) = (next.begin, next.begin, next.begin);
+        Ok(())
+    }
+
+    /// Takes a block. False when it was told to stop.
+    fn feed(&mut self, block: &[u8]) -> Result<bool, LoadError> {
+        let had_ended = self.planner.ended();
+        let mut whole = Vec::new();
+        self.planner.take(block, |chunk| whole.push(chunk));
+        let base = self.position;
+        let mut at = 0;
+        for chunk in whole {
+            let next = usize::try_from(chunk.end - base).unwrap_or(usize::MAX);
+            if !self.keep(&block[at..next])? || !self.emit(chunk)? {
+                return Ok(false);
+            }
+            at = next;
+        }
+        self.position = base + block.len() as u64;
+        // COPY looks at nothing behind the mark that ends the data; what was read with the mark is enough for it.
+        if had_ended { Ok(true) } else { self.keep(&block[at..]) }
+    }
+
+    /// Adds bytes to the chunk under way. False when it was told to stop.
+    fn keep(&mut self, bytes: &[u8]) -> Result<bool, LoadError> {
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        if self.body.is_none() {
+            let Some(buffer) = self.shared.tally.waiting(Wait::QueueFull, || self.shared.pool.take()) else {
+                return Ok(false);
+            };
+            self.body = Some(Body::new(buffer, self.begin));
+        }
+        let (source, is_plain) = (self.source, self.is_plain);
+        if let Some(body) = &mut self.body {
+            body.append(bytes, || is_plain.then(|| source.reopen())).map_err(|error| not_kept(&error))?;
+        }
+        self.lines += memchr_iter(line_byte(self.planner.line_end()), bytes).count() as u64;
+        Ok(true)
+    }
+
+    /// The chunk under way is whole. False when it was told to stop.
+    fn emit(&mut self, chunk: Chunk) -> Result<bool, LoadError> {
+        let begin = std::mem::replace(&mut self.begin, chunk.end);
+        let lines = std::mem::take(&mut self.lines);
+        let lines_to_here = self.lines_before;
+        self.lines_before += lines;
+        let body = self.body.take().expect("a chunk has bytes");
+        let mut lines_before = lines_to_here;
+        if chunk.begin > begin {
+            lines_before += self.header(&body, begin, chunk.begin).map_err(|error| not_kept(&error))?;
+        }
+        if let Some(done) = self.shared.done.get(&(self.number, chunk.number)) {
+            ledger::compare(&self.source.name, &chunk, done)?;
+            return Ok(true);
+        }
+        ledger::fits(&self.source.name, &self.shared.done, self.number, &chunk)?;
+        let piece = Piece {
+            source: self.number,
+            chunk,
+            body,
+            line_end: self.planner.line_end(),
+            counted_from: self.counted_from,
+            lines_before,
+        };
+        self.shared.chunks_cut.fetch_add(1, Ordering::Relaxed);
+        Ok(self.shared.tally.waiting(Wait::QueueFull, || self.shared.queue.push(piece)))
+    }
+
+    /// Keeps the header, which lies before the first chunk; returns how many line ends it has.
+    fn header(&self, body: &Body, begin: u64, end: u64) -> io::Result<u64> {
+        let (mut header, mut part, mut at, mut lines) = (Vec::new(), Vec::new(), begin, 0);
+        while at < end {
+            part.clear();
+            let read = body.read(at, end, BLOCK_BYTES, &mut part)?;
+            if read == 0 {
+                break;
+            }
+            lines += memchr_iter(line_byte(self.planner.line_end()), &part).count() as u64;
+            at += read;
+            if at - begin <= HEADER_BYTES_MAX {
+                header.extend_from_slice(&part);
+            }
+        }
+        self.shared.keep_header(self.number, header);
+        Ok(lines)
+    }
+}
+
+/// What the beginning of a file says of the rest.
+struct Head {
+    /// The header's bytes; empty without one.
+    header: Vec<u8>,
+    /// How lines end.
+    line_end: Option<LineEnd>,
+}
+
+impl Head {
+    /// Reads as far as the first row's end.
+    fn of(file: &mut File, format: Format, with_header: bool) -> io::Result<Self> {
+        let mut rows = Rows::new(format);
+        let (mut first, mut header, mut block) = (None, Vec::new(), vec![0; BLOCK_BYTES]);
+        while rows.line_end().is_none() {
+            let read = file.read(&mut block)?;
+            if read == 0 {
+                first = first.or(rows.finish());
+                break;
+            }
+            if with_header {
+                header.extend_from_slice(&block[..read]);
+            }
+            rows.scan(&block[..read], |row| first = first.or(Some(row)));
+        }
+        let header_bytes = first.filter(|row| with_header && row.is_data).map_or(0, |row| row.end);
+        header.truncate(usize::try_from(header_bytes).unwrap_or(usize::MAX));
+        Ok(Self { header, line_end: rows.line_end() })
+    }
+}
+
+/// What stands at the end of each line.
+pub(crate) fn line_byte(line_end: Option<LineEnd>) -> u8 {
+    if line_end == Some(LineEnd::Return) { b'\r' } else { b'\n' }
+}
+
+fn not_kept(error: &io::Error) -> LoadError {
+    LoadError::new(
+        format!("a chunk that is too long for memory cannot be kept in a file: {error}"),
+        "free some space in the folder that TMPDIR names, or ask for shorter chunks",
+    )
+}

@@ -1,0 +1,313 @@
+//! What to load: one JSON document on standard input.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::error::LoadError;
+use crate::format::Format;
+
+/// From this version on a line of `\.` in CSV is data (release notes of PostgreSQL 18).
+const MARKER_IS_DATA: u32 = 18;
+/// Encodings whose characters may hold bytes of ASCII, as PostgreSQL names them and in all their other names, without what
+/// it leaves out when it compares names (`src/common/encnames.c`). A quote in them may be half of a character.
+const NOT_TO_BE_CUT: [&str; 18] = [
+    "big5",
+    "gb18030",
+    "gbk",
+    "johab",
+    "mskanji",
+    "shiftjis",
+    "shiftjis2004",
+    "sjis",
+    "sjis2004",
+    "uhc",
+    "win932",
+    "win936",
+    "win949",
+    "win950",
+    "windows932",
+    "windows936",
+    "windows949",
+    "windows950",
+];
+/// Of all things, the most that are worth a session: beyond it they only wait for one another.
+const CONNECTIONS_MAX: u32 = 256;
+
+/// An order to load files into a table. It holds no password: those come by libpq's environment and files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSpec {
+    /// The connection, in libpq's keywords; the environment and a service file say the rest.
+    #[serde(default)]
+    pub server: BTreeMap<String, String>,
+    /// The table, quoted where it must be.
+    pub table: String,
+    /// Its columns in the order of the files, quoted where they must be; none means all.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Of all sources.
+    pub format: CopyFormat,
+    /// Of all sources, in PostgreSQL's words.
+    #[serde(default = "utf8")]
+    pub encoding: String,
+    /// Whether the first row of each source is a header, which is left out.
+    #[serde(default)]
+    pub header: bool,
+    /// What to load, in this order.
+    pub sources: Vec<SourceSpec>,
+    /// Least length of a chunk of uncompressed input, except the last of a source.
+    #[serde(default = "chunk_bytes")]
+    pub chunk_bytes: u64,
+    /// Sessions to begin with.
+    #[serde(default = "one")]
+    pub connections: u32,
+    /// Sessions at most; none means as many as to begin with.
+    #[serde(default)]
+    pub connections_max: Option<u32>,
+    /// Where it is written which chunks are in the table; without it nothing can go on where it was.
+    #[serde(default)]
+    pub ledger: Option<LedgerSpec>,
+    /// `SET LOCAL` in the transaction of each chunk.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// Refused when true: the table would have to be emptied in the transaction of each chunk.
+    #[serde(default)]
+    pub freeze: bool,
+    /// Refused when true: emptying the table is for whoever makes the ledger.
+    #[serde(default)]
+    pub truncate: bool,
+    /// Where rows go that the table does not take; without it the first one ends the load.
+    #[serde(default)]
+    pub rejects: Option<RejectSpec>,
+    /// Most bytes of uncompressed input a second, of all sessions together.
+    #[serde(default)]
+    pub rate_bytes_per_s: Option<u64>,
+    /// How often to say how far it is.
+    #[serde(default = "second_ms")]
+    pub interval_ms: u64,
+    /// How long to wait for a server that went away.
+    #[serde(default = "reconnect_s")]
+    pub reconnect_s: u64,
+}
+
+/// One file, or a pipe.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSpec {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How it is compressed.
+    #[serde(default)]
+    pub compression: Compression,
+    /// What it is called in messages.
+    pub name: String,
+}
+
+/// How a source is compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// As its first bytes say.
+    #[default]
+    Auto,
+    /// Not at all.
+    None,
+    /// RFC 1952, of one member or several.
+    Gzip,
+    /// RFC 8878, of one frame or several.
+    Zstd,
+    /// The .xz format.
+    Xz,
+    /// bzip2, of one stream or several.
+    Bzip2,
+}
+
+/// COPY's format, with the options that were given; those that were not have COPY's own values.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CopyFormat {
+    /// `FORMAT csv`.
+    Csv {
+        /// `DELIMITER`.
+        #[serde(default)]
+        delimiter: Option<char>,
+        /// `QUOTE`.
+        #[serde(default)]
+        quote: Option<char>,
+        /// `ESCAPE`; the quote unless given.
+        #[serde(default)]
+        escape: Option<char>,
+        /// `NULL`.
+        #[serde(default)]
+        null: Option<String>,
+    },
+    /// `FORMAT text`.
+    Text {
+        /// `DELIMITER`.
+        #[serde(default)]
+        delimiter: Option<char>,
+        /// `NULL`.
+        #[serde(default)]
+        null: Option<String>,
+    },
+}
+
+/// The ledger.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerSpec {
+    /// The table of chunks, quoted where it must be.
+    pub table: String,
+    /// Whose chunks.
+    pub job: i64,
+}
+
+/// Where bad rows go.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectSpec {
+    /// The file of rows; reasons stand in a file of this name with `.jsonl` behind it.
+    pub path: PathBuf,
+    /// More of them end the load.
+    pub max: u64,
+}
+
+fn utf8() -> String {
+    "UTF8".to_owned()
+}
+
+fn chunk_bytes() -> u64 {
+    8 << 20
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn second_ms() -> u64 {
+    1000
+}
+
+fn reconnect_s() -> u64 {
+    30
+}
+
+impl CopyFormat {
+    /// The delimiter in force.
+    pub(crate) fn delimiter(&self) -> char {
+        match self {
+            Self::Csv { delimiter, .. } => delimiter.unwrap_or(','),
+            Self::Text { delimiter, .. } => delimiter.unwrap_or('\t'),
+        }
+    }
+
+    /// What decides where rows end, for a server of this major version.
+    pub(crate) fn rows(&self, major: u32) -> Format {
+        match *self {
+            Self::Csv { quote, escape, .. } => {
+                let quote = quote.unwrap_or('"');
+                Format::Csv { quote, escape: escape.unwrap_or(quote), marker: major < MARKER_IS_DATA }
+            }
+            Self::Text { .. } => Format::Text,
+        }
+    }
+}
+
+impl LoadSpec {
+    /// The connection, with a name for those who look who is there.
+    pub(crate) fn named_server(&self) -> BTreeMap<String, String> {
+        let mut server = self.server.clone();
+        server.entry("application_name".to_owned()).or_insert_with(|| "pgdyno load".to_owned());
+        server
+    }
+
+    /// Sessions at most.
+    pub(crate) fn connections_max(&self) -> u32 {
+        self.connections_max.unwrap_or(self.connections).max(self.connections)
+    }
+
+    /// Refuses what cannot be done.
+    pub(crate) fn check(&self) -> Result<(), LoadError> {
+        let refuse = |what: String, remedy: &str| Err(LoadError::new(what, remedy));
+        self.format.rows(MARKER_IS_DATA).check()?;
+        let plain = self.encoding.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        if NOT_TO_BE_CUT.contains(&plain.as_str()) {
+            let message =
+                format!("{} cannot be cut into rows: a quote in it may be half of a character", self.encoding);
+            return refuse(message, "convert it first, for example with iconv -t UTF-8");
+        }
+        if let Some(name) = self.settings.keys().find(|name| !is_setting(name)) {
+            return refuse(format!("`{name}` is not the name of a setting"), "give names as SHOW takes them");
+        }
+        match self {
+            Self { sources, .. } if sources.is_empty() => refuse("there is no source".to_owned(), "name a file"),
+            Self { chunk_bytes: 0, .. } => {
+                refuse("chunk_bytes is 0".to_owned(), "give a size, for example 8388608")
+            }
+            Self { interval_ms: 0, .. } => refuse("interval_ms is 0".to_owned(), "give an interval, for example 1000"),
+            Self { rate_bytes_per_s: Some(0), .. } => {
+                refuse("the rate is 0, at which nothing is ever loaded".to_owned(), "give bytes a second, or none")
+            }
+            _ if self.connections == 0 || self.connections_max() > CONNECTIONS_MAX => refuse(
+                format!("connections are {} to {}", self.connections, self.connections_max()),
+                "give from 1 to 256",
+            ),
+            Self { freeze: true, .. } => refuse(
+                "COPY can freeze rows only in the transaction that made or emptied the table, and each chunk has one of its own"
+                    .to_owned(),
+                "load without it, and run VACUUM (FREEZE) afterwards",
+            ),
+            Self { truncate: true, .. } => refuse(
+                "emptying the table is for whoever makes the ledger, once".to_owned(),
+                "run TRUNCATE before the first run",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_setting(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(more: &str) -> LoadSpec {
+        let document = format!(
+            "{{\"table\": \"t\", \"format\": {{\"csv\": {{}}}}, \"sources\": [{{\"path\": \"a\", \"name\": \"a\"}}]{more}}}"
+        );
+        serde_json::from_str(&document).expect("it can be read")
+    }
+
+    #[test]
+    fn what_is_left_open_is_as_copy_has_it() {
+        let spec = spec("");
+        assert!(spec.check().is_ok());
+        assert_eq!(spec.format.delimiter(), ',');
+        assert_eq!(spec.format.rows(15), Format::Csv { quote: '"', escape: '"', marker: true });
+        let quoted: CopyFormat = serde_json::from_str("{\"csv\": {\"quote\": \"'\"}}").unwrap();
+        assert_eq!(quoted.rows(18), Format::Csv { quote: '\'', escape: '\'', marker: false });
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        for more in [
+            ", \"encoding\": \"Shift-JIS\"",
+            ", \"encoding\": \"windows_936\"",
+            ", \"chunk_bytes\": 0",
+            ", \"connections\": 0",
+            ", \"connections_max\": 257",
+            ", \"rate_bytes_per_s\": 0",
+            ", \"freeze\": true",
+            ", \"truncate\": true",
+            ", \"settings\": {\"a; DROP TABLE t\": \"1\"}",
+        ] {
+            assert!(spec(more).check().is_err(), "{more}");
+        }
+        assert!(spec(", \"encoding\": \"EUC_JP\"").check().is_ok());
+    }
+}

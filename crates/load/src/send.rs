@@ -1,0 +1,72 @@
+//! A part of a chunk, sent to the server.
+
+use std::time::{Duration, Instant};
+
+use pgdyno_drive::{DriveError, Talk};
+
+use crate::body::Body;
+use crate::error::LoadError;
+use crate::shared::Shared;
+use crate::statement;
+use crate::tally::Wait;
+
+/// Rows are sent in messages of this size: a Unix socket holds three of them, so that some are read from the chunk while
+/// the server takes in those before.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+/// Why a chunk is not in the table.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server said no, or is gone.
+    Server(DriveError),
+    /// Anything else.
+    Load(LoadError),
+}
+
+impl From<DriveError> for Failure {
+    fn from(error: DriveError) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Self::Load(error)
+    }
+}
+
+/// Sends what lies from `begin` to `end` of a source, behind other statements. Returns how many rows the server took.
+pub(crate) fn send(
+    shared: &Shared,
+    session: &mut Talk,
+    before: &str,
+    body: &Body,
+    (begin, end): (u64, u64),
+) -> Result<u64, Failure> {
+    let copy = statement::copy(&shared.spec);
+    let sql = if before.is_empty() { copy } else { format!("{before}; {copy}") };
+    // Behind the mark that ends the data less may be kept than the source has.
+    let end = end.min(body.end());
+    let (mut at, mut unreadable, mut paced) = (begin, None, Duration::ZERO);
+    let began = Instant::now();
+    let taken = session.copy_in(&sql, |out| match body.read(at, end, MESSAGE_BYTES, out) {
+        Ok(read) => {
+            at += read;
+            paced += shared.pace.wait(usize::try_from(read).unwrap_or(usize::MAX), &shared.stop);
+            shared.tally.send(read);
+            read > 0 && at < end
+        }
+        Err(error) => {
+            unreadable = Some(error);
+            false
+        }
+    });
+    shared.tally.waited(Wait::Server, began.elapsed().saturating_sub(paced));
+    shared.tally.waited(Wait::Rate, paced);
+    // The server was told that there is no more, so the caller must not commit.
+    if let Some(error) = unreadable {
+        let message = format!("a chunk cannot be read again: {error}");
+        return Err(LoadError::new(message, "look at the source, and at the folder of TMPDIR").into());
+    }
+    Ok(taken?)
+}

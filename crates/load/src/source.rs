@@ -1,0 +1,190 @@
+//! Sources: files and pipes, and what is stored in them.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use memchr::memchr_iter;
+
+use crate::error::LoadError;
+use crate::inflate;
+use crate::order::{Compression, SourceSpec};
+
+/// Read at once where only bytes are counted.
+const COUNT_BYTES: usize = 256 << 10;
+/// As many of the first bytes as tell a compression.
+const MAGIC_BYTES: usize = 10;
+
+/// A source as it was when the load began.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// What it is called in messages.
+    pub name: String,
+    path: PathBuf,
+    /// `Auto` only for a pipe, which cannot be looked into beforehand.
+    pub compression: Compression,
+    /// Of a file; none of a pipe.
+    file: Option<Facts>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Facts {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+/// An opened source.
+pub(crate) enum Input {
+    /// A file that is not compressed: it can be read at any place.
+    Plain(File),
+    /// Anything else, uncompressed.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Source {
+    /// Looks at a source; a pipe is not opened yet, which could wait for its writer.
+    pub(crate) fn inspect(spec: &SourceSpec) -> Result<Self, LoadError> {
+        let failed = |error: io::Error| cannot_read(&spec.name, &error);
+        let facts = std::fs::metadata(&spec.path).map_err(failed)?;
+        if facts.is_dir() {
+            let message = format!("{} is a directory", spec.name);
+            return Err(LoadError::new(message, "name the files in it"));
+        }
+        let mut source = Self {
+            name: spec.name.clone(),
+            path: spec.path.clone(),
+            compression: spec.compression,
+            file: facts.is_file().then(|| Facts { bytes: facts.len(), modified: facts.modified().ok() }),
+        };
+        if source.file.is_some() {
+            let head = head(&mut File::open(&spec.path).map_err(failed)?).map_err(failed)?;
+            if source.compression == Compression::Auto {
+                source.compression = sniff(&head);
+            }
+        }
+        Ok(source)
+    }
+
+    /// Whether it can be read again.
+    pub(crate) fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Its bytes as they are stored; none of a pipe.
+    pub(crate) fn stored_bytes(&self) -> Option<u64> {
+        self.file.map(|facts| facts.bytes)
+    }
+
+    /// Opens it from the beginning. Stored bytes that are read are added to `stored`; of a plain file the reader does that.
+    pub(crate) fn open(&self, stored: &Arc<AtomicU64>) -> Result<Input, LoadError> {
+        let failed = |error: io::Error| cannot_read(&self.name, &error);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        if self.is_file() && self.compression == Compression::None {
+            return Ok(Input::Plain(file));
+        }
+        let head = if self.compression == Compression::Auto { head(&mut file).map_err(failed)? } else { Vec::new() };
+        let compression = if self.compression == Compression::Auto { sniff(&head) } else { self.compression };
+        let input = Counted { input: Cursor::new(head).chain(file), count: Arc::clone(stored) };
+        inflate::open(compression, input).map(Input::Stream).map_err(failed)
+    }
+
+    /// Opens a plain file once more, to read at places.
+    pub(crate) fn reopen(&self) -> io::Result<File> {
+        File::open(&self.path)
+    }
+
+    /// How often a byte stands in the first bytes of a plain file.
+    pub(crate) fn count(&self, byte: u8, bytes: u64) -> io::Result<u64> {
+        let mut file = self.reopen()?.take(bytes);
+        let (mut block, mut found) = (vec![0; COUNT_BYTES], 0);
+        loop {
+            match file.read(&mut block)? {
+                0 => return Ok(found),
+                read => found += memchr_iter(byte, &block[..read]).count() as u64,
+            }
+        }
+    }
+
+    /// Refuses a file that was written to while it was read: nobody knows what was loaded of it.
+    pub(crate) fn unchanged(&self) -> Result<(), LoadError> {
+        let Some(before) = self.file else { return Ok(()) };
+        let facts = std::fs::metadata(&self.path).map_err(|error| cannot_read(&self.name, &error))?;
+        let now = Facts { bytes: facts.len(), modified: facts.modified().ok() };
+        if now == before {
+            return Ok(());
+        }
+        let message = format!("{} was changed while it was read", self.name);
+        Err(LoadError::new(message, "empty the table, and load it again when nobody writes to the file"))
+    }
+
+    /// What it means that reading ended with an error, after so many bytes of what is stored in it.
+    pub(crate) fn broken(&self, error: &io::Error, at: u64) -> LoadError {
+        if !matches!(self.compression, Compression::None) {
+            let what = if error.kind() == io::ErrorKind::UnexpectedEof { "ends too early" } else { "is damaged" };
+            let message = format!("{} {what}: after {at} bytes of its content: {error}", self.name);
+            return LoadError::new(message, "fetch or pack the file again; what is loaded of it stays");
+        }
+        cannot_read(&self.name, error)
+    }
+}
+
+fn cannot_read(name: &str, error: &io::Error) -> LoadError {
+    LoadError::new(format!("cannot read {name}: {error}"), "name a file that can be read")
+}
+
+/// The first bytes, as many as there are.
+fn head(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(MAGIC_BYTES);
+    input.take(MAGIC_BYTES as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The compression that begins so: RFC 1952, RFC 8878 (frames, also those to be skipped), the .xz format 1.2.1, and bzip2
+/// with the mark of its first block or its end, since text may begin with `BZh`, too.
+fn sniff(head: &[u8]) -> Compression {
+    match head {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
+        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => Compression::Bzip2,
+        _ => Compression::None,
+    }
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    input: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(into)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_not_taken_for_something_else() {
+        assert_eq!(sniff(b""), Compression::None);
+        assert_eq!(sniff(b"BZh9,a,b,c"), Compression::None);
+        assert_eq!(sniff(b"BZh91AY&SY"), Compression::Bzip2);
+        assert_eq!(sniff(b"\x28\xb5\x2f\xfd\0"), Compression::Zstd);
+    }
+
+    #[test]
+    fn what_is_no_file_is_said() {
+        let spec = |path: &str| SourceSpec { path: path.into(), compression: Compression::Auto, name: "n".to_owned() };
+        assert!(Source::inspect(&spec("/")).unwrap_err().message.contains("directory"));
+        assert!(Source::inspect(&spec("/absent")).unwrap_err().message.contains("cannot read n"));
+    }
+}

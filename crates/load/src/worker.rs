@@ -1,0 +1,217 @@
+//! A session that loads one chunk after another, each in a transaction of its own.
+
+use std::sync::atomic::Ordering;
+
+use pgdyno_drive::{DriveError, Said, Talk};
+
+use crate::error::LoadError;
+use crate::isolate::{BROKEN, Isolate, broken_message, is_of_row, kept_out};
+use crate::ledger;
+use crate::locate::{At, Lines, Place, Places};
+use crate::send::{Failure, send};
+use crate::shared::{Piece, Shared};
+use crate::statement;
+use crate::tally::Wait;
+
+/// A deadlock or a serialization failure: another try may do.
+const TRANSIENT: [&str; 2] = ["40P01", "40001"];
+/// Tries of a chunk, in all.
+const TRIES: u32 = 5;
+/// What a second writer of the same line of the ledger meets.
+const UNIQUE: &str = "23505";
+/// Of a row, what is looked at to say what is wrong with it.
+const LOOKED_AT_BYTES: usize = 4096;
+
+/// Loads chunks until there are none, or this session is one too many.
+pub(crate) fn run(shared: &Shared, number: usize, mut session: Talk) {
+    while number < shared.sessions.load(Ordering::Relaxed) {
+        let Some(piece) = shared.tally.waiting(Wait::QueueEmpty, || shared.queue.pop()) else { return };
+        if let Err(error) = load(shared, &mut session, &piece) {
+            shared.fail(error);
+            return;
+        }
+    }
+}
+
+/// Loads a chunk, whatever it takes.
+fn load(shared: &Shared, session: &mut Talk, piece: &Piece) -> Result<(), LoadError> {
+    let mut alone = piece.chunk.rows_broken > 0;
+    if alone && shared.rejects.is_none() {
+        return Err(broken(shared, piece));
+    }
+    for tries_left in (0..TRIES).rev() {
+        let error = match once(shared, session, piece, alone) {
+            Ok((loaded, rejected)) => {
+                shared.tally.committed(piece.chunk.end - piece.chunk.begin, loaded, rejected);
+                return Ok(());
+            }
+            Err(Failure::Load(error)) => return Err(error),
+            Err(Failure::Server(error)) if error.absent || shared.stopping() => return Err(error.into()),
+            Err(Failure::Server(error)) => error,
+        };
+        session.query("ROLLBACK")?;
+        let Some(said) = error.said.as_deref() else { return Err(error.into()) };
+        if said.sqlstate == UNIQUE && is_recorded(shared, session, piece)? {
+            return Ok(());
+        }
+        if is_of_row(said) && !alone {
+            if shared.rejects.is_none() {
+                return Err(refused(shared, piece, said));
+            }
+            alone = true;
+        } else if tries_left == 0 || !TRANSIENT.contains(&said.sqlstate.as_str()) {
+            return Err(in_chunk(shared, piece, &error));
+        }
+    }
+    Err(LoadError::new(
+        format!("{} was tried {TRIES} times", bounds(shared, piece)),
+        "look for who else writes to the table",
+    ))
+}
+
+/// One transaction. `alone`: rows that the table does not take are looked for. Returns rows loaded and rejected.
+fn once(shared: &Shared, session: &mut Talk, piece: &Piece, alone: bool) -> Result<(u64, u64), Failure> {
+    let Piece { chunk, body, source, .. } = piece;
+    let begin = statement::begin(&shared.spec);
+    if let (true, Some(rejects)) = (alone, &shared.rejects) {
+        // A constraint that is looked at only when the transaction ends could not be laid to a row.
+        session.query(&format!("{begin}; SET CONSTRAINTS ALL IMMEDIATE"))?;
+        let part = rejects.part(*source, chunk.number)?;
+        let line = shared.line_at(piece, chunk.begin).map_err(|error| uncounted(&error))?;
+        let (loaded, part) = Isolate::new(shared, session, piece, part, line).run()?;
+        let rejected = part.count();
+        commit(shared, session, piece, loaded, rejected)?;
+        part.committed();
+        return Ok((loaded, rejected));
+    }
+    let loaded = send(shared, session, &begin, body, (chunk.begin, chunk.end))?;
+    if loaded != chunk.rows {
+        let LoadError { message, remedy, .. } = kept_out(loaded, chunk.rows);
+        return Err(LoadError::new(format!("{}: {message}", bounds(shared, piece)), remedy).into());
+    }
+    commit(shared, session, piece, loaded, 0)?;
+    Ok((loaded, 0))
+}
+
+/// Ends the transaction of a chunk, with its line in the ledger.
+fn commit(shared: &Shared, session: &mut Talk, piece: &Piece, loaded: u64, rejected: u64) -> Result<(), Failure> {
+    let sql = match &shared.spec.ledger {
+        Some(ledger) => {
+            let record = statement::record(ledger, piece.source, &piece.chunk, loaded, rejected);
+            format!("{record}; COMMIT")
+        }
+        None => "COMMIT".to_owned(),
+    };
+    let told = shared.tally.waiting(Wait::Server, || session.query(&sql))?;
+    if told.tag == "COMMIT" {
+        return Ok(());
+    }
+    let message = format!("the server answered {} to COMMIT", told.tag);
+    Err(LoadError::new(message, "look at the server's log").into())
+}
+
+/// Whether another session, that of a loader which was lost, has loaded a chunk meanwhile; if so it counts.
+fn is_recorded(shared: &Shared, session: &mut Talk, piece: &Piece) -> Result<bool, LoadError> {
+    let Some(ledger) = &shared.spec.ledger else { return Ok(false) };
+    let place = (piece.source, piece.chunk.number);
+    let Some(done) = ledger::read_one(session, ledger, place.0, place.1)? else { return Ok(false) };
+    ledger::compare(&shared.sources[place.0].name, &piece.chunk, &done)?;
+    shared.tally.committed(done.end - done.begin, done.rows_loaded, done.rows_rejected);
+    if let Some(rejects) = &shared.rejects {
+        rejects.recorded(place, done.rows_rejected);
+    }
+    Ok(true)
+}
+
+/// A chunk in words.
+fn bounds(shared: &Shared, piece: &Piece) -> String {
+    let name = &shared.sources[piece.source].name;
+    format!("{name}, bytes {} to {}", piece.chunk.begin, piece.chunk.end)
+}
+
+/// What the server said while it took a chunk, where no row is to blame.
+fn in_chunk(shared: &Shared, piece: &Piece, error: &DriveError) -> LoadError {
+    let mut told = LoadError::from(error.clone());
+    told.message = format!("{}: {}", bounds(shared, piece), told.message);
+    told
+}
+
+/// The first row of a chunk that COPY would not even cut.
+fn broken(shared: &Shared, piece: &Piece) -> LoadError {
+    let found = first(shared, piece, |place| Ok(place.broken.is_some()));
+    let rule = found.and_then(|place| place.broken).or(piece.chunk.first_broken).map(|broken| broken.rule);
+    let message = rule.map(|rule| broken_message(rule, shared)).unwrap_or_default();
+    let said = Said { sqlstate: BROKEN.to_owned(), message: message.to_owned(), ..Said::default() };
+    about(shared, piece, found, None, &said)
+}
+
+/// The row that the server refused.
+fn refused(shared: &Shared, piece: &Piece, said: &Said) -> LoadError {
+    let at = At::of(said, &shared.spec.table);
+    let mut lines = Lines::new(&piece.body, shared.format, piece.line_end);
+    let found = at.as_ref().and_then(|at| first(shared, piece, |place| Ok(lines.add(place)? >= at.line)));
+    let column = at.and_then(|at| at.column).or_else(|| Some(said.column.clone()).filter(|name| !name.is_empty()));
+    about(shared, piece, found, column, said)
+}
+
+/// The first row that is meant; none if it cannot be found, which only makes a message less exact.
+fn first(shared: &Shared, piece: &Piece, mut is_meant: impl FnMut(&Place) -> std::io::Result<bool>) -> Option<Place> {
+    let Piece { body, chunk, line_end, .. } = piece;
+    let mut places = Places::new(body, shared.format, *line_end, (chunk.begin, chunk.end));
+    while let Some(some) = places.next().ok()? {
+        for place in some {
+            if is_meant(&place).ok()? {
+                return Some(place);
+            }
+        }
+    }
+    None
+}
+
+/// An error that names the row.
+fn about(shared: &Shared, piece: &Piece, place: Option<Place>, column: Option<String>, said: &Said) -> LoadError {
+    let Said { sqlstate, message, .. } = said;
+    let located = place.and_then(|place| Some((place, shared.line_at(piece, place.begin).ok()?)));
+    let Some((place, line)) = located else {
+        return LoadError::new(format!("{}: {message} ({sqlstate})", bounds(shared, piece)), MEND);
+    };
+    let name = &shared.sources[piece.source].name;
+    let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
+    let message = format!("{name} line {line} (byte {}){column}: {message} ({sqlstate})", place.begin);
+    let is_first = piece.chunk.number == 0 && place.begin == piece.chunk.begin;
+    let remedy = if is_first { diagnose(shared, piece, &place) } else { None };
+    LoadError::new(message, remedy.unwrap_or_else(|| MEND.to_owned()))
+}
+
+const MEND: &str = "mend the row; or name a file for rows that are rejected, and the others are loaded";
+
+/// What is wrong with the format, where the first row says so.
+fn diagnose(shared: &Shared, piece: &Piece, place: &Place) -> Option<String> {
+    let mut row = Vec::new();
+    piece.body.read(place.begin, place.end, LOOKED_AT_BYTES, &mut row).ok()?;
+    let count = |delimiter: char| row.iter().filter(|byte| **byte == delimiter as u8).count();
+    let given = shared.spec.format.delimiter();
+    let other = [',', '\t', ';', '|'].into_iter().filter(|other| *other != given).max_by_key(|other| count(*other))?;
+    (count(given) == 0 && count(other) > 0).then(|| {
+        format!(
+            "the first row has no {} and {} of {}: say that this is the delimiter, if it is",
+            named(given),
+            count(other),
+            named(other)
+        )
+    })
+}
+
+fn named(delimiter: char) -> &'static str {
+    match delimiter {
+        ',' => "comma",
+        '\t' => "tab",
+        ';' => "semicolon",
+        '|' => "vertical bar",
+        _ => "such delimiter",
+    }
+}
+
+fn uncounted(error: &std::io::Error) -> LoadError {
+    LoadError::new(format!("the lines of a source cannot be counted: {error}"), "look at the source")
+}
