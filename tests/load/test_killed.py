@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import random
@@ -61,7 +62,7 @@ class Job:
         assert self.target.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(good, good)]
         assert self.rejected.read_text() == "".join(self.bad)
         chunks = self.target.rows("SELECT first_byte, end_byte FROM pgdyno_load.chunk ORDER BY chunk")
-        assert all(before[1] == after[0] for before, after in zip(chunks, chunks[1:], strict=False))
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(chunks))
 
 
 def wait_for_lines(process: subprocess.Popen[bytes], lines: int) -> dict[str, Any]:

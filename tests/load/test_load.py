@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -34,12 +35,14 @@ def test_every_row_is_in_the_table_and_in_the_ledger_once(each_target: Target, t
     assert each_target.rows("SELECT count(*), count(DISTINCT id), sum(number) FROM t") == [
         (ROWS + 10, ROWS + 10, 7 * sum(range(ROWS + 10)))
     ]
-    assert each_target.one(f"SELECT count(*) FROM t WHERE name = E'x{end.encode('unicode_escape').decode()}y'") > ROWS // 4
+    assert (
+        each_target.one(f"SELECT count(*) FROM t WHERE name = E'x{end.encode('unicode_escape').decode()}y'") > ROWS // 4
+    )
     assert done.rows == (ROWS + 10, 0)
     assert done.end["bytes"] == done.progress[-1]["bytes"] == sum(path.stat().st_size for path in paths)
     chunks = each_target.rows("SELECT source, chunk, first_byte, end_byte FROM pgdyno_load.chunk ORDER BY 1, 2")
     assert len(chunks) == done.end["chunks"] > 5
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in itertools.pairwise(chunks):
         assert after[2] == (before[3] if before[0] == after[0] else 0), "no gap"
     assert done.begin["server_version"].startswith(each_target.one("SHOW server_version").split()[0])
     again = load(each_target.dsn, asked)
@@ -75,7 +78,9 @@ def test_a_row_that_is_refused_ends_the_load_with_its_place(each_target: Target,
     line = content[:place].count(b"\n") + 1
     assert f"bad.csv line {line} (byte {place}), column id: " in error["message"]
     assert "22P02" in error["message"]
-    assert each_target.one("SELECT count(*) FROM t") == each_target.one("SELECT sum(rows_loaded) FROM pgdyno_load.chunk")
+    assert each_target.one("SELECT count(*) FROM t") == each_target.one(
+        "SELECT sum(rows_loaded) FROM pgdyno_load.chunk"
+    )
     # After the mistake is mended the rest is loaded, and the first chunks are not loaded twice.
     path.write_bytes(content.replace(b"2x00,", b"2000,", 1))
     done = load(each_target.dsn, order(path, ledger=ledger, chunk_bytes=10_000, connections=2))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def zstd(content: bytes) -> bytes:
     """One frame."""
-    return pyarrow.Codec("zstd").compress(content, asbytes=True)  # type: ignore[no-any-return]
+    return bytes(pyarrow.Codec("zstd").compress(content, asbytes=True))
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
