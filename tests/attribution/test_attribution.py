@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
+from pgdyno.errors import HostError
 from pgdyno.experiment import Experiment
 from pgdyno.resolved import resolve
 from tools.attribution import __main__ as command
 from tools.attribution import page
 from tools.attribution.claims import judge
-from tools.attribution.measure import document
+from tools.attribution.measure import document, measure
 from tools.attribution.record import Record, Result, rules_digest
 from tools.attribution.scenarios import Scenario, draw
 
@@ -96,6 +97,20 @@ def test_a_record_goes_on_with_the_same_rules_alone(tmp_path: Path) -> None:
     assert Record.load(tmp_path / "none.json") is None
     assert first.goes_on(record())
     assert not first.goes_on(record().model_copy(update={"rules": "other"}))
+
+
+def test_a_run_that_breaks_is_not_judged_and_does_not_end_the_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> Path:
+        raise HostError("the server cannot be sampled", remedy="look at its log")
+
+    monkeypatch.setattr("tools.attribution.measure.run_experiment", broken)
+    (first, *_) = draw(command.SEED, 1)
+    found = measure(first, tmp_path)
+    assert found.refuted == "the run ended: the server cannot be sampled"
+    assert (found.limit, found.confidence) == (None, "unknown")
+    assert record(found).judged == []
 
 
 @pytest.mark.bench

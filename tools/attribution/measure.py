@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.compare import summarise
+from pgdyno.errors import PgdynoError
 from pgdyno.experiment import Experiment
 from pgdyno.run import run_experiment
 from tools.attribution.record import Result
@@ -15,29 +17,44 @@ from tools.attribution.truth import refuted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.analysis.binding.verdict import Verdict
     from tools.attribution.scenarios import Scenario
 
 WAL_SIZE = "max_wal_size"
 
 
+@dataclass(frozen=True)
+class _Asked:
+    scenario: Scenario
+    experiment: Experiment
+
+    def result(self, refuted: str | None, verdict: Verdict | None, tps: float) -> Result:
+        """What came of it; of a run that broke there is no verdict."""
+        return Result(
+            key=self.scenario.key,
+            truth=self.scenario.truth,
+            refuted=refuted,
+            limit=None if verdict is None else verdict.limit,
+            confidence="unknown" if verdict is None else verdict.confidence,
+            shares={} if verdict is None else dict(verdict.shares),
+            volume=", ".join(f"{role} {spec}" for role, spec in self.experiment.arms[0].world.placement.items()),
+            workload=_workload(self.scenario.document["workload"]),
+            tps=tps,
+        )
+
+
 def measure(scenario: Scenario, root: Path) -> Result:
     """The verdict on one run, and whether its truth is what was meant; the run's directory is removed."""
     experiment = Experiment.of(document(scenario))
-    directory = run_experiment(experiment, root=root, command=("make", "bench", "ONLY=attribution"))
+    asked = _Asked(scenario, experiment)
+    try:
+        directory = run_experiment(experiment, root=root, command=("make", "bench", "ONLY=attribution"))
+    except PgdynoError as error:
+        return asked.result(refuted=f"the run ended: {error.message}", verdict=None, tps=0.0)
     try:
         found = summarise(directory)
         arm, binding = found.arms[0], found.bindings[found.arms[0].index]
-        return Result(
-            key=scenario.key,
-            truth=scenario.truth,
-            refuted=refuted(scenario, found.arms),
-            limit=binding.verdict.limit,
-            confidence=binding.verdict.confidence,
-            shares=dict(binding.verdict.shares),
-            volume=", ".join(f"{role} {spec}" for role, spec in experiment.arms[0].world.placement.items()),
-            workload=_workload(scenario.document["workload"]),
-            tps=arm.tps.mean,
-        )
+        return asked.result(refuted(scenario, found.arms), binding.verdict, arm.tps.mean)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}
-COLOURS = ("wait1", "wait2", "wait5", "wait4", "wait7", "wait3", "wait8", "wait0", "role1", "wait6", "role6")
+COLOURS = ("wait1", "wait2", "wait5", "wait4", "role2", "wait3", "wait8", "wait0", "arm3", "wait7", "wait6")
 """Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.limits.LIMITS`."""
 
 
