@@ -1,9 +1,7 @@
 //! Arrays: as many times the IOPS as there are members, until something else binds.
 
-mod common;
-use common::*;
-use pgdyno_volume::log::{RECORD_BYTES, Record};
-use pgdyno_volume::replay::replay;
+use crate::common::*;
+use pgdyno_volume::log::Record;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 
@@ -164,30 +162,25 @@ proptest! {
         let run = |extra: &[u64]| {
             let mut instance = Instance::with_limits(11, limits);
             let volumes = attach(&mut instance);
-            instance.change(0, Change::InstanceCredit { level_ppm: 50 });
-            let mut log = vec![Record::Change { now: 0, change: Change::InstanceCredit { level_ppm: 50 } }];
-            let (mut events, mut now) = (Vec::new(), 0);
+            let (mut host, mut now) = (Recorder::default(), 0);
+            host.change(&mut instance, 0, Change::InstanceCredit { level_ppm: 50 });
             for (i, (gap, write, pages, which)) in arrivals.iter().enumerate() {
                 let at = now + gap;
                 for step in extra.iter().filter(|step| **step < *gap) {
-                    instance.advance((now + step).max(instance.now()), &mut events);
+                    let until = (now + step).max(instance.now());
+                    host.advance(&mut instance, until);
                 }
                 now = at;
                 let op = if *write { Op::Write } else { Op::Read };
                 let request = io(i as u64 % 4_096, op, (i as u64 * 7 % 9_973) * 8_192, pages * 4_096);
                 let volume = volumes[usize::from(*which) % volumes.len()];
-                instance.submit(now, volume, request);
-                log.push(Record::Submit { now, volume, io: request });
+                host.submit(&mut instance, now, volume, request);
                 if i % 29 == 0 {
-                    let change = Change::Credit { volume, level_ppm: 300_000 };
-                    instance.change(now, change);
-                    log.push(Record::Change { now, change });
+                    host.change(&mut instance, now, Change::Credit { volume, level_ppm: 300_000 });
                 }
-                instance.advance(now, &mut events);
-                log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
+                host.advance(&mut instance, now);
             }
-            instance.advance(u64::MAX / 2, &mut events);
-            log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
+            let log = host.finish(&mut instance);
             prop_assert_eq!(volumes.map(|volume| instance.outstanding(volume)), [0; 3]);
             Ok(log)
         };
@@ -196,11 +189,8 @@ proptest! {
             log.iter().filter(|record| matches!(record, Record::Grant { .. })).copied().collect::<Vec<_>>()
         };
         prop_assert_eq!(grants(&log), grants(&run(&extra)?));
-        let bytes: Vec<[u8; RECORD_BYTES]> = log.iter().map(Record::encode).collect();
         let mut instance = Instance::with_limits(11, limits);
         attach(&mut instance);
-        let result = replay(&mut instance, bytes.iter().filter_map(Record::decode));
-        prop_assert_eq!(result.first_difference, None);
-        prop_assert_eq!(result.identical, arrivals.len() as u64);
+        assert_replays(&mut instance, &log, arrivals.len(), nothing_told);
     }
 }

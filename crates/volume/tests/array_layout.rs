@@ -1,7 +1,6 @@
 //! An array puts every request where btrfs put it: `python -m tools.btrfs_layout` asked it, and wrote the record.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use serde::Deserialize;
 

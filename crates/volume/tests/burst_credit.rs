@@ -1,7 +1,6 @@
 //! Credits: how long a burst lasts, what is left when they are gone, and that nothing is granted twice.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 

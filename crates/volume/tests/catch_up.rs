@@ -1,7 +1,6 @@
 //! A host that is stalled answers late, and what arrives late finds its tokens: no bucket is too shallow for that.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 

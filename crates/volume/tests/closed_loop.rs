@@ -1,7 +1,6 @@
 //! The ideal host: what it is told late, it asks for in time.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::log::Record;
 use pgdyno_volume::*;
 

@@ -1,8 +1,7 @@
 //! One seed, one result; a recorded run replays to the nanosecond.
 
-mod common;
-use common::*;
-use pgdyno_volume::log::{RECORD_BYTES, Record};
+use crate::common::*;
+use pgdyno_volume::log::Record;
 use pgdyno_volume::replay::replay;
 use pgdyno_volume::*;
 use proptest::prelude::*;
@@ -32,26 +31,20 @@ fn the_seed_decides_and_nothing_else() {
 fn record(arrivals: &[(u64, bool, u32, bool)]) -> Vec<Record> {
     let mut instance = Instance::new(11);
     let volumes = [instance.add_volume(noisy(2_000)), instance.add_volume(noisy(500))];
-    let (mut log, mut events, mut now) = (Vec::new(), Vec::new(), 0);
+    let (mut host, mut now) = (Recorder::default(), 0);
     for (i, (gap, write, pages, second)) in arrivals.iter().enumerate() {
         now += gap;
         let op = if *write { Op::Write } else { Op::Read };
         // Ids are slots that the host uses again once a request is done.
         let request = io(i as u64 % 4_096, op, (i as u64 % 9_973) * 8_192, pages * 4_096);
         let volume = volumes[usize::from(*second)];
-        instance.submit(now, volume, request);
-        log.push(Record::Submit { now, volume, io: request });
+        host.submit(&mut instance, now, volume, request);
         if i % 97 == 0 {
-            let change = Change::Credit { volume, level_ppm: 300_000 };
-            instance.change(now, change);
-            log.push(Record::Change { now, change });
+            host.change(&mut instance, now, Change::Credit { volume, level_ppm: 300_000 });
         }
-        instance.advance(now, &mut events);
-        log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
+        host.advance(&mut instance, now);
     }
-    instance.advance(u64::MAX / 2, &mut events);
-    log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
-    log
+    host.finish(&mut instance)
 }
 
 proptest! {
@@ -60,15 +53,10 @@ proptest! {
         arrivals in prop::collection::vec((0u64..3_000_000, any::<bool>(), 1u32..64, any::<bool>()), 1..400),
     ) {
         let log = record(&arrivals);
-        let bytes: Vec<[u8; RECORD_BYTES]> = log.iter().map(Record::encode).collect();
-        let back: Vec<Record> = bytes.iter().filter_map(Record::decode).collect();
-        prop_assert_eq!(&back, &log);
         let mut instance = Instance::new(11);
         instance.add_volume(noisy(2_000));
         instance.add_volume(noisy(500));
-        let result = replay(&mut instance, back.into_iter());
-        prop_assert_eq!(result.first_difference, None);
-        prop_assert_eq!(result.identical, arrivals.len() as u64);
+        assert_replays(&mut instance, &log, arrivals.len(), nothing_told);
     }
 }
 

@@ -1,9 +1,7 @@
 //! What the volumes of an instance share: bandwidth and IOPS, for ever and for half an hour.
 
-mod common;
-use common::*;
-use pgdyno_volume::log::{RECORD_BYTES, Record};
-use pgdyno_volume::replay::replay;
+use crate::common::*;
+use pgdyno_volume::log::Record;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 
@@ -144,28 +142,23 @@ type Arrival = (u64, bool, u32, u8);
 /// A host that advances when it happens to wake, and logs as the emulator does.
 fn record(arrivals: &[Arrival], instance: &mut Instance, extra: bool) -> Vec<Record> {
     let volumes = [700, 2_000, 300].map(|iops| instance.add_volume(params(Some(iops), Some(40 << 20), 400_000)));
-    let (mut log, mut events, mut now) = (Vec::new(), Vec::new(), 0);
+    let (mut host, mut now) = (Recorder::default(), 0);
     for (i, (gap, write, pages, which)) in arrivals.iter().enumerate() {
         now += gap;
         let op = if *write { Op::Write } else { Op::Read };
         let volume = volumes[usize::from(*which) % volumes.len()];
         let request = io(i as u64, op, (i as u64 % 9_973) * 8_192, pages * 4_096);
-        instance.submit(now, volume, request);
-        log.push(Record::Submit { now, volume, io: request });
+        host.submit(instance, now, volume, request);
         if i % 37 == 0 {
             let change = Change::InstanceCredit { level_ppm: 250_000 - (i as u32 * 331) % 250_000 };
-            instance.change(now, change);
-            log.push(Record::Change { now, change });
+            host.change(instance, now, change);
         }
         if extra || i % 3 == 0 {
-            instance.advance(now + if extra { gap / 2 } else { 0 }, &mut events);
+            host.advance(instance, now + if extra { gap / 2 } else { 0 });
         }
         now = now.max(instance.now());
-        log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
     }
-    instance.advance(u64::MAX / 2, &mut events);
-    log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
-    log
+    host.finish(instance)
 }
 
 proptest! {
@@ -177,16 +170,11 @@ proptest! {
         // Small enough that the reserve runs dry.
         let limits = limits((400, 900), (10, 25));
         let log = record(&arrivals, &mut Instance::with_limits(11, limits), extra);
-        let bytes: Vec<[u8; RECORD_BYTES]> = log.iter().map(Record::encode).collect();
-        let back: Vec<Record> = bytes.iter().filter_map(Record::decode).collect();
-        prop_assert_eq!(&back, &log);
         let mut instance = Instance::with_limits(11, limits);
         for iops in [700, 2_000, 300] {
             instance.add_volume(params(Some(iops), Some(40 << 20), 400_000));
         }
-        let result = replay(&mut instance, back.into_iter());
-        prop_assert_eq!(result.first_difference, None);
-        prop_assert_eq!(result.identical, arrivals.len() as u64);
+        assert_replays(&mut instance, &log, arrivals.len(), nothing_told);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The IOPS limit: never above the rate over any window longer than the bucket, and exact in the long run.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 

@@ -1,9 +1,8 @@
 //! A volume that becomes another while it is used, and how often it may.
 
-mod common;
-use common::*;
-use pgdyno_volume::log::{RECORD_BYTES, Record};
-use pgdyno_volume::replay::{Told, replay_with};
+use crate::common::*;
+use pgdyno_volume::log::Record;
+use pgdyno_volume::replay::Told;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 
@@ -121,35 +120,28 @@ proptest! {
     ) {
         let mut instance = Instance::new(9);
         let mut volumes = vec![instance.add_volume(of("1000"))];
-        let (mut log, mut events, mut now) = (Vec::new(), Vec::new(), 0);
+        let (mut host, mut now) = (Recorder::default(), 0);
         for (i, (gap, write, pages, which)) in arrivals.iter().enumerate() {
             now += gap;
             let volume = volumes[usize::from(*which) % volumes.len()];
             if i % 40 == 39 {
                 let spec = rates[i / 40 % rates.len()].to_string();
-                instance.advance(now, &mut events);
-                log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
-                log.extend(Record::text(&spec));
+                host.advance(&mut instance, now);
+                host.log.extend(Record::text(&spec));
                 if i % 80 == 39 {
                     instance.modify(now, volume, &of(&spec));
-                    log.push(Record::Modify { now, volume });
+                    host.log.push(Record::Modify { now, volume });
                 } else {
                     volumes.push(instance.add_volume(of(&spec)));
-                    log.push(Record::Attach { now });
+                    host.log.push(Record::Attach { now });
                 }
             }
             let op = if *write { Op::Write } else { Op::Read };
             let request = io(i as u64, op, (i as u64 % 9_973) * 8_192, pages * 4_096);
-            instance.submit(now, volume, request);
-            log.push(Record::Submit { now, volume, io: request });
-            instance.advance(now, &mut events);
-            log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
+            host.submit(&mut instance, now, volume, request);
+            host.advance(&mut instance, now);
         }
-        instance.advance(u64::MAX / 2, &mut events);
-        log.extend(events.drain(..).filter_map(|event| Record::of_event(&event)));
-        let bytes: Vec<[u8; RECORD_BYTES]> = log.iter().map(Record::encode).collect();
-        let back: Vec<Record> = bytes.iter().filter_map(Record::decode).collect();
-        prop_assert_eq!(&back, &log);
+        let log = host.finish(&mut instance);
         let mut again = Instance::new(9);
         again.add_volume(of("1000"));
         let repeat = |instance: &mut Instance, told: Told, spec: &str| {
@@ -161,9 +153,7 @@ proptest! {
             }
             true
         };
-        let result = replay_with(&mut again, back.into_iter(), repeat);
-        prop_assert_eq!(result.first_difference, None);
-        prop_assert_eq!(result.identical, arrivals.len() as u64);
+        assert_replays(&mut again, &log, arrivals.len(), repeat);
     }
 
     #[test]

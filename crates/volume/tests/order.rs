@@ -1,7 +1,6 @@
 //! The order in which waiting requests are granted: the shape of latency under saturation, and what no order may change.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 

@@ -1,7 +1,6 @@
 //! The queue: conservation, order, Little's law, and the latency that saturation must show.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 

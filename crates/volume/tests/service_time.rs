@@ -1,7 +1,6 @@
 //! Service times: the table's own quantiles come out, and sizes interpolate.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::stage::service_time::ServiceTime;
 use pgdyno_volume::*;
 

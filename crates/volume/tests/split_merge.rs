@@ -1,7 +1,6 @@
 //! I/O accounting: the worked examples of the EBS user guide, and the limits of merging.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::stage::split_merge::SplitMerge;
 use pgdyno_volume::*;
 use proptest::prelude::*;

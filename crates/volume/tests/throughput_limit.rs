@@ -1,7 +1,6 @@
 //! The throughput limit: exact bytes per second, independent of the IOPS limit.
 
-mod common;
-use common::*;
+use crate::common::*;
 use pgdyno_volume::*;
 use proptest::prelude::*;
 

@@ -1,8 +1,6 @@
 //! Schedules: what is offered, what is late, and that everything is accounted for once.
 
-mod host;
-
-use host::{Host, drive};
+use crate::host::{Host, drive};
 use pgdyno_workload::*;
 use proptest::prelude::*;
 

@@ -1,8 +1,6 @@
 //! Scripts of any kind: they are read or refused at a place that is there, and what was read runs to its end.
 
-mod host;
-
-use host::{Host, run};
+use crate::host::{Host, run};
 use pgdyno_workload::*;
 use proptest::prelude::*;
 

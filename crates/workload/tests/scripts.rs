@@ -1,8 +1,6 @@
 //! What scripts do, judged by pgbench's behaviour: what is sent, what is computed, what is refused and where.
 
-mod host;
-
-use host::{Host, run};
+use crate::host::{Host, run};
 use pgdyno_workload::*;
 
 fn mix(text: &str) -> Workload {

@@ -1,8 +1,6 @@
 //! sysbench's tests: what they send, judged by the scripts of 1.0.20 and the legacy one.
 
-mod host;
-
-use host::{Host, Run, drive};
+use crate::host::{Host, Run, drive};
 use pgdyno_workload::keys::SysbenchKeys;
 use pgdyno_workload::*;
 

@@ -1,6 +1,7 @@
 //! A host in virtual time for the model's tests.
-#![allow(dead_code, missing_docs, reason = "each test file uses a part of it")]
 
+use pgdyno_volume::log::{RECORD_BYTES, Record};
+use pgdyno_volume::replay::{Told, replay_with};
 use pgdyno_volume::*;
 
 pub const SECOND: Nanos = 1_000_000_000;
@@ -56,4 +57,53 @@ pub fn closed_loop(instance: &mut Instance, volume: VolumeId, depth: u64, until:
         }
     }
     done
+}
+
+/// A host that writes down what it tells an instance, and what that decides, as the emulator does.
+#[derive(Default)]
+pub struct Recorder {
+    pub log: Vec<Record>,
+    events: Vec<Event>,
+}
+
+impl Recorder {
+    pub fn submit(&mut self, instance: &mut Instance, now: Nanos, volume: VolumeId, io: Io) {
+        instance.submit(now, volume, io);
+        self.log.push(Record::Submit { now, volume, io });
+    }
+
+    pub fn change(&mut self, instance: &mut Instance, now: Nanos, change: Change) {
+        instance.change(now, change);
+        self.log.push(Record::Change { now, change });
+    }
+
+    pub fn advance(&mut self, instance: &mut Instance, now: Nanos) {
+        instance.advance(now, &mut self.events);
+        self.log.extend(self.events.drain(..).filter_map(|event| Record::of_event(&event)));
+    }
+
+    /// The whole log, when all that is outstanding is done.
+    pub fn finish(mut self, instance: &mut Instance) -> Vec<Record> {
+        self.advance(instance, u64::MAX / 2);
+        self.log
+    }
+}
+
+/// A log that was written as bytes and read again, which is the same, decides the same of so many `requests`.
+pub fn assert_replays(
+    instance: &mut Instance,
+    log: &[Record],
+    requests: usize,
+    repeat: impl FnMut(&mut Instance, Told, &str) -> bool,
+) {
+    let bytes: Vec<[u8; RECORD_BYTES]> = log.iter().map(Record::encode).collect();
+    let back: Vec<Record> = bytes.iter().filter_map(Record::decode).collect();
+    assert_eq!(back, log);
+    let result = replay_with(instance, back.into_iter(), repeat);
+    assert_eq!((result.first_difference, result.identical), (None, requests as u64));
+}
+
+/// Of a log during which no volume came or became another.
+pub fn nothing_told(_: &mut Instance, _: Told, _: &str) -> bool {
+    false
 }

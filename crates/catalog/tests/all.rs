@@ -1,0 +1,12 @@
+//! The catalogue: what is written, what it means, and what the model makes of it.
+
+mod array;
+mod behaviour;
+mod facts;
+mod instances;
+mod properties;
+mod rates;
+mod replay;
+mod service_times;
+mod specification;
+mod twin;
