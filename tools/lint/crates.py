@@ -17,14 +17,15 @@ PREFIX = "pgdyno-"
 ALLOWED: dict[str, set[str]] = {
     "volume": set(),
     "catalog": {"volume"},
-    "emulate": {"volume", "catalog"},
+    "emulate": {"volume", "catalog", "clock"},
+    "clock": set(),
     "signals": set(),
-    "probe": {"signals"},
+    "probe": {"clock", "signals"},
     "workload": set(),
-    "drive": {"workload", "signals"},
+    "drive": {"workload", "clock", "signals"},
     "load": {"drive", "signals"},
-    "relay": {"signals"},
-    "fill": {"workload", "drive", "signals"},
+    "relay": {"clock", "signals"},
+    "fill": {"workload", "drive", "clock", "signals"},
     "engine": {"volume", "catalog", "emulate", "probe", "drive", "fill", "load", "relay"},
 }
 """For each crate the crates of this project that it may use."""

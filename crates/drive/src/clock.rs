@@ -2,9 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use rustix::time::{ClockId, clock_gettime};
-
-const SECOND_NS: u64 = 1_000_000_000;
+use pgdyno_clock::{SECOND_NS, monotonic_ns};
 
 /// Counts from one instant of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy)]
@@ -15,23 +13,18 @@ pub(crate) struct Clock {
 impl Clock {
     /// Begins to count now.
     pub(crate) fn start() -> Self {
-        Self { origin_ns: read(ClockId::Monotonic) }
+        Self { origin_ns: monotonic_ns() }
     }
 
     /// Since the beginning.
     pub(crate) fn now(self) -> u64 {
-        read(ClockId::Monotonic) - self.origin_ns
+        monotonic_ns() - self.origin_ns
     }
 
     /// The same instant on CLOCK_MONOTONIC, which the probe's samples have too.
     pub(crate) fn monotonic_ns(self, at: u64) -> u64 {
         self.origin_ns + at
     }
-}
-
-/// CPU that the calling thread has used.
-pub(crate) fn thread_cpu_ns() -> u64 {
-    read(ClockId::ThreadCPUTime)
 }
 
 /// User and system CPU of the whole process, in nanoseconds.
@@ -44,9 +37,4 @@ pub(crate) fn process_cpu_ns() -> (u64, u64) {
     };
     let ns = |time: libc::timeval| time.tv_sec as u64 * SECOND_NS + time.tv_usec as u64 * 1000;
     (ns(usage.ru_utime), ns(usage.ru_stime))
-}
-
-fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
 }

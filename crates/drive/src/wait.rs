@@ -72,24 +72,19 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
+    use pgdyno_clock::monotonic_ns;
     use rustix::event::epoll::{EventData, EventFlags, add};
-    use rustix::time::{ClockId, clock_gettime};
 
     use super::*;
-
-    fn now_ns() -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
-    }
 
     #[test]
     fn a_wait_lasts_until_its_instant_again_and_again() {
         let (mut waiter, mut events) = (Waiter::new().unwrap(), Events::with_capacity(4));
         for _ in 0..20 {
-            let now = now_ns();
+            let now = monotonic_ns();
             let until = now + 100_000;
             waiter.wait(&mut events, until, now).unwrap();
-            assert!(now_ns() >= until);
+            assert!(monotonic_ns() >= until);
             assert!(events.iter().all(|event| Waiter::told(*event).is_none()));
         }
     }
@@ -100,7 +95,7 @@ mod tests {
         let (mut here, there) = UnixStream::pair().unwrap();
         add(&waiter, &there, EventData::new_u64(7), EventFlags::IN).unwrap();
         here.write_all(b"x").unwrap();
-        let now = now_ns();
+        let now = monotonic_ns();
         for until in [now + 60 * SECOND_NS, now + 60 * SECOND_NS, now] {
             waiter.wait(&mut events, until, now).unwrap();
             let told: Vec<_> = events.iter().filter_map(|event| Waiter::told(*event)).collect();
@@ -111,7 +106,7 @@ mod tests {
     #[test]
     fn an_instant_that_is_past_is_not_waited_for() {
         let (mut waiter, mut events) = (Waiter::new().unwrap(), Events::with_capacity(4));
-        let now = now_ns();
+        let now = monotonic_ns();
         waiter.wait(&mut events, now, now).unwrap();
         waiter.wait(&mut events, 0, now).unwrap();
         assert!(events.is_empty());

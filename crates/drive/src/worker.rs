@@ -5,13 +5,14 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::sync::mpsc::Sender;
 
+use pgdyno_clock::thread_cpu_ns;
 use pgdyno_workload::{
     Arrivals, Claim, Client, Failure, Next, Outcome, Skip, SqlState, StatementId, Status, Transaction, Verdict,
 };
 use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 
-use crate::clock::{Clock, thread_cpu_ns};
+use crate::clock::Clock;
 use crate::error::DriveError;
 use crate::frame::Said;
 use crate::link::Link;

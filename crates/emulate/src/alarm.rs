@@ -39,8 +39,9 @@ impl Alarm {
 
 #[cfg(test)]
 mod tests {
+    use pgdyno_clock::monotonic_ns;
+
     use super::*;
-    use crate::clock::monotonic_ns;
 
     #[test]
     fn an_alarm_goes_off_at_its_instant_and_at_once_for_one_that_is_past() {

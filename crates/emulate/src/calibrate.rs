@@ -9,11 +9,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use pgdyno_clock::monotonic_ns;
 use pgdyno_volume::Op;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::clock::monotonic_ns;
 use crate::core::Mode;
 use crate::error::{Context, Result};
 use crate::follow::DeviceAccount;

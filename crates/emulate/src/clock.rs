@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
+use pgdyno_clock::{monotonic_ns, realtime_ns};
 
 use crate::error::{EmulateError, Result};
 
@@ -32,18 +32,6 @@ impl Dilation {
     pub(crate) fn times(self) -> u32 {
         self.0
     }
-}
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
-
-/// Nanoseconds of CLOCK_REALTIME since 1970: for people, never for arithmetic.
-pub(crate) fn realtime_ns() -> u64 {
-    let now = clock_gettime(ClockId::Realtime);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 /// CLOCK_MONOTONIC less the instant at which the model's time began, slowed.

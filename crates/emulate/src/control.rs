@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pgdyno_catalog::Storage;
+use pgdyno_clock::{monotonic_ns, process_cpu_ns};
 use pgdyno_volume::{Change, FrequencyRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::clock::monotonic_ns;
 use crate::error::{Context, EmulateError, Result};
 use crate::modify::{Elastic, Seen, Wanted};
 use crate::pipeline::Pipeline;
@@ -126,7 +126,7 @@ impl Served {
     }
 
     fn stats(&self, histograms: bool) -> Value {
-        let (counters, histograms) = self.pipeline.stats(histograms, precautions::process_cpu_ns());
+        let (counters, histograms) = self.pipeline.stats(histograms, process_cpu_ns());
         let progress = self.elastic().progress(self.pipeline.core.clock.now());
         let facts = self.facts();
         let mut answer = json!({"t_ns": monotonic_ns(), "dilation": facts["dilation"], "name": facts["name"], "spec": facts["spec"]["spec"],

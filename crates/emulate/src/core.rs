@@ -10,15 +10,15 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
+use pgdyno_clock::{process_cpu_ns, realtime_ns};
 use pgdyno_volume::log::Record;
 use pgdyno_volume::{Event, Instance, InstanceCounters, Io, IoId, Op, VolumeId};
 
 use crate::alarm::Alarm;
-use crate::clock::{Clock, Dilation, realtime_ns};
+use crate::clock::{Clock, Dilation};
 use crate::minutes::{MinuteClock, Minutes};
 use crate::overhead::BaseOverhead;
 use crate::pipeline::Pipeline;
-use crate::precautions;
 use crate::release::START_AHEAD_NS;
 use crate::stats::{CounterRecord, HostStats, Released};
 use crate::submit_log::LogBuffer;
@@ -306,7 +306,7 @@ impl State {
     pub(crate) fn keep_minutes(&mut self, now: u64) {
         while let Some(at) = self.minute.take(now) {
             self.step(at, None);
-            let daemon_cpu_ns = precautions::process_cpu_ns();
+            let daemon_cpu_ns = process_cpu_ns();
             for lane in 0..self.lanes.len() {
                 self.keep_sample(lane, at, daemon_cpu_ns);
             }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_catalog::Storage;
+use pgdyno_clock::process_cpu_ns;
 use pgdyno_volume::log::Record;
 use pgdyno_volume::{Change, Io, IoId, Op, VolumeId};
 
@@ -17,7 +18,6 @@ use crate::error::{EmulateError, Result};
 use crate::follow::{Answered, Totals};
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
-use crate::precautions;
 use crate::stats::{CounterRecord, Histograms, HostStats};
 use crate::store::{AlignedBuffer, Store};
 use crate::submit_log::LogBuffer;
@@ -218,7 +218,7 @@ impl Pipeline {
         lane.stats = HostStats::new();
         lane.mode = Mode::Model;
         lane.minutes = Some(minutes);
-        state.keep_sample(self.lane, now, precautions::process_cpu_ns());
+        state.keep_sample(self.lane, now, process_cpu_ns());
         self.core.bring_alarm_forward(&mut state);
         drop(state);
         started_ns

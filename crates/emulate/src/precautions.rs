@@ -107,12 +107,6 @@ pub(crate) fn run_helper(arguments: &[&OsStr]) -> Result<Vec<u8>> {
     run(tool(&engine.to_string_lossy()).arg("volume").args(arguments), remedy)
 }
 
-/// CPU time of the whole process in nanoseconds.
-pub(crate) fn process_cpu_ns() -> u64 {
-    let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    u64::try_from(cpu.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(cpu.tv_nsec).unwrap_or(0)
-}
-
 fn check(result: libc::c_int) -> std::io::Result<()> {
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

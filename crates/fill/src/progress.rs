@@ -2,20 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
+use pgdyno_clock::{SECOND_NS, monotonic_ns};
 use serde_json::{Map, Value, json};
 
 use crate::plan::{Plan, Step, What};
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Before this share is done, what is left is not foretold: the first rows say little of the others.
 const FORETELL_PERMILLE: u64 = 10;
-
-/// CLOCK_MONOTONIC.
-pub(crate) fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
-}
 
 /// Counters that all sessions share.
 pub(crate) struct Progress {
@@ -41,7 +34,7 @@ impl Progress {
     /// Nothing is done.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            begin_ns: now_ns(),
+            begin_ns: monotonic_ns(),
             rows_all: plan.rows(),
             weight_all: plan.weight(),
             rows: AtomicU64::new(0),
@@ -77,7 +70,7 @@ impl Progress {
 
     /// Where it stands.
     pub(crate) fn seen(&self) -> Seen {
-        Seen { t_ns: now_ns(), rows: self.rows.load(Ordering::Relaxed), bytes: self.bytes() }
+        Seen { t_ns: monotonic_ns(), rows: self.rows.load(Ordering::Relaxed), bytes: self.bytes() }
     }
 
     /// A line of progress, with rates since `before`. `share` is by estimated cost, and the time that is left follows

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
+use pgdyno_clock::{SECOND_NS, monotonic_ns};
 use pgdyno_drive::{DriveError, Talk};
 use pgdyno_workload::data::Table;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde_json::{Value, json};
 
 use crate::plan::{Plan, Step, What, Work};
-use crate::progress::{Progress, now_ns};
+use crate::progress::Progress;
 use crate::spec::FillSpec;
 use crate::undo::undo;
 
 const NS_PER_MS: u64 = 1_000_000;
-const SECOND_NS: u64 = 1_000_000_000;
 /// Rows are sent in messages of about this size: a Unix socket holds three of them, so that rows are made while the
 /// server takes in those before.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -125,7 +125,7 @@ impl Shared<'_> {
 
     fn job(&self, number: usize, session: &mut Talk, job: &[Step], report: &Sender<Done>) -> Result<(), DriveError> {
         for step in job {
-            let begin_ns = now_ns();
+            let begin_ns = monotonic_ns();
             self.progress.begin(step);
             self.step(session, step)?;
             self.progress.end(step);
@@ -137,7 +137,7 @@ impl Shared<'_> {
                 table: step.table,
                 session: number,
                 begin_ns,
-                end_ns: now_ns(),
+                end_ns: monotonic_ns(),
                 rows: step.rows(),
             };
             // Whoever takes it lives as long as the sessions.
@@ -214,11 +214,11 @@ impl Shared<'_> {
                     Err(TryRecvError::Disconnected) => break true,
                 }
             };
-            if now_ns() >= due_ns || ended {
+            if monotonic_ns() >= due_ns || ended {
                 let now = self.progress.seen();
                 say(out, &json!({"progress": self.progress.document(before, now)}));
                 before = now;
-                due_ns += interval_ns * (now_ns().saturating_sub(due_ns) / interval_ns + 1);
+                due_ns += interval_ns * (monotonic_ns().saturating_sub(due_ns) / interval_ns + 1);
             }
             if ended {
                 return;
@@ -240,7 +240,7 @@ impl Shared<'_> {
             .map(|what| (what.name(), covered_ns(done.iter().filter(|step| step.what == what))))
             .filter(|(_, covered)| *covered > 0)
             .collect();
-        json!({"begin_ns": self.progress.begin_ns(), "end_ns": now_ns(), "sessions": sessions, "rows": rows,
+        json!({"begin_ns": self.progress.begin_ns(), "end_ns": monotonic_ns(), "sessions": sessions, "rows": rows,
             "rows_all": done.iter().map(|step| step.rows).sum::<u64>(), "bytes": self.progress.bytes(), "ns": spans})
     }
 }
@@ -264,7 +264,7 @@ fn all(session: &mut Talk, statements: &[String]) -> Result<(), DriveError> {
 
 /// Waits for the bell, a signal, or an instant. True when there was a signal.
 fn wait(bell: &OwnedFd, signalled: Option<&OwnedFd>, until_ns: u64) -> bool {
-    let left_ns = until_ns.saturating_sub(now_ns());
+    let left_ns = until_ns.saturating_sub(monotonic_ns());
     let left = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as i64 };
     let mut watched: Vec<PollFd<'_>> =
         [Some(bell), signalled].into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-use rustix::time::{ClockId, clock_gettime};
+use pgdyno_clock::{SECOND_NS, monotonic_ns, process_cpu_ns};
 
 use crate::disk::DiskReader;
 use crate::error::ProbeError;
@@ -16,7 +16,6 @@ use crate::volume::VolumeReader;
 
 /// Role that this process is counted in.
 const SELF: &str = "probe";
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// See [`crate::run`].
 pub(crate) fn run(spec: &ProbeSpec) -> Result<(), ProbeError> {
@@ -104,7 +103,7 @@ impl Readers {
         for role in &mut self.roles {
             let mut used_ns = role.cpu_ns(self.tick_ns, gaps);
             if role.name() == SELF {
-                used_ns += own_cpu_ns();
+                used_ns += process_cpu_ns();
             }
             cpu.cpu_ns.insert(role.name().to_owned(), used_ns);
         }
@@ -147,19 +146,6 @@ fn keep<T>(kept: &mut Vec<Stamped<T>>, gaps: &mut Vec<Gap>, begin_ns: u64, read:
 /// The instant halfway between `begin_ns` and now.
 fn middle_ns(begin_ns: u64) -> u64 {
     begin_ns + (monotonic_ns() - begin_ns) / 2
-}
-
-fn monotonic_ns() -> u64 {
-    clock_ns(ClockId::Monotonic)
-}
-
-fn own_cpu_ns() -> u64 {
-    clock_ns(ClockId::ProcessCPUTime)
-}
-
-fn clock_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 //! It looks into nothing: TLS, passwords and requests to cancel pass as they are. What is sent in each direction keeps
 //! its order, and a side that does not read is felt by the other, as on a network.
 
-mod clock;
 mod error;
 mod flow;
 mod pair;

@@ -3,11 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use pgdyno_clock::monotonic_ns;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
 
-use crate::clock::monotonic_ns;
 use crate::flow::{Ending, Flow};
 use crate::spec::RelaySpec;
 use crate::tally::Tally;

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use pgdyno_clock::{SECOND_NS, monotonic_ns, process_cpu_ns};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,13 +15,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, con
 use rustix::net::{socket_with, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::clock::{monotonic_ns, process_cpu_ns};
 use crate::error::RelayError;
 use crate::pair::{CLIENT, Pair, SERVER, of_key};
 use crate::spec::RelaySpec;
 use crate::tally::{Summary, Tally};
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Clients that may connect before one is taken: thousands do at the same moment.
 const BACKLOG: i32 = 4096;
 /// Bytes that are read at once: the messages of thousands of rows, and little enough that nobody waits long for a turn.
