@@ -1,6 +1,6 @@
 //! What scripts do, judged by pgbench's behaviour: what is sent, what is computed, what is refused and where.
 
-use crate::host::{Host, run};
+use crate::host::{self, Host, run};
 use pgdyno_workload::*;
 
 fn mix(text: &str) -> Workload {
