@@ -169,15 +169,22 @@ def lines(
     *,
     env: Mapping[str, str] | None = None,
     on_start: Callable[[int], None] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> Generator[dict[str, Any]]:
     """Run the engine to its end and yield each of its lines when it comes.
 
-    ``env`` is its environment (default: this process's), ``on_start`` gets its process id. Whoever leaves early closes
+    ``env`` is its environment (default: this process's), ``on_start`` gets its process id, ``pass_fds`` are descriptors
+    that it has too, by the same numbers. Whoever leaves early closes
     the iterator (:func:`contextlib.closing`): the engine is then told to stop (SIGTERM), and waited for while it tidies
     up. Errors are raised as everywhere here.
     """
     process = subprocess.Popen(
-        [checked(), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+        [checked(), *args],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        pass_fds=tuple(pass_fds),
     )
     with process:
         try:

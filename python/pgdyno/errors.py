@@ -8,7 +8,8 @@
     |   `-- EngineMissing  exit 3   pgdyno-engine is absent, or belongs to other sources than this package
     |-- EngineError        exit 1   the engine failed or said something that is not its protocol
     |-- Interrupted        exit 130 Ctrl-C or SIGTERM after some runs had finished; those are kept
-    `-- RunInvalid         exit 4   the run ended, but its numbers must not be used
+    |-- RunInvalid         exit 4   the run ended, but its numbers must not be used
+    `-- RowsRejected       exit 5   a load ended, and some rows are in its reject file
 
 An error says in one sentence what is wrong, and its ``remedy`` says what to do. One place prints them:
 :func:`pgdyno.cli.main.main`. Bugs are assertions and other exceptions; they keep their traceback.
@@ -21,6 +22,7 @@ EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_HOST = 3
 EXIT_INVALID = 4
+EXIT_REJECTED = 5
 EXIT_INTERRUPTED = 130
 
 EXIT_CODES: dict[int, str] = {
@@ -29,6 +31,7 @@ EXIT_CODES: dict[int, str] = {
     EXIT_USAGE: "what was asked is illegal; nothing was changed",
     EXIT_HOST: "this machine lacks something; the remedy is printed",
     EXIT_INVALID: "the run ended, but its numbers are invalid; the reason is printed",
+    EXIT_REJECTED: "loaded, but for rows that the server refused; they are in the reject file",
     EXIT_INTERRUPTED: "interrupted (Ctrl-C)",
 }
 """What each exit code of ``pgdyno`` means."""
@@ -80,3 +83,9 @@ class RunInvalid(PgdynoError):
     """The run ended, but its numbers must not be used; the message says why."""
 
     default_exit_code = EXIT_INVALID
+
+
+class RowsRejected(PgdynoError):
+    """A load ended, and the rows that the server refused are in the reject file as they were."""
+
+    default_exit_code = EXIT_REJECTED

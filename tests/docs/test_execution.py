@@ -50,6 +50,8 @@ GIVEN: dict[str, str] = {
     r"modify (data)\b": "pgdyno volume attach gp3:size=200GiB --no-mount --name data >&2",
     r"cloudwatch (results/\S+/runs/\S+)": f"ls -d results/{RECORDED}/runs/* | head -1",
     r"--against (results/\S+)": f"ls -d results/{RECORDED}",
+    r"load (people\.csv)": "printf 'id,name\\n1,Ann\\n2,Bo\\n' > {0}; echo {0}",
+    r"load '(part-\*\.csv)'": "printf 'id,name\\n3,Cy\\n' > part-1.csv; echo '{0}'",
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),

@@ -19,6 +19,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "`/run/pgdyno`",
         "What is attached, and the journal of what to undo. Commands with another value do not see each other's volumes.",
     ),
+    "XDG_STATE_HOME": (
+        "`~/.local/state`",
+        "Where `pgdyno load` keeps the second copy of its undo journal, in `pgdyno/load`, unless `PGDYNO_STATE_DIR` is set.",
+    ),
     "PGDYNO_IMAGE_DIR": (
         "`/dev/shm/pgdyno/images`",
         "Where data sets are kept while an experiment runs; in memory, unless it is changed.",

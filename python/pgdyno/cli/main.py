@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
     "drive": "Drive scripts against a server, and say what they took.",
+    "load": "Load files into a PostgreSQL that exists already, exactly once.",
     "volume": "Attach, list, measure, modify and detach emulated volumes.",
     "metrics": "Show volumes in CloudWatch's words, and serve them to Prometheus.",
     "instance": "List instance types, and say what one of them has.",

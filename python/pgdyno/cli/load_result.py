@@ -1,0 +1,144 @@
+"""What ``pgdyno load`` shows: while it runs on standard error, what it came to on standard output; or JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.cli.progress import Bar
+    from pgdyno.loader import Asked, Loaded, Preflight
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def run(asked: Asked, as_json: bool) -> None:
+    """Load and show it. :class:`RowsRejected` when some rows did not come in."""
+    from pgdyno.cli.progress import Bar
+    from pgdyno.errors import RowsRejected
+    from pgdyno.loader import load_as_asked
+
+    with Bar() as bar:
+        loaded = load_as_asked(asked, Shown(bar, as_json))
+    if as_json:
+        _line({"event": "end", **loaded.document()})
+    else:
+        for line in lines(loaded):
+            click.echo(line)
+    if loaded.rows_rejected:
+        files = " and ".join(loaded.reject_files) or "the reject file of the run that loaded them"
+        raise RowsRejected(
+            f"{loaded.rows_rejected:,} rows were rejected; all others are loaded",
+            remedy=f"mend them in {files}, and load that file",
+        )
+
+
+def put_back(into: str, as_json: bool) -> None:
+    """Put back and show what."""
+    from pgdyno.cli.progress import Bar
+    from pgdyno.loader import restore
+
+    with Bar() as bar:
+        done = restore(into, Shown(bar, as_json))
+    if as_json:
+        _line({"event": "end", "put_back": done})
+        return
+    for line in done:
+        click.echo(line.replace(" dropped, to be built again", ": built again").replace(", to be", ":"))
+    click.echo(f"{len(done)} changes put back" if done else "nothing was left to put back")
+
+
+def look(asked: Asked, volume: str | None, free_bytes: int | None, recommend: Path | None, as_json: bool) -> None:
+    """What a load would be. :class:`InputError` when the disk would fill, after all the rest was shown."""
+    from pgdyno.loader import preflight
+
+    found = preflight(asked, volume=volume, free_bytes=free_bytes)
+    if as_json:
+        _line({"event": "preflight", **found.document()})
+    else:
+        for line in found.lines():
+            click.echo(line)
+    if recommend is not None:
+        for path in _written(found, recommend):
+            click.echo(f"written: {path}", err=True)
+    found.require_space()
+
+
+def _written(found: Preflight, folder: Path) -> list[Path]:
+    from pgdyno.loader.recommend import write
+
+    return write(found.settings, folder)
+
+
+class Shown:
+    """Shows a load's events, in the way that was asked for."""
+
+    def __init__(self, bar: Bar, as_json: bool) -> None:
+        self._bar, self._json = bar, as_json
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        """One event."""
+        if self._json:
+            _line(event)
+            return
+        kind = event["event"]
+        if kind == "create":
+            click.echo(f"{event['definition']};", err=True)
+        elif kind == "note":
+            click.echo(event["text"], err=True)
+        elif kind == "plan":
+            click.echo(_plan(event), err=True)
+        elif kind == "step":
+            self._bar.show(event["share"], event["text"])
+        elif kind == "progress":
+            self._bar.show(event["share"] or 0.0, _progress(event))
+
+
+def lines(loaded: Loaded) -> list[str]:
+    """What a load came to, in words."""
+    if loaded.already:
+        return [f"{loaded.table}: {loaded.rows_loaded:,} rows were loaded before; nothing was done"]
+    spent = loaded.steps_s.get("transfer", 0.0)
+    rate = f", {size(loaded.bytes / spent)}/s" if spent else ""
+    found = [f"{loaded.table}: {loaded.rows_loaded:,} rows loaded, {loaded.rows_rejected:,} rejected"]
+    found.append(
+        f"{size(loaded.bytes)} in {loaded.seconds:.1f} s: "
+        + ", ".join(f"{name.replace('_', ' ')} {seconds:.1f} s" for name, seconds in loaded.steps_s.items())
+        + f"; {loaded.chunks:,} chunks, {loaded.connections} connections{rate}"
+    )
+    if loaded.limits:
+        found.append("limit: " + ", ".join(f"{name} {share:.0%}" for name, share in loaded.limits.items()))
+    if loaded.indexes:
+        found.append(f"indexes {loaded.indexes}")
+    return found
+
+
+def size(count: float) -> str:
+    """Bytes in the largest unit of which there is one."""
+    place = 0
+    while count >= 1024 and place < len(_UNITS) - 1:
+        count, place = count / 1024, place + 1
+    return f"{count:,.0f} {_UNITS[place]}" if place == 0 else f"{count:,.1f} {_UNITS[place]}"
+
+
+def _plan(event: Mapping[str, Any]) -> str:
+    names = ", ".join(event["sources"][:3]) + (" …" if len(event["sources"]) > 3 else "")
+    header = "first rows are names" if event["header"] else "no header"
+    amount = f", about {size(event['bytes'])}" if event["bytes"] is not None else ""
+    job = "" if event["job"] is None else f", job {event['job']}" + (" goes on" if event["goes_on"] else "")
+    return f"{names} into {event['table']}: {header}{amount}{job}"
+
+
+def _progress(event: Mapping[str, Any]) -> str:
+    left = "" if event["eta_s"] is None else f", {event['eta_s']:.0f} s left"
+    rejected = f", {event['rows_rejected']:,} rejected" if event["rows_rejected"] else ""
+    return f"load: {size(event['bytes_per_s'])}/s{left}{rejected}; limit: {event['limit']}"
+
+
+def _line(document: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(document))

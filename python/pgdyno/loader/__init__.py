@@ -1,0 +1,17 @@
+"""Files into a PostgreSQL that exists already: fast, exactly once, and nothing on it is left changed.
+
+::
+
+    asked -> source, format, sample -> table, columns -> job (frozen plan) -> changes -> transfer -> put back -> end
+
+The bytes go through ``pgdyno-engine load``; here is what happens around it: what is refused, what is written down before
+it is changed (:mod:`~pgdyno.loader.undo`), what is decided (:mod:`~pgdyno.loader.index_cost`), what is said meanwhile
+(:mod:`~pgdyno.loader.limit`), and that it adds up in the end (:mod:`~pgdyno.loader.ledger`).
+"""
+
+from pgdyno.loader.asked import Asked
+from pgdyno.loader.flow import Loaded, load, load_as_asked
+from pgdyno.loader.preflight import Preflight, preflight
+from pgdyno.loader.restore import restore
+
+__all__ = ["Asked", "Loaded", "Preflight", "load", "load_as_asked", "preflight", "restore"]

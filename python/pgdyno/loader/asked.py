@@ -1,0 +1,94 @@
+"""What a load is asked to do: the options of ``pgdyno load``, and the keywords of ``pgdyno.load``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pgdyno.errors import InputError
+
+FormatName = Literal["csv", "tsv", "text"]
+"""``csv`` and ``text`` as COPY has them; ``tsv``: tabs between values, nothing quoted or escaped, ``\\N`` is NULL."""
+IndexChoice = Literal["keep", "rebuild", "auto"]
+
+CHUNK_BYTES = 8 << 20
+"""One COPY and one commit each. Large enough that the commit is small beside it (a fifth of a second of COPY at the 50 to
+90 MB/s that one session does), small enough that little is done again after an interruption."""
+CHUNK_BYTES_MIN = 1 << 10
+MAX_REJECTS = 1000
+"""Rows that are rejected before the load gives up: more are a wrong option, not bad rows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A load as it was asked for. What is None is found out, or the engine's choice."""
+
+    sources: tuple[str, ...]
+    """Files, patterns as ``part-*.csv.gz``, or ``-`` for standard input."""
+    into: str
+    """Connection string, without a password."""
+    table: str | None = None
+    """As in SQL: ``title``, ``imdb.title``. None: what the one file is called."""
+    format: FormatName | None = None
+    """None: by the file's name."""
+    header: bool | None = None
+    """Whether the first row of each file has names. None: when it has those of the table's columns."""
+    delimiter: str | None = None
+    quote: str | None = None
+    escape: str | None = None
+    null: str | None = None
+    encoding: str = "UTF8"
+    """Of the files; one of PostgreSQL's names."""
+    columns: tuple[str, ...] = ()
+    """The table's columns in the order of the file's values."""
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """Name in the header -> column."""
+    create: bool = False
+    """Make the table from the files when there is none."""
+    truncate: bool = False
+    """Empty the table first."""
+    reject: Path | None = None
+    """File for rows that the server refuses. None: the first one ends the load."""
+    max_rejects: int = MAX_REJECTS
+    connections: int | None = None
+    """Sessions to begin with. None: one fewer than this machine's processors."""
+    connections_max: int | None = None
+    """Sessions to end with, when each further one helps. None: ``connections`` if given, else twice the default."""
+    chunk_bytes: int = CHUNK_BYTES
+    rate_bytes_per_s: int | None = None
+    """Of uncompressed input."""
+    indexes: IndexChoice = "auto"
+    autovacuum_off: bool = True
+    """Keep autovacuum from the table while it is loaded."""
+    vacuum: bool = True
+    """VACUUM and ANALYZE the table at the end."""
+    ledger: bool = True
+    """Write down in the database what is loaded. Without it an interrupted load cannot go on."""
+    again: bool = False
+    """Load what was loaded already once more."""
+    abandon: bool = False
+    """Forget an interrupted load of this table; its rows stay."""
+
+    def __post_init__(self) -> None:
+        """Refuses what makes no sense, whatever the server."""
+        if not self.sources:
+            raise InputError("no file is named", remedy="name one, or `-` for standard input")
+        for flag, number, least in (
+            ("--connections", self.connections, 1),
+            ("--connections-max", self.connections_max, self.connections or 1),
+            ("--chunk", self.chunk_bytes, CHUNK_BYTES_MIN),
+            ("--rate", self.rate_bytes_per_s, 1),
+            ("--max-rejects", self.max_rejects, 0),
+        ):
+            if number is not None and number < least:
+                raise InputError(f"{flag}: {number} is less than {least}", remedy=f"give {least} or more")
+        if self.columns and self.rename:
+            raise InputError(
+                "--columns says what each value is, and --rename what a header means", remedy="leave one of them away"
+            )
+        if not self.ledger and (self.again or self.abandon):
+            raise InputError(
+                "without a ledger nothing is known of earlier loads", remedy="leave --again and --abandon away"
+            )

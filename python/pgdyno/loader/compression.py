@@ -1,0 +1,68 @@
+"""The beginning of a compressed file, as far as some of its bytes give it."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from typing import Literal
+
+Compression = Literal["none", "gzip", "zstd", "xz", "bzip2"]
+
+MAGIC: dict[bytes, Compression] = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+}
+"""First bytes: RFC 1952, RFC 8878, the .xz format 1.0.4, bzip2 1.0.8."""
+SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".xz", ".bz2")
+"""Ends of names that say how a file is compressed, and nothing of what is in it."""
+_BLOCK_BYTES = 16 << 10
+_GZIP_WINDOW = 31
+"""zlib's word for: with gzip's header, and the largest window."""
+
+
+def compression_of(head: bytes) -> Compression:
+    """How what begins so is compressed; by its bytes, since names are wrong sooner or later."""
+    return next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "none")
+
+
+def plain_head(head: bytes, bytes_max: int) -> bytes:
+    """What the stored bytes ``head`` give, ``bytes_max`` at most. Damaged ones give what stands before the damage."""
+    kind = compression_of(head)
+    if kind == "none":
+        return head[:bytes_max]
+    found = b""
+    try:
+        if kind == "zstd":
+            return _zstd(head, bytes_max)
+        while head and len(found) < bytes_max:
+            more, head = _member(kind, head, bytes_max - len(found))
+            found += more
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
+        pass  # the engine says what is wrong with the file, and where
+    return found
+
+
+def _member(kind: Compression, head: bytes, bytes_max: int) -> tuple[bytes, bytes]:
+    """The first of several compressed files in a row, and the bytes behind it."""
+    if kind == "gzip":
+        gzip = zlib.decompressobj(_GZIP_WINDOW)
+        return gzip.decompress(head, bytes_max), gzip.unused_data
+    other = bz2.BZ2Decompressor() if kind == "bzip2" else lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    found = other.decompress(head, bytes_max)
+    return found, other.unused_data if other.eof else b""
+
+
+def _zstd(head: bytes, bytes_max: int) -> bytes:
+    import pyarrow as pa
+
+    found = b""
+    with pa.input_stream(pa.BufferReader(head), compression="zstd") as stream:
+        try:
+            while len(found) < bytes_max and (block := stream.read(_BLOCK_BYTES)):
+                found += block
+        except OSError:
+            pass  # the file goes on where these bytes end
+    return found[:bytes_max]

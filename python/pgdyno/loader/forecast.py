@@ -1,0 +1,121 @@
+"""How long a load will take and what will limit it, from a measured sample: arithmetic only.
+
+Each part has a rate in bytes of the file per second, and the slowest one is the limit. Volumes count what is written for
+each byte of the file (table, indexes, WAL), so that it takes less of a file to fill them than their rate suggests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgdyno.loader.measured import Measured
+
+COPY_WRITE_BYTES = 250 << 10
+"""COPY's writes to its table average 250 KiB at the device (measured on emulated gp2, where the kernel merges them)."""
+SPACE_SHARE_MAX = 0.95
+"""A file system that is fuller fails soon, and a server without space for WAL stops."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that could limit the load."""
+
+    name: str
+    bytes_per_s: float
+    """Of uncompressed input."""
+    how: str
+    """Where the figure comes from."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Parts, the slowest first. Empty when nothing could be measured."""
+
+    parts: tuple[Part, ...]
+    bytes_total: float | None
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the transfer alone, by the slowest part."""
+        if not self.parts or self.bytes_total is None:
+            return None
+        return self.bytes_total / self.parts[0].bytes_per_s
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "limit": self.parts[0].name if self.parts else None,
+            "seconds": self.seconds,
+            "parts": [vars(part) for part in self.parts],
+        }
+
+
+def forecast(
+    measured: Measured,
+    bytes_total: float | None,
+    *,
+    sessions: int,
+    cores: int,
+    files: int,
+    volume: Mapping[str, Any] | None = None,
+    rate_bytes_per_s: int | None = None,
+) -> Forecast:
+    """Every part's rate. ``volume`` are the limits that the engine says of a specification."""
+    working = max(1, min(sessions, cores))
+    parts = [
+        Part(
+            "COPY on the server's CPU",
+            measured.bytes_per_s * working,
+            f"{working} × a sample's rate; a server elsewhere is taken to have {cores} cores as well",
+        )
+    ]
+    if measured.decompress_bytes_per_s is not None:
+        threads = max(1, min(files, cores))
+        parts.append(
+            Part("decompression", measured.decompress_bytes_per_s * threads, f"{threads} × a thread here, one a file")
+        )
+    if rate_bytes_per_s is not None:
+        parts.append(Part("the rate that was asked for", float(rate_bytes_per_s), "--rate"))
+    parts += _of_volume(measured, volume or {})
+    return Forecast(tuple(sorted(parts, key=lambda part: part.bytes_per_s)), bytes_total)
+
+
+def _of_volume(measured: Measured, limits: Mapping[str, Any]) -> list[Part]:
+    per_byte = max(1e-9, measured.written_per_input_byte)
+    parts = []
+    throughput, iops = limits.get("throughput_bytes_per_s"), limits.get("iops")
+    if throughput:
+        how = f"{throughput / (1 << 20):,.0f} MiB/s, of which each byte of the file takes {per_byte:.2f}"
+        parts.append(Part("the volume's throughput", throughput / per_byte, how))
+    if iops:
+        how = f"{iops:,.0f} IOPS of {COPY_WRITE_BYTES >> 10} KiB, of which each byte of the file takes {per_byte:.2f}"
+        parts.append(Part("the volume's IOPS", iops * COPY_WRITE_BYTES / per_byte, how))
+    return parts
+
+
+@dataclass(frozen=True)
+class Space:
+    """Whether it fits. Bytes."""
+
+    needed: float
+    """Table, indexes, and the WAL that stays until checkpoints or slots let it go."""
+    free: int | None
+    """None: it cannot be seen from here."""
+
+    @property
+    def enough(self) -> bool | None:
+        """None when nobody knows."""
+        return None if self.free is None else self.needed <= self.free * SPACE_SHARE_MAX
+
+
+def space(
+    measured: Measured, bytes_total: float, *, max_wal_bytes: int, wal_is_held: bool, free_bytes: int | None
+) -> Space:
+    """What a load needs. ``wal_is_held``: a slot or an archive keeps all of it."""
+    stored = bytes_total * measured.stored_per_input_byte
+    written = bytes_total * (measured.wal_bytes or 0) / max(1, measured.input_bytes)
+    return Space(stored + (written if wal_is_held else min(written, max_wal_bytes)), free_bytes)

@@ -1,0 +1,136 @@
+"""How rows stand in a file: the options of COPY, and reading a few rows here to know their columns."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pgdyno.errors import InputError
+from pgdyno.loader.compression import SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.loader.asked import Asked, FormatName
+
+_BY_SUFFIX: dict[str, FormatName] = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".copy": "text", ".text": "text"}
+_NEVER = "\x01"
+"""The quote of a file without quotes. COPY wants one; this control character ("start of heading") is in no text."""
+_DELIMITERS = (",", "\t", ";", "|")
+_BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
+_UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+UNSPLITTABLE = ("SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "GB18030", "JOHAB")
+"""Encodings whose characters may hold bytes of ASCII, so that no byte says where a row ends; clients only may use them."""
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Format:
+    """COPY's own words for it."""
+
+    kind: Literal["csv", "text"]
+    delimiter: str
+    null: str
+    quote: str = ""
+    escape: str = ""
+
+    def document(self) -> dict[str, dict[str, str]]:
+        """As the engine takes it, and as the plan keeps it."""
+        options = {"delimiter": self.delimiter, "null": self.null}
+        if self.kind == "csv":
+            options |= {"quote": self.quote, "escape": self.escape}
+        return {self.kind: options}
+
+    def rows(self, text: str, *, whole: bool) -> list[list[str | None]]:
+        """Rows of the beginning of a file; the last one is left out unless it is ``whole``. NULL is None."""
+        found = self._csv(text) if self.kind == "csv" else self._text(text)
+        return found if whole else found[:-1]
+
+    def _csv(self, text: str) -> list[list[str | None]]:
+        doubled = self.escape == self.quote
+        try:
+            reader = csv.reader(
+                io.StringIO(text, newline=""),
+                delimiter=self.delimiter,
+                quotechar=self.quote,
+                doublequote=doubled,
+                escapechar=None if doubled else self.escape,
+            )
+            return [[None if value == self.null else value for value in row] for row in reader]
+        except csv.Error:
+            return []  # a row longer than the module takes; COPY takes it
+
+    def _text(self, text: str) -> list[list[str | None]]:
+        lines = re.split(r"\r\n|\n|\r", text)
+        lines = lines if lines[-1] else lines[:-1]
+        return [[self._value(value) for value in line.split(self.delimiter)] for line in lines]
+
+    def _value(self, value: str) -> str | None:
+        if value == self.null:
+            return None
+        return _BACKSLASH.sub(lambda found: _UNESCAPED.get(found[1], found[1]), value)
+
+    def fitting(self, first_line: str, columns: int) -> str | None:
+        """The delimiter with which the first line would have so many values."""
+        return next(
+            (one for one in _DELIMITERS if one != self.delimiter and first_line.count(one) + 1 == columns), None
+        )
+
+
+def choose(asked: Asked, names: Sequence[str]) -> Format:
+    """The format of all files: as asked for, else as their names say. :class:`InputError` when neither does."""
+    name = asked.format or _by_names(names)
+    for flag, value in (("--delimiter", asked.delimiter), ("--quote", asked.quote), ("--escape", asked.escape)):
+        if value is not None and (len(value) != 1 or not value.isascii() or value in "\r\n\0"):
+            raise InputError(f"{flag}: `{value}` is not one single-byte character", remedy="give one, as `;`")
+    if name == "csv":
+        quote = asked.quote or '"'
+        return Format("csv", asked.delimiter or ",", asked.null or "", quote, asked.escape or quote)
+    if asked.quote is not None or asked.escape is not None:
+        raise InputError(
+            f"values of the format {name} are not quoted", remedy="leave --quote and --escape away, or say --format csv"
+        )
+    null = "\\N" if asked.null is None else asked.null
+    if name == "tsv":
+        return Format("csv", asked.delimiter or "\t", null, _NEVER, _NEVER)
+    return Format("text", asked.delimiter or "\t", null)
+
+
+def _by_names(names: Sequence[str]) -> FormatName:
+    said = {name: _BY_SUFFIX.get(Path(bare(name)).suffix.lower()) for name in names}
+    unknown = next((name for name, one in said.items() if one is None), None)
+    kinds = sorted({one for one in said.values() if one is not None})
+    if unknown is not None or len(kinds) != 1:
+        what = f"the name of {unknown} does not say its format" if unknown else f"the files are {' and '.join(kinds)}"
+        raise InputError(what, remedy="say it with --format csv, tsv or text; files of one load have one format")
+    return kinds[0]
+
+
+def bare(name: str) -> str:
+    """A file's name without what says how it is compressed."""
+    path = Path(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in SUFFIXES else name
+
+
+def decoded(data: bytes, encoding: str) -> str:
+    """Text for looking at; what does not fit its encoding is the server's to refuse."""
+    return data.decode(_codec(encoding), errors="replace").removeprefix(_BYTE_ORDER_MARK)
+
+
+def has_byte_order_mark(data: bytes) -> bool:
+    """Whether a file begins with the three bytes that some programs put before UTF-8."""
+    return data.startswith(codecs.BOM_UTF8)
+
+
+def _codec(encoding: str) -> str:
+    name = re.sub(r"[^a-z0-9]", "", encoding.lower())
+    name = re.sub(r"^win", "cp", name)
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return "latin-1"  # every byte is a character; names and digits are the same

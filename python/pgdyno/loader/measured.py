@@ -1,0 +1,124 @@
+"""What a sample of the file costs this server: loaded into a copy of the table, measured, and rolled back."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.loader import sample, server
+from pgdyno.loader.columns import quoted
+from pgdyno.loader.compression import compression_of, plain_head
+
+if TYPE_CHECKING:
+    from pgdyno.loader.format import Format
+    from pgdyno.loader.ready import Ready
+    from pgdyno.loader.server import Connection
+
+_LSN = "SELECT pg_current_wal_insert_lsn()"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One sample. Sizes in bytes."""
+
+    input_bytes: int
+    rows: int
+    seconds: float
+    """Of one session that copies."""
+    heap_bytes: int
+    index_bytes: int
+    wal_bytes: int | None
+    """None with ``wal_level = minimal``, where a table of the same transaction has none. Others' WAL is in it."""
+    decompress_bytes_per_s: float | None
+    """Of uncompressed bytes, by one thread here; None where nothing is compressed."""
+
+    @property
+    def stored_per_input_byte(self) -> float:
+        """Bytes of table and indexes for each byte of the file."""
+        return (self.heap_bytes + self.index_bytes) / max(1, self.input_bytes)
+
+    @property
+    def written_per_input_byte(self) -> float:
+        """Bytes that reach the volume for each byte of the file: table, indexes, WAL."""
+        return self.stored_per_input_byte + (self.wal_bytes or 0) / max(1, self.input_bytes)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Of the file, by one session."""
+        return self.input_bytes / max(1e-6, self.seconds)
+
+
+def measure(connection: Connection, ready: Ready) -> Measured | str:
+    """Load the beginning of the first file into a copy of the table; why it could not be, where it could not.
+
+    The copy has the table's columns, indexes and checks, and neither its triggers nor its foreign keys. Nothing of it
+    remains, since its transaction is rolled back.
+    """
+    import psycopg
+
+    first = ready.samples[0]
+    data = sample.whole_rows(first.data, ready.format, header=ready.header)
+    if not data:
+        return "the beginning of the file holds no whole row"
+    try:
+        with connection.transaction(force_rollback=True):
+            copy = _copy_of(connection, ready)
+            before = server.one(connection, _LSN)[0]
+            began = time.monotonic()
+            with connection.cursor() as cursor:
+                with cursor.copy(_statement(copy, ready).encode()) as copying:
+                    copying.write(data)
+                rows = cursor.rowcount
+            seconds = time.monotonic() - began
+            heap, indexes, wal, minimal = server.one(
+                connection,
+                "SELECT pg_table_size(%s::regclass), pg_indexes_size(%s::regclass),"
+                " pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s::pg_lsn)::bigint,"
+                " current_setting('wal_level') = 'minimal'",
+                (copy, copy, before),
+            )
+    except psycopg.Error as error:
+        return server.said(error)
+    decompressed = _decompression(first.source.head)
+    return Measured(len(data), rows, seconds, int(heap), int(indexes), None if minimal else int(wal), decompressed)
+
+
+def _copy_of(connection: Connection, ready: Ready) -> str:
+    """An empty table like the one that is loaded, in this transaction only."""
+    schema = ready.table.schema if ready.table is not None else None
+    name = quoted(f"pgdyno_sample_{secrets.token_hex(4)}")
+    full = name if schema is None else f"{quoted(schema)}.{name}"
+    if ready.table is not None:
+        # Without defaults, since one that calls nextval() would take numbers of the real table's sequence.
+        like = f"CREATE TABLE {full} (LIKE {ready.table.quoted} INCLUDING ALL EXCLUDING DEFAULTS)"
+        server.run(connection, like)
+    else:
+        assert ready.definition is not None
+        server.run(connection, ready.definition.replace(f"CREATE TABLE {ready.name}", f"CREATE TABLE {full}", 1))
+    return full
+
+
+def _statement(copy: str, ready: Ready) -> str:
+    columns = f" ({', '.join(column.quoted for column in ready.columns)})" if ready.columns else ""
+    return f"COPY {copy}{columns} FROM STDIN ({_options(ready.format, ready.encoding)})"
+
+
+def _options(formatted: Format, encoding: str) -> str:
+    ((kind, values),) = formatted.document().items()
+    said = [f"FORMAT {kind}", f"ENCODING {_literal(encoding)}"]
+    return ", ".join([*said, *(f"{name.upper()} {_literal(value)}" for name, value in values.items())])
+
+
+def _literal(text: str) -> str:
+    """A string as SQL writes it, with escapes, so that it does not depend on ``standard_conforming_strings``."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _decompression(head: bytes) -> float | None:
+    if compression_of(head) == "none":
+        return None
+    began = time.monotonic()
+    plain = plain_head(head, sample.PLAIN_BYTES_MAX)
+    return len(plain) / max(1e-6, time.monotonic() - began)

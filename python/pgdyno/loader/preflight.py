@@ -1,0 +1,268 @@
+"""``pgdyno load --dry-run``: what a load would do, how long it would take and what would limit it. Nothing is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.loader import forecast as forecasts
+from pgdyno.loader import index_cost, indexes, recommend, server, table
+from pgdyno.loader.flow import server_errors
+from pgdyno.loader.measured import Measured, measure
+from pgdyno.loader.put_back import builds_at_a_time
+from pgdyno.loader.ready import get_ready
+from pgdyno.loader.transfer import connections
+
+if TYPE_CHECKING:
+    from pgdyno.loader.asked import Asked
+    from pgdyno.loader.ready import Ready
+    from pgdyno.loader.server import Connection
+
+GIB = 1 << 30
+MIB = 1 << 20
+_SETTINGS = "SELECT name, setting, unit, context, source FROM pg_settings WHERE name = ANY(%s)"
+_ASKED = ("max_wal_size", "checkpoint_timeout", "wal_compression", "archive_mode", "wal_keep_size")
+_SLOTS = "SELECT slot_name, active FROM pg_replication_slots ORDER BY slot_name"
+_PLACE = """
+SELECT coalesce(nullif((SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = %s), ''),
+                current_setting('data_directory'))
+"""
+_STANDBYS = "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) FROM pg_stat_replication"
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What is known before a load."""
+
+    table: str
+    bytes_total: float | None
+    """Of uncompressed input, about."""
+    rows_total: float | None
+    measured: Measured | None
+    """None where a sample could not be loaded; a note says why."""
+    forecast: forecasts.Forecast
+    space: forecasts.Space | None
+    indexes: str
+    notes: tuple[str, ...]
+    settings: list[recommend.Setting] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        whole = asdict(self)
+        whole["forecast"] = self.forecast.document()
+        if self.space is not None:
+            whole["space"] = asdict(self.space) | {"enough": self.space.enough}
+        return whole
+
+    def require_space(self) -> None:
+        """:class:`HostError` when the load would fill the disk."""
+        if self.space is not None and self.space.enough is False:
+            free = 0 if self.space.free is None else self.space.free
+            raise HostError(
+                f"the load needs about {self.space.needed / GIB:,.1f} GiB, and {free / GIB:,.1f} GiB are free",
+                remedy="make the volume larger; a full one stops the server",
+            )
+
+    def lines(self) -> list[str]:
+        """In words."""
+        size = "an unknown amount" if self.bytes_total is None else f"about {self.bytes_total / MIB:,.1f} MiB"
+        rows = "" if self.rows_total is None else f", {self.rows_total:,.0f} rows"
+        found = [f"{self.table}: {size}{rows}"]
+        if self.measured is not None:
+            one = self.measured
+            wal = "unknown" if one.wal_bytes is None else f"{one.wal_bytes / one.input_bytes:.2f}"
+            found.append(
+                f"a sample of {one.rows:,} rows took one session {one.seconds:.2f} s; bytes for each byte of the file:"
+                f" table {one.heap_bytes / one.input_bytes:.2f}, indexes {one.index_bytes / one.input_bytes:.2f}, WAL {wal}"
+            )
+        for number, part in enumerate(self.forecast.parts):
+            first = "limit: " if number == 0 else "then:  "
+            found.append(f"{first}{part.name}, {part.bytes_per_s / MIB:,.1f} MiB/s of the file ({part.how})")
+        if self.forecast.seconds is not None:
+            found.append(f"about {_duration(self.forecast.seconds)} to transfer")
+        if self.space is not None:
+            free = self.space.free
+            there = "free space unknown: say it with --free" if free is None else f"{free / GIB:,.1f} GiB free"
+            found.append(f"space: {self.space.needed / GIB:,.2f} GiB needed, {there}")
+        found.append(f"indexes: {self.indexes}")
+        found += [f"note: {note}" for note in self.notes]
+        found += [
+            f"setting: {one.name} {one.now} -> {one.proposed} {one.unit}".rstrip() + f": {one.reason}"
+            for one in self.settings
+        ]
+        return found
+
+
+def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None = None) -> Preflight:
+    """Look, measure a sample, calculate.
+
+    ``volume`` is what the server's data lie on, as ``gp3:size=500GiB``; ``free_bytes`` how much of it is free, where that
+    cannot be seen from here.
+    """
+    with contextlib.closing(server.connect(asked.into)) as connection, server_errors():
+        ready = get_ready(connection, asked)
+        found = measure(connection, ready)
+        notes = _notes(connection, ready)
+        if isinstance(found, str):
+            notes.append(f"no sample could be measured: {found}")
+        measured = None if isinstance(found, str) else found
+        limits, said = _limits(volume)
+        cores = os.cpu_count() or 1
+        sessions = connections(asked)[0]
+        expected = forecasts.Forecast((), ready.bytes_total)
+        if measured is not None:
+            expected = forecasts.forecast(
+                measured,
+                ready.bytes_total,
+                sessions=sessions,
+                cores=cores,
+                files=len(ready.samples),
+                volume=limits,
+                rate_bytes_per_s=asked.rate_bytes_per_s,
+            )
+        current = _settings(connection)
+        free = free_bytes if free_bytes is not None else _free(connection, ready)
+        return Preflight(
+            table=ready.name if ready.table is None else ready.table.quoted,
+            bytes_total=ready.bytes_total,
+            rows_total=ready.rows_total,
+            measured=measured,
+            forecast=expected,
+            space=_space(connection, ready, measured, current, free),
+            indexes=_indexes(connection, ready, sessions, cores),
+            notes=tuple(notes + said),
+            settings=_recommended(current, ready, measured, expected, free),
+        )
+
+
+def _notes(connection: Connection, ready: Ready) -> list[str]:
+    notes = []
+    if ready.definition is not None:
+        notes.append(f"the table is to be made: {' '.join(ready.definition.split())}")
+    else:
+        loaded = [column.name for column in ready.columns or ()]
+        notes += table.slow_paths(connection, ready.target, loaded)
+        if not ready.target.owned:
+            notes.append("the role does not own the table: indexes and autovacuum stay as they are")
+    marked = [one.source.name for one in ready.samples if one.byte_order_mark]
+    if marked and not ready.header:
+        notes.append(f"{marked[0]} begins with a byte order mark, which becomes part of its first value")
+    for name, active in server.many(connection, _SLOTS):
+        if not active:
+            notes.append(f"the replication slot {name} is not used, and keeps all WAL of the load on the disk")
+    standbys, synchronous = server.one(connection, _STANDBYS)
+    if standbys:
+        kind = f", {synchronous} of them synchronous" if synchronous else ""
+        notes.append(f"{standbys} standbys replay all of it{kind}; the last commit waits for synchronous ones")
+    return notes
+
+
+def _indexes(connection: Connection, ready: Ready, sessions: int, cores: int) -> str:
+    if ready.table is None:
+        return "none: the table is to be made"
+    able = [one for one in indexes.droppable(connection, ready.table) if one.cost is not None]
+    costs = [one.cost for one in able if one.cost is not None]
+    if not costs:
+        return "none that may be dropped"
+    predicted = index_cost.predict(
+        costs,
+        ready.rows_before(),
+        ready.rows_total or 0.0,
+        sessions=sessions,
+        builds=builds_at_a_time(len(costs), cores),
+        cores=cores,
+    )
+    return f"{len(costs)}, better {'built again' if predicted.choice == 'rebuild' else 'kept'}: {predicted.reason}"
+
+
+def _settings(connection: Connection) -> dict[str, dict[str, Any]]:
+    names = ("name", "setting", "unit", "context", "source")
+    rows = server.many(connection, _SETTINGS, (list(_ASKED),))
+    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+
+
+def _limits(volume: str | None) -> tuple[dict[str, float], list[str]]:
+    """What a volume gives for ever, and in words what it gives for a time."""
+    if volume is None:
+        return {}, []
+    from pgdyno.size.offer import offer
+
+    found = offer(volume)
+    if found is None:
+        raise InputError(f"--volume: {volume} cannot be had", remedy=f"see `pgdyno volume attach {volume}` for the rule")
+    said = []
+    limits = {}
+    for name, rate in (("iops", found.iops), ("throughput_bytes_per_s", found.throughput)):
+        if math.isfinite(rate.sustained):
+            limits[name] = rate.sustained
+        if rate.bursts:
+            minutes = rate.steady_seconds / 60
+            said.append(f"{found.title}: its credits give more for {minutes:,.0f} min; the forecast is that after them")
+    return limits, said
+
+
+def _space(
+    connection: Connection,
+    ready: Ready,
+    measured: Measured | None,
+    current: dict[str, dict[str, Any]],
+    free_bytes: int | None,
+) -> forecasts.Space | None:
+    if measured is None or ready.bytes_total is None:
+        return None
+    archived = current.get("archive_mode", {}).get("setting", "off") != "off"
+    held = archived or any(not active for _, active in server.many(connection, _SLOTS))
+    return forecasts.space(
+        measured,
+        ready.bytes_total,
+        max_wal_bytes=int(current["max_wal_size"]["setting"]) * MIB,
+        wal_is_held=held,
+        free_bytes=free_bytes,
+    )
+
+
+def _free(connection: Connection, ready: Ready) -> int | None:
+    """Free bytes where the table lies, when that is a folder of this machine that can be looked at."""
+    import psycopg
+
+    if not connection.info.host.startswith("/"):
+        return None
+    tablespace = "pg_default" if ready.table is None else ready.table.tablespace
+    try:
+        place = server.one(connection, _PLACE, (tablespace,))[0]
+        folder = os.statvfs(Path(place))
+    except (OSError, psycopg.Error):  # a role that may not know the place, or a folder that this user may not enter
+        return None
+    return folder.f_bavail * folder.f_frsize
+
+
+def _recommended(
+    current: dict[str, dict[str, Any]],
+    ready: Ready,
+    measured: Measured | None,
+    expected: forecasts.Forecast,
+    free_bytes: int | None,
+) -> list[recommend.Setting]:
+    if measured is None or measured.wal_bytes is None or not expected.parts:
+        return []
+    per_byte = measured.wal_bytes / measured.input_bytes
+    total = None if ready.bytes_total is None else ready.bytes_total * per_byte
+    return recommend.settings(
+        current,
+        wal_bytes_per_s=expected.parts[0].bytes_per_s * per_byte,
+        wal_bytes_total=total,
+        free_bytes=free_bytes,
+        volume_binds="volume" in expected.parts[0].name,
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:,.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest:02d} s"

@@ -1,0 +1,175 @@
+"""Everything that is known before the first byte goes: files, format, header, table, columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError
+from pgdyno.loader import columns, sample, server, source, table
+from pgdyno.loader import format as formats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.loader.asked import Asked
+    from pgdyno.loader.columns import Column
+    from pgdyno.loader.format import Format
+    from pgdyno.loader.sample import Sample
+    from pgdyno.loader.server import Connection, Facts
+    from pgdyno.loader.source import Source
+    from pgdyno.loader.table import Table
+
+HEAP_PER_INPUT_BYTE = 1.28
+"""Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A load that could begin."""
+
+    asked: Asked
+    facts: Facts
+    samples: Sequence[Sample]
+    format: Format
+    encoding: str
+    header: bool
+    name: str
+    """The table's, as it was asked for."""
+    table: Table | None
+    """None: it is to be made."""
+    columns: Sequence[Column] | None
+    """Of the files' values, in their order; None: all of the table's."""
+    definition: str | None
+    """``CREATE TABLE``, when it is to be made."""
+
+    @property
+    def target(self) -> Table:
+        """The table, which is there."""
+        assert self.table is not None, "it is made before anything is loaded"
+        return self.table
+
+    @property
+    def sources(self) -> list[Source]:
+        """The files."""
+        return [one.source for one in self.samples]
+
+    @property
+    def bytes_total(self) -> float | None:
+        """Uncompressed, about."""
+        return sample.total(self.samples)
+
+    @property
+    def rows_total(self) -> float | None:
+        """About; by the first file's rows."""
+        size = self.bytes_total
+        return None if size is None else size / self.samples[0].bytes_per_row(self.format)
+
+    def rows_before(self) -> float:
+        """Of the table, about: what the server says, or its size where it was never analyzed."""
+        if self.table is None:
+            return 0.0
+        by_size = self.table.bytes / HEAP_PER_INPUT_BYTE / self.samples[0].bytes_per_row(self.format)
+        return self.table.rows or by_size
+
+    def options(self) -> dict[str, object]:
+        """What the plan keeps, beside the files."""
+        return {
+            "format": self.format.document(),
+            "encoding": self.encoding,
+            "header": self.header,
+            "columns": None if self.columns is None else [column.name for column in self.columns],
+            "chunk_bytes": self.asked.chunk_bytes,
+            "rejects": None if self.asked.reject is None else str(self.asked.reject.absolute()),
+        }
+
+
+def get_ready(connection: Connection, asked: Asked) -> Ready:
+    """Look at files and table, and refuse what does not fit. Nothing is changed."""
+    sources = source.find(asked.sources)
+    names = [one.name for one in sources]
+    formatted = formats.choose(asked, names)
+    facts = server.facts(connection)
+    encoding = server.check_encoding(connection, asked.encoding)
+    samples = [sample.take(one, formatted, encoding) for one in sources]
+    name = table.name_of(asked.table, names)
+    there = table.find(connection, name)
+    if there is not None:
+        table.check(connection, there, truncate=asked.truncate)
+        return _fitted(Ready(asked, facts, samples, formatted, encoding, False, name, there, None, None))
+    if not asked.create:
+        raise InputError(f"there is no table {name}", remedy="make it, let --create do it, or name another with --table")
+    first = samples[0]
+    header = _header(asked, first, ())
+    definition = _definition(asked, name, first, header=header)
+    return Ready(asked, facts, samples, formatted, encoding, header, name, None, None, definition)
+
+
+def created(connection: Connection, ready: Ready) -> Ready:
+    """Make the table. :class:`InputError` with what the server has against it."""
+    import psycopg
+
+    assert ready.definition is not None
+    try:
+        server.run(connection, ready.definition)
+    except psycopg.Error as error:
+        raise InputError(
+            f"the table {ready.name} cannot be made: {server.said(error)}", remedy="make it yourself, or name another"
+        ) from None
+    made = table.find(connection, ready.name)
+    assert made is not None, "it was made just now"
+    # From here on as if it had been there: a second run of the same command finds the same plan.
+    return _fitted(replace(ready, table=made))
+
+
+def _fitted(ready: Ready) -> Ready:
+    """With the columns of its table."""
+    asked, first = ready.asked, ready.samples[0]
+    known = ready.target.loadable
+    header = _header(asked, first, known)
+    given = columns.header_names(first.rows, asked.rename)
+    chosen = columns.chosen(given, known, asked.columns, asked.rename, header)
+    columns.check_width(first.rows, len(chosen or known), ready.format, first.first_line)
+    if header:
+        _require_one_header(ready.samples)
+    return replace(ready, header=header, columns=chosen)
+
+
+def _header(asked: Asked, first: Sample, known: Sequence[Column]) -> bool:
+    """Whether the first row has names: as was said, else as it looks, and never by a guess that could lose a row."""
+    if asked.header is not None:
+        return asked.header
+    like_names = columns.looks_like_names(first.rows)
+    if asked.columns:
+        if like_names:
+            raise InputError(
+                "the first row may be names or values, and --columns does not say which",
+                remedy="say --header or --no-header",
+            )
+        return False
+    if not known:
+        return like_names
+    names = {name.strip().lower() for name in columns.header_names(first.rows, asked.rename)}
+    # Some names of columns and others: a header that does not fit, which is refused, and not a row.
+    return like_names and bool(names & {column.name.lower() for column in known})
+
+
+def _definition(asked: Asked, name: str, first: Sample, *, header: bool) -> str:
+    if not first.rows:
+        raise InputError(
+            f"{first.source.name} has no whole row in its beginning to make a table from", remedy="make the table"
+        )
+    names = list(asked.columns) or (columns.header_names(first.rows, asked.rename) if header else [])
+    names = names or [f"column{number + 1}" for number in range(len(first.rows[0]))]
+    return columns.definition(name, names, first.rows[1:] if header else first.rows)
+
+
+def _require_one_header(samples: Sequence[Sample]) -> None:
+    """Files of one load have one header, or values would go to other columns."""
+    first = samples[0]
+    other = next((one for one in samples[1:] if one.rows[:1] != first.rows[:1]), None)
+    if other is not None:
+        raise InputError(
+            f"the first row of {other.source.name} is not the header of {first.source.name}",
+            remedy="load them one by one, or say --no-header",
+        )

@@ -1,0 +1,91 @@
+"""The beginning of a source: its first rows to look at, whole rows to measure with, and how much there is of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.loader.compression import compression_of, plain_head
+from pgdyno.loader.format import decoded, has_byte_order_mark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.loader.format import Format
+    from pgdyno.loader.source import Source
+
+PLAIN_BYTES_MAX = 16 << 20
+"""Of what the stored head gives: text is compressed to a third or a tenth, and the head is 1 MiB."""
+LOOK_BYTES = 256 << 10
+"""Read for types and names; more takes longer than a person waits for a command to begin."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of one source."""
+
+    source: Source
+    data: bytes
+    """Uncompressed."""
+    rows: list[list[str | None]]
+    """Of its first :data:`LOOK_BYTES`; a header is the first one."""
+    first_line: str
+    byte_order_mark: bool
+
+    @property
+    def bytes_total(self) -> float | None:
+        """About how many uncompressed bytes the source has; None of a stream."""
+        if self.source.bytes_stored is None:
+            return None
+        return self.source.bytes_stored * max(len(self.data), 1) / len(self.source.head)
+
+    def bytes_per_row(self, formatted: Format) -> float:
+        """Of its rows on average."""
+        return max(1.0, len(whole_rows(self.data, formatted, header=False)) / max(1, self._count(formatted)))
+
+    def _count(self, formatted: Format) -> int:
+        return len(_outside(self.data, formatted))
+
+
+def take(source: Source, formatted: Format, encoding: str) -> Sample:
+    """The sample of a source."""
+    plain = compression_of(source.head) == "none"
+    data = source.head if plain else plain_head(source.head, PLAIN_BYTES_MAX)
+    text = decoded(data[:LOOK_BYTES], encoding)
+    whole = source.whole and len(data) <= LOOK_BYTES
+    rows = formatted.rows(text, whole=whole)
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    return Sample(source, data, rows, first, has_byte_order_mark(data))
+
+
+def whole_rows(data: bytes, formatted: Format, *, header: bool) -> bytes:
+    """The rows of a sample that certainly end in it, without the header. Empty when none does."""
+    ends = _outside(data, formatted)
+    if len(ends) < (2 if header else 1):
+        return b""
+    return data[ends[0] + 1 if header else 0 : ends[-1] + 1]
+
+
+def total(samples: Sequence[Sample]) -> float | None:
+    """About how many uncompressed bytes there are; None when a source is a stream."""
+    sizes = [sample.bytes_total for sample in samples]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _outside(data: bytes, formatted: Format) -> list[int]:
+    """Places of line ends that are no part of a value: for a sample; the engine does it for good."""
+    if formatted.kind == "text":
+        blank = re.sub(rb"\\.", b"xx", data, flags=re.DOTALL)
+        return _ends(blank)
+    quote, escape = formatted.quote.encode(), formatted.escape.encode()
+    blank = data if escape == quote else re.sub(re.escape(escape) + b".", b"xx", data, flags=re.DOTALL)
+    parts = blank.split(quote)
+    # What stands between two quotes is a value's, so its line ends are no ends of rows.
+    shown = quote.join(part if number % 2 == 0 else b"x" * len(part) for number, part in enumerate(parts))
+    return _ends(shown)
+
+
+def _ends(data: bytes) -> list[int]:
+    newline = b"\n" if b"\n" in data else b"\r"
+    return [found.start() for found in re.finditer(newline, data)]

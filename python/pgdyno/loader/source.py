@@ -1,0 +1,176 @@
+"""What is to be loaded: files, patterns of files, standard input. What cannot be, is refused by name."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import HostError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+END_BYTES = 64 << 10
+"""Of the beginning and the end of a file, for its fingerprint: reading all of it would take as long as loading it."""
+HEAD_BYTES = 1 << 20
+"""Of the beginning of a file, to see what it is."""
+STREAM_HEAD_BYTES = 64 << 10
+"""The same of what comes from a pipe: more would have to be kept."""
+STANDARD_INPUT = "-"
+_ELSEWHERE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_FETCH = {"s3": "aws s3 cp {} -", "http": "curl -sSf {}", "https": "curl -sSf {}", "gs": "gsutil cat {}"}
+"""What prints an address's content, until it is read here."""
+_PARQUET = b"PAR1"
+_MAGIC = set("*?[")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, or a stream that is read once."""
+
+    name: str
+    """As it was named: in messages, and in the plan."""
+    head: bytes
+    """Its first bytes, as they are stored."""
+    bytes_stored: int | None = None
+    """Its length; None of a stream."""
+    mtime_ns: int | None = None
+    sha256: str | None = None
+    """Of its first and last :data:`END_BYTES`."""
+    stream: int | None = None
+    """The descriptor of a stream, of which ``head`` has been read."""
+
+    @property
+    def fingerprint(self) -> dict[str, Any] | None:
+        """What says that it is the same file as before; None of a stream, of which nobody can say it."""
+        if self.sha256 is None:
+            return None
+        return {"size": self.bytes_stored, "mtime_ns": self.mtime_ns, "sha256": self.sha256}
+
+    @property
+    def whole(self) -> bool:
+        """Whether ``head`` is all of it."""
+        if self.stream is not None:
+            return len(self.head) < STREAM_HEAD_BYTES
+        return self.bytes_stored == len(self.head)
+
+
+def find(words: Sequence[str]) -> list[Source]:
+    """The sources that words of the command line name, patterns in the order of their names. :class:`InputError`."""
+    found: list[Source] = []
+    for word in words:
+        found += [_stream(sys.stdin.fileno(), "standard input")] if word == STANDARD_INPUT else _files(word)
+    names = [source.name for source in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{twice[0]} is named twice", remedy="name each file once")
+    return found
+
+
+def _files(word: str) -> list[Source]:
+    if elsewhere := _ELSEWHERE.match(word):
+        how = _FETCH.get(elsewhere[1].lower(), "curl -sSf {}").format(word)
+        raise InputError(
+            f"{word}: only files of this machine are read so far", remedy=f"`{how} | pgdyno load - --format …`"
+        )
+    path = Path(word)
+    if path.exists() or not set(word) & _MAGIC:
+        return [_file(path)]
+    paths = sorted(found for found in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if not found.is_dir())
+    if not paths:
+        raise InputError(f"no file matches {word}", remedy="check the pattern; a shell leaves it as it is in quotes")
+    return [_file(found) for found in paths]
+
+
+def _file(path: Path) -> Source:
+    try:
+        facts = path.stat()
+        if stat.S_ISDIR(facts.st_mode):
+            raise InputError(f"{path} is a directory", remedy=f"name its files, for example '{path}/*.csv'")
+        if not stat.S_ISREG(facts.st_mode):
+            return _stream(os.open(path, os.O_RDONLY), str(path))
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+            file.seek(max(0, facts.st_size - END_BYTES))
+            end = file.read(END_BYTES)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist", remedy="name a file that is there") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", remedy="name a file that you may read") from None
+    if not head:
+        raise InputError(f"{path} is empty", remedy="name a file with rows; nothing was changed")
+    if head.startswith(_PARQUET):
+        raise _parquet(str(path))
+    digest = hashlib.sha256(head[:END_BYTES] + end).hexdigest()
+    return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest)
+
+
+def _stream(descriptor: int, name: str) -> Source:
+    """A pipe, or a terminal, which is refused. A file that was redirected is read as a stream too."""
+    if os.isatty(descriptor):
+        raise InputError(f"{name} is a terminal", remedy="pipe the rows into it, or name a file")
+    head = b""
+    while len(head) < STREAM_HEAD_BYTES and (read := os.read(descriptor, STREAM_HEAD_BYTES - len(head))):
+        head += read
+    if not head:
+        raise InputError(f"{name} is empty", remedy="nothing was changed; check the command before the pipe")
+    if head.startswith(_PARQUET):
+        raise _parquet(name)
+    return Source(name, head, stream=descriptor)
+
+
+def _parquet(name: str) -> InputError:
+    return InputError(
+        f"{name} is a Parquet file, which is not read yet",
+        remedy="write it as CSV, for example with DuckDB: `COPY (FROM 'a.parquet') TO 'a.csv'`",
+    )
+
+
+@contextlib.contextmanager
+def opened(sources: Sequence[Source]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """What the engine opens for each source, and the descriptors that it must inherit for that."""
+    with contextlib.ExitStack() as stack:
+        paths: list[str] = []
+        descriptors: list[int] = []
+        for source in sources:
+            if source.stream is None:
+                paths.append(str(Path(source.name).resolve()))
+                continue
+            descriptor = stack.enter_context(_refilled(source.head, source.stream))
+            descriptors.append(descriptor)
+            paths.append(f"/dev/fd/{descriptor}")
+        yield paths, tuple(descriptors)
+
+
+@contextlib.contextmanager
+def _refilled(head: bytes, stream: int) -> Iterator[int]:
+    """A pipe that gives what was read already, and then the rest."""
+    try:
+        reading, writing = os.pipe()
+    except OSError as error:
+        raise HostError(f"no pipe can be made: {error.strerror}", remedy="close other programs") from error
+    thread = threading.Thread(target=_pour, args=(head, stream, writing), name="pgdyno-source", daemon=True)
+    thread.start()
+    try:
+        yield reading
+    finally:
+        # Whoever waits for a reader is told that there is none.
+        os.close(reading)
+
+
+def _pour(head: bytes, stream: int, writing: int) -> None:
+    """Everything of ``stream`` after ``head`` into ``writing``, until either end is closed."""
+    with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb", buffering=0) as out:
+        rest = memoryview(head)
+        while rest:
+            while rest:
+                rest = rest[out.write(rest) or 0 :]
+            rest = memoryview(os.read(stream, 1 << 20))

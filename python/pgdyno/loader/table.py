@@ -1,0 +1,170 @@
+"""The table that is loaded: what it is, what may be done to it, its columns, and what of it makes COPY slow."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError
+from pgdyno.loader.format import bare
+from pgdyno.loader.server import many, maybe, one, said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.loader.server import Connection
+
+_KINDS = {"v": "a view", "m": "a materialized view", "S": "a sequence", "i": "an index", "c": "a type", "I": "an index"}
+_TABLE = """
+SELECT c.oid, n.nspname, c.relname, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, c.relpersistence::text,
+       pg_has_role(c.relowner, 'USAGE'), greatest(c.reltuples, 0)::float8,
+       CASE WHEN c.relkind = 'r' THEN pg_relation_size(c.oid) ELSE 0 END,
+       coalesce(c.reloptions, '{}'), coalesce(t.spcname, d.spcname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_database b ON b.datname = current_database() JOIN pg_tablespace d ON d.oid = b.dattablespace
+LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
+WHERE c.oid = %s
+"""
+_COLUMNS = """
+SELECT a.attname, quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
+       pg_get_expr(d.adbin, d.adrelid)
+FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_TRIGGERS = """
+SELECT tgname, (tgtype & 2) <> 0 OR (tgtype & 64) <> 0
+FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND (tgtype & 4) <> 0 AND tgenabled <> 'D' ORDER BY tgname
+"""
+_VOLATILE = "SELECT DISTINCT proname FROM pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> 'nextval'"
+_CALLED = re.compile(r"(\w+)\s*\(")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column."""
+
+    name: str
+    quoted: str
+    type: str
+    generated: bool = False
+    """Computed by the server: not to be loaded."""
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, as the server has it now."""
+
+    oid: int
+    schema: str
+    name: str
+    quoted: str
+    """With its schema, as SQL writes it."""
+    kind: str
+    """``r``: a table, ``p``: a partitioned one, ``f``: a foreign one."""
+    unlogged: bool
+    owned: bool
+    """Whether the role may alter it."""
+    rows: float
+    """About; by the last VACUUM or ANALYZE."""
+    bytes: int
+    options: tuple[str, ...]
+    """Its storage parameters, as ``fillfactor=70``."""
+    tablespace: str
+    columns: tuple[Column, ...] = field(repr=False)
+
+    @property
+    def loadable(self) -> tuple[Column, ...]:
+        """Columns that a file may have values of."""
+        return tuple(column for column in self.columns if not column.generated)
+
+
+def name_of(table: str | None, sources: Sequence[str]) -> str:
+    """The table's name as SQL writes it: as asked for, else after the one file."""
+    if table is not None:
+        return table
+    if len(sources) > 1 or sources[0] == "standard input":
+        raise InputError("the files do not say which table is meant", remedy="name it with --table")
+    stem = Path(bare(sources[0])).stem.lower()
+    return '"' + (re.sub(r"\W+", "_", stem).strip("_") or "loaded") + '"'
+
+
+def parts(connection: Connection, name: str) -> list[str]:
+    """Schema and name, or the name alone, unquoted. :class:`InputError` for what is no name."""
+    import psycopg
+
+    try:
+        found: list[str] = one(connection, "SELECT parse_ident(%s)", (name,))[0]
+    except psycopg.Error as error:
+        raise InputError(f"--table: {said(error)}", remedy="write it as in SQL: `title` or `imdb.title`") from None
+    if len(found) > 2:
+        raise InputError(f"--table: {name} has more than a schema and a name", remedy="write it as `imdb.title`")
+    return found
+
+
+def find(connection: Connection, name: str) -> Table | None:
+    """The table of that name, in the search path unless it has a schema; None when there is none."""
+    quoted = one(
+        connection,
+        "SELECT to_regclass(array_to_string(array(SELECT quote_ident(p) FROM unnest(%s::text[]) p), '.'))::oid",
+        (parts(connection, name),),
+    )[0]
+    return None if quoted is None else of(connection, int(quoted))
+
+
+def of(connection: Connection, oid: int) -> Table:
+    """The table of an object identifier."""
+    row = one(connection, _TABLE, (oid,))
+    columns = tuple(Column(*found) for found in many(connection, _COLUMNS, (oid,)))
+    *names, kind, persistence, owned, rows, size, options, tablespace = row
+    return Table(*names, kind, persistence == "u", owned, rows, int(size), tuple(options), tablespace, columns)
+
+
+def check(connection: Connection, table: Table, *, truncate: bool) -> None:
+    """Refuses what cannot be loaded, and what this role may not do."""
+    if table.kind in _KINDS:
+        raise InputError(f"{table.quoted} is {_KINDS[table.kind]}, not a table", remedy="name a table with --table")
+    rights = ["INSERT", *(["TRUNCATE"] if truncate else [])]
+    for right in rights:
+        if not one(connection, "SELECT has_table_privilege(%s::oid, %s)", (table.oid, right))[0]:
+            role = one(connection, "SELECT quote_ident(current_user)")[0]
+            raise InputError(
+                f"the role {role} may not {right} the table {table.quoted}",
+                remedy=f"run as its owner `GRANT {right} ON {table.quoted} TO {role}`",
+            )
+    if table.kind == "r":
+        protected = maybe(connection, "SELECT row_security_active(%s::oid)", (table.oid,))
+        if protected and protected[0]:
+            raise InputError(
+                f"{table.quoted} has row-level security, and COPY does not load such tables",
+                remedy="load as its owner, or as a role with BYPASSRLS",
+            )
+
+
+def is_empty(connection: Connection, table: Table) -> bool:
+    """Whether there is no row. A role that may not look is told that there are some."""
+    if not one(connection, "SELECT has_table_privilege(%s::oid, 'SELECT')", (table.oid,))[0]:
+        return False
+    return not one(connection, f"SELECT EXISTS (SELECT FROM {table.quoted})")[0]
+
+
+def slow_paths(connection: Connection, table: Table, loaded: Sequence[str]) -> list[str]:
+    """What makes COPY insert row by row here (copyfrom.c of PostgreSQL 18 lists it), in words."""
+    found = []
+    for trigger, before in many(connection, _TRIGGERS, (table.oid,)):
+        when = "before the row: COPY inserts row by row" if before else "after each row or statement"
+        found.append(f"the trigger {trigger} fires {when}")
+    for column in table.columns:
+        if column.default is None or column.generated or not loaded or column.name in loaded:
+            continue
+        called = _CALLED.findall(column.default)
+        names = many(connection, _VOLATILE, (called,)) if called else []
+        if names:
+            found.append(f"the default of {column.name} calls {names[0][0]}(): COPY inserts row by row")
+    if table.kind == "p":
+        found.append("it is partitioned: rows are routed one by one; load a partition by its own name where you can")
+    if table.kind == "f":
+        found.append("it is a foreign table: rows go through another server")
+    return found

@@ -1,0 +1,217 @@
+"""The bytes on their way: ``pgdyno-engine load``, what it is told and what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import _engine
+from pgdyno.errors import EngineError
+from pgdyno.loader import limit, source
+from pgdyno.loader.compression import compression_of
+from pgdyno.loader.ledger import CHUNKS
+from pgdyno.loader.server import keywords
+from pgdyno.loader.sessions import Sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pgdyno.loader.asked import Asked
+    from pgdyno.loader.columns import Column
+    from pgdyno.loader.format import Format
+    from pgdyno.loader.limit import Limit
+    from pgdyno.loader.source import Source
+    from pgdyno.loader.table import Table
+
+    Tell = Callable[[Mapping[str, Any]], None]
+
+INTERVAL_MS = 1000
+RECENT_S = 5
+"""The limit that is shown is that of so many seconds: one alone has few samples."""
+CONNECTIONS_MAX_FACTOR = 2
+"""Sessions to end with at most, beside those to begin with: some then wait for the volume while others compute."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What is to be loaded, and how."""
+
+    asked: Asked
+    sources: Sequence[Source]
+    format: Format
+    encoding: str
+    header: bool
+    columns: Sequence[Column] | None
+    """None: all of the table's."""
+    table: Table
+    job: int | None
+    indexes_kept: int = 0
+
+    @property
+    def compressed(self) -> bool:
+        """Whether any of the files has to be decompressed."""
+        return any(compression_of(one.head) != "none" for one in self.sources)
+
+
+@dataclass
+class Transferred:
+    """What the engine did."""
+
+    rows_loaded: int = 0
+    rows_rejected: int = 0
+    bytes: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    connections: int = 0
+    """At the end."""
+    client_cpu_s: float = 0.0
+    rss_bytes_max: int = 0
+    reject_files: list[str] = field(default_factory=list)
+    limits: dict[str, float] = field(default_factory=dict)
+    """What bound -> part of the seconds."""
+
+
+def connections(asked: Asked) -> tuple[int, int]:
+    """Sessions to begin and to end with: processors less one, as Amazon's document on loading advises, then adapted."""
+    begin = asked.connections or max(1, (os.cpu_count() or 2) - 1)
+    most = asked.connections_max or (asked.connections or begin * CONNECTIONS_MAX_FACTOR)
+    return begin, max(begin, most)
+
+
+def document(sent: Sent, paths: Sequence[str]) -> dict[str, Any]:
+    """What the engine is told."""
+    asked = sent.asked
+    begin, most = connections(asked)
+    rejects = None if asked.reject is None else {"path": str(asked.reject.absolute()), "max": asked.max_rejects}
+    return {
+        "server": keywords(asked.into, sent.job),
+        "table": sent.table.quoted,
+        "columns": [column.quoted for column in sent.columns or ()],
+        "format": sent.format.document(),
+        "encoding": sent.encoding,
+        "header": sent.header,
+        "sources": [
+            {"path": path, "compression": compression_of(one.head), "name": one.name}
+            for one, path in zip(sent.sources, paths, strict=True)
+        ],
+        "chunk_bytes": asked.chunk_bytes,
+        "connections": begin,
+        "connections_max": most,
+        "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job},
+        "settings": {"synchronous_commit": "off"},
+        "rejects": rejects,
+        "rate_bytes_per_s": asked.rate_bytes_per_s,
+        "interval_ms": INTERVAL_MS,
+    }
+
+
+def transfer(sent: Sent, tell: Tell) -> Transferred:
+    """Load, and say how it goes. Raises what the engine ends with."""
+    done = Transferred(connections=connections(sent.asked)[0])
+    watched = _Watched(sent, tell)
+    ended = False
+    with (
+        source.opened(sent.sources) as (paths, descriptors),
+        Sessions(sent.asked.into, sent.job) as sessions,
+        contextlib.closing(_engine.lines(["load"], document(sent, paths), pass_fds=descriptors)) as said,
+    ):
+        for line in said:
+            event = line.get("event")
+            if event == "progress":
+                watched.progress(line, sessions.taken())
+                done.connections = int(line["connections"])
+            elif event == "lost":
+                tell({"event": "note", "text": f"waiting for the server: {line.get('message', '')}"})
+            elif event == "end":
+                _end(done, line)
+                ended = True
+    if not ended:
+        raise EngineError("the engine ended without saying so", remedy="run the same command again to go on")
+    done.limits = watched.shares()
+    return done
+
+
+def _end(done: Transferred, line: Mapping[str, Any]) -> None:
+    cpu = line.get("cpu_ms") or {}
+    done.rows_loaded, done.rows_rejected = int(line["rows_loaded"]), int(line["rows_rejected"])
+    done.bytes, done.chunks = int(line["bytes"]), int(line["chunks"])
+    done.seconds = int(line["elapsed_ms"]) / 1e3
+    done.client_cpu_s = (int(cpu.get("user", 0)) + int(cpu.get("system", 0))) / 1e3
+    done.rss_bytes_max = int(line.get("rss_bytes_max") or 0)
+    done.reject_files = [str(path) for path in line.get("reject_files") or []]
+
+
+class _Watched:
+    """Turns the engine's progress into what people read: share, rate, what is left, what limits."""
+
+    def __init__(self, sent: Sent, tell: Tell) -> None:
+        self._sent, self._tell = sent, tell
+        self._total = _total_bytes(sent.sources)
+        self._recent: deque[limit.Tally] = deque(maxlen=RECENT_S)
+        self._limits: list[Limit] = []
+        self._first: tuple[float, float] | None = None
+        self._last: tuple[float, int] = (time.monotonic(), 0)
+
+    def progress(self, line: Mapping[str, Any], events: Mapping[tuple[str, str], int]) -> None:
+        """One line of the engine."""
+        tally = limit.Tally()
+        tally.add(events, line.get("waits") or {})
+        self._recent.append(tally)
+        binds = self._binding()
+        self._limits.append(binds)
+        now, read = time.monotonic(), int(line["bytes"])
+        rate = (read - self._last[1]) / max(1e-3, now - self._last[0])
+        self._last = (now, read)
+        share = self._share(line)
+        self._tell(
+            {
+                "event": "progress",
+                "share": share,
+                "eta_s": self._left_s(now, share),
+                "rows_loaded": int(line["rows_loaded"]),
+                "rows_rejected": int(line["rows_rejected"]),
+                "bytes": read,
+                "bytes_per_s": rate,
+                "connections": int(line["connections"]),
+                "limit": binds.name,
+                "limit_share": binds.share,
+            }
+        )
+
+    def shares(self) -> dict[str, float]:
+        """What bound in how large a part of the seconds."""
+        return limit.shares(self._limits)
+
+    def _binding(self) -> Limit:
+        together = limit.Tally()
+        for tally in self._recent:
+            together.add(tally.events, tally.threads_ms)
+        return together.limit(compressed=self._sent.compressed, indexes=self._sent.indexes_kept)
+
+    def _share(self, line: Mapping[str, Any]) -> float | None:
+        """How far it is; None when nobody knows how much there is."""
+        total = line.get("bytes_stored_total") or self._total
+        if not total:
+            return None
+        read = line.get("bytes_read_stored") if self._sent.compressed else line["bytes"]
+        return min(1.0, float(read or 0) / float(total))
+
+    def _left_s(self, now: float, share: float | None) -> float | None:
+        """By the rate since the first line: what an earlier run has loaded took this one no time."""
+        if share is None:
+            return None
+        if self._first is None:
+            self._first = (now, share)
+        began, at_first = self._first
+        if share <= at_first or now <= began:
+            return None
+        return (1.0 - share) * (now - began) / (share - at_first)
+
+
+def _total_bytes(sources: Sequence[Source]) -> int | None:
+    sizes = [one.bytes_stored for one in sources]
+    return None if None in sizes else sum(size for size in sizes if size is not None)

@@ -1,0 +1,1 @@
+"""``pgdyno load``: what happens around the bytes."""

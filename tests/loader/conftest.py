@@ -1,0 +1,55 @@
+"""A database of each test's own, on the servers that are here."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..servers import cluster, throwaway_cluster
+from .database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.postgres.cluster import Cluster
+
+__all__ = ["cluster"]
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session", params=sorted(Path("/usr/lib/postgresql").glob("*/bin")), ids=str)
+def older(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Each PostgreSQL that the system has packages of."""
+    with throwaway_cluster(request.param) as started:
+        yield started
+
+
+def _database(server: Cluster, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[Database]:
+    monkeypatch.setenv("PGDYNO_STATE_DIR", str(folder / "state"))
+    name = f"loaded{next(_NUMBERS)}"
+    with server.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield Database(server.dsn.replace("dbname=postgres", f"dbname={name}"))
+    with server.connect() as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Database]:
+    """An empty database of the embedded PostgreSQL; undo files go to a folder of the test's own."""
+    yield from _database(cluster, monkeypatch, tmp_path)
+
+
+@pytest.fixture(params=["embedded", "older"])
+def each(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Database]:
+    """The same, on each kind of server."""
+    if request.param == "older" and not list(Path("/usr/lib/postgresql").glob("*/bin")):
+        pytest.skip("no other PostgreSQL below /usr/lib/postgresql")
+    server = request.getfixturevalue("cluster" if request.param == "embedded" else "older")
+    yield from _database(server, monkeypatch, tmp_path)

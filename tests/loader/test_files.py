@@ -1,0 +1,282 @@
+"""What files say about themselves: names, formats, headers, types, fingerprints. No server."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.errors import InputError
+from pgdyno.loader import columns, compression, ledger, source
+from pgdyno.loader.asked import Asked
+from pgdyno.loader.format import Format, bare, choose
+from pgdyno.loader.sample import Sample, take, whole_rows
+from pgdyno.loader.source import Source
+from pgdyno.loader.table import Column, name_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CSV = Format("csv", ",", "", '"', '"')
+TEXT = Format("text", "\t", "\\N")
+
+
+def asked(**options: Any) -> Asked:
+    return Asked(("a.csv",), "dbname=x", **options)
+
+
+def test_a_format_is_that_of_the_names_or_as_asked_for() -> None:
+    assert choose(asked(), ["a.csv", "b.CSV.gz"]) == CSV
+    assert choose(asked(), ["a.copy"]) == TEXT
+    tsv = choose(asked(), ["a.tsv.zst"])
+    assert (tsv.kind, tsv.delimiter, tsv.null, tsv.quote) == ("csv", "\t", "\\N", "\x01")
+    assert choose(asked(format="csv", delimiter=";", escape="\\"), ["a.dat"]) == Format("csv", ";", "", '"', "\\")
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "said"),
+    [
+        ({}, ["a.dat"], "a.dat does not say its format"),
+        ({}, ["a.csv", "b.tsv"], "csv and tsv"),
+        ({"delimiter": ";;"}, ["a.csv"], "single-byte"),
+        ({"quote": "ä"}, ["a.csv"], "single-byte"),
+        ({"quote": "'"}, ["a.tsv"], "not quoted"),
+    ],
+)
+def test_a_format_that_is_none_is_refused(options: dict[str, Any], names: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        choose(asked(**options), names)
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize("kind", ["none", "gzip", "xz", "bzip2", "zstd"])
+def test_the_beginning_of_a_compressed_file_is_read(kind: str) -> None:
+    plain = "".join(f"{number},{random.Random(number).random()}\n" for number in range(20_000)).encode()
+    packed = pack(plain, kind)
+    head = packed[: len(packed) // 2]
+    assert compression.compression_of(head) == kind
+    found = compression.plain_head(head, 1 << 20)
+    assert found
+    assert plain.startswith(found)
+    assert compression.plain_head(packed, 1000) == plain[:1000]
+
+
+def test_several_members_of_a_gzip_file_are_one_file() -> None:
+    assert compression.plain_head(gzip.compress(b"a\n") + gzip.compress(b"b\n"), 100) == b"a\nb\n"
+    assert compression.plain_head(gzip.compress(b"a\n" * 9999)[:-9] + b"damaged!!", 1 << 20).startswith(b"a\na\n")
+
+
+def pack(plain: bytes, kind: str) -> bytes:
+    if kind == "zstd":
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as stream:
+            stream.write(plain)
+        return bytes(sink.getvalue())
+    return {"none": bytes, "gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress}[kind](plain)
+
+
+def test_files_are_found_by_name_and_by_pattern(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv", "c.txt"):
+        (tmp_path / name).write_text("1\n")
+    found = source.find([str(tmp_path / "*.csv")])
+    assert [one.name for one in found] == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    assert all(one.whole for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("absent.csv", "does not exist"),
+        ("folder", "is a directory"),
+        ("empty.csv", "is empty"),
+        ("no-*.csv", "no file matches"),
+        ("table.parquet", "Parquet"),
+        ("twice.csv", "named twice"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_one_sentence(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.csv").write_bytes(b"")
+    (tmp_path / "twice.csv").write_bytes(b"1\n")
+    (tmp_path / "table.parquet").write_bytes(b"PAR1....PAR1")
+    words = [str(tmp_path / name)] * (2 if name == "twice.csv" else 1)
+    with pytest.raises(InputError, match=said) as error:
+        source.find(words)
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/key.csv", "https://example.org/a.csv"])
+def test_an_address_is_refused_with_what_prints_it(address: str) -> None:
+    with pytest.raises(InputError, match="only files") as error:
+        source.find([address])
+    assert address in error.value.remedy
+
+
+def test_a_fingerprint_is_another_one_when_the_file_changes(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"1\n" * 200_000)
+    before = source.find([str(file)])[0].fingerprint
+    with file.open("r+b") as opened:
+        opened.seek(-1, 2)
+        opened.write(b"x")
+    after = source.find([str(file)])[0].fingerprint
+    assert before is not None
+    assert after is not None
+    assert before["sha256"] != after["sha256"]
+    assert before["size"] == after["size"] == 400_000
+
+
+def test_a_stream_gives_its_beginning_once_more() -> None:
+    import os
+
+    reading, writing = os.pipe()
+    content = bytes(range(1, 200)) * 300
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(content)
+    one = source.Source("standard input", os.read(reading, 1000), stream=reading)
+    with source.opened([one]) as (paths, descriptors):
+        assert paths == [f"/dev/fd/{descriptors[0]}"]
+        found = b""
+        while more := os.read(descriptors[0], 1 << 16):
+            found += more
+    os.close(reading)
+    assert found == content
+
+
+def test_a_stream_that_nobody_reads_to_its_end_does_not_hang() -> None:
+    import os
+
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(b"x" * 60_000)
+    one = source.Source("standard input", b"y" * 200_000, stream=reading)
+    with source.opened([one]) as (_, descriptors):
+        assert os.read(descriptors[0], 10) == b"y" * 10
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-20", None], "bigint"),
+        (["1", "2.5"], "numeric"),
+        (["007"], "text"),
+        (["t", "False", "off"], "boolean"),
+        (["2026-11-22"], "date"),
+        (["2026-11-22 10:00:00.5", "2026-11-22T10:00"], "timestamp"),
+        (["2026-11-22 10:00:00+01"], "timestamptz"),
+        (["5c0ffe00-0000-4000-8000-000000000000"], "uuid"),
+        (["", "1"], "text"),
+        ([None], "text"),
+    ],
+)
+def test_a_type_takes_every_value_of_a_sample(values: list[str | None], kind: str) -> None:
+    assert columns.type_of(values) == kind
+
+
+def test_a_table_is_made_of_a_header_and_rows() -> None:
+    rows = CSV.rows('1,"a ""b"",\nc",\n2,,3.5\n', whole=True)
+    assert rows == [["1", 'a "b",\nc', None], ["2", None, "3.5"]]
+    text = columns.definition("t", ["id", "Full name", 'a"b'], rows)
+    assert text == 'CREATE TABLE t (\n    "id" bigint,\n    "Full name" text,\n    "a""b" numeric\n)'
+    with pytest.raises(InputError, match="row 2"):
+        columns.definition("t", ["id"], [["1"], ["1", "2"]])
+
+
+COLUMNS = [Column(name, name, "text") for name in ("id", "name", "Born")]
+
+
+def test_a_header_says_which_columns_its_values_belong_to() -> None:
+    found = columns.chosen(["born", "id"], COLUMNS, (), {}, header=True)
+    assert found is not None
+    assert [column.name for column in found] == ["Born", "id"]
+    assert columns.chosen(["x"], COLUMNS, (), {}, header=False) is None
+    assert columns.header_names([["Full name", None]], {"Full name": "name"}) == ["name", ""]
+    for names, given, said in ((["id", "nome"], (), "'nome'"), (["id", "ID"], (), "named twice"), ([], ["x"], "'x'")):
+        with pytest.raises(InputError, match=said):
+            columns.chosen(names, COLUMNS, given, {}, header=not given)
+
+
+def test_a_wrong_delimiter_is_told_from_the_first_line() -> None:
+    with pytest.raises(InputError, match="1 values") as error:
+        columns.check_width([["1;Ann;1970"]], 3, CSV, "1;Ann;1970")
+    assert "--delimiter ';'" in error.value.remedy
+    columns.check_width([["1", "Ann", "1970"]], 3, CSV, "1,Ann,1970")
+
+
+def test_names_are_told_from_values_only_by_what_cannot_be_a_name() -> None:
+    assert columns.looks_like_names([["id", "name"], ["1", "Ann"]])
+    for row in (["1", "Ann"], ["id", "id"], ["id", None], ["id", "2026-01-01"]):
+        assert not columns.looks_like_names([row])
+
+
+def test_a_table_is_called_as_its_file() -> None:
+    assert name_of(None, ["/data/title.basics.tsv.gz"]) == '"title_basics"'
+    assert name_of("imdb.title", ["a", "b"]) == "imdb.title"
+    assert bare("a/b.csv.zst") == "a/b.csv"
+    for names in (["a.csv", "b.csv"], ["standard input"]):
+        with pytest.raises(InputError, match="which table"):
+            name_of(None, names)
+
+
+@given(st.lists(st.text("a\",\n\\\t", max_size=6), min_size=1, max_size=6), st.integers(0, 40))
+def test_whole_rows_of_a_sample_end_where_the_whole_file_has_ends(values: list[str], cut: int) -> None:
+    """What is cut off is never in the middle of a quoted value."""
+    doubled = ['"' + value.replace('"', '""') + '"' for value in values]
+    data = "".join(f"{one}\n" for one in doubled).encode()
+    ends = [len("".join(f"{one}\n" for one in doubled[:number]).encode()) for number in range(len(doubled) + 1)]
+    found = whole_rows(data[: max(0, len(data) - cut)], CSV, header=False)
+    assert len(found) in ends
+    assert data.startswith(found)
+
+
+def test_a_sample_knows_how_much_there_is() -> None:
+    data = b"id,name\n" + b"1,Ann\n" * 1000
+    stored = gzip.compress(data)
+    found = take(Source("a.csv.gz", stored, len(stored), 0, "x"), CSV, "UTF8")
+    assert isinstance(found, Sample)
+    assert found.rows[:2] == [["id", "name"], ["1", "Ann"]]
+    assert found.bytes_total == pytest.approx(len(data))
+    assert found.bytes_per_row(CSV) == pytest.approx(6, rel=0.01)
+    assert whole_rows(found.data, CSV, header=True) == b"1,Ann\n" * 1000
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)))
+def test_a_plan_differs_from_itself_in_nothing(value: Any) -> None:
+    plan = json.loads(json.dumps({"a": value, "b": {"c": value}}))
+    assert list(ledger.differences(plan, plan)) == []
+
+
+def test_a_difference_is_named_with_both_values() -> None:
+    before = {"encoding": "UTF8", "sources": [{"name": "a.csv", "fingerprint": {"size": 10}}]}
+    now = {"encoding": "LATIN1", "sources": [{"name": "a.csv", "fingerprint": {"size": 20}}]}
+    assert list(ledger.differences(before, now)) == [
+        'encoding: "UTF8", now "LATIN1"',
+        "sources.0.fingerprint.size: 10, now 20",
+    ]
+    assert list(ledger.differences(before, before | {"sources": []})) == ["sources: 1 files, now 0"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"connections": 0},
+        {"connections": 4, "connections_max": 2},
+        {"chunk_bytes": 10},
+        {"columns": ("a",), "rename": {"b": "c"}},
+        {"ledger": False, "again": True},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as error:
+        asked(**options)
+    assert error.value.remedy

@@ -1,0 +1,171 @@
+"""SIGKILL at each phase of a load: nothing is lost, nothing is doubled, and all comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.loader import restore
+
+from .database import RICH, Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+ROWS = 60_000
+RATE = "2MiB"
+"""So slow that a load of :data:`ROWS` has seconds to be killed in."""
+RUNS_MAX = 40
+KILLS_OF_THE_BENCH = 300
+
+Event = dict[str, Any]
+PHASES: dict[str, Callable[[Event], bool]] = {
+    "the plan is frozen": lambda event: event["event"] == "plan",
+    "indexes are dropped": lambda event: "indexes:" in event.get("text", ""),
+    "rows come in": lambda event: event["event"] == "progress",
+    "some rows are in": lambda event: event["event"] == "progress" and event["rows_loaded"] > ROWS // 4,
+    "indexes are built": lambda event: event["event"] == "step",
+    "it is vacuumed": lambda event: "vacuum" in event.get("text", ""),
+    "the end is written": lambda event: "checkpoint" in event.get("text", ""),
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Rows for :data:`RICH`."""
+    made = tmp_path / "rich.csv"
+    lines = (f"{n},code {n},{n % 50},{n % 99},{n % 100 + 1}\n" for n in range(1, ROWS + 1))
+    made.write_text("id,code,low,high,other_id\n" + "".join(lines))
+    return made
+
+
+@contextlib.contextmanager
+def loading(database: Database, file: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A load in a session of its own: what is killed is all of it."""
+    arguments = ["load", str(file), "--into", database.dsn, "--indexes", "rebuild", "--chunk", "64KiB", "--json", *words]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgdyno", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def reaches(process: subprocess.Popen[bytes], phase: Callable[[Event], bool]) -> bool:
+    """Whether a load comes to a phase before it ends."""
+    assert process.stdout is not None
+    return any(phase(json.loads(line)) for line in process.stdout)
+
+
+def finish(database: Database, file: Path) -> Event:
+    """Run to the end; what it said last."""
+    with loading(database, file) as process:
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err.decode()
+    last: Event = json.loads(out.splitlines()[-1])
+    return last
+
+
+def check(database: Database, before: list[tuple[Any, ...]], said: Event) -> None:
+    assert said["rows_loaded"] == ROWS
+    assert database.rows("SELECT count(*), sum(id)::bigint, count(DISTINCT code) FROM rich") == [
+        (ROWS, ROWS * (ROWS + 1) // 2, ROWS)
+    ]
+    assert database.shape("rich") == before
+    assert database.left_to_undo() == 0
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("whom", ["all", "the command alone"])
+def test_a_killed_load_goes_on(database: Database, file: Path, phase: str, whom: str) -> None:
+    if whom != "all" and phase not in ("rows come in", "indexes are built"):
+        pytest.skip("the engine works in these two phases only")
+    database.run(RICH)
+    before = database.shape("rich")
+    with loading(database, file, "--rate", RATE) as process:
+        assert reaches(process, PHASES[phase])
+        (os.killpg if whom == "all" else os.kill)(process.pid, signal.SIGKILL)
+        process.wait()
+    check(database, before, finish(database, file))
+
+
+def test_restore_alone_brings_the_table_back_and_the_load_goes_on_later(database: Database, file: Path) -> None:
+    database.run(RICH)
+    before = database.shape("rich")
+    with loading(database, file, "--rate", RATE) as process:
+        assert reaches(process, PHASES["some rows are in"])
+    assert database.left_to_undo() > 0
+    restore(database.dsn)
+    assert database.shape("rich") == before
+    check(database, before, finish(database, file))
+
+
+def test_ctrl_c_puts_back_and_says_how_to_go_on(database: Database, file: Path) -> None:
+    database.run(RICH)
+    before = database.shape("rich")
+    with loading(database, file, "--rate", RATE) as process:
+        assert reaches(process, PHASES["some rows are in"])
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err.decode()
+    assert "go on" in err.decode()
+    assert database.shape("rich") == before
+    check(database, before, finish(database, file))
+
+
+def test_a_server_that_is_killed_loses_nothing(cluster: Cluster, database: Database, file: Path) -> None:
+    """The engine waits for it; synchronous_commit is off, so that rows and their lines are lost together or not at all."""
+    database.run(RICH)
+    before = database.shape("rich")
+    with loading(database, file, "--rate", RATE) as process:
+        assert reaches(process, PHASES["some rows are in"])
+        cluster.kill()
+        cluster.start()
+        process.communicate(timeout=120)
+    said = {"rows_loaded": ROWS} if process.returncode == 0 else finish(database, file)
+    check(database, before, said)
+
+
+@pytest.mark.bench
+def test_three_hundred_kills_lose_nothing(database: Database, file: Path) -> None:
+    """Each load is killed at one of its events, whichever a seeded draw says, and begun again, until it gets through."""
+    chance = random.Random(7)
+    kills = 0
+    while kills < KILLS_OF_THE_BENCH:
+        database.run("DROP TABLE IF EXISTS rich, other; DROP SCHEMA IF EXISTS pgdyno_load CASCADE;" + RICH)
+        before = database.shape("rich")
+        for _ in range(RUNS_MAX):
+            with loading(database, file, "--rate", "8MiB") as process:
+                got_through = not killed_at(process, chance.randrange(12))
+            if got_through:
+                break
+            kills += 1
+        check(database, before, {"rows_loaded": ROWS} if got_through else finish(database, file))
+
+
+def killed_at(process: subprocess.Popen[bytes], event: int) -> bool:
+    """Kill a load at its event of that number; whether it came to it."""
+    assert process.stdout is not None
+    for number, _ in enumerate(process.stdout):
+        if number == event:
+            os.killpg(process.pid, signal.SIGKILL)
+            return True
+    return False

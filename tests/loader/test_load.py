@@ -1,0 +1,309 @@
+"""``pgdyno load`` from beginning to end, on real servers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pgdyno
+from pgdyno.cli.main import run
+from pgdyno.errors import EXIT_FAILURE, EXIT_HOST, EXIT_OK, EXIT_REJECTED, EXIT_USAGE, InputError, PgdynoError
+from pgdyno.loader import ledger, table
+
+from .database import RICH, Database
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = 4096
+"""Chunks so short that a small file has many."""
+ROWS = 3000
+
+
+def people(folder: Path, name: str = "people.csv", rows: int = ROWS, begin: int = 1) -> Path:
+    """A file of rows with quotes and line ends in them."""
+    file = folder / name
+    lines = (f'{number},"person ""{number}""\nof many",{number % 7}\n' for number in range(begin, begin + rows))
+    text = ("id,name,points\n" + "".join(lines)).encode()
+    file.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    return file
+
+
+def load(file: Path | list[Path], database: Database, **options: Any) -> Any:
+    return pgdyno.load(file, database.dsn, **({"chunk_bytes": SMALL} | options))
+
+
+def whole(database: Database, name: str = "people") -> tuple[int, int, int]:
+    """Rows, and sums that no other rows have."""
+    ((rows, ids, points),) = database.rows(f"SELECT count(*), coalesce(sum(id), 0)::bigint, sum(points)::int FROM {name}")
+    return rows, ids, points
+
+
+EXPECTED = (ROWS, ROWS * (ROWS + 1) // 2, sum(number % 7 for number in range(1, ROWS + 1)))
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
+def test_a_file_is_loaded_into_a_table_that_is_made_of_it(each: Database, tmp_path: Path, name: str) -> None:
+    events: list[dict[str, Any]] = []
+    found = load(people(tmp_path, name), each, create=True, tell=events.append)
+    assert (found.rows_loaded, found.rows_rejected, found.created) == (ROWS, 0, True)
+    assert found.chunks > 10
+    assert whole(each) == EXPECTED
+    assert each.one("SELECT name FROM people WHERE id = 2") == 'person "2"\nof many'
+    assert [event["event"] for event in events][:2] == ["create", "plan"]
+    assert "bigint" in events[0]["definition"]
+    assert each.one("SELECT reltuples > 0 FROM pg_class WHERE relname = 'people'"), "it was analyzed"
+    assert each.one("SELECT ended IS NOT NULL FROM pgdyno_load.job")
+    assert set(found.steps_s) == {"transfer", "put_back", "vacuum", "checkpoint"}
+    assert json.loads(json.dumps(found.document()))["table"] == "public.people"
+
+
+def test_the_same_command_again_does_nothing_and_another_file_is_another_load(database: Database, tmp_path: Path) -> None:
+    file = people(tmp_path)
+    load(file, database, create=True)
+    again = load(file, database, create=True)
+    assert (again.already, again.rows_loaded) == (True, ROWS)
+    assert whole(database) == EXPECTED
+    assert load(file, database, again=True).rows_loaded == ROWS
+    assert whole(database)[0] == 2 * ROWS
+    assert load(file, database, truncate=True).rows_loaded == ROWS
+    assert whole(database) == EXPECTED
+    more = people(tmp_path, "more.csv", rows=10, begin=ROWS + 1)
+    assert load(more, database, table="people").rows_loaded == 10
+    assert whole(database)[0] == ROWS + 10
+
+
+def test_values_go_to_the_columns_that_a_header_names(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE people (points int, name text, id int)")
+    load(people(tmp_path), database)
+    assert whole(database) == EXPECTED
+    database.run("CREATE TABLE renamed (identity int, name text, points int)")
+    load(people(tmp_path), database, table="renamed", rename={"id": "identity"})
+    assert database.one("SELECT sum(identity) FROM renamed") == EXPECTED[1]
+    database.run("CREATE TABLE some (name text, id int, more text DEFAULT 'x')")
+    (tmp_path / "some.csv").write_text("1,Ann\n2,Bo\n")
+    load(tmp_path / "some.csv", database, columns=("id", "name"), header=False)
+    assert database.rows("SELECT id, name, more FROM some ORDER BY id") == [(1, "Ann", "x"), (2, "Bo", "x")]
+
+
+def test_several_files_and_patterns_go_into_one_table(database: Database, tmp_path: Path) -> None:
+    files = [people(tmp_path, f"part-{number}.csv", rows=100, begin=1 + 100 * number) for number in range(5)]
+    found = pgdyno.load(str(tmp_path / "part-*.csv"), database.dsn, table="people", create=True, connections=3)
+    assert found.rows_loaded == 500
+    assert whole(database)[1] == 500 * 501 // 2
+    files[3].write_text("id,name,scores\n1,x,2\n")
+    with pytest.raises(InputError, match=r"first row of .*part-3.csv is not the header"):
+        load(files, database, table="people")
+
+
+def test_tsv_has_no_quotes_and_no_escapes(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text('a\tb\n"x\ty\\n\n\\N\t\n')
+    database.run("CREATE TABLE t (a text, b text)")
+    load(tmp_path / "t.tsv", database)
+    assert database.rows("SELECT a, b FROM t ORDER BY a NULLS FIRST") == [(None, ""), ('"x', "y\\n")]
+    (tmp_path / "u.copy").write_text("x\\ty\tz\n\\N\t\\\\\n")
+    database.run("CREATE TABLE u (a text, b text)")
+    load(tmp_path / "u.copy", database)
+    assert database.rows("SELECT a, b FROM u ORDER BY a NULLS FIRST") == [(None, "\\"), ("x\ty", "z")]
+
+
+def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_path: Path) -> None:
+    each.run(RICH)
+    before = each.shape("rich")
+    good = tmp_path / "rich.csv"
+    good.write_text("id,code,low,high,other_id\n" + "".join(f"{n},c{n},{n},{n},{n % 100 + 1}\n" for n in range(1, 500)))
+    found = load(good, each, indexes="rebuild")
+    assert found.indexes.startswith("rebuilt: as asked for")
+    assert each.shape("rich") == before
+    bad = tmp_path / "bad.csv"
+    bad.write_text("id,code,low,high,other_id\n1000,x,1,1,1\n1001,y,none,1,1\n")
+    with pytest.raises(PgdynoError, match="none") as error:
+        load(bad, each, table="rich", indexes="rebuild")
+    assert "go on" in error.value.remedy
+    assert error.value.exit_code == EXIT_FAILURE
+    assert each.shape("rich") == before
+    assert each.left_to_undo() == 0
+
+
+def test_a_doubled_key_in_an_empty_table_is_found_at_the_end_and_can_be_mended(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)")
+    before = database.shape("t")
+    file = tmp_path / "t.csv"
+    file.write_text("1\n2\n1\n")
+    with pytest.raises(PgdynoError, match=r"\(id\)=\(1\) is duplicated"):
+        load(file, database, indexes="rebuild", header=False)
+    assert database.left_to_undo() == 1
+    file.write_text("1\n2\n3\n")
+    with pytest.raises(InputError, match="another plan"):
+        load(file, database, header=False)
+    load(file, database, header=False, truncate=True, abandon=True)
+    assert database.shape("t") == before
+    assert database.rows("SELECT id FROM t ORDER BY id") == [(1,), (2,), (3,)]
+
+
+def test_rejected_rows_are_kept_as_they_were(each: Database, tmp_path: Path) -> None:
+    each.run("CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL CHECK (name <> 'no'))")
+    file, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    file.write_text('id,name\n1,a\n2,no\n2,"b\nc"\nx,"d ""e"""\n3,\n1,f\n4,g,h\n5,i\n')
+    found = load(file, each, reject=bad)
+    assert (found.rows_loaded, found.rows_rejected) == (3, 5)
+    assert bad.read_text() == 'id,name\n2,no\nx,"d ""e"""\n3,\n1,f\n4,g,h\n'
+    reasons = [json.loads(line) for line in (tmp_path / "bad.csv.jsonl").read_text().splitlines()]
+    assert [reason["sqlstate"] for reason in reasons] == ["23514", "22P02", "23502", "23505", "22P04"]
+    assert each.rows("SELECT id FROM t ORDER BY id") == [(1,), (2,), (5,)]
+    mended = bad.read_text().replace("2,no", "6,yes").replace('x,"d', '7,"d')
+    (tmp_path / "mended.csv").write_text(mended.replace("3,\n1,f\n4,g,h\n", "8,z\n"))
+    assert load(tmp_path / "mended.csv", each, table="t").rows_loaded == 3
+
+
+def test_a_changed_file_is_refused_with_the_difference(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE people (id int, name text, points int CHECK (points <> 3 OR id < 1500))")
+    file = people(tmp_path)
+    with pytest.raises(PgdynoError, match="check constraint"):
+        load(file, database)
+    some = whole(database)[0]
+    assert 0 < some < ROWS
+    with file.open("a") as opened:
+        opened.write("9999,x,1\n")
+    with pytest.raises(InputError, match=r"sources\.0\.fingerprint\.size") as error:
+        load(file, database)
+    assert "--abandon" in error.value.remedy
+    with pytest.raises(InputError, match="chunk_bytes: 4096, now 8192"):
+        load(people(tmp_path), database, chunk_bytes=8192)
+    assert whole(database)[0] == some
+
+
+def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE people (id int, name text, points int)")
+    database.run("ALTER TABLE people ADD CONSTRAINT low CHECK (id <> 2000)")
+    file = people(tmp_path)
+    with pytest.raises(PgdynoError, match="low"):
+        load(file, database)
+    before = database.rows("SELECT id, xmin::text FROM people")
+    database.run("ALTER TABLE people DROP CONSTRAINT low")
+    found = load(file, database)
+    assert found.rows_loaded == ROWS
+    assert whole(database) == EXPECTED
+    assert set(before) <= set(database.rows("SELECT id, xmin::text FROM people")), "what was there was left there"
+
+
+BAD = {
+    "no such file": (["absent.csv", "--table", "t"], EXIT_USAGE, "does not exist"),
+    "a directory": ([".", "--table", "t"], EXIT_USAGE, "is a directory"),
+    "no such table": (["t.csv", "--table", "absent"], EXIT_USAGE, "there is no table absent"),
+    "a view": (["t.csv", "--table", "v"], EXIT_USAGE, "a view"),
+    "a wrong delimiter": (["t.csv", "--delimiter", ";"], EXIT_USAGE, "--delimiter ','"),
+    "another format": (["t.csv", "--format", "tsv"], EXIT_USAGE, "--delimiter ','"),
+    "an encoding that is none": (["t.csv", "--encoding", "EBCDIC"], EXIT_USAGE, "no encoding EBCDIC"),
+    "an encoding that cannot be cut": (["t.csv", "--encoding", "SJIS"], EXIT_USAGE, "iconv -f SJIS"),
+    "a truncated gzip file": (["cut.csv.gz", "--table", "t"], EXIT_FAILURE, "cut.csv.gz"),
+    "a header that does not fit": (["h.csv", "--table", "t"], EXIT_USAGE, "'nome'"),
+    "a setting of all": (["t.csv", "--set-global", "fsync=off"], EXIT_USAGE, "no setting of the whole server"),
+    "unlogged": (["t.csv", "--unlogged"], EXIT_USAGE, "never made unlogged"),
+    "a password": (["t.csv", "--into", "host=/tmp password=x"], EXIT_USAGE, "password"),
+    "no server": (["t.csv", "--into", "host=/nowhere/at/all user=x"], EXIT_HOST, "cannot be connected to"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_what_cannot_be_loaded_is_one_sentence(
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    case: tuple[list[str], int, str],
+) -> None:
+    words, code, said = case
+    database.run("CREATE TABLE t (id int, name text); CREATE VIEW v AS SELECT * FROM t")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("id,name\n1,Ann\n")
+    (tmp_path / "h.csv").write_text("id,nome\n1,Ann\n")
+    packed = gzip.compress(b"id,name\n" + b"".join(b"%d,%032d\n" % (n, n * n) for n in range(9999)))
+    (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    into = [] if "--into" in words else ["--into", database.dsn]
+    assert run(["load", *words, *into]) == code
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert "remedy:" in shown.err
+    assert database.left_to_undo() == 0
+    if code == EXIT_USAGE:
+        assert database.one("SELECT count(*) FROM t") == 0
+
+
+def test_a_role_that_may_not_is_told_what_to_grant(database: Database, tmp_path: Path) -> None:
+    database.run("DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN; CREATE TABLE t (id int)")
+    (tmp_path / "t.csv").write_text("1\n")
+    dsn = database.dsn.replace("user=postgres", "user=stranger")
+    with pytest.raises(InputError, match="may not INSERT") as error:
+        pgdyno.load(tmp_path / "t.csv", dsn, header=False)
+    assert error.value.remedy == "run as its owner `GRANT INSERT ON public.t TO stranger`"
+    database.run("GRANT INSERT, SELECT ON t TO stranger")
+    with pytest.raises(InputError, match="ledger cannot be kept"):
+        pgdyno.load(tmp_path / "t.csv", dsn, header=False)
+    found = pgdyno.load(tmp_path / "t.csv", dsn, header=False, ledger=False)
+    assert (found.rows_loaded, found.job) == (1, None)
+    database.run("DROP OWNED BY stranger; DROP ROLE stranger")
+
+
+def test_two_loads_of_one_table_do_not_meet(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE people (id int, name text, points int)")
+    with database.session() as connection:
+        found = table.find(connection, "people")
+        assert found is not None
+        ledger.lock(connection, found.oid, found.quoted)
+        with pytest.raises(InputError, match="another pgdyno load"):
+            load(people(tmp_path), database)
+
+
+def test_the_command_prints_what_it_did_and_how_it_ended(
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = people(tmp_path, rows=20)
+    assert run(["load", str(file), "--into", database.dsn, "--create"]) == EXIT_OK
+    shown = capsys.readouterr()
+    assert "public.people: 20 rows loaded, 0 rejected" in shown.out
+    assert 'CREATE TABLE "people"' in shown.err
+    assert run(["load", str(file), "--into", database.dsn]) == EXIT_OK
+    assert "20 rows were loaded before" in capsys.readouterr().out
+    database.run("TRUNCATE people; ALTER TABLE people ADD CHECK (id <> 5)")
+    words = ["--reject", str(tmp_path / "bad.csv"), "--again", "--json"]
+    assert run(["load", str(file), "--into", database.dsn, *words]) == EXIT_REJECTED
+    shown = capsys.readouterr()
+    events = [json.loads(line) for line in shown.out.splitlines()]
+    assert (events[-1]["event"], events[-1]["rows_loaded"], events[-1]["rows_rejected"]) == ("end", 19, 1)
+    assert "bad.csv" in shown.err
+    assert run(["load", "--restore", database.dsn]) == EXIT_OK
+    assert "nothing was left" in capsys.readouterr().out
+
+
+def test_standard_input_is_loaded_and_cannot_go_on(database: Database, tmp_path: Path) -> None:
+    file = people(tmp_path, rows=30_000)
+    words = ["load", "-", "--format", "csv", "--table", "people", "--create", "--into", database.dsn]
+    with file.open("rb") as opened:
+        piped = subprocess.Popen(["cat"], stdin=opened, stdout=subprocess.PIPE)
+    with piped:
+        done = subprocess.run(
+            [sys.executable, "-m", "pgdyno", *words], stdin=piped.stdout, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == EXIT_OK, done.stderr
+    assert whole(database)[0] == 30_000
+    database.run("UPDATE pgdyno_load.job SET ended = NULL")
+    with file.open("rb") as opened:
+        done = subprocess.run(
+            [sys.executable, "-m", "pgdyno", *words], stdin=opened, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == EXIT_USAGE
+    assert "standard input" in done.stderr
+
+
+def test_the_library_is_imported_when_it_is_used() -> None:
+    program = "import sys, pgdyno\nassert 'pgdyno.loader' not in sys.modules\npgdyno.load\nassert 'pgdyno.loader' in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ)
+    with pytest.raises(AttributeError, match="no attribute"):
+        pgdyno.__getattr__("unload")
