@@ -52,13 +52,19 @@ def test_the_model_is_near_what_was_measured(share: float, kept_s: float, built_
 
 
 @given(
-    before=st.floats(0, 1e9), new=st.floats(0, 1e9), more=st.floats(0, 1e9), indexes=st.integers(1, 9), cores=st.integers(1, 64)
+    before=st.floats(0, 1e9),
+    new=st.floats(0, 1e9),
+    more=st.floats(0, 1e9),
+    indexes=st.integers(1, 9),
+    cores=st.integers(1, 64),
 )
 def test_more_rows_before_never_speak_for_building_again(
     before: float, new: float, more: float, indexes: int, cores: int
 ) -> None:
     some = [IndexCost(str(number), ascending=number % 2 == 0) for number in range(indexes)]
-    fewer, larger = (predict(some, rows, new, sessions=2, builds=indexes, cores=cores) for rows in (before, before + more))
+    fewer, larger = (
+        predict(some, rows, new, sessions=2, builds=indexes, cores=cores) for rows in (before, before + more)
+    )
     assert larger.rebuild_s >= fewer.rebuild_s
     assert not (fewer.choice == "keep" and larger.choice == "rebuild")
 
@@ -110,11 +116,16 @@ def test_a_limit_knows_of_compression_and_of_indexes() -> None:
 
 
 def test_the_shares_of_limits_are_those_of_the_seconds() -> None:
-    assert shares([Limit("WAL", 0.9), Limit("WAL", 0.6), Limit("the client", 0.5)]) == {"WAL": 2 / 3, "the client": 1 / 3}
+    assert shares([Limit("WAL", 0.9), Limit("WAL", 0.6), Limit("the client", 0.5)]) == {
+        "WAL": 2 / 3,
+        "the client": 1 / 3,
+    }
     assert shares([]) == {}
 
 
-@given(st.dictionaries(st.tuples(st.sampled_from(["IO", "Lock", "LWLock", "CPU"]), st.text(max_size=5)), st.integers(1, 9)))
+@given(
+    st.dictionaries(st.tuples(st.sampled_from(["IO", "Lock", "LWLock", "CPU"]), st.text(max_size=5)), st.integers(1, 9))
+)
 def test_a_verdict_is_never_without_evidence(events: dict[tuple[str, str], int]) -> None:
     found = tally(events).limit()
     assert (found.name == UNKNOWN) == (not events)
@@ -189,7 +200,9 @@ def test_settings_are_proposed_where_checkpoints_would_be_forced() -> None:
 def test_every_file_of_settings_has_its_inverse(tmp_path: Path) -> None:
     rows = current(max_wal_size="2048")
     rows["max_wal_size"]["source"] = "configuration file"
-    found = recommend.settings(rows, wal_bytes_per_s=50.0 * MIB, wal_bytes_total=None, free_bytes=None, volume_binds=False)
+    found = recommend.settings(
+        rows, wal_bytes_per_s=50.0 * MIB, wal_bytes_total=None, free_bytes=None, volume_binds=False
+    )
     names = {path.name for path in recommend.write(found, tmp_path)}
     assert names == {"settings.sql", "settings-undo.sql", "parameters-1.json", "parameters-undo-1.json"}
     assert "ALTER SYSTEM SET max_wal_size = '135000MB';" in (tmp_path / "settings.sql").read_text()

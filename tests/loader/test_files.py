@@ -58,9 +58,9 @@ def test_a_format_that_is_none_is_refused(options: dict[str, Any], names: list[s
 
 @pytest.mark.parametrize("kind", ["none", "gzip", "xz", "bzip2", "zstd"])
 def test_the_beginning_of_a_compressed_file_is_read(kind: str) -> None:
-    plain = "".join(f"{number},{random.Random(number).random()}\n" for number in range(20_000)).encode()
+    plain = "".join(f"{number},{random.Random(number).random()}\n" for number in range(60_000)).encode()
     packed = pack(plain, kind)
-    head = packed[: len(packed) // 2]
+    head = packed[: len(packed) * 3 // 4]  # bzip2 gives whole blocks of 900 kB only
     assert compression.compression_of(head) == kind
     found = compression.plain_head(head, 1 << 20)
     assert found
@@ -70,7 +70,7 @@ def test_the_beginning_of_a_compressed_file_is_read(kind: str) -> None:
 
 def test_several_members_of_a_gzip_file_are_one_file() -> None:
     assert compression.plain_head(gzip.compress(b"a\n") + gzip.compress(b"b\n"), 100) == b"a\nb\n"
-    assert compression.plain_head(gzip.compress(b"a\n" * 9999)[:-9] + b"damaged!!", 1 << 20).startswith(b"a\na\n")
+    assert compression.plain_head(gzip.compress(b"a\n") + b"\x1f\x8bdamaged", 100) == b"a\n"
 
 
 def pack(plain: bytes, kind: str) -> bytes:
@@ -201,9 +201,9 @@ def test_a_header_says_which_columns_its_values_belong_to() -> None:
     assert [column.name for column in found] == ["Born", "id"]
     assert columns.chosen(["x"], COLUMNS, (), {}, header=False) is None
     assert columns.header_names([["Full name", None]], {"Full name": "name"}) == ["name", ""]
-    for names, given, said in ((["id", "nome"], (), "'nome'"), (["id", "ID"], (), "named twice"), ([], ["x"], "'x'")):
+    for names, wanted, said in ((["id", "nome"], (), "'nome'"), (["id", "ID"], (), "named twice"), ([], ["x"], "'x'")):
         with pytest.raises(InputError, match=said):
-            columns.chosen(names, COLUMNS, given, {}, header=not given)
+            columns.chosen(names, COLUMNS, wanted, {}, header=not wanted)
 
 
 def test_a_wrong_delimiter_is_told_from_the_first_line() -> None:
@@ -228,7 +228,7 @@ def test_a_table_is_called_as_its_file() -> None:
             name_of(None, names)
 
 
-@given(st.lists(st.text("a\",\n\\\t", max_size=6), min_size=1, max_size=6), st.integers(0, 40))
+@given(st.lists(st.text('a",\n\\\t', max_size=6), min_size=1, max_size=6), st.integers(0, 40))
 def test_whole_rows_of_a_sample_end_where_the_whole_file_has_ends(values: list[str], cut: int) -> None:
     """What is cut off is never in the middle of a quoted value."""
     doubled = ['"' + value.replace('"', '""') + '"' for value in values]

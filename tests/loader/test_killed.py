@@ -15,17 +15,16 @@ import pytest
 
 from pgdyno.loader import restore
 
+from ..servers import throwaway_cluster
 from .database import RICH, Database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
-
-ROWS = 60_000
-RATE = "2MiB"
-"""So slow that a load of :data:`ROWS` has seconds to be killed in."""
+ROWS = 30_000
+SLOW = ("--rate", "512KiB")
+"""So slow that a load of :data:`ROWS` has two seconds to be killed in."""
 RUNS_MAX = 40
 KILLS_OF_THE_BENCH = 300
 
@@ -53,7 +52,18 @@ def file(tmp_path: Path) -> Path:
 @contextlib.contextmanager
 def loading(database: Database, file: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """A load in a session of its own: what is killed is all of it."""
-    arguments = ["load", str(file), "--into", database.dsn, "--indexes", "rebuild", "--chunk", "64KiB", "--json", *words]
+    arguments = [
+        "load",
+        str(file),
+        "--into",
+        database.dsn,
+        "--indexes",
+        "rebuild",
+        "--chunk",
+        "64KiB",
+        "--json",
+        *words,
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *arguments],
         stdout=subprocess.PIPE,
@@ -100,7 +110,8 @@ def test_a_killed_load_goes_on(database: Database, file: Path, phase: str, whom:
         pytest.skip("the engine works in these two phases only")
     database.run(RICH)
     before = database.shape("rich")
-    with loading(database, file, "--rate", RATE) as process:
+    slow = SLOW if "rows" in phase else ()
+    with loading(database, file, *slow) as process:
         assert reaches(process, PHASES[phase])
         (os.killpg if whom == "all" else os.kill)(process.pid, signal.SIGKILL)
         process.wait()
@@ -110,7 +121,7 @@ def test_a_killed_load_goes_on(database: Database, file: Path, phase: str, whom:
 def test_restore_alone_brings_the_table_back_and_the_load_goes_on_later(database: Database, file: Path) -> None:
     database.run(RICH)
     before = database.shape("rich")
-    with loading(database, file, "--rate", RATE) as process:
+    with loading(database, file, *SLOW) as process:
         assert reaches(process, PHASES["some rows are in"])
     assert database.left_to_undo() > 0
     restore(database.dsn)
@@ -121,7 +132,7 @@ def test_restore_alone_brings_the_table_back_and_the_load_goes_on_later(database
 def test_ctrl_c_puts_back_and_says_how_to_go_on(database: Database, file: Path) -> None:
     database.run(RICH)
     before = database.shape("rich")
-    with loading(database, file, "--rate", RATE) as process:
+    with loading(database, file, *SLOW) as process:
         assert reaches(process, PHASES["some rows are in"])
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -131,17 +142,20 @@ def test_ctrl_c_puts_back_and_says_how_to_go_on(database: Database, file: Path) 
     check(database, before, finish(database, file))
 
 
-def test_a_server_that_is_killed_loses_nothing(cluster: Cluster, database: Database, file: Path) -> None:
+def test_a_server_that_is_killed_loses_nothing(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine waits for it; synchronous_commit is off, so that rows and their lines are lost together or not at all."""
-    database.run(RICH)
-    before = database.shape("rich")
-    with loading(database, file, "--rate", RATE) as process:
-        assert reaches(process, PHASES["some rows are in"])
-        cluster.kill()
-        cluster.start()
-        process.communicate(timeout=120)
-    said = {"rows_loaded": ROWS} if process.returncode == 0 else finish(database, file)
-    check(database, before, said)
+    monkeypatch.setenv("PGDYNO_STATE_DIR", str(tmp_path / "state"))
+    with throwaway_cluster() as own:
+        database = Database(own.dsn)
+        database.run(RICH)
+        before = database.shape("rich")
+        with loading(database, file, *SLOW) as process:
+            assert reaches(process, PHASES["some rows are in"])
+            own.kill()
+            own.start()
+            process.communicate(timeout=120)
+        said = {"rows_loaded": ROWS} if process.returncode == 0 else finish(database, file)
+        check(database, before, said)
 
 
 @pytest.mark.bench

@@ -41,7 +41,9 @@ def load(file: Path | list[Path], database: Database, **options: Any) -> Any:
 
 def whole(database: Database, name: str = "people") -> tuple[int, int, int]:
     """Rows, and sums that no other rows have."""
-    ((rows, ids, points),) = database.rows(f"SELECT count(*), coalesce(sum(id), 0)::bigint, sum(points)::int FROM {name}")
+    ((rows, ids, points),) = database.rows(
+        f"SELECT count(*), coalesce(sum(id), 0)::bigint, sum(points)::int FROM {name}"
+    )
     return rows, ids, points
 
 
@@ -64,7 +66,9 @@ def test_a_file_is_loaded_into_a_table_that_is_made_of_it(each: Database, tmp_pa
     assert json.loads(json.dumps(found.document()))["table"] == "public.people"
 
 
-def test_the_same_command_again_does_nothing_and_another_file_is_another_load(database: Database, tmp_path: Path) -> None:
+def test_the_same_command_again_does_nothing_and_another_file_is_another_load(
+    database: Database, tmp_path: Path
+) -> None:
     file = people(tmp_path)
     load(file, database, create=True)
     again = load(file, database, create=True)
@@ -131,7 +135,9 @@ def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_p
     assert each.left_to_undo() == 0
 
 
-def test_a_doubled_key_in_an_empty_table_is_found_at_the_end_and_can_be_mended(database: Database, tmp_path: Path) -> None:
+def test_a_doubled_key_in_an_empty_table_is_found_at_the_end_and_can_be_mended(
+    database: Database, tmp_path: Path
+) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY)")
     before = database.shape("t")
     file = tmp_path / "t.csv"

@@ -58,9 +58,7 @@ def test_everything_is_changed_and_comes_back(each: Database) -> None:
 
 
 @pytest.mark.parametrize("steps", range(0, 11, 2))
-def test_a_restore_that_is_interrupted_goes_on(
-    database: Database, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+def test_a_restore_that_is_interrupted_goes_on(database: Database, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Ends at each second stage of each entry, as a kill between two transactions does."""
     database.run(RICH)
     before = database.shape("rich")

@@ -42,7 +42,9 @@ NEVER: dict[str, tuple[str, str]] = {
 @click.option("--rename", multiple=True, metavar="NAME=COLUMN", help="A header's name that is none of the table's.")
 @click.option("--create", is_flag=True, help="Make the table if there is none, from the first file's beginning.")
 @click.option("--truncate", is_flag=True, help="Empty the table first.")
-@click.option("--reject", type=click.Path(dir_okay=False, path_type=Path), help="File for rows that are refused [none].")
+@click.option(
+    "--reject", type=click.Path(dir_okay=False, path_type=Path), help="File for rows that are refused [none]."
+)
 @click.option("--max-rejects", type=int, default=1000, show_default=True, help="More of them end the load.")
 @click.option("-c", "--connections", type=int, help="Sessions to begin with [processors here, less one].")
 @click.option("--connections-max", type=int, help="Sessions at most, if they help [twice as many].")

@@ -29,7 +29,7 @@ def compression_of(head: bytes) -> Compression:
 
 
 def plain_head(head: bytes, bytes_max: int) -> bytes:
-    """What the stored bytes ``head`` give, ``bytes_max`` at most. Damaged ones give what stands before the damage."""
+    """What the stored bytes ``head`` give, ``bytes_max`` at most. Of a damaged file, what stands before the damage, or less."""
     kind = compression_of(head)
     if kind == "none":
         return head[:bytes_max]

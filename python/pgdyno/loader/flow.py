@@ -63,9 +63,7 @@ class Loaded:
         return asdict(self)
 
 
-def load(
-    sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | None = None, **options: Any
-) -> Loaded:
+def load(sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | None = None, **options: Any) -> Loaded:
     """Load files into a table, exactly once: what ``pgdyno load`` does, as a function.
 
     ``sources`` are files, patterns of files or ``-``; ``into`` is a connection string without a password; ``options`` are
@@ -300,7 +298,9 @@ class _Load:
             self._put_back()
         except (psycopg.Error, PgdynoError) as failure:
             said = " ".join(str(failure).split())
-            self._note(f"not put back yet: {said}; `pgdyno load --restore DSN` does it, and so does the same command again")
+            self._note(
+                f"not put back yet: {said}; `pgdyno load --restore DSN` does it, and so does the same command again"
+            )
 
     def _in_words(self, error: KeyboardInterrupt | InputError) -> PgdynoError:
         """The error that the user sees, with how to go on."""

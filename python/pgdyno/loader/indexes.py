@@ -86,9 +86,7 @@ def _index(table: Table, row: tuple[object, ...]) -> Droppable:
         after.append(f"COMMENT ON CONSTRAINT {quoted} ON {table.quoted} IS {constraint_comment}")
     if clustered:
         after.append(f"ALTER TABLE {table.quoted} CLUSTER ON {quoted}")
-    dropping = (
-        f"DROP INDEX {full}" if constraint is None else f"ALTER TABLE {table.quoted} DROP CONSTRAINT {quoted}"
-    )
+    dropping = f"DROP INDEX {full}" if constraint is None else f"ALTER TABLE {table.quoted} DROP CONSTRAINT {quoted}"
     stages = tuple(tuple(stage) for stage in (building, after))
     change = Change("index", f"{full} dropped, to be built again", (dropping,), stages)
     refuses = bool(unique) or constraint is not None

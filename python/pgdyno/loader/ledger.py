@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader.server import many, maybe, one, run, said, session_name
+from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
     import datetime
@@ -40,6 +41,11 @@ CREATE TABLE IF NOT EXISTS pgdyno_load.undo (
     target text NOT NULL, kind text NOT NULL, what text NOT NULL, stages jsonb NOT NULL, search_path text NOT NULL,
     made timestamptz NOT NULL DEFAULT now());
 """
+ORPHANS_LEAVE_S = 10.0
+"""A killed command's engine says something every second, and gives up when nobody hears it."""
+LOCK_WAIT_S = 2.0
+"""The server notices within a second that the command which held the lock was killed."""
+_ORPHANS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
 _LOCK_KEY = 0x7067646C
 """First half of the advisory locks: "pgdl". The second half is the table."""
 _OID_OFFSET = 1 << 31
@@ -77,7 +83,7 @@ class Totals:
     """Of uncompressed input."""
 
 
-class AlreadyLoaded(Exception):  # noqa: N818 (an outcome)
+class AlreadyLoaded(Exception):
     """The same files were loaded into the same table by the same plan."""
 
     def __init__(self, job: Job, ended: datetime.datetime) -> None:
@@ -119,7 +125,8 @@ def _there(connection: Connection) -> bool:
 
 def lock(connection: Connection, oid: int, target: str) -> None:
     """Keep other loads of the table away, as long as this session lasts. :class:`InputError` when there is one."""
-    if not one(connection, "SELECT pg_try_advisory_lock(%s, %s)", (_LOCK_KEY, oid - _OID_OFFSET))[0]:
+    keys = (_LOCK_KEY, oid - _OID_OFFSET)
+    if not wait_until(lambda: bool(one(connection, "SELECT pg_try_advisory_lock(%s, %s)", keys)[0]), LOCK_WAIT_S):
         raise InputError(
             f"another pgdyno load works on {target}", remedy="wait for its end, or end its session on the server"
         )
@@ -131,13 +138,20 @@ def unlock(connection: Connection, oid: int) -> None:
 
 
 def end_orphans(connection: Connection, job: int) -> None:
-    """End sessions of a loader that was killed: whoever holds the table's lock is the only one who may load."""
-    run(
-        connection,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE application_name = %s AND datname = current_database() AND pid <> pg_backend_pid()",
-        (session_name(job),),
-    )
+    """Have the sessions of a killed loader gone: whoever holds the table's lock is the only one who may load.
+
+    An engine whose command was killed ends by itself, with the next line that nobody reads; only then its sessions are
+    ended from here.
+    """
+    name = session_name(job)
+    if wait_until(lambda: one(connection, _ORPHANS, (name,))[0] == 0, ORPHANS_LEAVE_S):
+        return
+    run(connection, f"{_ORPHANS.replace('count(*)', 'pg_terminate_backend(pid)')}", (name,))
+    if not wait_until(lambda: one(connection, _ORPHANS, (name,))[0] == 0, ORPHANS_LEAVE_S):
+        raise PgdynoError(
+            f"sessions of an earlier run (application_name {name}) do not end",
+            remedy="look at pg_stat_activity for them",
+        )
 
 
 def open_job(
@@ -223,7 +237,9 @@ def totals(connection: Connection, job: int) -> Totals:
 def check_whole(connection: Connection, job: int, sources: Sequence[Source], compressed: Sequence[bool]) -> None:
     """That the chunks are all of the files: none is missing, each begins where the one before ends, the last at the end."""
     hole = maybe(connection, _HOLES, (job,))
-    ends = dict(many(connection, "SELECT source, max(end_byte) FROM pgdyno_load.chunk WHERE job = %s GROUP BY 1", (job,)))
+    ends = dict(
+        many(connection, "SELECT source, max(end_byte) FROM pgdyno_load.chunk WHERE job = %s GROUP BY 1", (job,))
+    )
     wrong = [] if hole is None else [sources[hole[0]].name]
     for number, source in enumerate(sources):
         whole = source.bytes_stored if not compressed[number] else None

@@ -194,7 +194,9 @@ def _limits(volume: str | None) -> tuple[dict[str, float], list[str]]:
 
     found = offer(volume)
     if found is None:
-        raise InputError(f"--volume: {volume} cannot be had", remedy=f"see `pgdyno volume attach {volume}` for the rule")
+        raise InputError(
+            f"--volume: {volume} cannot be had", remedy=f"see `pgdyno volume attach {volume}` for the rule"
+        )
     said = []
     limits = {}
     for name, rate in (("iops", found.iops), ("throughput_bytes_per_s", found.throughput)):

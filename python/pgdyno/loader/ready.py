@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.loader.asked import Asked
-    from pgdyno.loader.columns import Column
     from pgdyno.loader.format import Format
     from pgdyno.loader.sample import Sample
     from pgdyno.loader.server import Connection, Facts
     from pgdyno.loader.source import Source
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.table import Column, Table
 
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""
@@ -98,7 +97,9 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
         table.check(connection, there, truncate=asked.truncate)
         return _fitted(Ready(asked, facts, samples, formatted, encoding, False, name, there, None, None))
     if not asked.create:
-        raise InputError(f"there is no table {name}", remedy="make it, let --create do it, or name another with --table")
+        raise InputError(
+            f"there is no table {name}", remedy="make it, let --create do it, or name another with --table"
+        )
     first = samples[0]
     header = _header(asked, first, ())
     definition = _definition(asked, name, first, header=header)

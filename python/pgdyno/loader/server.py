@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class Facts:
 
 def connect(dsn: str) -> Connection:
     """A session of the loader, autocommit. :class:`InputError` for a password in the string, :class:`HostError`."""
+    import psycopg
+
     refuse_secrets(dsn)
     connection = remote.connect(dsn, application_name=APPLICATION_NAME)
     # Statements here take as long as building an index does, and this session is idle as long as others copy.
@@ -53,6 +56,9 @@ def connect(dsn: str) -> Connection:
         "SELECT set_config(name, '0', false)"
         " FROM unnest(ARRAY['statement_timeout', 'lock_timeout', 'idle_session_timeout']) AS name"
     )
+    # So that what a killed command has begun ends soon. Servers on systems that cannot see it refuse the setting.
+    with contextlib.suppress(psycopg.Error):
+        connection.execute("SET client_connection_check_interval = '1s'")
     return connection
 
 

@@ -37,7 +37,9 @@ _TRIGGERS = """
 SELECT tgname, (tgtype & 2) <> 0 OR (tgtype & 64) <> 0
 FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND (tgtype & 4) <> 0 AND tgenabled <> 'D' ORDER BY tgname
 """
-_VOLATILE = "SELECT DISTINCT proname FROM pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> 'nextval'"
+_VOLATILE = (
+    "SELECT DISTINCT proname FROM pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> 'nextval'"
+)
 _CALLED = re.compile(r"(\w+)\s*\(")
 
 
@@ -118,8 +120,21 @@ def of(connection: Connection, oid: int) -> Table:
     """The table of an object identifier."""
     row = one(connection, _TABLE, (oid,))
     columns = tuple(Column(*found) for found in many(connection, _COLUMNS, (oid,)))
-    *names, kind, persistence, owned, rows, size, options, tablespace = row
-    return Table(*names, kind, persistence == "u", owned, rows, int(size), tuple(options), tablespace, columns)
+    number, schema, name, quoted, kind, persistence, owned, rows, size, options, tablespace = row
+    return Table(
+        number,
+        schema,
+        name,
+        quoted,
+        kind,
+        unlogged=persistence == "u",
+        owned=owned,
+        rows=rows,
+        bytes=int(size),
+        options=tuple(options),
+        tablespace=tablespace,
+        columns=columns,
+    )
 
 
 def check(connection: Connection, table: Table, *, truncate: bool) -> None:

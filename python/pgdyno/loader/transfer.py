@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pgdyno.loader.asked import Asked
-    from pgdyno.loader.columns import Column
     from pgdyno.loader.format import Format
     from pgdyno.loader.limit import Limit
     from pgdyno.loader.source import Source
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.table import Column, Table
 
     Tell = Callable[[Mapping[str, Any]], None]
 

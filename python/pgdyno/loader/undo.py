@@ -159,7 +159,10 @@ def stored(connection: Connection, target: str | None = None) -> list[Entry] | N
         " WHERE %s::text IS NULL OR target = %s ORDER BY entry",
         (target, target),
     )
-    return [Entry(*row[:5], tuple(tuple(stage) for stage in row[5]), row[6]) for row in rows]
+    return [
+        Entry(token, job, name, kind, what, tuple(tuple(stage) for stage in stages), search_path)
+        for token, job, name, kind, what, stages, search_path in rows
+    ]
 
 
 def insert(connection: Connection, entry: Entry) -> None:
