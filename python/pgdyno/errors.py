@@ -31,7 +31,7 @@ EXIT_CODES: dict[int, str] = {
     EXIT_USAGE: "what was asked is illegal; nothing was changed",
     EXIT_HOST: "this machine lacks something; the remedy is printed",
     EXIT_INVALID: "the run ended, but its numbers are invalid; the reason is printed",
-    EXIT_REJECTED: "loaded, but for rows that the server refused; they are in the reject file",
+    EXIT_REJECTED: "loaded, but for some rows; they are in the reject file",
     EXIT_INTERRUPTED: "interrupted (Ctrl-C)",
 }
 """What each exit code of ``pgdyno`` means."""
