@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import datetime
 import gzip
 import json
 import lzma
+import os
 import random
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import InputError
 from pgdyno.loader import columns, compression, ledger, source
 from pgdyno.loader.asked import Asked
-from pgdyno.loader.format import Format, bare, choose
+from pgdyno.loader.format import CSV, Format, bare, choose
 from pgdyno.loader.sample import Sample, take, whole_rows
 from pgdyno.loader.source import Source
 from pgdyno.loader.table import Column, name_of
@@ -24,7 +27,6 @@ from pgdyno.loader.table import Column, name_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-CSV = Format("csv", ",", "", '"', '"')
 TEXT = Format("text", "\t", "\\N")
 
 
@@ -99,7 +101,7 @@ def test_files_are_found_by_name_and_by_pattern(tmp_path: Path) -> None:
         ("folder", "is a directory"),
         ("empty.csv", "is empty"),
         ("no-*.csv", "no file matches"),
-        ("table.parquet", "Parquet"),
+        ("table.parquet", "no Parquet file that can be read"),
         ("twice.csv", "named twice"),
     ],
 )
@@ -121,6 +123,54 @@ def test_an_address_is_refused_with_what_prints_it(address: str) -> None:
     assert address in error.value.remedy
 
 
+def parquet_file(path: Path, rows: int = 3) -> Path:
+    """Every kind of value that has a type in PostgreSQL, with NULLs and empty strings."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    some = range(rows)
+    columns = {
+        "id": pa.array([number or None for number in some], pa.int32()),
+        "name": pa.array([None if n == 1 else "" if n == 2 else f'a "{n}",\n' for n in some]),
+        "price": pa.array([Decimal(n) / 4 for n in some], pa.decimal128(10, 2)),
+        "share": pa.array([n / 8 for n in some]),
+        "good": pa.array([n % 2 == 0 for n in some]),
+        "day": pa.array([datetime.date(2026, 11, 1 + n % 28) for n in some]),
+        "at": pa.array([datetime.datetime(2026, 11, 22, n % 24, tzinfo=datetime.UTC) for n in some]),
+        "raw": pa.array([bytes([n % 256, 255]) for n in some]),
+        "kind": pa.array([f"k{n % 3}" for n in some]).dictionary_encode(),
+    }
+    parquet.write_table(pa.table(columns), path, row_group_size=1000)
+    return path
+
+
+def test_parquet_is_text_with_the_types_of_its_columns(tmp_path: Path) -> None:
+    (found,) = source.find([str(parquet_file(tmp_path / "t.parquet"))])
+    assert found.parquet is not None
+    assert found.head.decode().splitlines()[0] == '"id","name","price","share","good","day","at","raw","kind"'
+    assert b'"2026' not in found.head
+    assert list(found.parquet.types.values()) == [
+        *("bigint", "text", "numeric", "double precision", "boolean", "date", "timestamptz", "bytea", "text")
+    ]
+    first = take(found, CSV, "UTF8").rows[1]
+    assert first[0] is None
+    assert first[1:3] == ['a "0",\n', "0.00"]
+    with source.opened([found]) as (_, descriptors):
+        text = b""
+        while more := os.read(descriptors[0], 1 << 16):
+            text += more
+    assert text == found.head
+
+
+def test_parquet_that_has_no_columns_of_text_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"list": [[1, 2]]}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="column list is list"):
+        source.find([str(tmp_path / "t.parquet")])
+
+
 def test_a_fingerprint_is_another_one_when_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes(b"1\n" * 200_000)
@@ -136,8 +186,6 @@ def test_a_fingerprint_is_another_one_when_the_file_changes(tmp_path: Path) -> N
 
 
 def test_a_stream_gives_its_beginning_once_more() -> None:
-    import os
-
     reading, writing = os.pipe()
     content = bytes(range(1, 200)) * 300
     with os.fdopen(writing, "wb") as pipe:
@@ -153,8 +201,6 @@ def test_a_stream_gives_its_beginning_once_more() -> None:
 
 
 def test_a_stream_that_nobody_reads_to_its_end_does_not_hang() -> None:
-    import os
-
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(b"x" * 60_000)

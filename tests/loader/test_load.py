@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from pgdyno.errors import EXIT_FAILURE, EXIT_HOST, EXIT_OK, EXIT_REJECTED, EXIT_
 from pgdyno.loader import ledger, table
 
 from .database import RICH, Database
+from .test_files import parquet_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +117,24 @@ def test_tsv_has_no_quotes_and_no_escapes(database: Database, tmp_path: Path) ->
     database.run("CREATE TABLE u (a text, b text)")
     load(tmp_path / "u.copy", database)
     assert database.rows("SELECT a, b FROM u ORDER BY a NULLS FIRST") == [(None, "\\"), ("x\ty", "z")]
+
+
+def test_parquet_comes_in_with_its_types(database: Database, tmp_path: Path) -> None:
+    file = parquet_file(tmp_path / "t.parquet", rows=5000)
+    found = load(file, database, create=True, connections=2)
+    assert found.rows_loaded == 5000
+    assert found.chunks > 10
+    assert database.rows(
+        "SELECT count(id), count(name), count(*) FILTER (WHERE name = ''), sum(price), max(share)::float, min(encode(raw, 'hex')),"
+        " count(*) FILTER (WHERE at = '2026-11-22 05:00+00') FROM t"
+    ) == [(4999, 4999, 1, Decimal(5000 * 4999 // 2) / 4, 4999 / 8, "00ff", 208)]
+    types = (
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'at'"
+    )
+    assert database.one(types) == "timestamp with time zone"
+    assert load(file, database, create=True).already
+    with pytest.raises(InputError, match="Parquet has neither"):
+        load(file, database, delimiter=";")
 
 
 def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_path: Path) -> None:

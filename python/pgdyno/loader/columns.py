@@ -67,8 +67,8 @@ def looks_like_names(rows: Rows) -> bool:
     return len(given) == len(names) == len(set(given)) and all(type_of([name]) == "text" for name in given)
 
 
-def definition(table: str, names: Sequence[str], rows: Rows) -> str:
-    """``CREATE TABLE`` for a file: columns by its names, types by the sample's values."""
+def definition(table: str, names: Sequence[str], rows: Rows, kinds: Sequence[str] | None = None) -> str:
+    """``CREATE TABLE`` for a file: columns by its names, types by the sample's values unless the file has them."""
     width = len(names)
     for number, row in enumerate(rows, 1):
         if len(row) != width:
@@ -77,7 +77,7 @@ def definition(table: str, names: Sequence[str], rows: Rows) -> str:
                 remedy="check --delimiter and --quote, or make the table yourself",
             )
     by_column = ([row[place] for row in rows] for place in range(width))
-    kinds = [type_of(values) for values in by_column]
+    kinds = kinds or [type_of(values) for values in by_column]
     lines = ",\n".join(f"    {quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True))
     return f"CREATE TABLE {table} (\n{lines}\n)"
 

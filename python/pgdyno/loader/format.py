@@ -82,6 +82,10 @@ class Format:
         )
 
 
+CSV = Format("csv", ",", "", '"', '"')
+"""COPY's own defaults."""
+
+
 def choose(asked: Asked, names: Sequence[str]) -> Format:
     """The format of all files: as asked for, else as their names say. :class:`InputError` when neither does."""
     name = asked.format or _by_names(names)

@@ -55,6 +55,7 @@ SELECT source FROM (
     FROM pgdyno_load.chunk WHERE job = %s WINDOW w AS (PARTITION BY source ORDER BY chunk)
 ) AS c WHERE number <> chunk OR first_byte <> before LIMIT 1
 """
+_ROWS = "SELECT source, sum(rows_loaded + rows_rejected)::bigint FROM pgdyno_load.chunk WHERE job = %s GROUP BY 1"
 _TOTALS = """
 SELECT count(*), coalesce(sum(rows_loaded), 0)::bigint, coalesce(sum(rows_rejected), 0)::bigint,
        coalesce(sum(end_byte - first_byte), 0)::bigint
@@ -241,8 +242,11 @@ def check_whole(connection: Connection, job: int, sources: Sequence[Source], com
         many(connection, "SELECT source, max(end_byte) FROM pgdyno_load.chunk WHERE job = %s GROUP BY 1", (job,))
     )
     wrong = [] if hole is None else [sources[hole[0]].name]
+    rows = dict(many(connection, _ROWS, (job,)))
     for number, source in enumerate(sources):
-        whole = source.bytes_stored if not compressed[number] else None
+        if source.parquet is not None and rows.get(number, 0) != source.parquet.rows:
+            wrong.append(source.name)
+        whole = source.bytes_stored if not (compressed[number] or source.parquet) else None
         if whole is not None and ends.get(number, whole) != whole:
             wrong.append(source.name)
     if wrong:

@@ -87,7 +87,10 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
     """Look at files and table, and refuse what does not fit. Nothing is changed."""
     sources = source.find(asked.sources)
     names = [one.name for one in sources]
-    formatted = formats.choose(asked, names)
+    columnar = _parquet_only(asked, sources)
+    formatted = formats.CSV if columnar else formats.choose(asked, names)
+    if columnar:
+        asked = replace(asked, header=True)
     facts = server.facts(connection)
     encoding = server.check_encoding(connection, asked.encoding)
     samples = [sample.take(one, formatted, encoding) for one in sources]
@@ -136,6 +139,22 @@ def _fitted(ready: Ready) -> Ready:
     return replace(ready, header=header, columns=chosen)
 
 
+def _parquet_only(asked: Asked, sources: Sequence[Source]) -> bool:
+    """Whether the files are Parquet: all or none, and without options that are about text."""
+    kinds = {one.parquet is not None for one in sources}
+    if kinds == {False}:
+        return False
+    if len(kinds) > 1:
+        raise InputError("some of the files are Parquet and some are not", remedy="load them one by one")
+    text = (asked.format, asked.delimiter, asked.quote, asked.escape, asked.null, asked.columns or None)
+    if any(option is not None for option in text) or asked.header is False or asked.encoding != "UTF8":
+        raise InputError(
+            "Parquet has neither a delimiter, quotes, NULLs to be told nor an encoding, and names its columns",
+            remedy="leave these options away; --rename says which column a name means",
+        )
+    return True
+
+
 def _header(asked: Asked, first: Sample, known: Sequence[Column]) -> bool:
     """Whether the first row has names: as was said, else as it looks, and never by a guess that could lose a row."""
     if asked.header is not None:
@@ -162,7 +181,9 @@ def _definition(asked: Asked, name: str, first: Sample, *, header: bool) -> str:
         )
     names = list(asked.columns) or (columns.header_names(first.rows, asked.rename) if header else [])
     names = names or [f"column{number + 1}" for number in range(len(first.rows[0]))]
-    return columns.definition(name, names, first.rows[1:] if header else first.rows)
+    known = first.source.parquet
+    kinds = None if known is None else list(known.types.values())
+    return columns.definition(name, names, first.rows[1:] if header else first.rows, kinds)
 
 
 def _require_one_header(samples: Sequence[Sample]) -> None:

@@ -36,6 +36,8 @@ class Sample:
     @property
     def bytes_total(self) -> float | None:
         """About how many uncompressed bytes the source has; None of a stream."""
+        if self.source.parquet is not None:
+            return self.source.parquet.bytes
         if self.source.bytes_stored is None:
             return None
         return self.source.bytes_stored * max(len(self.data), 1) / len(self.source.head)

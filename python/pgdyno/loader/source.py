@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.loader import parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,6 @@ STANDARD_INPUT = "-"
 _ELSEWHERE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _FETCH = {"s3": "aws s3 cp {} -", "http": "curl -sSf {}", "https": "curl -sSf {}", "gs": "gsutil cat {}"}
 """What prints an address's content, until it is read here."""
-_PARQUET = b"PAR1"
 _MAGIC = set("*?[")
 
 
@@ -47,6 +47,8 @@ class Source:
     """Of its first and last :data:`END_BYTES`."""
     stream: int | None = None
     """The descriptor of a stream, of which ``head`` has been read."""
+    parquet: parquet.Facts | None = None
+    """Of a Parquet file, whose text ``head`` is the beginning of."""
 
     @property
     def fingerprint(self) -> dict[str, Any] | None:
@@ -58,6 +60,8 @@ class Source:
     @property
     def whole(self) -> bool:
         """Whether ``head`` is all of it."""
+        if self.parquet is not None:
+            return self.parquet.whole
         if self.stream is not None:
             return len(self.head) < STREAM_HEAD_BYTES
         return self.bytes_stored == len(self.head)
@@ -107,10 +111,11 @@ def _file(path: Path) -> Source:
         raise InputError(f"{path} cannot be read: {error.strerror}", remedy="name a file that you may read") from None
     if not head:
         raise InputError(f"{path} is empty", remedy="name a file with rows; nothing was changed")
-    if head.startswith(_PARQUET):
-        raise _parquet(str(path))
     digest = hashlib.sha256(head[:END_BYTES] + end).hexdigest()
-    return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest)
+    columnar = parquet.facts(path, STREAM_HEAD_BYTES) if head.startswith(parquet.MAGIC) else None
+    if columnar is not None:
+        head = columnar.head
+    return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar)
 
 
 def _stream(descriptor: int, name: str) -> Source:
@@ -122,16 +127,9 @@ def _stream(descriptor: int, name: str) -> Source:
         head += read
     if not head:
         raise InputError(f"{name} is empty", remedy="nothing was changed; check the command before the pipe")
-    if head.startswith(_PARQUET):
-        raise _parquet(name)
+    if head.startswith(parquet.MAGIC):
+        raise InputError(f"{name} is a Parquet file, which is read from its end", remedy="name the file itself")
     return Source(name, head, stream=descriptor)
-
-
-def _parquet(name: str) -> InputError:
-    return InputError(
-        f"{name} is a Parquet file, which is not read yet",
-        remedy="write it as CSV, for example with DuckDB: `COPY (FROM 'a.parquet') TO 'a.csv'`",
-    )
 
 
 @contextlib.contextmanager
@@ -141,13 +139,18 @@ def opened(sources: Sequence[Source]) -> Iterator[tuple[list[str], tuple[int, ..
         paths: list[str] = []
         descriptors: list[int] = []
         for source in sources:
-            if source.stream is None:
+            if source.stream is None and source.parquet is None:
                 paths.append(str(Path(source.name).resolve()))
                 continue
-            descriptor = stack.enter_context(_refilled(source.head, source.stream))
-            descriptors.append(descriptor)
-            paths.append(f"/dev/fd/{descriptor}")
+            descriptors.append(stack.enter_context(_piped(source)))
+            paths.append(f"/dev/fd/{descriptors[-1]}")
         yield paths, tuple(descriptors)
+
+
+def _piped(source: Source) -> contextlib.AbstractContextManager[int]:
+    if source.stream is None:
+        return parquet.piped(Path(source.name))
+    return _refilled(source.head, source.stream)
 
 
 @contextlib.contextmanager

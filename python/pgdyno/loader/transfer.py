@@ -193,10 +193,11 @@ class _Watched:
 
     def _share(self, line: Mapping[str, Any]) -> float | None:
         """How far it is; None when nobody knows how much there is."""
-        total = line.get("bytes_stored_total") or self._total
+        stored = line.get("bytes_stored_total")
+        total = stored or self._total
         if not total:
             return None
-        read = line.get("bytes_read_stored") if self._sent.compressed else line["bytes"]
+        read = line.get("bytes_read_stored") if self._sent.compressed and stored else line["bytes"]
         return min(1.0, float(read or 0) / float(total))
 
     def _left_s(self, now: float, share: float | None) -> float | None:
@@ -211,6 +212,6 @@ class _Watched:
         return (1.0 - share) * (now - began) / (share - at_first)
 
 
-def _total_bytes(sources: Sequence[Source]) -> int | None:
-    sizes = [one.bytes_stored for one in sources]
+def _total_bytes(sources: Sequence[Source]) -> float | None:
+    sizes = [one.parquet.bytes if one.parquet is not None else one.bytes_stored for one in sources]
     return None if None in sizes else sum(size for size in sizes if size is not None)
