@@ -253,7 +253,7 @@ def test_a_header_says_which_columns_its_values_belong_to() -> None:
 
 
 def test_a_wrong_delimiter_is_told_from_the_first_line() -> None:
-    with pytest.raises(InputError, match="1 values") as error:
+    with pytest.raises(InputError, match="has 1 value between") as error:
         columns.check_width([["1;Ann;1970"]], 3, CSV, "1;Ann;1970")
     assert "--delimiter ';'" in error.value.remedy
     columns.check_width([["1", "Ann", "1970"]], 3, CSV, "1,Ann,1970")

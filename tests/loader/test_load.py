@@ -149,7 +149,7 @@ def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_p
     bad.write_text("id,code,low,high,other_id\n1000,x,1,1,1\n1001,y,none,1,1\n")
     with pytest.raises(PgdynoError, match="none") as error:
         load(bad, each, table="rich", indexes="rebuild")
-    assert "go on" in error.value.remedy
+    assert "goes on" in error.value.remedy
     assert error.value.exit_code == EXIT_FAILURE
     assert each.shape("rich") == before
     assert each.left_to_undo() == 0
@@ -203,6 +203,19 @@ def test_a_changed_file_is_refused_with_the_difference(database: Database, tmp_p
     with pytest.raises(InputError, match="chunk_bytes: 4096, now 8192"):
         load(people(tmp_path), database, chunk_bytes=8192)
     assert whole(database)[0] == some
+
+
+def test_a_load_that_a_bad_row_ended_goes_on_with_a_reject_file(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE people (id int CHECK (id <> 2500), name text, points int)")
+    file = people(tmp_path)
+    with pytest.raises(PgdynoError, match="check constraint"):
+        load(file, database)
+    found = load(file, database, reject=tmp_path / "bad.csv")
+    assert (found.rows_loaded, found.rows_rejected) == (ROWS - 1, 1)
+    assert (tmp_path / "bad.csv").read_text() == 'id,name,points\n2500,"person ""2500""\nof many",1\n'
+    database.run("UPDATE pgdyno_load.job SET ended = NULL")
+    with pytest.raises(InputError, match="rejects: "):
+        load(file, database, reject=tmp_path / "other.csv")
 
 
 def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def _plan(event: Mapping[str, Any]) -> str:
 def _progress(event: Mapping[str, Any]) -> str:
     left = "" if event["eta_s"] is None else f", {event['eta_s']:.0f} s left"
     rejected = f", {event['rows_rejected']:,} rejected" if event["rows_rejected"] else ""
-    return f"load: {size(event['bytes_per_s'])}/s{left}{rejected}; limit: {event['limit']}"
+    rate = f"{size(event['bytes_per_s'])}/s" if event["bytes_per_s"] else "begun"
+    return f"load: {rate}{left}{rejected}; limit: {event['limit']}"
 
 
 def _line(document: Mapping[str, Any]) -> None:

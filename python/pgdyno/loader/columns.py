@@ -131,7 +131,8 @@ def check_width(rows: Rows, width: int, formatted: Format, first_line: str) -> N
         return
     other = formatted.fitting(first_line, width)
     shown = {"\t": "a tab"}.get(formatted.delimiter, f"`{formatted.delimiter}`")
-    message = f"the first row has {len(rows[0])} values between {shown}, and {width} columns are to be loaded"
+    values = f"{len(rows[0])} value{'' if len(rows[0]) == 1 else 's'}"
+    message = f"the first row has {values} between {shown}, and {width} columns are to be loaded"
     if other is not None:
         written = {"\t": "$'\\t'"}.get(other, f"'{other}'")
         raise InputError(message, remedy=f"it would have {width} with --delimiter {written}")

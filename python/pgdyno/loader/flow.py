@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GO_ON = "run the same command again to go on"
+AFTER_BAD_ROW = (
+    "what was committed stays: the same command goes on, also with --reject; a mended file begins anew, with --abandon and"
+    " --truncate"
+)
 
 
 @dataclass
@@ -309,7 +313,7 @@ class _Load:
         if self.result.job is None:
             return error
         # The engine's: chunks may have been committed, so it is not as if nothing had happened.
-        return PgdynoError(error.message, remedy=f"{error.remedy}; {GO_ON}".removeprefix("; "))
+        return PgdynoError(error.message, remedy=f"{error.remedy}; {AFTER_BAD_ROW}".removeprefix("; "))
 
     def _step(self, name: str, work: Callable[[], T]) -> T:
         began = time.monotonic()

@@ -173,7 +173,16 @@ def open_job(
             run(connection, "DELETE FROM pgdyno_load.job WHERE job = %s", (row[0],))
             row = None
         if row is not None:
-            _require_same(row[1], plan, table.quoted)
+            before = row[1]
+            if before["rejects"] is None and plan["rejects"] is not None:
+                # Nothing was rejected yet, so that there is no other file with a part of the rows.
+                before["rejects"] = plan["rejects"]
+                run(
+                    connection,
+                    "UPDATE pgdyno_load.job SET plan = %s::jsonb WHERE job = %s",
+                    (json.dumps(before), row[0]),
+                )
+            _require_same(before, plan, table.quoted)
             return Job(row[0], row[2], fresh=False)
         if not (again or truncate):
             _refuse_done(connection, table, plan)
