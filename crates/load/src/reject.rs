@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +56,13 @@ impl Rejects {
     /// Makes the folder of parts. `done`: what was committed before counts too.
     pub(crate) fn new(spec: &RejectSpec, done: &Chunks) -> Result<Self, LoadError> {
         let parts = beside(&spec.path, ".parts");
-        std::fs::create_dir_all(&parts).map_err(|error| cannot_write(&parts, &error))?;
+        let create = || {
+            std::fs::create_dir_all(&parts)?;
+            // What is written in it must not be lost with its name.
+            File::open(parts.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))?
+                .sync_all()
+        };
+        create().map_err(|error| cannot_write(&parts, &error))?;
         let committed: BTreeMap<_, _> = done
             .iter()
             .filter(|(_, chunk)| chunk.rows_rejected > 0)
@@ -106,7 +112,18 @@ impl Rejects {
 
     /// The load is over: the parts are not needed any more.
     pub(crate) fn tidy(&self) -> Result<(), LoadError> {
-        std::fs::remove_dir_all(&self.parts).map_err(|error| cannot_write(&self.parts, &error))
+        // All at once: a run that is killed here must leave all of them or none.
+        let old = beside(&self.parts, ".old");
+        let gone = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        };
+        let remove = || {
+            std::fs::remove_dir_all(&old).or_else(gone)?;
+            std::fs::rename(&self.parts, &old)?;
+            std::fs::remove_dir_all(&old)
+        };
+        remove().map_err(|error| cannot_write(&self.parts, &error))
     }
 
     /// The file appears whole or not at all.
@@ -318,7 +335,7 @@ mod tests {
         assert_eq!(folder.text("rej"), "h0\r\nx,1\r\ny,2\r\n");
         assert_eq!(folder.text("rej.jsonl").lines().count(), 2);
         rejects.tidy().unwrap();
-        assert!(!folder.0.join("rej.parts").exists());
+        assert!(!folder.0.join("rej.parts").exists() && !folder.0.join("rej.parts.old").exists());
         assert_eq!(rejects.join(|_| Vec::new()).unwrap().len(), 2, "they are there already");
         assert_eq!(folder.text("rej"), "h0\r\nx,1\r\ny,2\r\n");
     }
