@@ -55,9 +55,8 @@ def _rows(curves: Sequence[tuple[str, Distribution]], colour: str) -> list[dict[
     rows = []
     for number, (name, distribution) in enumerate(curves):
         opacity = round(0.3 + 0.7 * (number + 1) / len(curves), 3)
-        for percent in _PERCENTS:
-            ms = distribution.percentile(percent)
-            if ms is not None and ms > 0:
+        for percent, ms in zip(_PERCENTS, distribution.percentiles(_PERCENTS), strict=True):
+            if ms > 0:
                 rows.append(
                     {
                         "curve": name,
