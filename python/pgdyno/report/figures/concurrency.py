@@ -71,7 +71,7 @@ def _bar_panel(sheet: Sheet, sweep: Sweep, rows: list[dict[str, Any]], title: st
             y=alt.Y("tps:Q", scale=alt.Scale(domain=[0, most * 1.03], nice=False), axis=_tps_axis()),
             color=alt.Color("colour:N", scale=None),
             opacity=alt.Opacity("opacity:Q", scale=None),
-            description="what:N",
+            description=alt.Description("what:N"),
         )
         .properties(width=plot_px, height=150, title=title)
     )
@@ -101,8 +101,8 @@ def multiples(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Th
             title = {"text": f"{sweep.x.texts[place]} {sweep.x.title}", "fontSize": 11, "offset": 5}
             panels.append(
                 alt.layer(
-                    base.mark_line(strokeWidth=1.6, aria=False).encode(detail="variant:O"),
-                    base.mark_point(size=14, filled=True, opacity=1).encode(description="what:N"),
+                    base.mark_line(strokeWidth=1.6, aria=False).encode(detail=alt.Detail("variant:O")),
+                    base.mark_point(size=14, filled=True, opacity=1).encode(description=alt.Description("what:N")),
                 ).properties(width=plot_px, height=90, title=title)
             )
         lines.append(alt.hconcat(*panels, spacing=16))

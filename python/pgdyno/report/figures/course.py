@@ -93,7 +93,7 @@ def courses(
             bars = (
                 sheet.chart(spans)
                 .mark_rule(strokeWidth=4, opacity=0.6)
-                .encode(x=x, x2="end_s:Q", y=alt.value(1), color=sheet.colour(), description="what:N")
+                .encode(x=x, x2=alt.X2("end_s:Q"), y=alt.value(1), color=sheet.colour(), description=alt.Description("what:N"))
             )
             title = {"text": _lines_of_title(arm.label, plot_px), "fontSize": 11, "fontWeight": "normal", "offset": 5}
             panels.append(alt.layer(bars, line).properties(width=plot_px, height=70, title=title))
@@ -154,7 +154,7 @@ def _lines(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, logarithmic: bo
             layers.append(
                 sheet.chart(kept)
                 .mark_line(aria=False, clip=True, **look)
-                .encode(x=x, y=alt.Y("value:Q", scale=scale, axis=axis), detail="line:N", color=sheet.colour())
+                .encode(x=x, y=alt.Y("value:Q", scale=scale, axis=axis), detail=alt.Detail("line:N"), color=sheet.colour())
             )
     return layers
 
@@ -185,10 +185,10 @@ def _checkpoint_lane(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, plot_
         .mark_bar(size=6, cornerRadius=1)
         .encode(
             x=x.axis(None),
-            x2="end_s:Q",
+            x2=alt.X2("end_s:Q"),
             y=alt.Y("arm:O", axis=None, scale=alt.Scale(domain=present)),
             color=sheet.colour(),
-            description="what:N",
+            description=alt.Description("what:N"),
         )
         .properties(width=plot_px, height=10 * len(present), title="Checkpoints")
     )

@@ -61,15 +61,15 @@ def cpu(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
             ),
             y=y,
             color=alt.Color("role:N", scale=scale, legend=None),
-            order="place:O",
-            description="what:N",
+            order=alt.Order("place:O"),
+            description=alt.Description("what:N"),
         )
     )
     named = [row for row in rows if row["place"] == 0]
     labels = (
         sheet.chart(named)
         .mark_text(align="left", dy=-8 if sheet.many else -14, fontWeight="bold", limit=plot_px)
-        .encode(x=alt.value(0), y=y, text="label:N")
+        .encode(x=alt.value(0), y=y, text=alt.Text("label:N"))
     )
     height = (36 if sheet.many else 56) * len(arms)
     return sheet.finish(alt.layer(bars, labels).properties(width=plot_px, height=height), RIGHT_PX)

@@ -42,7 +42,7 @@ def cumulative(
                 x=alt.X("ms:Q", scale=scale, axis=x_axis),
                 y=alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(
                     title=None, format="%", tickCount=5, minExtent=LABELS_PX, maxExtent=LABELS_PX)),
-                detail="curve:N",
+                detail=alt.Detail("curve:N"),
                 opacity=alt.Opacity("opacity:Q", scale=None),
                 color=alt.Color("colour:N", scale=None),
             )

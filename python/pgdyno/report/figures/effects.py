@@ -47,11 +47,11 @@ def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int
     layers = [
         one,
         base.mark_rule(strokeCap="round", aria=False).encode(
-            x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour,
+            x=alt.X("low:Q", scale=scale), x2=alt.X2("high:Q"), color=colour,
             strokeWidth=alt.StrokeWidth("weight:Q", scale=None),
         ),
         base.mark_point(filled=True, opacity=1).encode(
-            x=alt.X("mean:Q", scale=scale, axis=axis), color=colour, description="what:N", size=alt.Size("size:Q", scale=None)
+            x=alt.X("mean:Q", scale=scale, axis=axis), color=colour, description=alt.Description("what:N"), size=alt.Size("size:Q", scale=None)
         ),
         *_texts(sheet, data, y, plot_px, width_px < NARROW_PX),
     ]  # fmt: skip

@@ -64,11 +64,11 @@ def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: Variant, width_px: in
         base.mark_rect(stroke=theme["ground"], strokeWidth=1).encode(
             fill=alt.value(variant_colour(variant.index, theme)),
             fillOpacity=alt.FillOpacity("shade:Q", scale=None),
-            description="what:N",
+            description=alt.Description("what:N"),
         )
     ]
     if plot_px / columns >= _FIGURE_PX:
-        layers.append(base.mark_text(fontSize=10 if plot_px / columns < 44 else 11, aria=False).encode(text="figure:N"))
+        layers.append(base.mark_text(fontSize=10 if plot_px / columns < 44 else 11, aria=False).encode(text=alt.Text("figure:N")))
     height = min(24, max(8, 480 // len(sweep.x.texts))) * len(sweep.x.texts)
     return alt.layer(*layers).properties(width=plot_px, height=height, title=variant.label)
 
@@ -99,10 +99,10 @@ def latencies(
             .encode(
                 x=alt.X("t:Q", scale=alt.Scale(domain=[0, seconds], nice=False),
                         axis=alt.Axis(title="seconds since measuring began", tickCount=4, labelFlush=True)),
-                x2="end:Q",
+                x2=alt.X2("end:Q"),
                 y=alt.Y("low:Q", scale=scale, axis=alt.Axis(
                     title=None, values=ticks, minExtent=LABELS_PX, maxExtent=LABELS_PX, labelExpr=MS_LABELS)),
-                y2="high:Q",
+                y2=alt.Y2("high:Q"),
                 fill=alt.value(variant_colour(colour, theme)),
                 fillOpacity=alt.FillOpacity("shade:Q", scale=None),
             )

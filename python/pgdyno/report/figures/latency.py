@@ -60,7 +60,7 @@ def percentiles(
     layers = [
         sheet.chart([row for row in rows if row["style"] == style])
         .mark_line(aria=False, clip=True, **look)
-        .encode(x=x, y=y, detail="curve:N", color=sheet.colour())
+        .encode(x=x, y=y, detail=alt.Detail("curve:N"), color=sheet.colour())
         for style, look in _STYLES.items()
     ]
     chart = alt.layer(*layers).properties(width=width_px - LABELS_PX - RIGHT_PX, height=height)
@@ -102,11 +102,11 @@ def percentile_dots(
     base = sheet.chart(spans).encode(y=y)
     layers = [
         base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
-            x=alt.X("low:Q", scale=scale), x2="high:Q", color=sheet.colour()
+            x=alt.X("low:Q", scale=scale), x2=alt.X2("high:Q"), color=sheet.colour()
         ),
         sheet.chart(points)
         .mark_point(filled=True, opacity=1)
-        .encode(x=x, y=y, size=size, color=sheet.colour(), description="what:N"),
+        .encode(x=x, y=y, size=size, color=sheet.colour(), description=alt.Description("what:N")),
         sheet.text(base, "label", 0, align="left", dy=-13, limit=plot_px * (1 if width_px < NARROW_PX else 0.66)),
         *([] if width_px < NARROW_PX else [sheet.text(base, "figure", plot_px, align="right", dy=-13)]),
     ]

@@ -119,7 +119,7 @@ class Sheet:
 
         under = base.mark_text(stroke=self.theme["ground"], strokeWidth=4, strokeJoin="round", aria=False, **look)
         over = base.mark_text(**look)
-        return alt.layer(*(mark.encode(x=alt.value(x_px), text=f"{column}:N") for mark in (under, over)))
+        return alt.layer(*(mark.encode(x=alt.value(x_px), text=alt.Text(f"{column}:N")) for mark in (under, over)))
 
     def finish(self, chart: Any, left_px: int = 0) -> dict[str, Any]:
         """The chart as a specification with its data and the theme's configuration."""

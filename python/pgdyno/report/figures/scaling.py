@@ -61,9 +61,9 @@ def scaling(
     )  # fmt: skip
     colour = alt.Color("colour:N", scale=None)
     layers = [
-        sheet.chart(curves).mark_line(strokeWidth=2, clip=True, aria=False).encode(x=x, y=y, color=colour, detail="variant:O"),
+        sheet.chart(curves).mark_line(strokeWidth=2, clip=True, aria=False).encode(x=x, y=y, color=colour, detail=alt.Detail("variant:O")),
         sheet.chart(dots)
         .mark_point(size=30, strokeWidth=1.4, filled=False, aria=len(dots) <= 200)
-        .encode(x=x, y=y, color=colour, description="what:N"),
+        .encode(x=x, y=y, color=colour, description=alt.Description("what:N")),
     ]  # fmt: skip
     return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=240 if width_px > 500 else 210))

@@ -33,15 +33,15 @@ def boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme)
     base = sheet.chart(rows).encode(y=y)
     layers = [
         base.mark_rule(strokeWidth=1.5, yOffset=8, aria=False).encode(
-            x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour
+            x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q"), color=colour
         ),
         base.mark_bar(size=20, yOffset=8, fillOpacity=0.35, strokeWidth=1.5).encode(
-            x="first:Q", x2="third:Q", color=colour, stroke=alt.Stroke("colour:N", scale=None), description="what:N"
+            x=alt.X("first:Q"), x2=alt.X2("third:Q"), color=colour, stroke=alt.Stroke("colour:N", scale=None), description=alt.Description("what:N")
         ),
-        base.mark_tick(size=20, thickness=3, yOffset=8, aria=False).encode(x="median:Q", color=colour),
+        base.mark_tick(size=20, thickness=3, yOffset=8, aria=False).encode(x=alt.X("median:Q"), color=colour),
         sheet.chart(points)
         .mark_point(size=26, yOffset=8, strokeWidth=1.2, filled=False)
-        .encode(x="tps:Q", y=y, color=colour, description="what:N"),
+        .encode(x=alt.X("tps:Q"), y=y, color=colour, description=alt.Description("what:N")),
         sheet.text(base, "label", 0, align="left", dy=-16, fontWeight="bold", limit=plot_px * 0.6),
         *([] if width_px < NARROW_PX else [sheet.text(base, "figure", plot_px, align="right", dy=-16)]),
     ]

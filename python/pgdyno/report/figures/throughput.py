@@ -39,21 +39,21 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
     y = alt.Y("row:O", axis=None, sort=None)
     colour = sheet.colour()
     base = sheet.chart(means).encode(y=y)
-    interval = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(x="low:Q", x2="high:Q", color=colour)
+    interval = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour)
     ends = [
-        base.mark_tick(thickness=2.5, size=14, opacity=1, aria=False).encode(x=f"{end}:Q", color=colour)
+        base.mark_tick(thickness=2.5, size=14, opacity=1, aria=False).encode(x=alt.X(f"{end}:Q"), color=colour)
         for end in ("low", "high")
     ]
-    mean = base.mark_point(size=110, filled=True, opacity=1).encode(x=x, color=colour, description="what:N")
+    mean = base.mark_point(size=110, filled=True, opacity=1).encode(x=x, color=colour, description=alt.Description("what:N"))
     every = (
         sheet.chart(points)
         .mark_point(size=34, strokeWidth=1.5, opacity=1, filled=False)
         .encode(
-            x="tps:Q",
+            x=alt.X("tps:Q"),
             y=y,
             yOffset=alt.YOffset("offset:Q", scale=alt.Scale(domain=[-1, 1])),
             color=colour,
-            description="what:N",
+            description=alt.Description("what:N"),
             shape=_shape(),
         )
     )

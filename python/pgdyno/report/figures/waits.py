@@ -37,14 +37,14 @@ def waits(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, 
             x=alt.X("sessions:Q", stack="zero", axis=alt.Axis(title="sessions, mean", tickCount=5, labelFlush=True)),
             y=y,
             color=alt.Color("type:N", scale=scale, legend=None),
-            order="place:O",
-            description="what:N",
+            order=alt.Order("place:O"),
+            description=alt.Description("what:N"),
         )
     )
     labels = (
         sheet.chart([row for row in rows if row["place"] == 0])
         .mark_text(align="left", dy=-8 if sheet.many else -14, fontWeight="bold", limit=plot_px)
-        .encode(x=alt.value(0), y=y, text="label:N")
+        .encode(x=alt.value(0), y=y, text=alt.Text("label:N"))
     )
     height = (36 if sheet.many else 56) * sum(bool(arm.waits) for arm in arms)
     return sheet.finish(alt.layer(bars, labels).properties(width=plot_px, height=height), RIGHT_PX)
