@@ -93,7 +93,13 @@ def courses(
             bars = (
                 sheet.chart(spans)
                 .mark_rule(strokeWidth=4, opacity=0.6)
-                .encode(x=x, x2=alt.X2("end_s:Q"), y=alt.value(1), color=sheet.colour(), description=alt.Description("what:N"))
+                .encode(
+                    x=x,
+                    x2=alt.X2("end_s:Q"),
+                    y=alt.value(1),
+                    color=sheet.colour(),
+                    description=alt.Description("what:N"),
+                )
             )
             title = {"text": _lines_of_title(arm.label, plot_px), "fontSize": 11, "fontWeight": "normal", "offset": 5}
             panels.append(alt.layer(bars, line).properties(width=plot_px, height=70, title=title))
@@ -154,7 +160,9 @@ def _lines(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, logarithmic: bo
             layers.append(
                 sheet.chart(kept)
                 .mark_line(aria=False, clip=True, **look)
-                .encode(x=x, y=alt.Y("value:Q", scale=scale, axis=axis), detail=alt.Detail("line:N"), color=sheet.colour())
+                .encode(
+                    x=x, y=alt.Y("value:Q", scale=scale, axis=axis), detail=alt.Detail("line:N"), color=sheet.colour()
+                )
             )
     return layers
 

@@ -59,7 +59,9 @@ def front(offers: Sequence[Offer], arms: Sequence[ArmSummary], width_px: int, th
         sheet.chart(steps)
         .mark_line(interpolate="step-after", strokeWidth=1.2, strokeDash=[4, 3], aria=False, color=theme["quiet"])
         .encode(x=x, y=alt.Y("tps:Q", scale=y_scale, axis=y_axis)),
-        base.mark_rule(strokeWidth=2, aria=False).encode(y=alt.Y("low:Q", scale=y_scale), y2=alt.Y2("high:Q"), color=colour),
+        base.mark_rule(strokeWidth=2, aria=False).encode(
+            y=alt.Y("low:Q", scale=y_scale), y2=alt.Y2("high:Q"), color=colour
+        ),
         base.mark_point(size=90, filled=True, opacity=1).encode(
             y=alt.Y("tps:Q", scale=y_scale), color=colour, shape=shape, description=alt.Description("what:N")
         ),

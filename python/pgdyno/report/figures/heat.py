@@ -68,7 +68,9 @@ def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: Variant, width_px: in
         )
     ]
     if plot_px / columns >= _FIGURE_PX:
-        layers.append(base.mark_text(fontSize=10 if plot_px / columns < 44 else 11, aria=False).encode(text=alt.Text("figure:N")))
+        layers.append(
+            base.mark_text(fontSize=10 if plot_px / columns < 44 else 11, aria=False).encode(text=alt.Text("figure:N"))
+        )
     height = min(24, max(8, 480 // len(sweep.x.texts))) * len(sweep.x.texts)
     return alt.layer(*layers).properties(width=plot_px, height=height, title=variant.label)
 

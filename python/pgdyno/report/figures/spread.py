@@ -36,7 +36,11 @@ def boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme)
             x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q"), color=colour
         ),
         base.mark_bar(size=20, yOffset=8, fillOpacity=0.35, strokeWidth=1.5).encode(
-            x=alt.X("first:Q"), x2=alt.X2("third:Q"), color=colour, stroke=alt.Stroke("colour:N", scale=None), description=alt.Description("what:N")
+            x=alt.X("first:Q"),
+            x2=alt.X2("third:Q"),
+            color=colour,
+            stroke=alt.Stroke("colour:N", scale=None),
+            description=alt.Description("what:N"),
         ),
         base.mark_tick(size=20, thickness=3, yOffset=8, aria=False).encode(x=alt.X("median:Q"), color=colour),
         sheet.chart(points)

@@ -39,12 +39,16 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
     y = alt.Y("row:O", axis=None, sort=None)
     colour = sheet.colour()
     base = sheet.chart(means).encode(y=y)
-    interval = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour)
+    interval = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(
+        x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour
+    )
     ends = [
         base.mark_tick(thickness=2.5, size=14, opacity=1, aria=False).encode(x=alt.X(f"{end}:Q"), color=colour)
         for end in ("low", "high")
     ]
-    mean = base.mark_point(size=110, filled=True, opacity=1).encode(x=x, color=colour, description=alt.Description("what:N"))
+    mean = base.mark_point(size=110, filled=True, opacity=1).encode(
+        x=x, color=colour, description=alt.Description("what:N")
+    )
     every = (
         sheet.chart(points)
         .mark_point(size=34, strokeWidth=1.5, opacity=1, filled=False)
