@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+import pyarrow
 import pytest
 
 from tests.drive.driven import environment
@@ -32,6 +33,7 @@ BESIDE_COPY_MIN = 0.95
 BESIDE_PSQL_MIN = 1.6
 CLIENT_CPU_MAX = 0.10
 GZIP_MIN = 0.9
+RSS_BYTES_MAX = 256 << 20
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +120,13 @@ def psql(server: Cluster, path: Path) -> None:
             copy.write(block)
 
 
-def engine(server: Cluster, path: Path) -> float:
-    """The engine with two sessions; returns its CPU seconds."""
+def engine(server: Cluster, path: Path, connections: int = 2) -> float:
+    """The engine; returns its CPU seconds."""
     ledger = {"table": "pgdyno_load.chunk", "job": 1}
     settings = {"synchronous_commit": "off"}
-    done = load(server.dsn, order(path, format={"text": {}}, connections=2, ledger=ledger, settings=settings))
-    assert done.end["rss_bytes_max"] < 256 << 20
+    done = load(server.dsn, order(path, format={"text": {}}, connections=connections, ledger=ledger, settings=settings))
+    print(f"\n{path.name}: {done.end['rss_bytes_max'] / 1e6:.0f} MB of memory")
+    assert done.end["rss_bytes_max"] < RSS_BYTES_MAX
     return float(done.end["cpu_ms"]["user"] + done.end["cpu_ms"]["system"]) / 1000
 
 
@@ -163,3 +166,13 @@ def test_a_packed_file_is_as_fast_as_the_cores_allow(server: Cluster, files: lis
     bound = min(1 / unpack_s, cores / (unpack_s + copy_s))
     print(f"\nMB/s: {megabytes / seconds:.0f}, the bound is {bound:.0f} (unpack {1e3 * unpack_s:.1f} ms/MB)")
     assert megabytes / seconds >= GZIP_MIN * bound
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("kind", ["plain", "zstd"])
+def test_memory_is_bounded_with_many_sessions(server: Cluster, files: list[Path], kind: str) -> None:
+    path = files[-1]
+    if kind == "zstd":
+        path = path.with_suffix(".tsv.zst")
+        path.write_bytes(pyarrow.Codec("zstd").compress(files[-1].read_bytes(), asbytes=True))
+    timed(server, lambda: engine(server, path, connections=8))
