@@ -175,7 +175,7 @@ def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
 
 
 def _bars(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    second = "a variant" if sweep.along is None else f"a level of the {sweep.along.title}, the lightest the lowest"
+    second = "a variant" if sweep.along is None else f"a level of the {sweep.along.title}, the palest the lowest"
     yield SweepFigure(
         "sweep-bars",
         f"Transactions per second, grouped by {sweep.x.title}",
@@ -206,7 +206,7 @@ def _heat(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
         f"Transactions per second over {sweep.x.title} and {sweep.along.title}",
         f"Heat map of transactions per second, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
         " has every figure.",
-        f"Transactions per second. Rows: {sweep.x.title}; columns: {sweep.along.title}. The darker, the more.",
+        f"Transactions per second. Rows: {sweep.x.title}; columns: {sweep.along.title}. The fuller the colour, the more; each variant has shades of its own.",
         partial(heat.throughput, sweep, comparison.arms),
     )
 
@@ -244,7 +244,7 @@ def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
             "Response times, cumulative",
             f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(told)}.",
             f"Share of the transactions (vertical) that took no longer than so many milliseconds (horizontal, logarithmic). A curve"
-            f" for each level of the {sweep.x.title}, the lightest the lowest: {', '.join(name for name, _ in panels[0][2])}.",
+            f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.",
             lambda width, theme: cumulative.cumulative(panels, comparison.arms, width, theme),
         )
 
@@ -265,7 +265,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
             "sweep-over-time",
             "Response times over time",
             f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _ in maps)}.",
-            "Response time in milliseconds (vertical, logarithmic) over the seconds of the measure phase; the darker, the more"
+            "Response time in milliseconds (vertical, logarithmic) over the seconds of the measure phase; the fuller the colour, the more"
             " transactions. Of each variant the arm that does the most transactions, its replicate with the median.",
             lambda width, theme: heat.latencies(maps, comparison.arms, width, theme),
         )

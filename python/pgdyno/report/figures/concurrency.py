@@ -21,7 +21,7 @@ _LABEL_PX = 34
 
 
 def bars(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """TPS as bars in groups of the first axis: in a group a bar for each level of the second, lightest first.
+    """TPS as bars in groups of the first axis: in a group a bar for each level of the second, palest first.
 
     Without a second axis a bar for each variant.
     """

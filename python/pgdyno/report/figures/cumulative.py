@@ -23,7 +23,7 @@ def cumulative(
     width_px: int,
     theme: Theme,
 ) -> dict[str, Any]:
-    """Cumulative shares: a title, a colour's number and the curves of each panel, the lightest first; all on one axis."""
+    """Cumulative shares: a title, a colour's number and the curves of each panel, the palest first; all on one axis."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
