@@ -106,7 +106,7 @@ def _measure(
     clock: SubjectClock,
 ) -> _Measured:
     rows = subject.server.settings()
-    outcome, samples = _drive(context.experiment, cell, subject, writer, progress, clock)
+    outcome, samples = _drive(context, cell, subject, writer, progress, clock)
     client = subject.client()
     watch.seconds |= {phase.name: round(clock.host_s(phase.seconds), 3) for phase in outcome.phases}
     progress(1.0, "check")
@@ -118,7 +118,7 @@ def _measure(
 
 
 def _drive(
-    experiment: Experiment,
+    context: Context,
     cell: Cell,
     subject: subjects.Subject,
     writer: RunWriter,
@@ -126,8 +126,8 @@ def _drive(
     clock: SubjectClock,
 ) -> tuple[Outcome, Samples]:
     """The workload with the probes around it, each as often in the subject's time as ever."""
-    workload = cell.arm.workload
-    spec = WorkloadSpec(seed=experiment.seed_of(cell.block, "workload"), **workload.asked())
+    workload = context.arms[cell.arm.index].arm.workload
+    spec = WorkloadSpec(seed=context.experiment.seed_of(cell.block, "workload"), **workload.asked())
     edges: list[dict[str, dict[str, Any]]] = []
     sql_probe = SqlProbe(subject.server.dsn, dilation=clock.dilation)
     with scratch_directory(writer.path) as scratch, sql_probe:
@@ -169,6 +169,13 @@ def _volume_latency(edges: list[dict[str, dict[str, Any]]]) -> Samples:
     return volume_latency({role: [edge[role] for edge in edges] for role in edges[0]} if edges else {})
 
 
+def _workload(context: Context, cell: Cell, outcome: Outcome) -> dict[str, Any]:
+    """The workload as it was run, and what of it the driver was not told."""
+    asked = context.arms[cell.arm.index].arm.workload
+    size: dict[str, Any] = {} if asked.data_to_memory is None else {"data_to_memory": asked.data_to_memory}
+    return outcome.spec.record() | size | {"driver_cpus": asked.driver_cpus}
+
+
 def _write(
     context: Context,
     cell: Cell,
@@ -196,11 +203,12 @@ def _write(
         anchor=anchor,
         world=measured.subject.world,
         client=measured.client,
-        workload=outcome.spec.record() | {"driver_cpus": cell.arm.workload.driver_cpus},
+        workload=_workload(context, cell, outcome),
         driver=outcome.driver,
         postgres=measured.subject.postgres,
         phases=outcome.phases,
         account=outcome.account,
+        queries=outcome.queries,
         checks=measured.checks,
         validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),
         visibility=measured.subject.visibility,

@@ -1,4 +1,4 @@
-"""The data sets of an experiment: each loaded once on volumes without limits, then cloned for every run.
+"""The data sets of an experiment: each loaded once, on volumes without limits unless it is said, then cloned for every run.
 
 Arms share a data set when a server of the same major version can run on it, on the same file system, with the same
 tables, spread over volumes of the same roles; each of its volumes is as large as the smallest of theirs.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pgdyno.load_phase import Loaded, Phase, measured
+from pgdyno.load_phase import Loaded, Loader, LoadWorld, Phase, measured
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe.host import Role
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Experiment
+    from pgdyno.experiment.tables import WorkloadTable
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.postgres.remote import RemoteServer
     from pgdyno.resolved import ResolvedArm
     from pgdyno.world.file_system import FileSystem
+    from pgdyno.world.instance import Instance
 
 Progress = Callable[[float, str], None]
 
@@ -60,6 +62,12 @@ class DatasetKey:
     """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
     native: bool = field(default=False, compare=False)
     """Whether pgdyno's own engine loads it; what it loads is equal to what ``pgbench -i`` does."""
+    connections: int | None = None
+    """Sessions that load it; a load with others is another one, and measured by itself."""
+    split: bool = False
+    """Whether several of them write one table, whose rows then lie in another order."""
+    world: LoadWorld | None = None
+    """The arm's own world when it is loaded there, with its limits on."""
 
     @property
     def bytes_needed(self) -> int:
@@ -69,13 +77,15 @@ class DatasetKey:
     @property
     def estimate_s(self) -> float:
         """How long loading takes, about."""
-        return load_estimate_s(self.tables)
+        in_world_s = 0.0 if self.world is None else self.world.estimate_s(self.tables.size_bytes)
+        return max(load_estimate_s(self.tables), in_world_s)
 
     def __str__(self) -> str:
         """Title of a step."""
         roles = [role for role, _ in self.sizes[1:]]
         beside = f" with {', '.join(roles)} apart" if roles else ""
-        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}"
+        limits = "" if self.world is None else f", on {self.world}"
+        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}{limits}"
 
 
 @dataclass(frozen=True)
@@ -96,12 +106,19 @@ def tables_of(one: ResolvedArm) -> Tables:
     """The tables that an arm's workload begins with."""
     workload = one.arm.workload
     if workload.kind == "sysbench":
-        return SysbenchTables(workload.tables, workload.rows, keys=workload.keys)
+        return SysbenchTables(
+            workload.tables,
+            workload.rows,
+            auto_inc=workload.options.auto_inc,
+            secondary_index=workload.options.create_secondary,
+            keys=workload.keys,
+        )
     if workload.kind == "idle":
         return PgbenchTables(scale=1)  # a server is started all the same, and nobody reads these
     return PgbenchTables(
         scale=workload.scale,
         fillfactor=workload.fillfactor,
+        foreign_keys=workload.load.foreign_keys,
         tablespace=workload.tablespace,
         index_tablespace=workload.index_tablespace,
     )
@@ -112,19 +129,41 @@ def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[in
     sharing: dict[DatasetKey, list[ResolvedArm]] = {}
     for one in arms:
         _require_room(experiment, one)
-        sizeless = DatasetKey(
-            postgres_major=one.binaries.major,
-            file_system=one.arm.world.file_system,
-            tables=tables_of(one),
-            native=one.arm.workload.driver == "native" or one.arm.workload.kind == "sysbench",
-            sizes=tuple((role, 0) for role in one.volumes if role not in _MADE_EMPTY),
-        )
+        sizeless = _sizeless(one)
         sharing.setdefault(sizeless, []).append(one)
     keys: dict[int, DatasetKey] = {}
     for sizeless, group in sharing.items():
         smallest = {role: min(int(one.volumes[role]["size_bytes"]) for one in group) for role, _ in sizeless.sizes}
         keys |= {one.arm.index: replace(sizeless, sizes=tuple(smallest.items())) for one in group}
     return keys
+
+
+def _sizeless(one: ResolvedArm) -> DatasetKey:
+    """The data set of an arm, but for the size of its volumes."""
+    workload, roles = one.arm.workload, tuple(role for role in one.volumes if role not in _MADE_EMPTY)
+    by = loader_of(one)
+    return DatasetKey(
+        postgres_major=one.binaries.major,
+        file_system=one.arm.world.file_system,
+        tables=tables_of(one),
+        sizes=tuple((role, 0) for role in roles),
+        native=by.native,
+        connections=by.connections,
+        split=by.split,
+        world=LoadWorld.of(one, roles) if workload.load.limited else None,
+    )
+
+
+def loader_of(one: ResolvedArm) -> Loader:
+    """Who makes an arm's tables: pgbench for its own driver, unless something is asked for that it cannot do."""
+    workload = one.arm.workload
+    asked = workload.load
+    several = asked.connections is not None or asked.split
+    return Loader(
+        native=several or workload.driver == "native" or workload.kind == "sysbench",
+        connections=asked.connections,
+        split=asked.split,
+    )
 
 
 def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> Tables | None:
@@ -139,7 +178,8 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
         workload = one.arm.workload
         if (workload.scale, workload.fillfactor) != (first.scale, first.fillfactor):
             raise experiment.error(one.arm, ("workload", "scale"), "an existing server has its tables in one scale")
-    server, tables = arms[0].server, PgbenchTables(scale=first.scale, fillfactor=first.fillfactor)
+    server = arms[0].server
+    tables = PgbenchTables(scale=first.scale, fillfactor=first.fillfactor, foreign_keys=first.load.foreign_keys)
     assert server is not None
     writes = any(one.arm.workload.writes for one in arms)
     lacks = server.require_tables(tables.scale, writes=writes, yes_create=yes_create)
@@ -147,7 +187,7 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
 
 
 def create_tables(
-    server: RemoteServer, tables: Tables, progress: Progress, directory: Path, *, native: bool = False
+    server: RemoteServer, tables: Tables, progress: Progress, directory: Path, *, loader: Loader | None = None
 ) -> Loaded:
     """Make a workload's tables on an existing server. Nothing is dropped, and they stay.
 
@@ -161,7 +201,7 @@ def create_tables(
         roles=view.roles,
         devices=view.devices,
     )
-    return measured(server, tables, phase, progress, native=native, replace=False, env=server.environment)
+    return measured(server, tables, phase, progress, loader=loader, replace=False, env=server.environment)
 
 
 @contextlib.contextmanager
@@ -197,17 +237,28 @@ def _loaded(
             images[role] = stack.enter_context(journal.directory(paths.image_dir() / f"{name}-{number}"))
             # The image's folder must not exist when the volume becomes it.
             images[role].rmdir()
-        volumes = {role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}
-        with attach_placement(Placement(volumes, key.file_system), name=name, journal=journal) as attached:
-            note(_fill(key, binaries, attached, journal, progress, directory).said)
+        with attach_placement(_placement(key), name=name, journal=journal) as attached:
+            bounds: contextlib.AbstractContextManager[Instance | None] = (
+                contextlib.nullcontext() if key.world is None else key.world.instance(name, journal)
+            )
+            with bounds as instance:
+                note(_fill(key, binaries, attached, instance, journal, progress, directory).said)
             attached.detach(save_images=images)
         yield Dataset(key, images)
+
+
+def _placement(key: DatasetKey) -> Placement:
+    """The volumes that a data set is made on: the arm's own, or some without limits."""
+    if key.world is not None:
+        return key.world.placement
+    return Placement({role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}, key.file_system)
 
 
 def _fill(
     key: DatasetKey,
     binaries: PgBinaries,
     attached: AttachedPlacement,
+    instance: Instance | None,
     journal: Journal,
     progress: Progress,
     directory: Path,
@@ -217,7 +268,7 @@ def _fill(
     cluster = Cluster(binaries, layout.data_dir(mounts), journal=journal)
     try:
         layout.initdb(cluster, mounts)
-        with cluster.running(_load_settings(key, binaries)):
+        with cluster.running(_load_settings(key, binaries, mounts), instance):
             layout.create_tablespaces(cluster, mounts)
             phase = Phase(
                 directory=directory,
@@ -229,14 +280,18 @@ def _fill(
                 },
                 devices={role: volume.block_device for role, volume in attached.volumes.items()},
                 volumes={role: (volume.name, volume.state_dir) for role, volume in attached.volumes.items()},
+                world=key.world,
             )
-            return measured(cluster, key.tables, phase, progress, native=key.native)
+            loader = Loader(key.native, key.connections, key.split)
+            return measured(cluster, key.tables, phase, progress, loader=loader)
     finally:
         cluster.close()
 
 
-def _load_settings(key: DatasetKey, binaries: PgBinaries) -> dict[str, str]:
-    """Those of a plain server; on a small volume for WAL, with checkpoints often enough for it."""
+def _load_settings(key: DatasetKey, binaries: PgBinaries, mounts: Mapping[str, Path]) -> dict[str, str]:
+    """The arm's in its own world. Else those of a plain server, with checkpoints often enough for a small volume of WAL."""
+    if key.world is not None:
+        return layout.settings(mounts) | dict(key.world.settings)
     wal_mib = dict(key.sizes).get("wal", _WAL_BYTES_AMPLE) >> 20
     small = {"max_wal_size": f"{wal_mib * 2 // 5}MB", "min_wal_size": f"{wal_mib // 10}MB"}
     return settings.tuned(_LOAD_MEMORY_BYTES, binaries.major) | (small if wal_mib < _WAL_BYTES_AMPLE >> 20 else {})
@@ -255,7 +310,14 @@ def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
     if size_bytes < needed:
         raise experiment.error(
             one.arm,
-            ("workload", "rows" if workload.kind == "sysbench" else "scale"),
+            ("workload", _size_key(workload)),
             f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
             f"ask for less data or a larger volume, as {spec.split(':')[0]}:size=100GiB",
         )
+
+
+def _size_key(workload: WorkloadTable) -> str:
+    """The key that says how much data there is."""
+    if workload.data_to_memory is not None:
+        return "data_to_memory"
+    return "rows" if workload.kind == "sysbench" else "scale"

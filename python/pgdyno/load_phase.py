@@ -1,4 +1,4 @@
-"""A load as a measured phase: the loader at work, the devices watched meanwhile, and the record of both."""
+"""A load as a measured phase: the world it takes place in, the loader at work, the devices watched meanwhile, and the record."""
 
 from __future__ import annotations
 
@@ -7,20 +7,99 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.store import record
+from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.writer import LoadWriter
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
 from pgdyno.workload.tables import SysbenchTables, Tables
+from pgdyno.world.file_system import dilated_options
+from pgdyno.world.instance import Instance
+from pgdyno.world.placement import Placement
 from pgdyno.world.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.probe.samples import Samples
+    from pgdyno.resolved import ResolvedArm
+    from pgdyno.workload.loaded import LoadMoment, LoadStep
     from pgdyno.workload.spec import Server
+    from pgdyno.world.file_system import FileSystem
+    from pgdyno.world.journal import Journal
+
+_WRITTEN_TWICE = 2.0
+"""Times the size of its tables that a load writes, about: their pages, and as much WAL."""
+
+
+@dataclass(frozen=True)
+class Loader:
+    """Who makes the tables."""
+
+    native: bool = False
+    """pgdyno's own loader, whose tables are equal to those of ``pgbench -i``; sysbench's are always made by it."""
+    connections: int | None = None
+    """How many of its sessions work at a time; None: as many as this process may use cores."""
+    split: bool = False
+    """Whether several of them write parts of one large table."""
+
+
+@dataclass(frozen=True)
+class LoadWorld:
+    """The world of an arm, in which its tables are loaded with every limit on."""
+
+    file_system: FileSystem
+    volumes: tuple[tuple[str, str], ...]
+    """(role, specification), the data's first."""
+    mount_options: str
+    instance_type: str | None
+    """Whose limits the volumes share; None where there are none to share."""
+    memory_bytes: int
+    cpus: str | None
+    dilation: int
+    settings: tuple[tuple[str, str], ...]
+    """PostgreSQL's."""
+    throughput_mib_per_s: float | None
+    """Of the data's volume; it only feeds estimates."""
+
+    @classmethod
+    def of(cls, one: ResolvedArm, roles: tuple[str, ...]) -> Self:
+        """The world of an arm, with its volumes of those roles."""
+        world = one.arm.world
+        limit = (one.volumes["data"].get("limits") or {}).get("throughput_mib_per_s")
+        return cls(
+            file_system=world.file_system,
+            volumes=tuple((role, world.placement[role]) for role in roles),
+            mount_options=world.mount_options,
+            instance_type=one.instance.type if one.instance.ebs else None,
+            memory_bytes=one.memory_bytes,
+            cpus=one.instance.cpus,
+            dilation=world.dilation,
+            settings=tuple(sorted(one.settings.items())),
+            throughput_mib_per_s=None if limit is None else float(limit),
+        )
+
+    @property
+    def placement(self) -> Placement:
+        """Its volumes."""
+        options = dilated_options(self.file_system, self.mount_options, self.dilation)
+        return Placement(dict(self.volumes), self.file_system, options, self.instance_type, self.dilation)
+
+    def estimate_s(self, size_bytes: int) -> float:
+        """How long the data's volume takes at least, in the host's time."""
+        if self.throughput_mib_per_s is None:
+            return 0.0
+        return _WRITTEN_TWICE * size_bytes / (self.throughput_mib_per_s * 2**20) * self.dilation
+
+    def instance(self, name: str, journal: Journal) -> Instance:
+        """Its memory and CPUs, for the length of a ``with`` block."""
+        return Instance(name, self.memory_bytes, self.cpus, dilation=self.dilation, journal=journal)
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        return " and ".join(spec if role == "data" else f"{spec} for {role}" for role, spec in self.volumes)
 
 
 @dataclass(frozen=True)
@@ -37,6 +116,13 @@ class Phase:
     """Block device by the role of its volume."""
     volumes: Mapping[str, tuple[str, Path]] = field(default_factory=dict)
     """Name and state directory of each emulated volume, by the same roles."""
+    world: LoadWorld | None = None
+    """The arm's own; None for volumes without limits, and for a server that existed already."""
+
+    @property
+    def dilation(self) -> int:
+        """How many times slower than the host the load's time goes."""
+        return 1 if self.world is None else self.world.dilation
 
 
 @dataclass(frozen=True)
@@ -55,21 +141,32 @@ def measured(
     phase: Phase,
     progress: Progress | None = None,
     *,
-    native: bool = False,
+    loader: Loader | None = None,
     replace: bool = True,
     env: Mapping[str, str] | None = None,
 ) -> Loaded:
     """Load ``tables`` and write the load's record. On any error nothing is left but the error.
 
-    pgbench's tables are loaded by ``pgbench -i`` unless ``native``; sysbench's always by pgdyno's own engine.
+    pgbench's tables are loaded by ``pgbench -i`` unless the ``loader`` is native; sysbench's always by pgdyno's own engine.
     """
+    by = loader or Loader()
     writer = LoadWriter(phase.directory, phase.title)
     log = writer.file("logs/load.log")
 
     def work(watch: Callable[[int], None]) -> LoadOutcome:
-        if native or isinstance(tables, SysbenchTables):
-            return fill(server, tables, progress, replace=replace, env=env, log=log, on_start=watch)
-        return load(server, tables, progress, replace=replace, env=env, log=log, on_start=watch)
+        if not by.native and not isinstance(tables, SysbenchTables):
+            return load(server, tables, progress, replace=replace, env=env, log=log, on_start=watch)
+        return fill(
+            server,
+            tables,
+            progress,
+            connections=by.connections,
+            split=by.split,
+            replace=replace,
+            env=env,
+            log=log,
+            on_start=watch,
+        )
 
     try:
         return _measured(work, tables, phase, writer)
@@ -81,10 +178,14 @@ def measured(
 def _measured(
     work: Callable[[Callable[[int], None]], LoadOutcome], tables: Tables, phase: Phase, writer: LoadWriter
 ) -> Loaded:
-    anchor, begin_ns = record.Anchor.read(), _now_ns()
+    anchor = record.Anchor.read()
+    clock = SubjectClock(anchor.monotonic_ns, phase.dilation)
+    host_begin_ns = _now_ns()
     outcome, samples = _watched(work, phase, writer.path)
-    end_ns = _now_ns()
+    begin_ns, end_ns = clock.instant_ns(host_begin_ns), clock.instant_ns(_now_ns())
+    samples = samples.on(clock)
     samples.write(writer)
+    world = phase.world
     path = writer.finish(
         record.LoadRecord(
             load_id=writer.final_path.name,
@@ -98,10 +199,14 @@ def _measured(
             end_ns=end_ns,
             rows=outcome.rows,
             row_bytes=outcome.row_bytes,
-            seconds={what: round(seconds, 3) for what, seconds in outcome.seconds.items()},
-            steps=tuple(record.LoadedStep(**asdict(step)) for step in outcome.steps),
-            moments=tuple(record.LoadedMoment(**asdict(moment)) for moment in outcome.moments),
+            seconds={what: round(seconds / phase.dilation, 3) for what, seconds in outcome.seconds.items()},
+            steps=tuple(_step(step, clock) for step in outcome.steps),
+            moments=tuple(_moment(moment, clock) for moment in outcome.moments),
             postgres=phase.postgres,
+            limited=world is not None,
+            dilation=phase.dilation,
+            volumes={} if world is None else dict(world.volumes),
+            memory_bytes=None if world is None else world.memory_bytes,
         )
     )
     seconds = (end_ns - begin_ns) / 1e9
@@ -110,12 +215,23 @@ def _measured(
     return Loaded(path, said + _written(samples))
 
 
+def _step(step: LoadStep, clock: SubjectClock) -> record.LoadedStep:
+    instants = {"begin_ns": clock.instant_ns(step.begin_ns), "end_ns": clock.instant_ns(step.end_ns)}
+    return record.LoadedStep(**asdict(step) | instants)
+
+
+def _moment(moment: LoadMoment, clock: SubjectClock) -> record.LoadedMoment:
+    return record.LoadedMoment(**asdict(moment) | {"t_ns": clock.instant_ns(moment.t_ns)})
+
+
 def _watched(
     work: Callable[[Callable[[int], None]], LoadOutcome], phase: Phase, fallback: Path
 ) -> tuple[LoadOutcome, Samples]:
     """The loader with the host's probe beside it."""
     with scratch_directory(fallback) as scratch, contextlib.ExitStack() as ending:
-        probe = HostProbe(scratch, {}, devices=phase.devices, volumes=phase.volumes)
+        probe = HostProbe(
+            scratch, {}, devices=phase.devices, volumes=phase.volumes, interval_ms=1000 * phase.dilation
+        )
         ending.push(probe)  # started by `watch`; ended whatever happens
 
         def watch(pid: int) -> None:

@@ -34,6 +34,7 @@ class ResolvedArm:
     """An arm with what its words mean here."""
 
     arm: Arm
+    """With as many rows as its instance's memory asks for."""
     binaries: PgBinaries
     volumes: dict[str, dict[str, Any]]
     """Role -> resolved specification, the data's first; of a real server what they were bought as, where that is told."""
@@ -111,7 +112,7 @@ def _resolve(experiment: Experiment, arm: Arm) -> ResolvedArm:
         dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)
     with origin.explained(arm.written(("postgres", "parameters"))):
         require_accepted(binaries, dilated)
-    return ResolvedArm(arm, binaries, volumes, instance, dilated)
+    return ResolvedArm(arm.sized(instance.memory_bytes), binaries, volumes, instance, dilated)
 
 
 def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, dict[str, Any]]) -> record.InstanceRecord:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
 from pgdyno.cell import Context, run_cell
-from pgdyno.dataset import DatasetKey, create_tables, dataset_keys, load_estimate_s, loaded, missing_tables
+from pgdyno.dataset import DatasetKey, create_tables, dataset_keys, load_estimate_s, loaded, loader_of, missing_tables
 from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.resolved import resolve
 from pgdyno.resume import finished, require_same
@@ -145,7 +145,8 @@ def execute(
         if planned.tables is not None:
             server = planned.arms[0].server
             assert server is not None
-            made = create_tables(server, planned.tables, _loading(listener, planned), directory)
+            loader = loader_of(planned.arms[0])
+            made = create_tables(server, planned.tables, _loading(listener, planned), directory, loader=loader)
             listener.note(made.said)
         context = Context(
             planned.experiment,

@@ -123,6 +123,8 @@ class Arm:
     """What the driver told of; each took as long as all others, and the first was sent twice as often."""
     service_share: float = 0.0
     """Of the response time, in an open loop; 0 is a closed one."""
+    queries: int = 0
+    """Statements of a transaction of sysbench; 0 of other workloads, which count none."""
 
     @property
     def written(self) -> str:
@@ -485,6 +487,7 @@ def _record(
             Phase(name="measure", begin_ns=measure_begin, end_ns=measure_end),
         ),
         account=Account(scheduled=succeeded + arm.failed, skipped=0, succeeded=succeeded, failed=arm.failed),
+        queries=arm.queries * succeeded or None,
         checks=arm.checks,
         validity=Validity(valid=True),
         visibility=arm.visibility,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.dataset import tables_of
 from pgdyno.errors import HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.resolved import resolve
@@ -107,3 +108,56 @@ def test_an_original_that_is_not_installed_is_refused(folder: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises((HostError, InputError), match="needs the original program"):
         resolve(written(folder, text))
+
+
+SIZED = """\
+schema_version = 1
+[world]
+volume = "gp3"
+[instance]
+memory = "1GiB"
+[workload]
+data_to_memory = 4.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "bytes_at_least"),
+    [("", 4 << 30), ("fillfactor = 50\n", 4 << 30), ('kind = "sysbench"\ntables = 64\n', 4 << 30)],
+    ids=["pgbench", "half filled", "sysbench"],
+)
+def test_data_keep_their_ratio_to_the_instances_memory(tmp_path: Path, more: str, bytes_at_least: int) -> None:
+    (one,) = resolve(written(tmp_path, SIZED + more), to_run=False)
+    assert tables_of(one).size_bytes == pytest.approx(bytes_at_least, rel=0.01)
+    (smaller,) = resolve(written(tmp_path, SIZED.replace("1GiB", "256MiB") + more), to_run=False)
+    assert tables_of(smaller).size_bytes == pytest.approx(bytes_at_least / 4, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("scale = 5\n", "trial.toml:7: workload.data_to_memory: it says how much data there is, and so does scale"),
+        ('kind = "idle"\nrate_per_s = 5\n', "workload.data_to_memory: idle clients have no tables"),
+        ('kind = "sysbench"\nload.foreign_keys = true\n', "workload.load: foreign_keys are for pgbench's tables"),
+        ("load.sessions = 3\n", "workload.load.sessions: there is no such key"),
+        ("load.connections = 0\n", "workload.load.connections"),
+    ],
+)
+def test_a_size_and_a_load_that_cannot_be_are_refused(tmp_path: Path, more: str, said: str) -> None:
+    with pytest.raises(InputError) as found:
+        written(tmp_path, SIZED + more)
+    assert said in found.value.message
+
+
+@pytest.mark.parametrize("key", ["data_to_memory = 2.0", "load.limited = true"])
+def test_a_server_that_exists_has_its_own_memory_and_volumes(tmp_path: Path, key: str) -> None:
+    text = f'schema_version = 1\n[world]\nkind = "real"\ndsn = "host=db.example"\n[workload]\n{key}\n'
+    with pytest.raises(InputError, match="it needs an instance and volumes of an emulated world"):
+        written(tmp_path, text)
+
+
+def test_options_are_a_factor(tmp_path: Path) -> None:
+    text = SIZED.replace("data_to_memory = 4.0", 'kind = "sysbench"')
+    found = written(tmp_path, text + '[factors]\n"workload.options.range_size" = [10, 1000]\n')
+    assert [arm.label for arm in found.arms] == ["range_size 10", "range_size 1000"]
+    assert [arm.workload.options.range_size for arm in found.arms] == [10, 1000]

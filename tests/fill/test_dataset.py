@@ -7,10 +7,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pgdyno.analysis.loads import LoadFigures
 from pgdyno.dataset import DatasetKey, dataset_keys, loaded, tables_of
 from pgdyno.experiment import read_experiment
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.resolved import ResolvedArm, resolve
+from pgdyno.store import open_loads
 from pgdyno.store.record import LoadRecord
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 
@@ -53,12 +55,73 @@ def arm(tmp_path: Path, workload: str) -> ResolvedArm:
         ("scale = 7\nfillfactor = 80\n", PgbenchTables(7, 80), False),
         ('scale = 7\nengine = "native"\n', PgbenchTables(7), True),
         ('kind = "sysbench"\ntables = 3\nrows = 50\nkeys = "uniform"\n', SysbenchTables(3, 50, keys="uniform"), True),
+        (
+            'kind = "sysbench"\ntables = 3\nrows = 50\noptions.auto_inc = false\noptions.create_secondary = false\n',
+            SysbenchTables(3, 50, auto_inc=False, secondary_index=False),
+            True,
+        ),
+        ("scale = 7\nload.foreign_keys = true\n", PgbenchTables(7, foreign_keys=True), False),
+        ("scale = 7\nload.connections = 3\n", PgbenchTables(7), True),
+        ("scale = 7\nload.split = true\n", PgbenchTables(7), True),
         ('kind = "idle"\nrate_per_s = 100\n', PgbenchTables(1), True),
     ],
-    ids=["pgbench", "native", "sysbench", "idle"],
+    ids=["pgbench", "native", "sysbench", "plain", "references", "sessions", "split", "idle"],
 )
 def test_a_workload_has_its_tables_and_its_loader(tmp_path: Path, workload: str, tables: Tables, native: bool) -> None:
     one = arm(tmp_path, workload)
     assert tables_of(one) == tables
     key = dataset_keys(read_experiment(tmp_path / "experiment.toml"), [one])[0]
     assert (key.tables, key.native) == (tables, native)
+
+
+def keys_of(tmp_path: Path, load: str) -> list[DatasetKey]:
+    """The data sets of arms that differ in their volume alone."""
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        f"schema_version = 1\n[workload]\nscale = 3\n{load}"
+        '[factors]\n"world.volume" = ["gp3", "gp3:iops=6000", "gp3:size=200GiB"]\n'
+    )
+    found = read_experiment(file)
+    return list(dataset_keys(found, resolve(found, to_run=False)).values())
+
+
+def test_only_a_limited_load_is_of_its_volume(tmp_path: Path) -> None:
+    shared, limited = keys_of(tmp_path, ""), keys_of(tmp_path, "load.limited = true\n")
+    assert len(set(shared)) == 1
+    assert len(set(limited)) == 3
+    assert [key.world.volumes for key in limited if key.world] == [
+        (("data", "gp3"),),
+        (("data", "gp3:iops=6000"),),
+        (("data", "gp3:size=200GiB"),),
+    ]
+    assert str(limited[1]).endswith(", scale 3, on gp3:iops=6000")
+    assert limited[0].estimate_s >= shared[0].estimate_s
+
+
+@pytest.mark.needs_fuse
+def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) -> None:
+    """In its instance, by its settings, in slowed time: and the clones begin with what it left."""
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'schema_version = 1\n[world]\nvolume = "gp3:size=10GiB"\ndilation = 2\n[instance]\nmemory = "256MiB"\n'
+        "[workload]\nscale = 10\n[workload.load]\nlimited = true\nconnections = 2\n"
+    )
+    found = read_experiment(file)
+    arms = resolve(found, to_run=False)
+    (key,) = dataset_keys(found, arms).values()
+    notes: list[str] = []
+    with loaded({key: arms[0].binaries}, lambda _key: lambda _share, _text: None, tmp_path, notes.append) as made:
+        assert made[key].images["data"].exists()
+    (load,) = open_loads(tmp_path)
+    record = load.record
+    assert (record.limited, record.dilation, record.volumes) == (True, 2, {"data": "gp3:size=10GiB"})
+    assert (record.loader, record.memory_bytes) == ("native", 256 << 20)
+    figures = LoadFigures(load)
+    (volume,) = figures.volumes
+    assert figures.rows == sum(PgbenchTables(10).rows.values())
+    assert volume.write_bytes is not None and volume.write_bytes > PgbenchTables(10).size_bytes
+    assert sum(volume.time_above_limit.values()) > 0, "gp3 has 125 MiB/s, which loading goes beyond"
+    # A second's worth of tokens is there at the beginning.
+    assert volume.write_bytes / 2**20 <= 125 * (figures.seconds + 1) * 1.02
+    assert volume.course[-1][0] <= figures.seconds
+    assert "on gp3:size=10GiB: 1,000,110 rows loaded" in notes[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import InputError
-from pgdyno.load_phase import Phase, measured
+from pgdyno.load_phase import Loader, Phase, measured
 from pgdyno.probe.host import Role
 from pgdyno.store.record import LoadRecord, PostgresRecord
 from pgdyno.workload import tables
@@ -73,7 +73,8 @@ def test_a_progress_that_fails_ends_the_load_and_leaves_nothing(database: Callab
 @pytest.mark.parametrize("native", [True, False], ids=["native", "pgbench"])
 def test_a_load_is_a_phase_with_its_record(database: Callable[[], Database], tmp_path: Path, native: bool) -> None:
     made = database()
-    loaded = measured(made, PgbenchTables(scale=1), phase(made, tmp_path), native=native)
+    by = Loader(native=native)
+    loaded = measured(made, PgbenchTables(scale=1), phase(made, tmp_path), loader=by)
     assert loaded.path == tmp_path / "loads" / "00-scale-1"
     assert "100,011 rows" in loaded.said
     found = LoadRecord.model_validate_json((loaded.path / "load.json").read_bytes())
@@ -88,14 +89,16 @@ def test_a_load_is_a_phase_with_its_record(database: Callable[[], Database], tmp
     assert used["server"][-1] > used["server"][0], "the server worked"
     assert used["driver"], "the loader was seen"
     assert (loaded.path / "logs/load.log").read_text()
-    again = measured(made, PgbenchTables(scale=1), phase(made, tmp_path), native=native)
+    again = measured(made, PgbenchTables(scale=1), phase(made, tmp_path), loader=by)
     assert again.path.name == "01-scale-1"
 
 
 def test_a_load_that_fails_leaves_no_record(database: Callable[[], Database], tmp_path: Path) -> None:
     made = database()
     with pytest.raises(InputError, match="tablespace"):
-        measured(made, PgbenchTables(scale=1, tablespace="nowhere"), phase(made, tmp_path), native=True)
+        measured(
+            made, PgbenchTables(scale=1, tablespace="nowhere"), phase(made, tmp_path), loader=Loader(native=True)
+        )
     assert list((tmp_path / "loads").iterdir()) == []
 
 

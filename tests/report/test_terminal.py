@@ -6,9 +6,14 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import print_table, table
+from pgdyno.report.document import document
+from pgdyno.report.summary import summary
 from pgdyno.report.terminal import WIDTH
+from pgdyno.report.words import UNKNOWN
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 
@@ -84,3 +89,17 @@ def test_terminal_gets_the_same_words_with_weight(comparison: Comparison) -> Non
     stream = io.StringIO()  # type: ignore[assignment]  (a pipe)
     print_table(comparison, stream=stream)
     assert stream.getvalue() == table(comparison)
+
+
+def test_queries_stand_beside_transactions_where_they_are_counted(tmp_path: Path) -> None:
+    plan = Plan(replicates=2, measure_s=20).with_arms(replace(GP3, queries=20), replace(IO2BX, queries=20))
+    comparison = summarise(make_experiment(tmp_path, plan))
+    lines = table(comparison).splitlines()
+    assert lines[0].split()[:3] == ["volume", "TPS", "QPS"]
+    assert all(len(line) <= WIDTH for line in lines)
+    (row,) = (row for row in summary(comparison) if row.title.startswith("queries per second"))
+    assert all(cell != UNKNOWN for cell in row.cells)
+    for arm in document(comparison).arms:
+        assert arm.qps is not None
+        assert arm.qps.mean == pytest.approx(20 * arm.tps.mean)
+        assert arm.qps.n == 2

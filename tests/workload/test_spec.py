@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
+from pgdyno.workload import native
 from pgdyno.workload.scripts import SCRIPTS, parse_script
 from pgdyno.workload.spec import PgbenchSpec
 
@@ -52,6 +53,20 @@ def test_a_weight_is_1_when_it_is_not_given() -> None:
         ({"kind": "sysbench", "engine": "sysbench", "protocol": "extended"}, "simple and prepared"),
         ({"kind": "sysbench", "test": "select_random_points", "tables": 2}, "has one table"),
         ({"kind": "sysbench", "test": "oltp"}, "test"),
+        ({"options": {}}, 'it is for kind = "sysbench"'),
+        ({"kind": "sysbench", "options": {"range": 5}}, "options.range"),
+        ({"kind": "sysbench", "options": {"range_size": 0}}, "range_size"),
+        ({"kind": "sysbench", "options": {"delta": 3}}, "oltp_read_write does not read delta"),
+        ({"kind": "sysbench", "test": "oltp_insert", "options": {"auto_inc": False}}, "auto_inc stays true"),
+        ({"kind": "sysbench", "test": "oltp_update_index", "options": {"index_updates": 0}}, "no statement"),
+        (
+            {
+                "kind": "sysbench",
+                "test": "oltp_write_only",
+                "options": {"index_updates": 0, "non_index_updates": 0, "delete_inserts": 0, "skip_trx": True},
+            },
+            "no statement",
+        ),
         ({"kind": "idle"}, "would never rest"),
         ({"engine": "psql"}, "engine"),
         ({"scale": 0}, "scale"),
@@ -126,3 +141,27 @@ def test_slowed_time_slows_what_a_driver_is_told() -> None:
     told = PgbenchSpec(rate_per_s=800, late_max_ms=20).dilated(8)
     assert (told.rate_per_s, told.late_max_ms) == (100, 160)
     assert PgbenchSpec(engine="native", think_ms=2).dilated(8).think_ms == 16
+
+
+def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
+    asked = PgbenchSpec(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
+    assert asked.options.told(asked.test) == {"sum_ranges": 4, "skip_trx": True}
+    told = native.document(asked, 0, 1000)["workload"]["sysbench"]
+    assert (told["sum_ranges"], told["skip_trx"], "range_size" in told) == (4, True, False)
+    record = asked.record()
+    assert (record["sum_ranges"], record["range_size"], record["create_secondary"]) == (4, 100, True)
+    assert "options" not in record and "delta" not in record
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"options": {"point_selects": 0, "simple_ranges": 0, "sum_ranges": 0}},
+        {"test": "oltp_write_only", "options": {"index_updates": 0, "non_index_updates": 0, "delete_inserts": 0}},
+        {"test": "select_random_ranges", "options": {"number_of_ranges": 3, "delta": 0}},
+        {"test": "oltp_delete", "options": {"auto_inc": False, "create_secondary": False}},
+    ],
+    ids=str,
+)
+def test_options_that_a_test_reads_are_taken(values: dict[str, Any]) -> None:
+    assert PgbenchSpec.of(kind="sysbench", **values).refusal() is None

@@ -64,12 +64,28 @@ def test_the_original_is_told_as_any_driver(tables: Cluster, tmp_path: Path, tes
     assert 0 < outcome.account.succeeded < outcome.account_total.succeeded
     assert outcome.phases[-1].seconds == pytest.approx(2.0, abs=0.5)
     assert set(outcome.latency["script"].to_pylist()) == {test}
+    of_each = {"oltp_read_write": 20}.get(test, 1)
+    # A transaction that failed and was tried again has sent some of its own twice.
+    assert outcome.queries == pytest.approx(of_each * outcome.account.succeeded, rel=0.02)
     counted = histogram.decode(outcome.histograms["histograms"]["all"]).get_total_count()
     assert counted == outcome.account.succeeded
     each_second = sum(outcome.throughput["transactions"].to_pylist())
     assert each_second == pytest.approx(outcome.account.succeeded, abs=3), "each is rounded to a whole one"
     assert (outcome.driver.engine, outcome.driver.threads) == ("sysbench", 2)
     assert outcome.driver.version is not None
+
+
+@needs_sysbench
+@pytest.mark.parametrize("engine", ["sysbench", "native"])
+def test_options_are_told_to_both_drivers(tables: Cluster, tmp_path: Path, engine: str) -> None:
+    """Two points, a range and its sum, and a row that goes and comes again, without BEGIN and COMMIT."""
+    counts = {"point_selects": 2, "order_ranges": 0, "distinct_ranges": 0, "index_updates": 0, "non_index_updates": 0}
+    asked = spec(engine=engine, clients=1, options=counts | {"skip_trx": True, "range_size": 7})
+    outcome = driver.runner(asked)(tables, asked, 1.0, tmp_path)
+    assert [one for one in (*outcome.checks, *check(tables, outcome)) if not one.ok] == []
+    assert outcome.account.succeeded > 10
+    # What is under way at either end of the second is a part of a transaction.
+    assert outcome.queries == pytest.approx(6 * outcome.account.succeeded, abs=12)
 
 
 @needs_sysbench

@@ -26,7 +26,8 @@ ALLOWED: dict[str, set[str]] = {
     "load": {"drive", "signals"},
     "relay": {"clock", "signals"},
     "fill": {"workload", "drive", "clock", "signals"},
-    "engine": {"volume", "catalog", "emulate", "probe", "drive", "fill", "load", "relay"},
+    "generate": {"workload", "signals"},
+    "engine": {"volume", "catalog", "emulate", "probe", "drive", "fill", "generate", "load", "relay"},
 }
 """For each crate the crates of this project that it may use."""
 

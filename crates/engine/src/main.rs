@@ -48,6 +48,9 @@ enum Command {
     /// Fills a PostgreSQL server with a workload's tables; reads its specification from standard input, writes JSON
     /// lines.
     Fill,
+    /// Makes data sets as files; writes JSON lines.
+    #[command(subcommand)]
+    Generate(GenerateCommand),
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
@@ -62,6 +65,31 @@ enum Command {
         /// Requests that such a host keeps outstanding.
         #[arg(long, requires = "ideal", value_parser = clap::value_parser!(u16).range(1..))]
         depth: Option<u16>,
+    },
+}
+
+#[derive(Subcommand)]
+enum GenerateCommand {
+    /// Seven files in the shape of IMDb's public data sets.
+    Imdb {
+        /// How much of the public data set; at 1 as many rows.
+        #[arg(long)]
+        scale: f64,
+        /// The folder; it is made if it is not there.
+        #[arg(long)]
+        out: PathBuf,
+        /// One of the files, as `title.principals`; all unless it is said.
+        #[arg(long = "file")]
+        files: Vec<String>,
+        /// Compress them.
+        #[arg(long)]
+        gzip: bool,
+        /// From which everything derives.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Files at a time; as many as there are processors unless it is said.
+        #[arg(long)]
+        threads: Option<usize>,
     },
 }
 
@@ -209,6 +237,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_fill::run(&from_stdin("fill")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
+        Command::Generate(command) => {
+            pgdyno_generate::run(&command.into(), &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
                 message: error.to_string(),
@@ -289,6 +321,14 @@ fn close_stdout() {
     }
 }
 
+impl From<GenerateCommand> for pgdyno_generate::GenerateSpec {
+    fn from(command: GenerateCommand) -> Self {
+        let GenerateCommand::Imdb { scale, out, files, gzip, seed, threads } = command;
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { scale, out, files, gzip, seed, threads: threads.unwrap_or_else(cores) }
+    }
+}
+
 impl From<pgdyno_catalog::CatalogError> for Failure {
     fn from(error: pgdyno_catalog::CatalogError) -> Self {
         pgdyno_catalog::SpecError::from(error).into()
@@ -309,6 +349,12 @@ impl From<pgdyno_emulate::EmulateError> for Failure {
 
 impl From<pgdyno_load::LoadError> for Failure {
     fn from(error: pgdyno_load::LoadError) -> Self {
+        Self { message: error.message, remedy: error.remedy }
+    }
+}
+
+impl From<pgdyno_generate::GenerateError> for Failure {
+    fn from(error: pgdyno_generate::GenerateError) -> Self {
         Self { message: error.message, remedy: error.remedy }
     }
 }

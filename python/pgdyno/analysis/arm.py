@@ -138,6 +138,12 @@ class ArmSummary:
         return t_interval([replicate.figures.tps for replicate in self.replicates])
 
     @cached_property
+    def qps(self) -> Estimate | None:
+        """Statements per second, as sysbench counts them: the mean of the replicates; None of other workloads."""
+        known = [one for replicate in self.replicates if (one := replicate.figures.qps) is not None]
+        return t_interval(known) if known else None
+
+    @cached_property
     def latency_ms(self) -> Distribution:
         """Response times of all replicates together."""
         return merge(replicate.figures.latency_ms for replicate in self.replicates)

@@ -17,13 +17,14 @@ from pgdyno.analysis.cost import ArmCost, costs
 from pgdyno.analysis.effects import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
 from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
+from pgdyno.analysis.loads import LoadFigures
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.validity import findings
 from pgdyno.errors import InputError
-from pgdyno.store import open_experiment
+from pgdyno.store import open_experiment, open_loads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,6 +109,11 @@ class Comparison:
     def bindings(self) -> dict[int, ArmBinding]:
         """Index of an arm -> the limit that binds, its evidence, and the remedy."""
         return {arm.index: bind_arm(arm) for arm in self.arms}
+
+    @cached_property
+    def loads(self) -> tuple[LoadFigures, ...]:
+        """The loads of its data sets, in the order in which they were made; empty where none was watched."""
+        return tuple(LoadFigures(load) for path in self.paths for load in open_loads(path))
 
     @cached_property
     def noise_floor(self) -> NoiseFloor | None:

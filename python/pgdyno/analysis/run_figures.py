@@ -30,6 +30,8 @@ class RunFigures:
     run: Run
     tps: float
     """Transactions that succeeded, per second of the measure phase."""
+    qps: float | None
+    """Statements that were answered, per second, as sysbench counts them; None where they were not."""
     latency_ms: Distribution
     """Response time of those transactions."""
     service_ms: Distribution
@@ -74,6 +76,7 @@ def figures_of(run: Run) -> RunFigures:
     return RunFigures(
         run=run,
         tps=run.record.account.succeeded / measure.seconds if measure.seconds > 0 else 0.0,
+        qps=_qps(run.record),
         latency_ms=latency_ms(run),
         service_ms=service_ms(run),
         scripts_ms=scripts_ms(run),
@@ -85,6 +88,11 @@ def figures_of(run: Run) -> RunFigures:
         cpu_share=_cpu_share(run),
         steady=steady_of(run),
     )
+
+
+def _qps(record: RunRecord) -> float | None:
+    seconds = record.measure.seconds
+    return None if record.queries is None or seconds <= 0 else record.queries / seconds
 
 
 def cpu_counters(run: Run) -> dict[str, Counters]:

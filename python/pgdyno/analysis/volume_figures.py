@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.store import Run
+    from pgdyno.store import Load, Run
 
 DATA = "data"
 """Role of the volume that holds the data directory. Others (``wal``, ``temp``, ...) are there when they were asked for."""
@@ -98,7 +98,7 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
     )
 
 
-def volume_counters(run: Run, role: str = DATA) -> Counters:
+def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
     """Cumulative ``ops``, ``bytes`` and ``queue_time_ns`` of a volume, and every counter of an emulated one.
 
     A volume without an emulator's counters is read from the block device's statistics, which count the same things.
@@ -119,7 +119,7 @@ def volume_counters(run: Run, role: str = DATA) -> Counters:
     return Counters(counters.t_ns, {**columns, **derived})
 
 
-def device_counters(run: Run, role: str = DATA) -> Counters:
+def device_counters(run: Run | Load, role: str = DATA) -> Counters:
     """The kernel's own cumulative counters of a volume's block device."""
     return Counters.of(of_role(run.table("probe/disk"), role))
 

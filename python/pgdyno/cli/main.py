@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "drive": "Drive scripts against a server, and say what they took.",
     "load": "Load files into a PostgreSQL that exists already, exactly once.",
     "volume": "Attach, list, measure, modify and detach emulated volumes.",
+    "generate": "Make data sets as files.",
     "metrics": "Show volumes in CloudWatch's words, and serve them to Prometheus.",
     "instance": "List instance types, and say what one of them has.",
     "size": "Find the cheapest volumes and instances for a measured load.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -80,6 +80,13 @@ class Arm:
     def workload(self) -> WorkloadTable:
         """What it is asked to do."""
         return self.file.workload
+
+    def sized(self, memory_bytes: int) -> Arm:
+        """The same with as much data as ``workload.data_to_memory`` asks for on an instance of so much memory."""
+        workload = self.workload.sized(memory_bytes)
+        if workload is self.workload:
+            return self
+        return replace(self, file=self.file.model_copy(update={"workload": workload}))
 
     def written(self, path: Sequence[str | int]) -> tuple[str | int, ...]:
         """Where a value of this arm was written: in its table, or among a factor's levels."""
@@ -179,6 +186,16 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
     if world.kind == "real":
         if world.dsn is None:
             raise origin.error(("world",), 'kind = "real" needs a dsn', "write dsn in the file, or give --dsn")
+        for path, said in (
+            (("workload", "data_to_memory"), arm.workload.data_to_memory is not None),
+            (("workload", "load", "limited"), arm.workload.load.limited),
+        ):
+            if said:
+                raise origin.error(
+                    arm.written(path),
+                    'it needs an instance and volumes of an emulated world; with kind = "real" they are what they are',
+                    "remove the key",
+                )
         if arm.client.rtt_ms > 0:
             raise origin.error(
                 arm.written(("client", "rtt_ms")),

@@ -7,12 +7,16 @@ A field whose unit is in its value has the unit in its name here and not in the 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from pgdyno.experiment.quantity import Bytes, Seconds
 from pgdyno.workload.spec import TABLESPACE, WorkloadAsked, at_key
+from pgdyno.workload.tables import ROWS_EACH_MAX, scale_for, size_for_memory, sysbench_rows_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MEMORY_BYTES_DEFAULT = 512 << 20
 MEMORY_BYTES_MIN = 64 << 20
@@ -128,6 +132,19 @@ class ClientTable(Table):
     """Emulated round trip between driver and server. 0: both on this machine, over a local socket."""
 
 
+class LoadTable(Table):
+    """How the workload's tables are made, once for all arms that can share them. Each load is a measured phase of its own."""
+
+    connections: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Sessions that load at a time, by pgdyno's own loader. Default: as many as this host has cores; `pgbench -i` has one."""
+    split: bool = False
+    """Several sessions write parts of one large table, by pgdyno's own loader; its rows are then frozen by a vacuum."""
+    foreign_keys: bool = False
+    """Of pgbench's tables: add them."""
+    limited: bool = False
+    """Load on the arm's own volumes with their limits on, in its instance and by its settings, as it would be prepared there. Default: on volumes without limits."""
+
+
 class WorkloadTable(WorkloadAsked):
     """What PostgreSQL is asked to do, and for how long."""
 
@@ -139,10 +156,39 @@ class WorkloadTable(WorkloadAsked):
     """CPUs of this host for the driver. Default: all."""
     full_check: bool = False
     """Whether every account's balance, or every row of sysbench's tables, is counted after a run: a scan of all data through the volume."""
+    data_to_memory: Annotated[float, Field(gt=0)] | None = None
+    """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale` or `rows`: what was cached on a larger machine is cached on a smaller one."""
+    load: LoadTable = Field(default_factory=LoadTable)
+    """How the tables are made."""
 
     def asked(self) -> dict[str, Any]:
         """What was said of the fields of :class:`~pgdyno.workload.spec.WorkloadSpec`; the seed is none of them."""
         return {name: getattr(self, name) for name in WorkloadAsked.model_fields if name in self.model_fields_set}
+
+    def refusal(self) -> tuple[str, str] | None:
+        """The first key that does not go with the others, and why; None for a workload that can be run."""
+        return super().refusal() or next(self._of_data(), None)
+
+    def sized(self, memory_bytes: int) -> Self:
+        """The same with as much data as ``data_to_memory`` asks for on an instance of so much memory."""
+        if self.data_to_memory is None:
+            return self
+        size_bytes = size_for_memory(memory_bytes, self.data_to_memory)
+        if self.kind != "sysbench":
+            return self.model_copy(update={"scale": scale_for(size_bytes, self.fillfactor)})
+        rows = sysbench_rows_for(size_bytes, self.tables, secondary_index=self.options.create_secondary)
+        return self.model_copy(update={"rows": min(rows, ROWS_EACH_MAX)})
+
+    def _of_data(self) -> Iterator[tuple[str, str]]:
+        """What is said of the tables' size, and of how they are made."""
+        said = [key for key in ("scale", "rows") if key in self.model_fields_set]
+        if self.kind == "idle":
+            for key in sorted({"data_to_memory", "load"} & self.model_fields_set):
+                yield key, "idle clients have no tables"
+        elif self.data_to_memory is not None and said:
+            yield "data_to_memory", f"it says how much data there is, and so does {said[0]}; leave one of them away"
+        if self.load.foreign_keys and self.kind == "sysbench":
+            yield "load", "foreign_keys are for pgbench's tables; sysbench's have nothing to refer to"
 
     @property
     def tablespaces(self) -> dict[str, str]:

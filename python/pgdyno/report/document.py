@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pgdyno.report.document_binding import Binding, binding_of
+from pgdyno.report.load_document import LoadOf, load_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,6 +197,8 @@ class Arm(_Document):
     factors: dict[str, str]
     """Factor -> this arm's level."""
     tps: Tps
+    qps: OfRuns | None
+    """Statements per second as sysbench counts them, BEGIN and COMMIT among them; null of other workloads."""
     latency_ms: LatencyMs
     latency_ms_p99_of_runs: OfRuns | None
     """The p99 of single runs: what the p99 above may be off by; null without transactions."""
@@ -317,6 +320,8 @@ class CompareDocument(_Document):
     """Each arm after the first against the first."""
     effects: list[EffectOf]
     """What each factor did; empty for a single factor, whose effects are the ratios."""
+    loads: list[LoadOf]
+    """In the order in which they were made; empty where none was watched."""
     noise_floor: float | None
     """Relative difference below which 19 of 20 pairs of runs of one arm lie; null where runs are too few."""
     report: str | None
@@ -337,6 +342,7 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         absent=list(comparison.absent),
         ratios=[ratio for ratio in ratios if ratio is not None],
         effects=[found for effect in comparison.effects if (found := _effect(effect, comparison.factors)) is not None],
+        loads=[load_of(one) for one in comparison.loads],
         noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),
     )
@@ -354,6 +360,7 @@ def _arm(arm: ArmSummary, comparison: Comparison) -> Arm:
         label=arm.label,
         factors={factor.name: factor.levels[level] for factor, level in zip(factors, arm.levels, strict=True)},
         tps=Tps(mean=arm.tps.mean, low=arm.tps.low, high=arm.tps.high, n=arm.tps.n),
+        qps=_of_runs(arm.qps),
         latency_ms=LatencyMs(**_percentiles(arm.latency_ms)),
         latency_ms_p99_of_runs=_of_runs(arm.p99_ms),
         service_ms=LatencyMs(**_percentiles(arm.service_ms)) if arm.service_ms.total else None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.series import Series, series_of
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.report import asked, binding, cost, effects, figures, summary, sweep, transactions, trust, waits
+from pgdyno.report import asked, binding, cost, effects, figures, loading, summary, sweep, transactions, trust, waits
 from pgdyno.report.document import command_line
 from pgdyno.report.render import WIDTHS_PX, drawing, moment, rendered, write_whole
 from pgdyno.report.theme import LIGHT, PAPER, Theme, png_of
@@ -89,6 +89,7 @@ def html(comparison: Comparison) -> str:
         binding=binding,
         cost=cost,
         effects=effects,
+        loading=loading,
         summary=summary,
         sweep=sweep,
         transactions=transactions,
@@ -133,7 +134,15 @@ def paper_figures(comparison: Comparison) -> Makers:
 
 
 def _makers(comparison: Comparison, lines: list[tuple[int, bool, Series]]) -> Makers:
-    return _effects(comparison) | (_of_arms(comparison, lines) if lines else {})
+    return _effects(comparison) | (_of_arms(comparison, lines) if lines else {}) | _of_loads(comparison)
+
+
+def _of_loads(comparison: Comparison) -> Makers:
+    loads = comparison.loads
+    if not any(volume.course for one in loads for volume in one.volumes):
+        return {}
+    draw = partial(figures.loading, loads)
+    return {"loading": ("What volumes wrote during each load", draw)}
 
 
 def _of_arms(comparison: Comparison, lines: list[tuple[int, bool, Series]]) -> Makers:

@@ -72,6 +72,7 @@ def summary(comparison: Comparison) -> list[Row]:
             if len(arms) > 1
             else []
         ),
+        Row("queries per second, as sysbench counts", tuple(_qps(arm) for arm in arms)),
         Row("TPS per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
         *(
             _percentile_row(f"response time{loop}", [arm.latency_ms for arm in arms], percentile)
@@ -93,6 +94,7 @@ def brief(comparison: Comparison) -> list[Row]:
         Row("TPS", tuple(figures(arm.tps.mean) for arm in arms), strong=True),
         Row("± %", tuple(_half_width(arm) for arm in arms)),
         Row("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
+        Row("QPS", tuple(_qps(arm) for arm in arms)),
         *(Row(f"p{p}, ms", tuple(number(arm.latency_ms.percentile(p)) for arm in arms)) for p in (50, 95, 99)),
         Row("IOPS", tuple(number(arm.data.iops) for arm in arms)),
         Row("queue", tuple(number(arm.data.queue_length) for arm in arms)),
@@ -250,6 +252,10 @@ def _short_ratio(comparison: Comparison, arm: ArmSummary) -> str:
     if ratio.estimate is None:
         return UNKNOWN
     return times(ratio.estimate.mean) if ratio.distinguishable else f"≈ {times(ratio.estimate.mean)}"
+
+
+def _qps(arm: ArmSummary) -> str:
+    return UNKNOWN if arm.qps is None else figures(arm.qps.mean)
 
 
 def _half_width(arm: ArmSummary) -> str:

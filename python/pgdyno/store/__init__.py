@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pgdyno.store.names import experiment_id, identity_hash, results_root, run_name
-    from pgdyno.store.reader import Experiment, Run, list_experiments, open_experiment, open_run
+    from pgdyno.store.reader import Experiment, Load, Run, list_experiments, open_experiment, open_loads, open_run
     from pgdyno.store.writer import RunWriter, write_experiment
 
 __all__ = [
     "Experiment",
+    "Load",
     "Run",
     "RunWriter",
     "experiment_id",
     "identity_hash",
     "list_experiments",
     "open_experiment",
+    "open_loads",
     "open_run",
     "results_root",
     "run_name",
@@ -29,7 +31,7 @@ __all__ = [
 
 _MODULES = {
     "names": ("experiment_id", "identity_hash", "results_root", "run_name"),
-    "reader": ("Experiment", "Run", "list_experiments", "open_experiment", "open_run"),
+    "reader": ("Experiment", "Load", "Run", "list_experiments", "open_experiment", "open_loads", "open_run"),
     "writer": ("RunWriter", "write_experiment"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,14 +12,14 @@ from pydantic import ValidationError
 from pgdyno.errors import InputError
 from pgdyno.store import tables
 from pgdyno.store.names import PARTIAL
-from pgdyno.store.record import SCHEMA_VERSION, ExperimentRecord, RunRecord
+from pgdyno.store.record import SCHEMA_VERSION, ExperimentRecord, LoadRecord, RunRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
 
-_Record = TypeVar("_Record", RunRecord, ExperimentRecord)
+_Record = TypeVar("_Record", RunRecord, ExperimentRecord, LoadRecord)
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,23 @@ class Run:
 
     def table(self, name: str) -> pa.Table:
         """A table of the run, whole; without rows when the run never had it."""
-        import pyarrow.parquet as pq
-
-        if name not in tables.TABLES:
-            raise InputError(f"there is no table {name}", remedy=f"one of {', '.join(tables.TABLES)}")
-        if not self.has(name):
-            return tables.empty(name)
-        return tables.with_volume(name, pq.read_table(self.path / f"{name}.parquet", partitioning=None))
+        return _table(self.path, name)
 
     def document(self, relative: str) -> dict[str, Any]:
         """A JSON file of the run (``workload/latency.hdr.json``)."""
         return _read_json(self.path / relative)
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load that was finished: a data set, or the tables on a server that existed already."""
+
+    path: Path
+    record: LoadRecord
+
+    def table(self, name: str) -> pa.Table:
+        """A table of the load (``probe/disk``), whole; without rows when it never had it."""
+        return _table(self.path, name)
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,19 @@ def open_experiment(path: Path) -> Experiment:
     return Experiment(path, record, tuple(sorted(runs, key=lambda run: run.record.position)), unreadable)
 
 
+def open_loads(path: Path) -> list[Load]:
+    """The finished loads of an experiment's directory, in the order in which they were made.
+
+    Loads that cannot be read are left out: what is concluded from runs does not rest on them.
+    """
+    found = []
+    for directory in sorted((path / "loads").glob("*")):
+        if directory.is_dir() and not directory.name.endswith(PARTIAL):
+            with contextlib.suppress(InputError):
+                found.append(Load(directory, _read_record(directory / "load.json", LoadRecord)))
+    return found
+
+
 def list_experiments(root: Path, unreadable: dict[Path, str] | None = None) -> list[Experiment]:
     """Every experiment below the results folder, the oldest first; empty when the folder does not exist.
 
@@ -96,6 +116,17 @@ def list_experiments(root: Path, unreadable: dict[Path, str] | None = None) -> l
                 raise
             unreadable[path.parent] = error.message
     return found
+
+
+def _table(directory: Path, name: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    if name not in tables.TABLES:
+        raise InputError(f"there is no table {name}", remedy=f"one of {', '.join(tables.TABLES)}")
+    file = directory / f"{name}.parquet"
+    if not file.is_file():
+        return tables.empty(name)
+    return tables.with_volume(name, pq.read_table(file, partitioning=None))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

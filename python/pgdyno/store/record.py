@@ -329,6 +329,9 @@ class RunRecord(_Record):
     postgres: PostgresRecord
     phases: tuple[Phase, ...]
     account: Account
+    queries: Count | None = None
+    """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
+    them, and what is tried again counts again. None of other workloads, and in records from before it was kept."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()
@@ -432,3 +435,11 @@ class LoadRecord(_Record):
     moments: tuple[LoadedMoment, ...] = ()
     """About one each second; none where they are not told."""
     postgres: PostgresRecord
+    limited: bool = False
+    """Whether it was done on an arm's own volumes, with their limits on, in its instance and by its settings."""
+    dilation: Annotated[int, Field(ge=1)] = 1
+    """How many times slower than the host the load's time went; instants and seconds are in its own."""
+    volumes: dict[str, str] = Field(default_factory=dict)
+    """Role -> specification of the volumes of a limited load."""
+    memory_bytes: int | None = None
+    """Of the instance of a limited load."""

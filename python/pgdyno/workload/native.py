@@ -224,7 +224,8 @@ def _workload(spec: WorkloadAsked) -> str | dict[str, Any]:
         return "idle"
     if spec.kind == "sysbench":
         sizes = {"tables": spec.tables, "rows": spec.rows}
-        return {"sysbench": {"test": spec.test, "rand_type": spec.keys, **sizes}}
+        options = spec.options.told(spec.test)
+        return {"sysbench": {"test": spec.test, "rand_type": spec.keys, **sizes, **options}}
     if spec.kind == "script":
         scripts = [{"name": file.name, "text": file.text, "weight": file.weight} for file in spec.files]
     else:

@@ -79,6 +79,7 @@ def outcome(spec: WorkloadSpec, said: Said, span: Span, clock: SubjectClock) -> 
         histograms=histogram.document(latency, begin_ns, end_ns),
         checks=(_nothing_is_missing(said, total), _clients_lasted(warmup, summary), _time_was_whole(measured, span)),
         driver=driver_record(spec, said, clock),
+        queries=_queries(spec, measured),
     )
 
 
@@ -169,6 +170,13 @@ def _statements(measured: list[Line], begin_ns: int, end_ns: int, clock: Subject
     instants = {"t_begin_ns": [begin_ns] * len(rows["number"]), "t_end_ns": [end_ns] * len(rows["number"])}
     types = {"statement": pa.string()}
     return pa.table({name: pa.array(cells, types.get(name, pa.int64())) for name, cells in (instants | rows).items()})
+
+
+def _queries(spec: WorkloadSpec, lines: Iterable[Line]) -> int | None:
+    """Statements of all classes, as sysbench adds them up."""
+    if spec.kind != "sysbench":
+        return None
+    return sum(count for line in lines for count in line["queries"].values())
 
 
 def _account(lines: Iterable[Mapping[str, Any]]) -> Account:

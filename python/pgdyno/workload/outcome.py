@@ -44,6 +44,9 @@ class Outcome:
     """``workload/latency.hdr.json``: the measure phase, by script and whole."""
     checks: tuple[Check, ...]
     driver: DriverRecord
+    queries: int | None = None
+    """Statements of a test of sysbench that were answered in the measure phase, BEGIN and COMMIT and what was tried in
+    vain among them, as sysbench counts; None of other workloads."""
     command: tuple[str, ...] = field(default=())
 
     @property

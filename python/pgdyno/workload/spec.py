@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from pgdyno.errors import InputError
+from pgdyno.workload.options import SysbenchOptions
 from pgdyno.workload.scripts import READ_ONLY, ScriptFile, ScriptName, parse_script
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ _PGBENCH_TABLES = ("scale", "fillfactor", "tablespace", "index_tablespace")
 _KEYS_OF: dict[str, frozenset[str]] = {
     "pgbench": frozenset({"script", *_PGBENCH_TABLES}),
     "script": frozenset({"files", *_PGBENCH_TABLES}),
-    "sysbench": frozenset({"test", "tables", "rows", "keys"}),
+    "sysbench": frozenset({"test", "tables", "rows", "keys", "options"}),
     "idle": frozenset(),
 }
 """Keys that only some kinds of workload have."""
@@ -138,6 +139,8 @@ class WorkloadAsked(BaseModel):
     """For kind `sysbench`: rows of each table."""
     keys: Literal["special", "uniform", "gaussian", "pareto"] = "special"
     """For kind `sysbench`: how rows are drawn, as its `--rand-type`."""
+    options: SysbenchOptions = Field(default_factory=SysbenchOptions)
+    """For kind `sysbench`: options of its tests."""
     clients: Annotated[int, Field(ge=1)] = 8
     """Connections that work at a time."""
     threads: Annotated[int, Field(ge=1)] = 1
@@ -244,6 +247,8 @@ def _of_kind(asked: WorkloadAsked) -> Iterator[tuple[str, str]]:
         yield "files", f"{max(names, key=names.count)} is there twice; give it one weight"
     if asked.kind == "sysbench" and asked.test in ON_K and asked.tables > 1:
         yield "tables", f"{asked.test} has one table, as in sysbench"
+    if asked.kind == "sysbench" and (why := asked.options.refusal(asked.test)) is not None:
+        yield "options", why
     if asked.kind == "idle" and asked.rate_per_s is None and asked.think_ms is None:
         yield "rate_per_s", "idle clients in a closed loop would never rest: give a rate, or think_ms"
 
@@ -301,7 +306,10 @@ class WorkloadSpec(WorkloadAsked):
         """The specification as it stands in ``run.json``, without the keys of other kinds and loops."""
         loop = {"arrivals", "late_max_ms"} if self.closed else {"think_ms"}
         loop |= {"transactions"} if self.transactions is None else set()
-        written = self.model_dump(mode="json", exclude={*(_KIND_KEYS - _KEYS_OF[self.kind]), *loop, "engine"})
+        others = _KIND_KEYS - _KEYS_OF[self.kind]
+        written = self.model_dump(mode="json", exclude={*others, *loop, "engine", "options"})
+        if self.kind == "sysbench":
+            written |= self.options.in_use(self.test)
         if self.kind == "script":
             written["script"] = ",".join(f"{name}@{weight}" for name, weight in self.mix)
         return {"kind": self.kind, "engine": self.driver, "closed": self.closed, **written}

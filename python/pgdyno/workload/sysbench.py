@@ -125,10 +125,17 @@ def _arguments(server: Server, spec: WorkloadSpec) -> list[str]:
         arguments.append(f"--db-ps-mode={'auto' if spec.protocol == 'prepared' else 'disable'}")
     if spec.test == "oltp_insert":
         arguments.append("--auto-inc=on")
+    arguments += [_option(name, value, legacy=legacy) for name, value in spec.options.told(spec.test).items()]
     if spec.rate_per_s is not None:
         # It takes whole numbers only.
         arguments.append(f"--rate={max(1, round(spec.rate_per_s))}")
     return arguments
+
+
+def _option(name: str, value: int | bool, *, legacy: bool) -> str:
+    """An option on the command line; those of the script of 0.5 begin with `oltp-`."""
+    text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return f"--{'oltp-' if legacy else ''}{name.replace('_', '-')}={text}"
 
 
 @dataclass
@@ -272,6 +279,7 @@ def _outcome(
             retries=measured.count("ignored errors"),
             connections_lost=measured.count("reconnects"),
         ),
+        queries=measured.count("queries"),
         command=tuple(command),
     )
 

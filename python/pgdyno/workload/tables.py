@@ -13,6 +13,9 @@ Keys = Literal["special", "uniform", "gaussian", "pareto"]
 BYTES_PER_SCALE = 16 << 20
 """pgbench's tables with their indexes, measured at scales 10 to 200 with fill factor 100."""
 
+ROWS_EACH_MAX = 2**31 - 1
+"""Rows of one of sysbench's tables: their id is an integer."""
+
 _PAGE_BYTES = 8192
 _SBTEST_ROWS_PER_PAGE = 37
 """A row has a header of 24 bytes, two integers, 121 and 61 bytes of text with their lengths: 214, aligned to 216, and 4
@@ -115,14 +118,14 @@ class SysbenchTables:
 Tables = PgbenchTables | SysbenchTables
 
 
-def scale_for(size_bytes: float) -> int:
+def scale_for(size_bytes: float, fillfactor: int = 100) -> int:
     """The scale factor at which pgbench's tables with their indexes take about so many bytes; at least 1."""
-    return max(1, round(size_bytes / BYTES_PER_SCALE))
+    return max(1, round(size_bytes * fillfactor / 100 / BYTES_PER_SCALE))
 
 
-def sysbench_rows_for(size_bytes: float, tables: int) -> int:
+def sysbench_rows_for(size_bytes: float, tables: int, *, secondary_index: bool = True) -> int:
     """Rows of each of sysbench's tables so that all of them with their indexes take about so many bytes; at least 1."""
-    return max(1, int(size_bytes / tables / _sbtest_bytes_per_row(secondary_index=True)))
+    return max(1, int(size_bytes / tables / _sbtest_bytes_per_row(secondary_index=secondary_index)))
 
 
 def size_for_memory(memory_bytes: int, data_to_memory: float) -> float:

@@ -7,11 +7,12 @@ from pgdyno.report.figures.course import courses, timeline
 from pgdyno.report.figures.cpu_share import cpu, roles
 from pgdyno.report.figures.effects import effects
 from pgdyno.report.figures.latency import percentile_dots, percentile_points, percentiles
+from pgdyno.report.figures.loading import loading
 from pgdyno.report.figures.parts import unchecked
 from pgdyno.report.figures.throughput import tps
 from pgdyno.report.figures.waits import waits
 
 __all__ = [
-    "bars", "courses", "cpu", "effects", "percentile_dots", "percentile_points", "percentiles", "roles", "timeline", "tps",
+    "bars", "courses", "cpu", "effects", "loading", "percentile_dots", "percentile_points", "percentiles", "roles", "timeline", "tps",
     "unchecked", "waits",
 ]  # fmt: skip

@@ -1,0 +1,67 @@
+"""What volumes wrote while the tables were loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet
+from pgdyno.report.loading import DRAWN_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.loads import LoadFigures
+    from pgdyno.report.theme import Theme
+
+_MARKED_MAX = 30
+"""Fewer points than this are marked: a load of a second has one, and that is no line."""
+_TITLE_PX = 6.2
+"""Width of a letter of a panel's title, about."""
+
+
+def loading(loads: Sequence[LoadFigures], width_px: int, theme: Theme) -> dict[str, Any]:
+    """MiB/s written over the time of each load, a panel for each volume."""
+    import altair as alt
+
+    sheet = Sheet((), theme)
+    plot_px = width_px - LABELS_PX - RIGHT_PX
+    drawn = [(one, volume) for one in loads[:DRAWN_MAX] for volume in one.volumes if volume.course]
+    panels = []
+    for place, (one, volume) in enumerate(drawn):
+        last = place == len(drawn) - 1
+        points = [{"t_s": float(f"{t_s:.4g}"), "value": float(f"{value:.4g}")} for t_s, value in volume.course]
+        x = alt.X(
+            "t_s:Q",
+            scale=alt.Scale(domain=[0, one.seconds], nice=False),
+            axis=alt.Axis(
+                title="seconds since the load began" if last else None,
+                tickCount=max(3, width_px // 90),
+                labelFlush=True,
+            ),
+        )
+        y = alt.Y(
+            "value:Q",
+            scale=alt.Scale(zero=True, nice=True),
+            axis=alt.Axis(title=None, tickCount=3, minExtent=LABELS_PX, maxExtent=LABELS_PX),
+        )
+        title = _wrapped(f"{one.record.title}: {volume.role} volume, MiB/s written", plot_px)
+        panels.append(
+            sheet.chart(points)
+            .mark_line(
+                aria=False,
+                clip=True,
+                strokeWidth=1.8,
+                color=theme["role0"],
+                point={"color": theme["role0"], "size": 14} if len(points) < _MARKED_MAX else False,
+            )
+            .encode(x=x, y=y)
+            .properties(width=plot_px, height=72, title={"text": title, "fontSize": 11, "fontWeight": "normal"})
+        )
+    return sheet.finish(alt.vconcat(*panels, spacing=12))
+
+
+def _wrapped(text: str, width_px: int) -> list[str]:
+    """A title in as many lines as it needs."""
+    import textwrap
+
+    return textwrap.wrap(text, max(20, int(width_px / _TITLE_PX)), break_long_words=False)

@@ -1,0 +1,81 @@
+"""The loads of an experiment in the JSON that ``compare``, ``run`` and ``report`` print: a part of :mod:`pgdyno.report.document`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.loads import LoadedVolume, LoadFigures
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LoadedVolumeOf(_Part):
+    """What one volume did during a load."""
+
+    iops: float | None
+    write_mib_per_s: float | None
+    write_bytes: float | None
+    """From the beginning of the load to its end, the checkpoint's too."""
+    time_above_limit: dict[str, Annotated[float, Field(ge=0, le=1)]]
+    """Limit -> share of the load in which requests waited for it; empty for volumes without limits."""
+    course_mib_per_s: list[tuple[float, float]]
+    """(seconds since the load began, MiB/s written)."""
+
+
+class LoadOf(_Part):
+    """One load: a data set, made once and cloned for each run."""
+
+    title: str
+    loader: Literal["native", "pgbench"]
+    sessions: int
+    """How many worked at a time, at most."""
+    limited: bool
+    """Whether it was done on an arm's own volumes with their limits on; otherwise it says nothing of a volume."""
+    specs: dict[str, str]
+    """Role -> volume of a limited load."""
+    dilation: int
+    """How many times slower than the host its time went; every figure is in its own time."""
+    rows: int
+    seconds: float
+    """With keys, indexes and the checkpoint at its end."""
+    rows_per_s: float | None
+    row_mib_per_s: float | None
+    """Rows as COPY sends them, while any were copied; null where the loader does not tell it."""
+    steps_s: dict[str, float]
+    """Step -> seconds in which at least one session was at it."""
+    volumes: dict[str, LoadedVolumeOf]
+    """By role; those that were sampled."""
+
+
+def load_of(one: LoadFigures) -> LoadOf:
+    """The document of a load."""
+    record = one.record
+    return LoadOf(
+        title=record.title,
+        loader=record.loader,
+        sessions=record.sessions,
+        limited=record.limited,
+        specs=dict(record.volumes),
+        dilation=record.dilation,
+        rows=one.rows,
+        seconds=one.seconds,
+        rows_per_s=one.rows_per_s,
+        row_mib_per_s=one.row_mib_per_s,
+        steps_s=dict(record.seconds),
+        volumes={volume.role: _volume(volume) for volume in one.volumes},
+    )
+
+
+def _volume(volume: LoadedVolume) -> LoadedVolumeOf:
+    return LoadedVolumeOf(
+        iops=volume.iops,
+        write_mib_per_s=volume.write_mib_per_s,
+        write_bytes=volume.write_bytes,
+        time_above_limit=dict(volume.time_above_limit),
+        course_mib_per_s=list(volume.course),
+    )

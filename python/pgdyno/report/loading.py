@@ -1,0 +1,80 @@
+"""How the tables were loaded: a column for each load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.report.words import UNKNOWN, Row, number, percent, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.loads import LoadedVolume, LoadFigures
+
+DRAWN_MAX = 6
+"""Loads whose course is drawn; the others have their figures in the table."""
+
+
+def heads(comparison: Comparison) -> list[str]:
+    """What each load was of."""
+    return [one.record.title for one in comparison.loads]
+
+
+def rows(comparison: Comparison) -> list[Row]:
+    """The figures of each load, in the order in which they were made."""
+    loads = comparison.loads
+    steps = dict.fromkeys(step for one in loads for step in one.record.seconds)
+    found = [
+        Row("rows", tuple(f"{one.rows:,}" for one in loads)),
+        Row("seconds", tuple(number(one.seconds) for one in loads), strong=True),
+        Row("rows per second", tuple(number(one.rows_per_s) for one in loads), strong=True),
+        Row("rows while they were copied, MiB/s", tuple(number(one.row_mib_per_s) for one in loads)),
+        Row("loaded by", tuple(_loader(one) for one in loads)),
+        Row("limits", tuple(_limits(one) for one in loads)),
+        *(Row(f"{step}, seconds", tuple(number(one.record.seconds.get(step)) for one in loads)) for step in steps),
+        *(row for role in _roles(loads) for row in _volume_rows(loads, role)),
+    ]
+    return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
+
+
+def _loader(one: LoadFigures) -> str:
+    if one.record.loader == "pgbench":
+        return "pgbench -i"
+    sessions = one.record.sessions
+    return f"pgdyno, {sessions} session{'s' if sessions > 1 else ''}"
+
+
+def _limits(one: LoadFigures) -> str:
+    """Where it was done: a load without limits says nothing of a volume."""
+    if not one.record.limited:
+        return "none: not a volume's pace"
+    volumes = ", ".join(one.record.volumes.values())
+    memory = "" if one.record.memory_bytes is None else f", {size(one.record.memory_bytes)} of memory"
+    return volumes + memory
+
+
+def _roles(loads: Sequence[LoadFigures]) -> list[str]:
+    return list(dict.fromkeys(volume.role for one in loads for volume in one.volumes))
+
+
+def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[Row]:
+    volumes = [next((volume for volume in one.volumes if volume.role == role), None) for one in loads]
+    return [
+        Row(f"{role} volume: written", tuple(_written(one) for one in volumes)),
+        Row(f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in volumes)),
+        Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in volumes)),
+        Row(f"{role} volume: above a limit", tuple(_above(one) for one in volumes)),
+    ]
+
+
+def _written(one: LoadedVolume | None) -> str:
+    return UNKNOWN if one is None or one.write_bytes is None else size(round(one.write_bytes))
+
+
+def _above(one: LoadedVolume | None) -> str:
+    """The limit for which requests waited most."""
+    if one is None or not one.time_above_limit:
+        return UNKNOWN
+    limit, share = max(one.time_above_limit.items(), key=lambda item: item[1])
+    return f"{limit} {percent(share)}" if share else "never"

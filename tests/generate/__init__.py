@@ -1,0 +1,1 @@
+"""Data sets as files: what `pgdyno generate` makes, and that PostgreSQL takes it."""
