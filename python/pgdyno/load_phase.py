@@ -229,9 +229,7 @@ def _watched(
 ) -> tuple[LoadOutcome, Samples]:
     """The loader with the host's probe beside it."""
     with scratch_directory(fallback) as scratch, contextlib.ExitStack() as ending:
-        probe = HostProbe(
-            scratch, {}, devices=phase.devices, volumes=phase.volumes, interval_ms=1000 * phase.dilation
-        )
+        probe = HostProbe(scratch, {}, devices=phase.devices, volumes=phase.volumes, interval_ms=1000 * phase.dilation)
         ending.push(probe)  # started by `watch`; ended whatever happens
 
         def watch(pid: int) -> None:

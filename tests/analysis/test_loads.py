@@ -9,7 +9,8 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
-from pgdyno.report import document, loading
+from pgdyno.report import loading
+from pgdyno.report.document import document
 from pgdyno.report.page import html
 from pgdyno.store import open_loads, record, tables
 from pgdyno.store.writer import LoadWriter
@@ -119,7 +120,7 @@ def test_the_page_the_table_and_the_document_tell_of_loads(experiment: Path) -> 
     page = html(comparison)
     assert "How the tables were loaded" in page
     assert page.count('aria-label="What volumes wrote during each load"') == 3, "a drawing for each width"
-    made = json.loads(document.document(comparison).model_dump_json())["loads"]
+    made = json.loads(document(comparison).model_dump_json())["loads"]
     assert [(load["limited"], load["steps_s"]["copy"]) for load in made] == [(True, 10.0), (False, 10.0)]
     assert made[0]["volumes"]["data"]["course_mib_per_s"][0] == [0.5, pytest.approx(100.0)]
 
@@ -127,4 +128,4 @@ def test_the_page_the_table_and_the_document_tell_of_loads(experiment: Path) -> 
 def test_an_experiment_without_loads_says_nothing_of_them(tmp_path: Path) -> None:
     comparison = summarise(make_experiment(tmp_path, Plan(replicates=1, measure_s=20)))
     assert comparison.loads == ()
-    assert document.document(comparison).loads == []
+    assert document(comparison).loads == []

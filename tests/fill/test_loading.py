@@ -96,9 +96,7 @@ def test_a_load_is_a_phase_with_its_record(database: Callable[[], Database], tmp
 def test_a_load_that_fails_leaves_no_record(database: Callable[[], Database], tmp_path: Path) -> None:
     made = database()
     with pytest.raises(InputError, match="tablespace"):
-        measured(
-            made, PgbenchTables(scale=1, tablespace="nowhere"), phase(made, tmp_path), loader=Loader(native=True)
-        )
+        measured(made, PgbenchTables(scale=1, tablespace="nowhere"), phase(made, tmp_path), loader=Loader(native=True))
     assert list((tmp_path / "loads").iterdir()) == []
 
 

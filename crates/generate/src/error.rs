@@ -19,9 +19,6 @@ impl GenerateError {
 
     /// What the kernel refused of a file or a folder.
     pub(crate) fn io(path: &Path, error: &std::io::Error) -> Self {
-        Self::new(
-            format!("{} cannot be written: {error}", path.display()),
-            "name another folder, or free some space",
-        )
+        Self::new(format!("{} cannot be written: {error}", path.display()), "name another folder, or free some space")
     }
 }

@@ -60,8 +60,9 @@ struct Shared<'a> {
 /// What is wrong with the order, and what the kernel refuses; SIGTERM and SIGINT. A file that is not whole is removed.
 pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), GenerateError> {
     let files = chosen(spec)?;
-    let signalled = pgdyno_signals::block()
-        .map_err(|error| GenerateError::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    let signalled = pgdyno_signals::block().map_err(|error| {
+        GenerateError::new(format!("signals cannot be watched: {error}"), "raise the limit of files")
+    })?;
     std::fs::create_dir_all(&spec.out).map_err(|error| GenerateError::io(&spec.out, &error))?;
     let data = Imdb::new(spec.scale, spec.seed);
     let expected = files.iter().map(|file| expected_bytes(*file, spec.scale)).sum::<u64>().max(1);

@@ -29,11 +29,8 @@ impl Sink {
         let partial = PathBuf::from(partial);
         let file = File::create(&partial).map_err(|error| GenerateError::io(&partial, &error))?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
-        let to = if compressed {
-            To::Gzip(Box::new(GzEncoder::new(file, Compression::fast())))
-        } else {
-            To::Plain(file)
-        };
+        let to =
+            if compressed { To::Gzip(Box::new(GzEncoder::new(file, Compression::fast()))) } else { To::Plain(file) };
         Ok(Self { path: path.to_owned(), partial, to: Some(to) })
     }
 

@@ -30,9 +30,7 @@ def command() -> None:
 
 @command.command()
 @click.option("--scale", type=float, required=True, help="How much of it: 1 is 204 million rows, 9.5 GB.")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder; it is made."
-)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder; it is made.")
 @click.option("--file", "files", multiple=True, help="One of the files, as title.principals [all seven].")
 @click.option("--gzip", is_flag=True, help="Compress them.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, help="Decides every value.")

@@ -62,7 +62,9 @@ def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[Row]:
     volumes = [next((volume for volume in one.volumes if volume.role == role), None) for one in loads]
     return [
         Row(f"{role} volume: written", tuple(_written(one) for one in volumes)),
-        Row(f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in volumes)),
+        Row(
+            f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in volumes)
+        ),
         Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in volumes)),
         Row(f"{role} volume: above a limit", tuple(_above(one) for one in volumes)),
     ]

@@ -176,7 +176,7 @@ def _queries(spec: WorkloadSpec, lines: Iterable[Line]) -> int | None:
     """Statements of all classes, as sysbench adds them up."""
     if spec.kind != "sysbench":
         return None
-    return sum(count for line in lines for count in line["queries"].values())
+    return sum(int(count) for line in lines for count in line["queries"].values())
 
 
 def _account(lines: Iterable[Mapping[str, Any]]) -> Account:

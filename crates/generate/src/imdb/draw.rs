@@ -94,9 +94,9 @@ mod tests {
         let often = (0..WHOLE).filter(|_| draw.happens(12_345)).count();
         // Four standard deviations of a binomial are 416.
         assert!((11_900..12_800).contains(&often), "{often}");
-        let (low, high) = (0..10_000).map(|_| draw.between(3, 7)).fold((9_u32, 0_u32), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
+        let (low, high) = (0..10_000)
+            .map(|_| draw.between(3, 7))
+            .fold((9_u32, 0_u32), |(low, high), value| (low.min(value), high.max(value)));
         assert_eq!((low, high), (3, 7));
     }
 

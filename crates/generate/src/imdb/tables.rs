@@ -11,15 +11,61 @@ use super::{File, Imdb, ids};
 
 /// The 28 genres, the most frequent first; the order is assumed.
 const ALL_GENRES: [&str; 28] = [
-    "Drama", "Comedy", "Talk-Show", "Short", "Documentary", "News", "Romance", "Family", "Reality-TV", "Animation",
-    "Crime", "Action", "Adventure", "Music", "Game-Show", "Adult", "Sport", "Fantasy", "Mystery", "Horror", "Thriller",
-    "History", "Sci-Fi", "Biography", "Musical", "War", "Western", "Film-Noir",
+    "Drama",
+    "Comedy",
+    "Talk-Show",
+    "Short",
+    "Documentary",
+    "News",
+    "Romance",
+    "Family",
+    "Reality-TV",
+    "Animation",
+    "Crime",
+    "Action",
+    "Adventure",
+    "Music",
+    "Game-Show",
+    "Adult",
+    "Sport",
+    "Fantasy",
+    "Mystery",
+    "Horror",
+    "Thriller",
+    "History",
+    "Sci-Fi",
+    "Biography",
+    "Musical",
+    "War",
+    "Western",
+    "Film-Noir",
 ];
 /// Regions with their languages, the most frequent first; the order is assumed.
 const REGIONS: [(&str, &str); 24] = [
-    ("DE", "de"), ("JP", "ja"), ("FR", "fr"), ("IN", "hi"), ("ES", "es"), ("IT", "it"), ("PT", "pt"), ("US", "en"),
-    ("GB", "en"), ("BR", "pt"), ("RU", "ru"), ("PL", "pl"), ("GR", "el"), ("HU", "hu"), ("UA", "uk"), ("TR", "tr"),
-    ("SE", "sv"), ("FI", "fi"), ("BG", "bg"), ("RS", "sr"), ("MX", "es"), ("CA", "en"), ("NL", "nl"), ("XWW", "en"),
+    ("DE", "de"),
+    ("JP", "ja"),
+    ("FR", "fr"),
+    ("IN", "hi"),
+    ("ES", "es"),
+    ("IT", "it"),
+    ("PT", "pt"),
+    ("US", "en"),
+    ("GB", "en"),
+    ("BR", "pt"),
+    ("RU", "ru"),
+    ("PL", "pl"),
+    ("GR", "el"),
+    ("HU", "hu"),
+    ("UA", "uk"),
+    ("TR", "tr"),
+    ("SE", "sv"),
+    ("FI", "fi"),
+    ("BG", "bg"),
+    ("RS", "sr"),
+    ("MX", "es"),
+    ("CA", "en"),
+    ("NL", "nl"),
+    ("XWW", "en"),
 ];
 const KINDS_OF_NAMES: [&str; 7] = ["imdbDisplay", "alternative", "working", "dvd", "festival", "tv", "video"];
 const ATTRIBUTES: [&str; 4] = ["literal title", "informal title", "reissue title", "short title"];
@@ -41,7 +87,14 @@ const CATEGORIES: [(u32, (&str, bool)); 13] = [
     (100, ("archive_sound", true)),
 ];
 const JOBS: [&str; 8] = [
-    "producer", "written by", "creator", "story", "screenplay", "director of photography", "co-director", "film editing",
+    "producer",
+    "written by",
+    "creator",
+    "story",
+    "screenplay",
+    "director of photography",
+    "co-director",
+    "film editing",
 ];
 /// Where a title is not called as in its own language.
 const OTHER_ORIGINAL: u32 = 3_000;
@@ -96,7 +149,11 @@ pub(super) fn basics(data: &Imdb, title: u64, out: &mut Vec<u8>) -> u64 {
     out.extend_from_slice(if draw.happens(ADULT) { b"\t1\t" } else { b"\t0\t" });
     years(draw, kind.is_series(), out);
     out.push(b'\t');
-    if draw.happens(null::RUNTIME) { write_null(out) } else { write_count(draw.between(5, 120), out) }
+    if draw.happens(null::RUNTIME) {
+        write_null(out)
+    } else {
+        write_count(draw.between(5, 120), out)
+    }
     out.push(b'\t');
     genres(draw, out);
     out.push(b'\n');

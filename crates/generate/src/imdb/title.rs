@@ -108,10 +108,11 @@ mod tests {
             let found = (0..ROUND).filter(|title| Titles::kind(title + ROUND) == kind).count() as u64;
             assert_eq!(found, kind.share, "{}", kind.name);
         }
-        let run = (0..100).map(|title| Titles::kind(title).is_episode()).fold((0_u32, 0_u32), |(run, longest), episode| {
-            let run = if episode { run + 1 } else { 0 };
-            (run, run.max(longest))
-        });
+        let run =
+            (0..100).map(|title| Titles::kind(title).is_episode()).fold((0_u32, 0_u32), |(run, longest), episode| {
+                let run = if episode { run + 1 } else { 0 };
+                (run, run.max(longest))
+            });
         assert!(run.1 < 100, "types are mixed");
     }
 
