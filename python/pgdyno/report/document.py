@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pgdyno.report.document_binding import Binding, binding_of
-from pgdyno.report.load_document import LoadOf, load_of
+from pgdyno.report.document_loads import LoadOf, load_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
