@@ -6,6 +6,7 @@ code 2; that becomes an :class:`InputError`. Any other failure is an :class:`Eng
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -246,7 +247,9 @@ def _send(pipe: IO[bytes], document: Mapping[str, Any], *, keep_open: bool) -> N
         if not keep_open:
             pipe.close()
     except BrokenPipeError:
-        pass  # it ended before it read; what it said on the way out explains why
+        # It ended before it read; what it said on the way out explains why. What is left in the buffer goes nowhere.
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
 
 
 def _first_line(pipe: IO[bytes], deadline: float) -> bytes:
