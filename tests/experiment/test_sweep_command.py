@@ -52,14 +52,14 @@ def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) 
         assert process.stderr is not None
         for line in process.stderr:
             said += line
-            if "run 2 of 4" in line:
+            if "run 1 of 4" in line:
                 process.send_signal(signal.SIGKILL)
                 break  # what it started may hold the pipe
         process.wait(60)
     directory = next(tmp_path.glob("*-sweep-*"), None)
     assert directory is not None, said
     began = {one.path.name: one.record.anchor.unix_ns for one in open_experiment(directory).runs}
-    assert 2 <= len(began) < 4
+    assert 1 <= len(began) < 4, said
     run("doctor", "--clean")
     assert leftovers(state_dir) == []
 
