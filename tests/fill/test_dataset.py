@@ -103,8 +103,8 @@ def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) ->
     """In its instance, by its settings, in slowed time: and the clones begin with what it left."""
     file = tmp_path / "experiment.toml"
     file.write_text(
-        'schema_version = 1\n[world]\nvolume = "gp3:size=10GiB"\ndilation = 2\n[instance]\nmemory = "256MiB"\n'
-        "[workload]\nscale = 10\n[workload.load]\nlimited = true\nconnections = 2\n"
+        'schema_version = 1\n[world]\nvolume = "gp2:size=100GiB,credits=0"\ndilation = 2\n[instance]\nmemory = "256MiB"\n'
+        "[workload]\nscale = 4\n[workload.load]\nlimited = true\nconnections = 2\n"
     )
     found = read_experiment(file)
     arms = resolve(found, to_run=False)
@@ -114,14 +114,13 @@ def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) ->
         assert made[key].images["data"].exists()
     (load,) = open_loads(tmp_path)
     record = load.record
-    assert (record.limited, record.dilation, record.volumes) == (True, 2, {"data": "gp3:size=10GiB"})
+    assert (record.limited, record.dilation, record.volumes) == (True, 2, {"data": "gp2:size=100GiB,credits=0"})
     assert (record.loader, record.memory_bytes) == ("native", 256 << 20)
     figures = LoadFigures(load)
     (volume,) = figures.volumes
-    assert figures.rows == sum(PgbenchTables(10).rows.values())
-    assert volume.write_bytes is not None and volume.write_bytes > PgbenchTables(10).size_bytes
-    assert sum(volume.time_above_limit.values()) > 0, "gp3 has 125 MiB/s, which loading goes beyond"
-    # A second's worth of tokens is there at the beginning.
-    assert volume.write_bytes / 2**20 <= 125 * (figures.seconds + 1) * 1.02
+    assert figures.rows == sum(PgbenchTables(4).rows.values())
+    assert volume.write_bytes is not None and volume.write_bytes > PgbenchTables(4).size_bytes
+    assert volume.iops is not None and volume.iops <= 300 * 1.05, "three for each GiB"
+    assert volume.time_above_limit["iops"] > 0, "loading asks for more"
     assert volume.course[-1][0] <= figures.seconds
-    assert "on gp3:size=10GiB: 1,000,110 rows loaded" in notes[0]
+    assert "on gp2:size=100GiB,credits=0: 400,044 rows loaded" in notes[0]
