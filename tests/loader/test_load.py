@@ -85,6 +85,20 @@ def test_the_same_command_again_does_nothing_and_another_file_is_another_load(
     assert whole(database)[0] == ROWS + 10
 
 
+def test_a_file_comes_once_whatever_the_options_are(database: Database, tmp_path: Path) -> None:
+    file, more = people(tmp_path), people(tmp_path, "more.csv", rows=10, begin=ROWS + 1)
+    load(file, database, create=True)
+    with pytest.raises(InputError, match=r"people.csv was loaded into .* already, .* chunk_bytes: 4096, now 8192"):
+        load(file, database, chunk_bytes=2 * SMALL)
+    with pytest.raises(InputError, match="with other files"):
+        load([more, file], database, table="people")
+    assert whole(database) == EXPECTED
+    load(more, database, table="people", truncate=True)
+    # The table was emptied, and what the ledger had of it is gone too.
+    assert load(file, database).rows_loaded == ROWS
+    assert whole(database)[0] == ROWS + 10
+
+
 def test_values_go_to_the_columns_that_a_header_names(database: Database, tmp_path: Path) -> None:
     database.run("CREATE TABLE people (points int, name text, id int)")
     load(people(tmp_path), database)

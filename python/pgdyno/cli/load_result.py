@@ -33,7 +33,7 @@ def run(asked: Asked, as_json: bool) -> None:
     if loaded.rows_rejected:
         files = " and ".join(loaded.reject_files) or "the reject file of the run that loaded them"
         raise RowsRejected(
-            f"{loaded.rows_rejected:,} rows were rejected; all others are loaded",
+            f"{loaded.rows_rejected:,} row{' was' if loaded.rows_rejected == 1 else 's were'} rejected; all others are loaded",
             remedy=f"mend them in {files}, and load that file",
         )
 
@@ -112,7 +112,11 @@ def lines(loaded: Loaded) -> list[str]:
         + f"; {loaded.chunks:,} chunks, {loaded.connections} connections{rate}"
     )
     if loaded.limits:
-        found.append("limit: " + ", ".join(f"{name} {share:.0%}" for name, share in loaded.limits.items()))
+        from pgdyno.loader.limit import UNKNOWN
+
+        # Nobody knows how large a part of the time it is that nobody knows about.
+        named = (name if name == UNKNOWN else f"{name} {share:.0%}" for name, share in loaded.limits.items())
+        found.append(f"limit: {', '.join(named)}")
     if loaded.indexes:
         found.append(f"indexes {loaded.indexes}")
     return found

@@ -187,7 +187,7 @@ def open_job(
         if not (again or truncate):
             _refuse_done(connection, table, plan)
         if truncate:
-            run(connection, f"TRUNCATE {table.quoted}")
+            _empty(connection, table)
         number, begun = one(
             connection,
             "INSERT INTO pgdyno_load.job (target, plan) VALUES (%s, %s::jsonb) RETURNING job, begun",
@@ -196,17 +196,36 @@ def open_job(
     return Job(number, begun, fresh=True)
 
 
+def _empty(connection: Connection, table: Table) -> None:
+    """Empty the table, and forget what was loaded into it: the ledger says what is there."""
+    run(connection, f"TRUNCATE {table.quoted}")
+    ended = "SELECT job FROM pgdyno_load.job WHERE target = %s AND ended IS NOT NULL"
+    run(connection, f"DELETE FROM pgdyno_load.chunk WHERE job IN ({ended})", (table.quoted,))
+    run(connection, f"DELETE FROM pgdyno_load.job WHERE job IN ({ended})", (table.quoted,))
+
+
 def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) -> None:
-    if any(source["fingerprint"] is None for source in plan["sources"]):
-        return  # nobody knows whether a stream has the same rows
-    row = maybe(
+    """A file's rows come once, also when options are others now: :class:`AlreadyLoaded`, :class:`InputError`."""
+    found = many(
         connection,
-        "SELECT job, begun, ended FROM pgdyno_load.job WHERE target = %s AND plan = %s::jsonb AND ended IS NOT NULL"
-        " ORDER BY job DESC LIMIT 1",
-        (table.quoted, json.dumps(plan)),
+        "SELECT job, begun, ended, plan FROM pgdyno_load.job WHERE target = %s AND ended IS NOT NULL ORDER BY job DESC",
+        (table.quoted,),
     )
-    if row is not None:
-        raise AlreadyLoaded(Job(row[0], row[1], fresh=False), row[2])
+    now = {source["name"]: source["fingerprint"] for source in plan["sources"] if source["fingerprint"] is not None}
+    for number, begun, ended, before in found:
+        if before["table_oid"] != plan["table_oid"]:
+            continue  # another table was of this name
+        if len(now) == len(plan["sources"]) and before == plan:
+            raise AlreadyLoaded(Job(number, begun, fresh=False), ended)
+        known = [source["fingerprint"] for source in before["sources"]]
+        doubled = [name for name, fingerprint in now.items() if fingerprint in known]
+        if doubled:
+            different = [text for text in differences(before, plan) if not text.startswith("sources")]
+            raise InputError(
+                f"{doubled[0]} was loaded into {table.quoted} already, at {ended:%Y-%m-%d %H:%M:%S%z}"
+                + (f", by another plan: {'; '.join(different[:3])}" if different else ", with other files"),
+                remedy="leave it out; or --again to have its rows twice, or --truncate to begin with an empty table",
+            )
 
 
 def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], target: str) -> None:

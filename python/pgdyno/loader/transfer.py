@@ -122,7 +122,7 @@ def transfer(sent: Sent, tell: Tell) -> Transferred:
             event = line.get("event")
             if event == "progress":
                 watched.progress(line, sessions.taken())
-                done.connections = int(line["connections"])
+                done.connections = max(done.connections, int(line["connections"]))
             elif event == "lost":
                 tell({"event": "note", "text": f"waiting for the server: {line.get('message', '')}"})
             elif event == "end":
