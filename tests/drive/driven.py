@@ -7,12 +7,12 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pgdyno import _engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 TIMEOUT_S = 60.0
 
@@ -64,13 +64,18 @@ def refused(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None 
 
 
 @contextlib.contextmanager
-def driving(
-    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
+def telling(
+    command: str,
+    asked: Mapping[str, Any],
+    env: Mapping[str, str],
+    *,
+    pass_fds: Sequence[int] = (),
+    out: int | IO[Any] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver that runs; it is ended with the block."""
+    """The engine at a command, once it was told what is asked; it is ended with the block."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [_engine.checked(), "drive"], stdin=pipe, stdout=pipe, stderr=pipe, env=environment(dsn, extra)
+        [_engine.checked(), command], stdin=pipe, stdout=out, stderr=pipe, env=env, pass_fds=pass_fds
     )
     try:
         assert process.stdin is not None
@@ -80,6 +85,13 @@ def driving(
     finally:
         process.kill()
         process.wait()
+
+
+def driving(
+    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
+) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    """A driver that runs; it is ended with the block."""
+    return telling("drive", asked, environment(dsn, extra))
 
 
 def outcome(

@@ -12,11 +12,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import psycopg
 
-from pgdyno import _engine
-from tests.drive.driven import environment
+from tests.drive.driven import environment, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 TIMEOUT_S = 120.0
 LEDGER = """
@@ -79,23 +78,11 @@ def order(*sources: Path, table: str = "t", **more: Any) -> dict[str, Any]:
     return {"table": table, "format": {"csv": {}}, "sources": named, "interval_ms": 100} | more
 
 
-@contextlib.contextmanager
 def loading(
     dsn: str, asked: Mapping[str, Any], *, pass_fds: Sequence[int] = (), out: int | IO[Any] = subprocess.PIPE
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     """A load that runs; it is ended with the block."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [_engine.checked(), "load"], stdin=pipe, stdout=out, stderr=pipe, env=environment(dsn), pass_fds=pass_fds
-    )
-    try:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(asked).encode() + b"\n")
-        process.stdin.flush()
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    return telling("load", asked, environment(dsn), pass_fds=pass_fds, out=out)
 
 
 def ended(process: subprocess.Popen[bytes]) -> Loaded | dict[str, str]:
