@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::DriveError;
+use crate::vanish::{self, Patience};
 
 /// Keyword, and the variable of the environment that stands for it.
 const KEYWORDS: [(&str, &str); 12] = [
@@ -54,6 +55,7 @@ pub(crate) struct ConnInfo {
     pub options: Option<String>,
     pub application_name: String,
     pub connect_timeout_s: u64,
+    pub patience: Patience,
 }
 
 impl ConnInfo {
@@ -62,8 +64,8 @@ impl ConnInfo {
         given: &BTreeMap<String, String>,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, DriveError> {
-        if let Some(unknown) = given.keys().find(|key| KEYWORDS.iter().all(|(known, _)| known != key)) {
-            let known: Vec<_> = KEYWORDS.iter().map(|(known, _)| *known).collect();
+        let known: Vec<&str> = KEYWORDS.iter().map(|(known, _)| *known).chain(vanish::KEYWORDS).collect();
+        if let Some(unknown) = given.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(DriveError::new(
                 format!("the connection's setting {unknown} is not one of the driver's"),
                 format!("leave it out; known are {}", known.join(", ")),
@@ -116,6 +118,7 @@ impl ConnInfo {
             options: get("options"),
             application_name: get("application_name").unwrap_or_else(|| "pgdyno drive".to_owned()),
             connect_timeout_s: number("connect_timeout", CONNECT_TIMEOUT_S)?.max(1),
+            patience: Patience::of(number)?,
             host,
             port,
             user,

@@ -100,6 +100,7 @@ fn open(to: &ConnInfo, timeout: Duration) -> Result<Stream, LoginError> {
             Ok(mut socket) => {
                 // A statement is one small packet; it must not wait for the acknowledgement of the last.
                 socket.set_nodelay(true)?;
+                to.patience.tell(&socket)?;
                 if to.sslmode == SslMode::Disable {
                     return Ok(Stream::Tcp(socket));
                 }

@@ -1,12 +1,16 @@
 //! The three ways to a server: a Unix socket, TCP, and TLS on it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustls::{ClientConnection, StreamOwned};
+
+/// Of rows on their way: a few messages of COPY.
+const SEND_BYTES: usize = 512 << 10;
 
 /// A connected socket.
 pub(crate) enum Stream {
@@ -35,6 +39,20 @@ impl Stream {
             }
         }
         Ok(true)
+    }
+
+    /// Whether there is a network between, in which a peer may vanish.
+    pub(crate) fn is_remote(&self) -> bool {
+        !matches!(self, Self::Unix(_))
+    }
+
+    /// Lets the kernel take in more before a writer must wait, so that the server has something to read while the writer waits
+    /// for a core. TCP sizes its buffers by itself unless it is told.
+    pub(crate) fn widen(&self) {
+        if let Self::Unix(socket) = self {
+            // As far as net.core.wmem_max allows; what there is does too.
+            let _ = set_socket_send_buffer_size(socket, SEND_BYTES);
+        }
     }
 
     /// Reads and writes return at once from here on.
@@ -83,6 +101,14 @@ impl Write for Stream {
             Self::Unix(socket) => socket.write(from),
             Self::Tcp(socket) => socket.write(from),
             Self::Tls(stream) => stream.write(from),
+        }
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(socket) => socket.write_vectored(from),
+            Self::Tcp(socket) => socket.write_vectored(from),
+            Self::Tls(stream) => stream.write_vectored(from),
         }
     }
 

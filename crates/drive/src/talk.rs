@@ -3,7 +3,7 @@
 //! It can be told to stop: what is under way on the server is then cancelled.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -68,7 +68,9 @@ impl Talk {
             stop: Arc::clone(stop),
             cancelled: None,
         };
-        let told = talk.query("SELECT pg_backend_pid()")?;
+        talk.stream.widen();
+        let patience = if talk.stream.is_remote() { to.patience.sql() } else { String::new() };
+        let told = talk.query(&format!("{patience}SELECT pg_backend_pid()"))?;
         talk.backend = told.rows.into_iter().flatten().flatten().next().unwrap_or_default();
         Ok(talk)
     }
@@ -88,27 +90,23 @@ impl Talk {
     /// Sends `COPY ... FROM STDIN`, and then what `more` appends until it says false. Returns how many rows the server
     /// took.
     pub fn copy_in(&mut self, sql: &str, mut more: impl FnMut(&mut Vec<u8>) -> bool) -> Result<u64, DriveError> {
+        let mut copying = self.begin_copy_in(sql)?;
+        let mut rows = Vec::new();
+        loop {
+            rows.clear();
+            let going = more(&mut rows);
+            if !copying.send(&rows)? || !going {
+                return copying.end();
+            }
+        }
+    }
+
+    /// Sends `COPY ... FROM STDIN`, behind other statements or not. Rows follow by what is returned, which must be ended.
+    pub fn begin_copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, DriveError> {
         wire::query_of(&mut self.out, |out| out.extend_from_slice(sql.as_bytes()));
         self.flush()?;
         self.begin_copy()?;
-        let mut refusal = None;
-        let mut going = true;
-        while going && refusal.is_none() && !self.stopping() {
-            wire::copy_data(&mut self.out, |out| going = more(out));
-            self.flush()?;
-            refusal = self.refused_meanwhile()?;
-        }
-        if self.stopping() {
-            wire::copy_fail(&mut self.out, "told to stop");
-        } else {
-            wire::copy_done(&mut self.out);
-        }
-        let end = self.flush().and_then(|()| self.end_of_answer());
-        if let Some(refusal) = refusal {
-            return Err(refusal);
-        }
-        let rows = end?.tag.strip_prefix("COPY ").and_then(|rows| rows.parse().ok());
-        Ok(rows.unwrap_or_default())
+        Ok(CopyIn { talk: self, refusal: None })
     }
 
     fn stopping(&self) -> bool {
@@ -188,12 +186,22 @@ impl Talk {
     }
 
     fn flush(&mut self) -> Result<(), DriveError> {
-        let mut sent = 0;
-        while sent < self.out.len() {
-            match self.stream.write(&self.out[sent..]) {
+        self.flush_with(&[])
+    }
+
+    /// Sends what is in the buffer, and `more` behind it from where it lies.
+    fn flush_with(&mut self, more: &[u8]) -> Result<(), DriveError> {
+        let (mut sent, all) = (0, self.out.len() + more.len());
+        while sent < all {
+            let (first, second) = match self.out.get(sent..) {
+                Some(rest) => (rest, more),
+                None => (&more[sent - self.out.len()..], &[][..]),
+            };
+            match self.stream.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {
                 Ok(0) => return Err(hung_up()),
                 Ok(written) => sent += written,
                 Err(error) if waits(&error) => self.heed()?,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(lost(&error)),
                 Err(error) => {
                     self.out.clear();
                     // The server has gone; what it said before is still to be read.
@@ -231,6 +239,43 @@ impl Talk {
     }
 }
 
+/// A COPY that takes rows in.
+pub struct CopyIn<'a> {
+    talk: &'a mut Talk,
+    /// What the server said against rows that were sent.
+    refusal: Option<DriveError>,
+}
+
+impl CopyIn<'_> {
+    /// Sends bytes of rows, from where they lie. False when there is no use in more: the server has refused some, which the
+    /// end will tell, or everything is to stop.
+    pub fn send(&mut self, rows: &[u8]) -> Result<bool, DriveError> {
+        if self.refusal.is_some() || self.talk.stopping() {
+            return Ok(false);
+        }
+        wire::copy_data(&mut self.talk.out, rows.len());
+        self.talk.flush_with(rows)?;
+        self.refusal = self.talk.refused_meanwhile()?;
+        Ok(self.refusal.is_none() && !self.talk.stopping())
+    }
+
+    /// There are no more rows, or none that are to be kept where everything is to stop. Returns how many the server took.
+    pub fn end(self) -> Result<u64, DriveError> {
+        let Self { talk, refusal } = self;
+        if talk.stopping() {
+            wire::copy_fail(&mut talk.out, "told to stop");
+        } else {
+            wire::copy_done(&mut talk.out);
+        }
+        let end = talk.flush().and_then(|()| talk.end_of_answer());
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        let rows = end?.tag.strip_prefix("COPY ").and_then(|rows| rows.parse().ok());
+        Ok(rows.unwrap_or_default())
+    }
+}
+
 impl Drop for Talk {
     /// Says good-bye; whether it is heard does not matter.
     fn drop(&mut self) {
@@ -259,9 +304,10 @@ fn refusal(said: &Said, stopping: bool) -> DriveError {
     DriveError::of(said)
 }
 
-/// Whether the socket only has nothing to give, or to take, for the moment.
+/// Whether the socket only has nothing to give, or to take, for the moment. `TimedOut` is another thing: TCP has given up on the
+/// peer.
 fn waits(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 fn hung_up() -> DriveError {
@@ -269,6 +315,12 @@ fn hung_up() -> DriveError {
 }
 
 fn lost(error: &io::Error) -> DriveError {
+    if error.kind() == io::ErrorKind::TimedOut {
+        return DriveError::absent(
+            "the server has vanished: it acknowledges nothing any more",
+            "look whether its machine runs and can be reached; keepalives_idle and tcp_user_timeout say when to give up",
+        );
+    }
     DriveError::absent(format!("the connection to the server was lost: {error}"), "look at the server's log")
 }
 

@@ -112,9 +112,11 @@ pub(crate) fn sync(out: &mut Vec<u8>) {
     message(out, b'S', |_| ());
 }
 
-/// Rows for COPY; `write` appends them.
-pub(crate) fn copy_data(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    message(out, b'd', write);
+/// Begins a message with bytes of rows for COPY, which are to be sent behind it.
+pub(crate) fn copy_data(out: &mut Vec<u8>, bytes: usize) {
+    out.push(b'd');
+    let length = u32::try_from(bytes + 4).expect("a message is shorter than 4 GiB");
+    out.extend_from_slice(&length.to_be_bytes());
 }
 
 /// There are no more rows.
@@ -141,6 +143,13 @@ mod tests {
         let mut out = Vec::new();
         query_of(&mut out, |out| out.extend_from_slice(b"BEGIN"));
         assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
+    }
+
+    #[test]
+    fn rows_for_copy_are_announced_by_their_length() {
+        let mut out = Vec::new();
+        copy_data(&mut out, 3);
+        assert_eq!(out, b"d\0\0\0\x07");
     }
 
     #[test]
