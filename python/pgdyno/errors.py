@@ -4,6 +4,8 @@
 
     PgdynoError            exit 1   a failure without a better name
     |-- InputError         exit 2   what was asked is illegal: a flag, a file, a volume's figures
+    |   |-- ObjectChanged  exit 2   an object of a store is not the one that a load began with
+    |   `-- ObjectDamaged  exit 2   what came of an object has not the checksum that its store says
     |-- HostError          exit 3   this machine lacks something: root, /dev/fuse, space, a port, a binary
     |   `-- EngineMissing  exit 3   pgdyno-engine is absent, or belongs to other sources than this package
     |-- EngineError        exit 1   the engine failed or said something that is not its protocol
@@ -57,6 +59,14 @@ class InputError(PgdynoError):
     """What was asked is illegal. Nothing was changed."""
 
     default_exit_code = EXIT_USAGE
+
+
+class ObjectChanged(InputError):
+    """An object of a store is not the one that a load began with."""
+
+
+class ObjectDamaged(InputError):
+    """What came of an object has not the checksum that its store says."""
 
 
 class HostError(PgdynoError):

@@ -119,12 +119,11 @@ def refused(dsn: str, asked: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def copied(dsn: str, table: str, options: str, content: bytes) -> str | None:
+def copied(session: psycopg.Connection[Any], table: str, options: str, content: bytes) -> str | None:
     """Give a file to COPY as it is; what COPY says against it, if it does."""
     try:
         with (
-            psycopg.connect(dsn, autocommit=True) as connection,
-            connection.cursor() as cursor,
+            session.cursor() as cursor,
             cursor.copy(f"COPY {table} FROM STDIN WITH ({options})".encode()) as copy,
         ):
             copy.write(content)

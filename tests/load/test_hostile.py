@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from .hostile import Hostile, drawn
 from .loaded import Loaded, Target, copied, order, outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    Session = psycopg.Connection[Any]
 
 FILES = 60
 """On each server, in `make test`. `make bench` takes 2,000 others."""
@@ -19,20 +24,20 @@ SEED = 20_260
 BENCH_FILES = int(os.environ.get("PGDYNO_LOAD_FILES", "2000"))
 
 
-def compare(target: Target, folder: Path, seed: int) -> bool:
+def compare(target: Target, session: Session, folder: Path, seed: int) -> bool:
     """Load a file both ways and compare. Returns whether COPY took it."""
     asked = drawn(seed)
-    target.run("TRUNCATE whole, chunked")
+    session.execute("TRUNCATE whole, chunked")
     header = ", HEADER" if asked.header else ""
-    refusal = copied(target.dsn, "whole", f"{asked.dialect.options}{header}", asked.content)
+    refusal = copied(session, "whole", f"{asked.dialect.options}{header}", asked.content)
     path = folder / f"{seed}"
     path.write_bytes(asked.content)
     done = outcome(target.dsn, order_of(asked, path, target))
     path.unlink()
     if refusal is None:
         assert isinstance(done, Loaded), f"seed {seed}: COPY takes it, and we say {done}"
-        whole = target.content("whole")
-        assert target.content("chunked") == whole, f"seed {seed}"
+        whole, chunked = (content(session, table) for table in ("whole", "chunked"))
+        assert chunked == whole, f"seed {seed}"
         assert done.rows == (len(whole), 0), f"seed {seed}"
     else:
         assert isinstance(done, dict), f"seed {seed}: COPY says {refusal}, and we load {done.rows}"
@@ -47,29 +52,39 @@ def order_of(asked: Hostile, path: Path, target: Target) -> dict[str, object]:
         format=asked.dialect.document,
         header=asked.header,
         chunk_bytes=asked.chunk_bytes,
+        chunk_bytes_max=8 * asked.chunk_bytes,
         connections=asked.connections,
         ledger=target.ledger(),
         settings={"synchronous_commit": "off"},
     )
 
 
-def create(target: Target) -> None:
-    """The two tables."""
-    target.run(*(f"CREATE TABLE {name} (a text, b text, c text)" for name in ("whole", "chunked")))
+def content(session: Session, table: str) -> list[str]:
+    """Every row of a table as text, sorted."""
+    return sorted(row[0] for row in session.execute(f"SELECT x::text FROM {table} x".encode()))
+
+
+@contextlib.contextmanager
+def tables(target: Target) -> Iterator[Session]:
+    """The two tables, and one session for all that is asked of them."""
+    with psycopg.connect(target.dsn, autocommit=True) as session:
+        for name in ("whole", "chunked"):
+            session.execute(f"CREATE TABLE {name} (a text, b text, c text)".encode())
+        yield session
 
 
 def test_chunks_become_what_copy_makes_of_the_whole(each_target: Target, tmp_path: Path) -> None:
-    create(each_target)
-    taken = sum(compare(each_target, tmp_path, SEED + seed) for seed in range(FILES))
+    with tables(each_target) as session:
+        taken = sum(compare(each_target, session, tmp_path, SEED + seed) for seed in range(FILES))
     assert FILES // 4 < taken < FILES, "some of both"
 
 
 @pytest.mark.bench
 def test_chunks_become_what_copy_makes_of_the_whole_for_many_files(each_target: Target, tmp_path: Path) -> None:
-    create(each_target)
     taken = 0
-    for seed in range(BENCH_FILES):
-        taken += compare(each_target, tmp_path, 10 * SEED + seed)
-        if seed % 500 == 499:
-            each_target.run("TRUNCATE pgdyno_load.chunk")
+    with tables(each_target) as session:
+        for seed in range(BENCH_FILES):
+            taken += compare(each_target, session, tmp_path, 10 * SEED + seed)
+            if seed % 500 == 499:
+                session.execute("TRUNCATE pgdyno_load.chunk")
     print(f"\n{taken} of {BENCH_FILES} files were taken, the others refused, by COPY and by us alike")

@@ -117,3 +117,20 @@ def test_a_table_that_takes_nothing_rejects_everything_and_nothing_else_is_blame
     for broken in ({"encoding": "klingon"}, {"table": "absent"}, {"columns": ["b"]}):
         asked: dict[str, Any] = order(path, rejects=rejects) | broken
         refused(target.dsn, asked)
+
+
+def test_rows_of_files_whose_lines_end_in_different_ways_do_not_go_into_one_file(
+    target: Target, tmp_path: Path
+) -> None:
+    target.run("CREATE TABLE t (a int)")
+    newline, both, rejected = tmp_path / "newline.csv", tmp_path / "both.csv", tmp_path / "r"
+    newline.write_bytes(b"1\nx\n")
+    both.write_bytes(b"2\r\ny\r\n")
+    rejects = {"path": str(rejected), "max": 9}
+    error = refused(target.dsn, order(newline, both, rejects=rejects, ledger=target.ledger()))
+    assert "end in different ways" in error["message"]
+    assert "apart" in error["remedy"]
+    assert rejected.read_bytes() in (b"x\n", b"y\r\n"), "of one of them"
+    both.write_bytes(b"2\r\n3\r\n")
+    done = load(target.dsn, order(newline, both, rejects=rejects))
+    assert done.rows == (3, 1), "where nothing is rejected of the other, nothing is refused"

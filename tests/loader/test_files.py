@@ -116,13 +116,6 @@ def test_a_file_that_cannot_be_loaded_is_one_sentence(tmp_path: Path, name: str,
     assert error.value.remedy
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/key.csv", "https://example.org/a.csv"])
-def test_an_address_is_refused_with_what_prints_it(address: str) -> None:
-    with pytest.raises(InputError, match="only files") as error:
-        source.find([address])
-    assert address in error.value.remedy
-
-
 def parquet_file(path: Path, rows: int = 3) -> Path:
     """Every kind of value that has a type in PostgreSQL, with NULLs and empty strings."""
     import pyarrow as pa
@@ -191,8 +184,8 @@ def test_a_stream_gives_its_beginning_once_more() -> None:
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(content)
     one = source.Source("standard input", os.read(reading, 1000), stream=reading)
-    with source.opened([one]) as (paths, descriptors):
-        assert paths == [f"/dev/fd/{descriptors[0]}"]
+    with source.opened([one]) as (places, descriptors):
+        assert places == [{"path": f"/dev/fd/{descriptors[0]}"}]
         found = b""
         while more := os.read(descriptors[0], 1 << 16):
             found += more

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 ROWS = 30_000
 SLOW = ("--rate", "512KiB")
 """So slow that a load of :data:`ROWS` has two seconds to be killed in."""
-RUNS_MAX = 40
-KILLS_OF_THE_BENCH = 300
 
 Event = dict[str, Any]
 PHASES: dict[str, Callable[[Event], bool]] = {
@@ -38,32 +35,30 @@ PHASES: dict[str, Callable[[Event], bool]] = {
 }
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
+def rich_file(folder: Path) -> Path:
     """Rows for :data:`RICH`."""
-    made = tmp_path / "rich.csv"
+    made = folder / "rich.csv"
     lines = (f"{n},code {n},{n % 50},{n % 99},{n % 100 + 1}\n" for n in range(1, ROWS + 1))
     made.write_text("id,code,low,high,other_id\n" + "".join(lines))
     return made
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file that is loaded."""
+    return rich_file(tmp_path)
+
+
 @contextlib.contextmanager
-def loading(database: Database, file: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A load in a session of its own: what is killed is all of it."""
-    arguments = [
-        "load",
-        str(file),
-        "--into",
-        database.dsn,
-        "--indexes",
-        "rebuild",
-        "--chunk",
-        "64KiB",
-        "--json",
-        *words,
-    ]
+def loading(
+    database: Database, file: Path | str, *words: str, restore: bool = False
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A load in a session of its own: what is killed is all of it. Or ``--restore`` alone."""
+    arguments = [str(file), "--into", database.dsn, "--indexes", "rebuild", "--chunk", "64KiB", *words]
+    if restore:
+        arguments = ["--restore", database.dsn]
     process = subprocess.Popen(
-        [sys.executable, "-m", "pgdyno", *arguments],
+        [sys.executable, "-m", "pgdyno", "load", *arguments, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -162,30 +157,3 @@ def test_a_server_that_is_killed_loses_nothing(file: Path, tmp_path: Path, monke
             process.communicate(timeout=120)
         said = {"rows_loaded": ROWS} if process.returncode == 0 else finish(database, file)
         check(database, before, said)
-
-
-@pytest.mark.bench
-def test_three_hundred_kills_lose_nothing(database: Database, file: Path) -> None:
-    """Each load is killed at one of its events, whichever a seeded draw says, and begun again, until it gets through."""
-    chance = random.Random(7)
-    kills = 0
-    while kills < KILLS_OF_THE_BENCH:
-        database.run("DROP TABLE IF EXISTS rich, other; DROP SCHEMA IF EXISTS pgdyno_load CASCADE;" + RICH)
-        before = database.shape("rich")
-        for _ in range(RUNS_MAX):
-            with loading(database, file, "--rate", "8MiB") as process:
-                got_through = not killed_at(process, chance.randrange(12))
-            if got_through:
-                break
-            kills += 1
-        check(database, before, {"rows_loaded": ROWS} if got_through else finish(database, file))
-
-
-def killed_at(process: subprocess.Popen[bytes], event: int) -> bool:
-    """Kill a load at its event of that number; whether it came to it."""
-    assert process.stdout is not None
-    for number, _ in enumerate(process.stdout):
-        if number == event:
-            os.killpg(process.pid, signal.SIGKILL)
-            return True
-    return False

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::pool::Buffer;
+use crate::pool::{Block, Room};
 
 /// What a chunk is of. Places are bytes from the beginning of the source.
 pub(crate) struct Body {
@@ -17,17 +19,32 @@ pub(crate) struct Body {
 }
 
 enum Kept {
-    Memory(Buffer),
+    /// In the blocks that were read, without a copy: the last one may be the first of the next chunk, too.
+    Memory { room: Room, parts: Vec<Part> },
     /// In the source itself.
     Source(File),
     /// In a file without a name.
     Temporary(File),
 }
 
+/// What a block has of a chunk.
+struct Part {
+    block: Arc<Block>,
+    range: Range<usize>,
+    /// Place of its first byte.
+    begin: u64,
+}
+
+impl Part {
+    fn bytes(&self) -> &[u8] {
+        &self.block.bytes()[self.range.clone()]
+    }
+}
+
 impl Body {
     /// Empty, beginning at a place.
-    pub(crate) fn new(buffer: Buffer, first: u64) -> Self {
-        Self { kept: Kept::Memory(buffer), first, end: first }
+    pub(crate) fn new(room: Room, first: u64) -> Self {
+        Self { kept: Kept::Memory { room, parts: Vec::new() }, first, end: first }
     }
 
     /// Place behind the last byte.
@@ -35,43 +52,67 @@ impl Body {
         self.end
     }
 
-    /// Appends. When memory does not do, `source` is where the bytes can be read again; otherwise they are written to a
-    /// temporary file.
-    pub(crate) fn append(&mut self, more: &[u8], source: impl FnOnce() -> Option<io::Result<File>>) -> io::Result<()> {
-        if let Kept::Memory(buffer) = &mut self.kept
-            && !buffer.append(more)
-        {
-            let kept = match source() {
-                Some(file) => Kept::Source(file?),
-                None => {
-                    let mut file = temporary()?;
-                    file.write_all(buffer.bytes())?;
-                    Kept::Temporary(file)
-                }
-            };
-            // The buffer goes back to the pool.
-            self.kept = kept;
-            if let Kept::Temporary(file) = &mut self.kept {
-                file.write_all(more)?;
+    /// Appends a part of a block. When memory does not do, `source` is where the bytes can be read again; otherwise they are
+    /// written to a temporary file.
+    pub(crate) fn append(
+        &mut self,
+        block: &Arc<Block>,
+        range: Range<usize>,
+        source: impl FnOnce() -> Option<io::Result<File>>,
+    ) -> io::Result<()> {
+        let more = &block.bytes()[range.clone()];
+        match &mut self.kept {
+            Kept::Memory { room, parts } if parts.len() < room.blocks_max() => {
+                parts.push(Part { block: Arc::clone(block), range, begin: self.end });
             }
-        } else if let Kept::Temporary(file) = &mut self.kept {
-            file.write_all(more)?;
+            Kept::Memory { parts, .. } => {
+                let kept = match source() {
+                    Some(file) => Kept::Source(file?),
+                    None => Kept::Temporary(spilt(parts, more)?),
+                };
+                // The blocks and the room go back.
+                self.kept = kept;
+            }
+            Kept::Temporary(file) => file.write_all(more)?,
+            Kept::Source(_) => (),
         }
         self.end += more.len() as u64;
         Ok(())
     }
 
+    /// What lies at `begin`, up to `end` and to `most` bytes, and perhaps less: from where it is in memory, else from `spare`,
+    /// into which it was read. Nothing where nothing is kept.
+    pub(crate) fn lend<'a>(
+        &'a self,
+        begin: u64,
+        end: u64,
+        most: usize,
+        spare: &'a mut Vec<u8>,
+    ) -> io::Result<&'a [u8]> {
+        let Kept::Memory { parts, .. } = &self.kept else {
+            spare.clear();
+            self.read(begin, end, most, spare)?;
+            return Ok(spare);
+        };
+        let length = self.length(begin, end, most);
+        let Some(part) = part_at(parts, begin).filter(|_| length > 0) else { return Ok(&[]) };
+        let rest = &part.bytes()[offset(part.begin, begin)..];
+        Ok(&rest[..rest.len().min(length)])
+    }
+
     /// Appends to `out` what lies at `begin`, up to `end` and to `most` bytes. Returns how many bytes that were: none where
     /// nothing is kept.
     pub(crate) fn read(&self, begin: u64, end: u64, most: usize, out: &mut Vec<u8>) -> io::Result<u64> {
-        let end = end.min(self.end).min(begin.saturating_add(most as u64));
-        let Some(count) = end.checked_sub(begin).filter(|count| *count > 0) else { return Ok(0) };
-        let length = usize::try_from(count).unwrap_or(usize::MAX);
+        let length = self.length(begin, end, most);
         let at = out.len();
         match &self.kept {
-            Kept::Memory(buffer) => {
-                let from = usize::try_from(begin - self.first).unwrap_or(usize::MAX);
-                out.extend_from_slice(&buffer.bytes()[from..from + length]);
+            Kept::Memory { parts, .. } => {
+                while out.len() - at < length {
+                    let place = begin + (out.len() - at) as u64;
+                    let Some(part) = part_at(parts, place) else { break };
+                    let rest = &part.bytes()[offset(part.begin, place)..];
+                    out.extend_from_slice(&rest[..rest.len().min(length - (out.len() - at))]);
+                }
             }
             Kept::Source(file) => {
                 out.resize(at + length, 0);
@@ -79,11 +120,37 @@ impl Body {
             }
             Kept::Temporary(file) => {
                 out.resize(at + length, 0);
-                file.read_exact_at(&mut out[at..], begin - self.first)?;
+                file.read_exact_at(&mut out[at..], begin.saturating_sub(self.first))?;
             }
         }
-        Ok(count)
+        Ok((out.len() - at) as u64)
     }
+
+    /// How much of what lies at `begin` is kept, up to `end` and to `most` bytes.
+    fn length(&self, begin: u64, end: u64, most: usize) -> usize {
+        let kept = end.min(self.end).saturating_sub(begin);
+        usize::try_from(kept).unwrap_or(usize::MAX).min(most)
+    }
+}
+
+/// The part that has a place.
+fn part_at(parts: &[Part], place: u64) -> Option<&Part> {
+    let after = parts.partition_point(|part| part.begin <= place);
+    parts.get(after.checked_sub(1)?)
+}
+
+fn offset(begin: u64, place: u64) -> usize {
+    usize::try_from(place - begin).unwrap_or(usize::MAX)
+}
+
+/// Writes what is in memory, and more, to a temporary file.
+fn spilt(parts: &[Part], more: &[u8]) -> io::Result<File> {
+    let mut file = temporary()?;
+    for part in parts {
+        file.write_all(part.bytes())?;
+    }
+    file.write_all(more)?;
+    Ok(file)
 }
 
 /// A file that nobody else can open and that is gone with its descriptor.
@@ -96,36 +163,69 @@ fn temporary() -> io::Result<File> {
     Ok(file)
 }
 
+/// A body in memory that begins at a place, for tests.
+#[cfg(test)]
+pub(crate) fn body_of(bytes: &[u8], first: u64) -> Body {
+    let mut body =
+        Body::new(crate::pool::Pool::new(1, bytes.len() as u64, 64 << 20).take().expect("there is room"), first);
+    for block in crate::pool::blocks_of(bytes) {
+        body.append(&block, 0..block.bytes().len(), || None).expect("memory takes it");
+    }
+    body
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pool::Pool;
+    use crate::pool::{BLOCK_BYTES, Pool, blocks_of};
+
+    /// What is kept from `begin` to `end`, lent piece by piece.
+    fn lent(body: &Body, begin: u64, end: u64, most: usize) -> Vec<u8> {
+        let (mut found, mut spare, mut at) = (Vec::new(), Vec::new(), begin);
+        loop {
+            let bytes = body.lend(at, end, most, &mut spare).unwrap();
+            if bytes.is_empty() {
+                return found;
+            }
+            assert!(bytes.len() <= most);
+            found.extend_from_slice(bytes);
+            at += bytes.len() as u64;
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_read_is_what_was_appended_wherever_it_lies(
-            parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200_000), 0..6),
-            first in 0_u64..1000, in_source in any::<bool>(), begin in 0_u64..500_000, most in 0_usize..300_000,
+        fn what_is_read_or_lent_is_what_was_appended_wherever_it_lies(
+            length in 0_usize..6 * BLOCK_BYTES, seed in any::<u32>(), cuts in prop::collection::vec(any::<u32>(), 0..4),
+            first in 0_u64..1000, in_source in any::<bool>(), begin in any::<u32>(), most in 1_000_usize..300_000,
         ) {
-            let whole = parts.concat();
+            let whole: Vec<u8> = (0..length as u32).map(|n| (n ^ seed).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
             let mut original = temporary().unwrap();
             original.write_all(&vec![0; first as usize]).unwrap();
             original.write_all(&whole).unwrap();
+            // Room for four blocks: some bodies fit, and some do not.
             let mut body = Body::new(Pool::new(1, 1, 1 << 20).take().unwrap(), first);
-            for part in &parts {
-                body.append(part, || in_source.then(|| original.try_clone())).unwrap();
+            for block in blocks_of(&whole) {
+                let mut ends: Vec<usize> = cuts.iter().map(|cut| *cut as usize % block.bytes().len()).collect();
+                ends.extend([0, block.bytes().len()]);
+                ends.sort_unstable();
+                for range in ends.windows(2).filter(|pair| pair[0] < pair[1]) {
+                    body.append(&block, range[0]..range[1], || in_source.then(|| original.try_clone())).unwrap();
+                }
             }
             prop_assert_eq!(body.end(), first + whole.len() as u64);
-            let begin = begin.min(whole.len() as u64);
-            let end = (begin as usize + most).min(whole.len());
+            let begin = begin as usize % (whole.len() + 1);
+            let end = (begin + most).min(whole.len());
             let mut found = b"x".to_vec();
-            let count = body.read(first + begin, u64::MAX, most, &mut found).unwrap();
-            prop_assert_eq!(count as usize, end - begin as usize);
-            prop_assert!(found[1..] == whole[begin as usize..end], "other bytes");
+            let count = body.read(first + begin as u64, u64::MAX, most, &mut found).unwrap();
+            prop_assert_eq!(count as usize, end - begin);
+            prop_assert!(found[1..] == whole[begin..end], "other bytes are read");
+            prop_assert!(lent(&body, first + begin as u64, u64::MAX, most) == whole[begin..], "other bytes are lent");
+            prop_assert!(lent(&body, first + begin as u64, first + end as u64, most) == whole[begin..end], "up to an end");
         }
     }
 }

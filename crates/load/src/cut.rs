@@ -1,7 +1,8 @@
 //! Sources are read and cut into chunks, on threads of their own.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use memchr::memchr_iter;
@@ -11,13 +12,12 @@ use crate::error::LoadError;
 use crate::format::{Format, LineEnd};
 use crate::ledger;
 use crate::plan::{Chunk, Planner};
+use crate::pool::{BLOCK_BYTES, Block, Content, Filled};
 use crate::rows::Rows;
 use crate::shared::{Piece, Shared};
-use crate::source::{Input, Source};
+use crate::source::{Input, Source, Stored};
 use crate::tally::Wait;
 
-/// Read at once: enough that a call costs nothing beside the scan, little enough to stay in a core's cache.
-const BLOCK_BYTES: usize = 256 << 10;
 /// Of a longer header no more is kept: it is no header then.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
@@ -69,12 +69,12 @@ struct Cutter<'a> {
 
 impl<'a> Cutter<'a> {
     fn new(shared: &'a Shared, number: usize) -> Self {
-        let spec = &shared.spec;
+        let (spec, source) = (&shared.spec, &shared.sources[number]);
         Self {
             shared,
             number,
-            source: &shared.sources[number],
-            planner: Planner::new(shared.format, spec.chunk_bytes, spec.header),
+            source,
+            planner: sized(Planner::new(shared.format, spec.chunk_bytes, spec.header), shared, source),
             is_plain: false,
             position: 0,
             begin: 0,
@@ -88,29 +88,27 @@ impl<'a> Cutter<'a> {
     /// Reads to the end. False when it was told to stop.
     fn run(mut self) -> Result<bool, LoadError> {
         let tally = &self.shared.tally;
-        let mut input: Box<dyn Read> = match self.source.open(&tally.stored)? {
+        let mut content: Box<dyn Content> = match self.source.open(&tally.stored, &self.shared.blocks)? {
             Input::Stream(stream) => stream,
             Input::Plain(mut file) => {
                 self.is_plain = true;
                 self.pass_over(&mut file)?;
-                Box::new(file)
+                Box::new(Filled::new(file, &self.shared.blocks))
             }
         };
-        let mut block = vec![0; BLOCK_BYTES];
         loop {
             if self.shared.stopping() {
                 return Ok(false);
             }
-            let read = match tally.waiting(Wait::Source, || input.read(&mut block)) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            let block = match tally.waiting(Wait::Source, || content.next()) {
+                Ok(Some(block)) => Arc::new(block),
+                Ok(None) => break,
                 Err(error) => return Err(self.source.broken(&error, self.position)),
             };
             if self.is_plain {
-                tally.stored.fetch_add(read as u64, Ordering::Relaxed);
+                tally.stored.fetch_add(block.bytes().len() as u64, Ordering::Relaxed);
             }
-            if !self.feed(&block[..read])? {
+            if !self.feed(&block)? {
                 return Ok(false);
             }
         }
@@ -122,12 +120,12 @@ impl<'a> Cutter<'a> {
     }
 
     /// Goes to the end of the chunks that are in the table, where there is no gap between them.
-    fn pass_over(&mut self, file: &mut File) -> Result<(), LoadError> {
+    fn pass_over(&mut self, file: &mut Stored) -> Result<(), LoadError> {
         let Some(next) = ledger::prefix(&self.shared.done, self.number) else { return Ok(()) };
         let failed = |error: io::Error| self.source.broken(&error, 0);
         let head = Head::of(file, self.shared.format, self.shared.spec.header).map_err(failed)?;
         let first = self.shared.done.get(&(self.number, 0)).map_or(0, |done| done.begin);
-        let bytes = file.metadata().map_err(failed)?.len();
+        let bytes = file.length().map_err(failed)?;
         if first != head.header.len() as u64 || next.begin > bytes {
             let message = format!(
                 "the plan changed: the first chunk of {} begins at byte {} now, and at byte {first} in the ledger",
@@ -136,49 +134,53 @@ impl<'a> Cutter<'a> {
             );
             return Err(LoadError::new(message, "load the file as it was, or begin a new load into an empty table"));
         }
-        file.seek(SeekFrom::Start(next.begin)).map_err(failed)?;
+        file.go_to(next.begin).map_err(failed)?;
         self.shared.tally.stored.fetch_add(next.begin, Ordering::Relaxed);
         self.shared.keep_header(self.number, head.header);
-        self.planner = Planner::resume(self.shared.format, self.shared.spec.chunk_bytes, head.line_end, &next);
+        let planner = Planner::resume(self.shared.format, self.shared.spec.chunk_bytes, head.line_end, &next);
+        self.planner = sized(planner, self.shared, self.source);
         (self.position, self.begin, self.counted_from) = (next.begin, next.begin, next.begin);
         Ok(())
     }
 
     /// Takes a block. False when it was told to stop.
-    fn feed(&mut self, block: &[u8]) -> Result<bool, LoadError> {
+    fn feed(&mut self, block: &Arc<Block>) -> Result<bool, LoadError> {
         let had_ended = self.planner.ended();
         let mut whole = Vec::new();
-        self.planner.take(block, |chunk| whole.push(chunk));
+        self.planner.take(block.bytes(), |chunk| whole.push(chunk));
         let base = self.position;
         let mut at = 0;
         for chunk in whole {
             let next = usize::try_from(chunk.end - base).unwrap_or(usize::MAX);
-            if !self.keep(&block[at..next])? || !self.emit(chunk)? {
+            if !self.keep(block, at..next)? || !self.emit(chunk)? {
                 return Ok(false);
             }
             at = next;
         }
-        self.position = base + block.len() as u64;
+        let length = block.bytes().len();
+        self.position = base + length as u64;
         // COPY looks at nothing behind the mark that ends the data; what was read with the mark is enough for it.
-        if had_ended { Ok(true) } else { self.keep(&block[at..]) }
+        if had_ended { Ok(true) } else { self.keep(block, at..length) }
     }
 
-    /// Adds bytes to the chunk under way. False when it was told to stop.
-    fn keep(&mut self, bytes: &[u8]) -> Result<bool, LoadError> {
-        if bytes.is_empty() {
+    /// Adds a part of a block to the chunk under way. False when it was told to stop.
+    fn keep(&mut self, block: &Arc<Block>, range: Range<usize>) -> Result<bool, LoadError> {
+        if range.is_empty() {
             return Ok(true);
         }
+        let bytes = &block.bytes()[range.clone()];
+        self.lines += memchr_iter(line_byte(self.planner.line_end()), bytes).count() as u64;
         if self.body.is_none() {
-            let Some(buffer) = self.shared.tally.waiting(Wait::QueueFull, || self.shared.pool.take()) else {
+            let Some(room) = self.shared.tally.waiting(Wait::QueueFull, || self.shared.pool.take()) else {
                 return Ok(false);
             };
-            self.body = Some(Body::new(buffer, self.begin));
+            self.body = Some(Body::new(room, self.begin));
         }
         let (source, is_plain) = (self.source, self.is_plain);
         if let Some(body) = &mut self.body {
-            body.append(bytes, || is_plain.then(|| source.reopen())).map_err(|error| not_kept(&error))?;
+            let reopened = || if is_plain { source.reopen() } else { None };
+            body.append(block, range, reopened).map_err(|error| not_kept(&error))?;
         }
-        self.lines += memchr_iter(line_byte(self.planner.line_end()), bytes).count() as u64;
         Ok(true)
     }
 
@@ -230,6 +232,11 @@ impl<'a> Cutter<'a> {
     }
 }
 
+/// Chunks of a file that can be read again need no memory, however long they are.
+fn sized(planner: Planner, shared: &Shared, source: &Source) -> Planner {
+    planner.growing(shared.spec.chunk_bytes_max.unwrap_or_default(), source.plain_bytes())
+}
+
 /// What the beginning of a file says of the rest.
 struct Head {
     /// The header's bytes; empty without one.
@@ -240,7 +247,7 @@ struct Head {
 
 impl Head {
     /// Reads as far as the first row's end.
-    fn of(file: &mut File, format: Format, with_header: bool) -> io::Result<Self> {
+    fn of(file: &mut impl Read, format: Format, with_header: bool) -> io::Result<Self> {
         let mut rows = Rows::new(format);
         let (mut first, mut header, mut block) = (None, Vec::new(), vec![0; BLOCK_BYTES]);
         while rows.line_end().is_none() {

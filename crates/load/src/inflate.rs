@@ -1,91 +1,75 @@
 //! Decompression, on threads of its own.
 
 use std::io::{self, BufReader, Read};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::order::Compression;
+use crate::pool::{Block, Blocks, Content, Filled};
 
-/// Handed over at once: enough that a hand-over costs nothing beside the decompression.
-const BLOCK_BYTES: usize = 256 << 10;
-/// Blocks that may lie ready.
-const BLOCKS: usize = 4;
+/// Blocks that may lie ready: a planner that waits for a chunk to be taken in does not keep its decompressor waiting at once.
+const BLOCKS_READY: usize = 8;
 /// Read from the file at once.
 const STORED_BYTES: usize = 128 << 10;
 /// `xz -9` takes 65 MiB to decompress (xz's manual); more than this is no file that xz makes by itself.
 const XZ_MEMORY_BYTES_MAX: u64 = 80 << 20;
 
 /// The content of a source. That of a compressed one is made on another thread, which ends when nobody reads any more.
-pub(crate) fn open(compression: Compression, input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let stored = BufReader::with_capacity(STORED_BYTES, input);
+pub(crate) fn open(
+    compression: Compression,
+    input: impl Read + Send + 'static,
+    blocks: &Arc<Blocks>,
+) -> io::Result<Box<dyn Content + Send>> {
+    let buffered = |input| BufReader::with_capacity(STORED_BYTES, input);
     Ok(match compression {
-        Compression::None | Compression::Auto => Box::new(stored),
-        Compression::Gzip => Threaded::start(flate2::bufread::MultiGzDecoder::new(stored))?,
-        Compression::Bzip2 => Threaded::start(bzip2::bufread::MultiBzDecoder::new(stored))?,
+        Compression::None | Compression::Auto => Box::new(Filled::new(input, blocks)),
+        Compression::Gzip => Threaded::start(flate2::bufread::MultiGzDecoder::new(buffered(input)), blocks)?,
+        Compression::Bzip2 => Threaded::start(bzip2::bufread::MultiBzDecoder::new(buffered(input)), blocks)?,
         Compression::Xz => {
             let concatenated = liblzma::stream::CONCATENATED;
             let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, concatenated)?;
-            Threaded::start(liblzma::bufread::XzDecoder::new_stream(stored, stream))?
+            Threaded::start(liblzma::bufread::XzDecoder::new_stream(buffered(input), stream), blocks)?
         }
         // It keeps up to 128 MiB of history, and refuses files that want more, as the program does.
-        Compression::Zstd => Threaded::start(zstd::stream::read::Decoder::with_buffer(stored)?)?,
+        Compression::Zstd => Threaded::start(zstd::stream::read::Decoder::with_buffer(buffered(input))?, blocks)?,
     })
 }
 
-/// What another thread reads, in order.
+/// What another thread makes, in order, in the memory from which it is sent.
 struct Threaded {
-    /// Blocks; an empty one is the end. That the other thread is gone without it is an error, and not the end.
-    blocks: Receiver<io::Result<Vec<u8>>>,
-    /// Blocks that are read, for the other thread to fill again.
-    spare: Sender<Vec<u8>>,
-    block: Vec<u8>,
-    at: usize,
+    /// None is the end. That the other thread is gone without it is an error, and not the end.
+    made: Receiver<io::Result<Option<Block>>>,
     ended: bool,
 }
 
 impl Threaded {
-    fn start(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-        let (send, blocks) = sync_channel(BLOCKS);
-        let (spare, spares) = channel();
-        std::thread::Builder::new().name("inflate".to_owned()).spawn(move || fill(input, &send, &spares))?;
-        Ok(Box::new(Self { blocks, spare, block: Vec::new(), at: 0, ended: false }))
+    fn start(input: impl Read + Send + 'static, blocks: &Arc<Blocks>) -> io::Result<Box<dyn Content + Send>> {
+        let (send, made) = sync_channel(BLOCKS_READY);
+        let content = Filled::new(input, blocks);
+        std::thread::Builder::new().name("inflate".to_owned()).spawn(move || make(content, &send))?;
+        Ok(Box::new(Self { made, ended: false }))
     }
 }
 
 /// Reads until the end, an error, or that nobody listens.
-fn fill(mut input: impl Read, send: &SyncSender<io::Result<Vec<u8>>>, spares: &Receiver<Vec<u8>>) {
+fn make(mut content: impl Content, send: &SyncSender<io::Result<Option<Block>>>) {
     loop {
-        let mut block = spares.try_recv().unwrap_or_default();
-        block.clear();
-        let read = input.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut block);
-        let is_last = block.is_empty() || read.is_err();
-        // What came before an error counts: its rows are whole.
-        if let Err(error) = read {
-            let sent = block.is_empty() || send.send(Ok(block)).is_ok();
-            if sent {
-                let _ = send.send(Err(error));
-            }
-            return;
-        }
-        if send.send(Ok(block)).is_err() || is_last {
+        let next = content.next();
+        let is_last = !matches!(next, Ok(Some(_)));
+        if send.send(next).is_err() || is_last {
             return;
         }
     }
 }
 
-impl Read for Threaded {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.block.len() && !self.ended {
-            let gone = |_| io::Error::other("the decompression ended by itself");
-            let next = self.blocks.recv().map_err(gone)??;
-            self.ended = next.is_empty();
-            // A thread that has ended needs no blocks.
-            let _ = self.spare.send(std::mem::replace(&mut self.block, next));
-            self.at = 0;
+impl Content for Threaded {
+    fn next(&mut self) -> io::Result<Option<Block>> {
+        if self.ended {
+            return Ok(None);
         }
-        let count = into.len().min(self.block.len() - self.at);
-        into[..count].copy_from_slice(&self.block[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
+        let next = self.made.recv().map_err(|_| io::Error::other("the decompression ended by itself"))?;
+        self.ended = !matches!(next, Ok(Some(_)));
+        next
     }
 }
 
@@ -94,6 +78,16 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    fn unpacked(compression: Compression, stored: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut content = open(compression, io::Cursor::new(stored), &Arc::default())?;
+        let mut found = Vec::new();
+        while let Some(block) = content.next()? {
+            found.extend_from_slice(block.bytes());
+        }
+        assert!(matches!(content.next(), Ok(None)), "the end stays the end");
+        Ok(found)
+    }
 
     fn packed(compression: Compression, content: &[u8]) -> Vec<u8> {
         match compression {
@@ -134,9 +128,7 @@ mod tests {
         for compression in PACKED {
             let (one, two) = content.split_at(700_001);
             let stored = [packed(compression, one), packed(compression, two)].concat();
-            let mut found = Vec::new();
-            open(compression, io::Cursor::new(stored)).unwrap().read_to_end(&mut found).unwrap();
-            assert!(found == content, "{compression:?}");
+            assert!(unpacked(compression, stored).unwrap() == content, "{compression:?}");
         }
     }
 
@@ -150,10 +142,14 @@ mod tests {
                 *byte = !*byte;
             }
             for broken in [stored[..stored.len() - 1].to_vec(), stored[..stored.len() / 2].to_vec(), damaged] {
-                let mut found = Vec::new();
-                let read = open(compression, io::Cursor::new(broken)).unwrap().read_to_end(&mut found);
-                assert!(read.is_err(), "{compression:?} gave {} bytes", found.len());
+                assert!(unpacked(compression, broken).is_err(), "{compression:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_decompressor_that_is_gone_is_an_error_and_not_the_end() {
+        let (_, made) = sync_channel(1);
+        assert!(Threaded { made, ended: false }.next().is_err());
     }
 }

@@ -27,6 +27,7 @@ mod plan;
 mod pool;
 mod queue;
 mod reject;
+mod remote;
 mod rows;
 mod run;
 mod send;
@@ -40,7 +41,7 @@ mod worker;
 
 pub use error::LoadError;
 pub use format::{Format, LineEnd};
-pub use order::{Compression, CopyFormat, LedgerSpec, LoadSpec, RejectSpec, SourceSpec};
+pub use order::{Compression, CopyFormat, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec};
 pub use plan::{Chunk, Planner};
 pub use rows::{Broken, Row, Rows, Rule};
 pub use run::load;

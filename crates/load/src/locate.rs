@@ -185,7 +185,7 @@ pub(crate) fn count(body: &Body, (begin, end): (u64, u64), byte: u8) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Pool;
+    use crate::body::body_of;
 
     const CSV: Format = Format::Csv { quote: '"', escape: '"', marker: false };
 
@@ -194,8 +194,7 @@ mod tests {
     }
 
     fn found(bytes: &[u8], line_end: LineEnd, line: u64) -> Option<usize> {
-        let mut body = Body::new(Pool::new(1, 100, 1 << 20).take().unwrap(), 7);
-        body.append(bytes, || None).unwrap();
+        let body = body_of(bytes, 7);
         let mut places = Places::new(&body, CSV, Some(line_end), (7, body.end()));
         let mut sent = Vec::new();
         while let Some(some) = places.next().unwrap() {

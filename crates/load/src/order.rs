@@ -60,6 +60,9 @@ pub struct LoadSpec {
     /// Least length of a chunk of uncompressed input, except the last of a source.
     #[serde(default = "chunk_bytes")]
     pub chunk_bytes: u64,
+    /// The same where it is the beginning of a long file that is not compressed; none means no longer.
+    #[serde(default)]
+    pub chunk_bytes_max: Option<u64>,
     /// Sessions to begin with.
     #[serde(default = "one")]
     pub connections: u32,
@@ -92,7 +95,7 @@ pub struct LoadSpec {
     pub reconnect_s: u64,
 }
 
-/// One file, or a pipe.
+/// One file, a pipe, or an object elsewhere.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
@@ -103,6 +106,19 @@ pub struct SourceSpec {
     pub compression: Compression,
     /// What it is called in messages.
     pub name: String,
+    /// Given when it lies elsewhere: `path` is then the socket where its bytes are asked for.
+    #[serde(default)]
+    pub remote: Option<RemoteSpec>,
+}
+
+/// An object that lies elsewhere.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSpec {
+    /// Of those that can be asked for, the how-manieth.
+    pub object: u64,
+    /// Its length as it is stored.
+    pub bytes: u64,
 }
 
 /// How a source is compressed.

@@ -50,6 +50,8 @@ pub(crate) struct Rejects {
     count: AtomicU64,
     /// Of committed chunks that have any: how many.
     committed: Mutex<BTreeMap<(usize, u64), u64>>,
+    /// How lines end in the first source that has any: a file of rows with several kinds of ends could not be loaded.
+    line_end: Mutex<Option<LineEnd>>,
 }
 
 impl Rejects {
@@ -70,15 +72,28 @@ impl Rejects {
             .collect();
         let count = committed.values().sum::<u64>();
         let (path, max) = (spec.path.clone(), spec.max);
-        Ok(Self { path, parts, max, count: AtomicU64::new(count), committed: Mutex::new(committed) })
+        let (count, committed) = (AtomicU64::new(count), Mutex::new(committed));
+        Ok(Self { path, parts, max, count, committed, line_end: Mutex::new(None) })
     }
 
-    /// Begins the part of a chunk; what another try wrote there is gone.
-    pub(crate) fn part(&self, source: usize, chunk: u64) -> Result<Part<'_>, LoadError> {
+    /// Begins the part of a chunk; what another try wrote there is gone. `line_end` is its source's.
+    pub(crate) fn part(&self, source: usize, chunk: u64, line_end: Option<LineEnd>) -> Result<Part<'_>, LoadError> {
+        self.require_one(line_end)?;
         let path = self.part_path((source, chunk));
         let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(|error| cannot_write(path, &error));
         let (rows, reasons) = (create(&path)?, create(&beside(&path, ".jsonl"))?);
         Ok(Part { all: self, place: (source, chunk), path, rows, reasons, count: 0 })
+    }
+
+    /// Refuses rows that would not fit to those that are there.
+    fn require_one(&self, line_end: Option<LineEnd>) -> Result<(), LoadError> {
+        let mut first = self.line_end.lock().unwrap_or_else(PoisonError::into_inner);
+        if line_end.is_none_or(|line_end| *first.get_or_insert(line_end) == line_end) {
+            return Ok(());
+        }
+        let message =
+            "rows of files whose lines end in different ways would be rejected into one file, which no one could load";
+        Err(LoadError::new(message, "load the files apart, each kind with a reject file of its own"))
     }
 
     /// A chunk is in the table, of whose part somebody else has told the ledger.
@@ -271,8 +286,8 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::body::body_of;
     use crate::ledger::Done;
-    use crate::pool::Pool;
 
     fn reason(line: u64) -> Reason {
         Reason {
@@ -284,12 +299,6 @@ mod tests {
             reason: "no".to_owned(),
             detail: None,
         }
-    }
-
-    fn body(bytes: &[u8]) -> Body {
-        let mut body = Body::new(Pool::new(1, 100, 1 << 20).take().unwrap(), 0);
-        body.append(bytes, || None).unwrap();
-        body
     }
 
     struct Folder(PathBuf);
@@ -322,9 +331,9 @@ mod tests {
     fn parts_are_joined_in_order_behind_the_header_and_those_of_no_chunk_are_left_out() {
         let folder = Folder::new("join");
         let rejects = Rejects::new(&folder.spec(9), &Chunks::new()).unwrap();
-        let body = body(b"x,1\r\ny,2");
+        let body = body_of(b"x,1\r\ny,2", 0);
         for (place, row) in [((1, 0), (5, 8)), ((0, 7), (0, 5)), ((0, 8), (0, 5))] {
-            let mut part = rejects.part(place.0, place.1).unwrap();
+            let mut part = rejects.part(place.0, place.1, Some(LineEnd::ReturnNewline)).unwrap();
             part.reject(&body, row, Some(LineEnd::ReturnNewline), &reason(place.1)).unwrap();
             part.sync().unwrap();
             if place.1 != 8 {
@@ -341,13 +350,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_end_in_different_ways_do_not_go_into_one_file() {
+        let folder = Folder::new("ends");
+        let rejects = Rejects::new(&folder.spec(9), &Chunks::new()).unwrap();
+        for line_end in [None, Some(LineEnd::Newline), None, Some(LineEnd::Newline)] {
+            assert!(rejects.part(0, 0, line_end).is_ok());
+        }
+        let Err(error) = rejects.part(1, 0, Some(LineEnd::Return)) else { panic!("it was taken") };
+        assert!(error.remedy.contains("apart"), "{error}");
+    }
+
+    #[test]
     fn more_than_are_allowed_end_the_load_and_those_that_are_taken_back_do_not_count() {
         let folder = Folder::new("max");
         let earlier = Chunks::from([((0, 0), Done { begin: 0, end: 1, rows_loaded: 0, rows_rejected: 1 })]);
         let rejects = Rejects::new(&folder.spec(2), &earlier).unwrap();
-        let body = body(b"x\n");
+        let body = body_of(b"x\n", 0);
         for _ in 0..2 {
-            let mut part = rejects.part(0, 1).unwrap();
+            let mut part = rejects.part(0, 1, None).unwrap();
             part.reject(&body, (0, 2), None, &reason(1)).unwrap();
             let error = part.reject(&body, (0, 2), None, &reason(2)).unwrap_err();
             assert!(error.message.starts_with("more than 2 rows"), "{error}");

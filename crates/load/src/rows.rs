@@ -95,6 +95,35 @@ impl Rows {
         matches!(self.state, State::Ended { .. })
     }
 
+    /// Bytes seen.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether in a block each newline ends a sound row, and nothing else does. Most blocks of most files are so, and can be
+    /// looked at as a whole.
+    pub(crate) fn is_plain(&self, block: &[u8]) -> bool {
+        if self.state != State::Plain || self.line_end != Some(LineEnd::Newline) || self.broken.is_some() {
+            return false;
+        }
+        match self.format {
+            // The row under way may be a mark of which the first half was in the block before.
+            Format::Csv { marker: true, .. } if self.head[0] == b'\\' => false,
+            Format::Csv { quote, marker: true, .. } => memchr3(quote as u8, b'\\', b'\r', block).is_none(),
+            Format::Csv { quote, .. } => memchr2(quote as u8, b'\r', block).is_none(),
+            Format::Text => memchr2(b'\\', b'\r', block).is_none(),
+        }
+    }
+
+    /// Passes over such a block, whose last newline, if it has any, is at `last`.
+    pub(crate) fn pass(&mut self, block: &[u8], last: Option<usize>) {
+        if let Some(last) = last {
+            // What begins behind it begins without a backslash, and is no mark.
+            (self.begin, self.head) = (self.position + last as u64 + 1, [0; 2]);
+        }
+        self.position += block.len() as u64;
+    }
+
     /// Takes the next block and says which rows end in it.
     pub fn scan(&mut self, block: &[u8], mut row: impl FnMut(Row)) {
         let mut i = 0;

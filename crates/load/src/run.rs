@@ -43,7 +43,7 @@ pub fn load(spec: &LoadSpec, out: &mut impl Write) -> Result<(), LoadError> {
     let (tell, told) = channel();
     listen(signalled, tell.clone())?;
     let sources = spec.sources.iter().map(Source::inspect).collect::<Result<Vec<_>, _>>()?;
-    let may_again = spec.ledger.is_some() && sources.iter().all(Source::is_file);
+    let may_again = spec.ledger.is_some() && sources.iter().all(Source::can_be_read_again);
     let mut run = Run { spec, sources, out, tell, told, begun: Instant::now(), reached: false, lost: None };
     loop {
         match run.attempt() {

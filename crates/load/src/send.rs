@@ -10,8 +10,8 @@ use crate::shared::Shared;
 use crate::statement;
 use crate::tally::Wait;
 
-/// Rows are sent in messages of this size: a Unix socket holds three of them, so that some are read from the chunk while
-/// the server takes in those before.
+/// Rows are sent in messages of this size at most: the server collects a whole message before it looks for rows in it, which
+/// are then still in its core's cache.
 const MESSAGE_BYTES: usize = 64 << 10;
 
 /// Why a chunk is not in the table.
@@ -48,19 +48,26 @@ pub(crate) fn send(
     // Behind the mark that ends the data less may be kept than the source has.
     let end = end.min(body.end());
     let (mut at, mut unreadable, mut paced) = (begin, None, Duration::ZERO);
+    let mut spare = Vec::new();
     let began = Instant::now();
-    let taken = session.copy_in(&sql, |out| match body.read(at, end, MESSAGE_BYTES, out) {
-        Ok(read) => {
-            at += read;
-            paced += shared.pace.wait(usize::try_from(read).unwrap_or(usize::MAX), &shared.stop);
-            shared.tally.send(read);
-            read > 0 && at < end
+    let mut copying = session.begin_copy_in(&sql)?;
+    while at < end {
+        let rows = match body.lend(at, end, MESSAGE_BYTES, &mut spare) {
+            Ok([]) => break,
+            Ok(rows) => rows,
+            Err(error) => {
+                unreadable = Some(error);
+                break;
+            }
+        };
+        at += rows.len() as u64;
+        paced += shared.pace.wait(rows.len(), &shared.stop);
+        shared.tally.send(rows.len() as u64);
+        if !copying.send(rows)? {
+            break;
         }
-        Err(error) => {
-            unreadable = Some(error);
-            false
-        }
-    });
+    }
+    let taken = copying.end();
     shared.tally.waited(Wait::Server, began.elapsed().saturating_sub(paced));
     shared.tally.waited(Wait::Rate, paced);
     // The server was told that there is no more, so the caller must not commit.

@@ -14,7 +14,7 @@ use crate::locate::count;
 use crate::order::{Compression, LoadSpec};
 use crate::pace::Pace;
 use crate::plan::Chunk;
-use crate::pool::Pool;
+use crate::pool::{Blocks, Pool};
 use crate::queue::Queue;
 use crate::reject::Rejects;
 use crate::source::Source;
@@ -49,7 +49,9 @@ pub(crate) struct Shared {
     pub format: Format,
     /// Chunks that were in the table before.
     pub done: Chunks,
+    /// Room for chunks, and what they lie in.
     pub pool: Arc<Pool>,
+    pub blocks: Arc<Blocks>,
     pub queue: Queue<Piece>,
     pub tally: Tally,
     pub pace: Pace,
@@ -92,6 +94,7 @@ impl Shared {
         Ok(Self {
             format: spec.format.rows(major),
             pool: Pool::new(planners + waiting_max + sessions_max, spec.chunk_bytes, bytes_max),
+            blocks: Arc::default(),
             queue: Queue::new(waiting_max, planners),
             tally: Tally::default(),
             pace: Pace::new(spec.rate_bytes_per_s),

@@ -1,7 +1,7 @@
-//! Sources: files and pipes, and what is stored in them.
+//! Sources: files, pipes and objects elsewhere, and what is stored in them.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,8 @@ use memchr::memchr_iter;
 use crate::error::LoadError;
 use crate::inflate;
 use crate::order::{Compression, SourceSpec};
+use crate::pool::{Blocks, Content};
+use crate::remote::{Reader, Refused, Remote};
 
 /// Read at once where only bytes are counted.
 const COUNT_BYTES: usize = 256 << 10;
@@ -26,8 +28,9 @@ pub(crate) struct Source {
     path: PathBuf,
     /// `Auto` only for a pipe, which cannot be looked into beforehand.
     pub compression: Compression,
-    /// Of a file; none of a pipe.
+    /// Of a file; none of a pipe, or of what lies elsewhere.
     file: Option<Facts>,
+    remote: Option<Remote>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,67 +41,93 @@ struct Facts {
 
 /// An opened source.
 pub(crate) enum Input {
-    /// A file that is not compressed: it can be read at any place.
-    Plain(File),
+    /// What is not compressed, and can be read from any place on.
+    Plain(Stored),
     /// Anything else, uncompressed.
-    Stream(Box<dyn Read + Send>),
+    Stream(Box<dyn Content + Send>),
+}
+
+/// The bytes of a source as they are stored.
+pub(crate) enum Stored {
+    File(File),
+    Remote(Reader),
 }
 
 impl Source {
     /// Looks at a source; a pipe is not opened yet, which could wait for its writer.
     pub(crate) fn inspect(spec: &SourceSpec) -> Result<Self, LoadError> {
         let failed = |error: io::Error| cannot_read(&spec.name, &error);
+        if let Some(remote) = spec.remote {
+            let remote = Remote::new(&spec.path, remote);
+            return Self::new(spec, None, Some(remote)).sniffed().map_err(failed);
+        }
         let facts = std::fs::metadata(&spec.path).map_err(failed)?;
         if facts.is_dir() {
             let message = format!("{} is a directory", spec.name);
             return Err(LoadError::new(message, "name the files in it"));
         }
-        let mut source = Self {
-            name: spec.name.clone(),
-            path: spec.path.clone(),
-            compression: spec.compression,
-            file: facts.is_file().then(|| Facts { bytes: facts.len(), modified: facts.modified().ok() }),
-        };
-        if source.file.is_some() {
-            let head = head(&mut File::open(&spec.path).map_err(failed)?).map_err(failed)?;
-            if source.compression == Compression::Auto {
-                source.compression = sniff(&head);
-            }
+        let file = facts.is_file().then(|| Facts { bytes: facts.len(), modified: facts.modified().ok() });
+        let source = Self::new(spec, file, None);
+        if source.file.is_some() { source.sniffed().map_err(failed) } else { Ok(source) }
+    }
+
+    fn new(spec: &SourceSpec, file: Option<Facts>, remote: Option<Remote>) -> Self {
+        Self { name: spec.name.clone(), path: spec.path.clone(), compression: spec.compression, file, remote }
+    }
+
+    /// With its compression, as its first bytes say where nobody else does. A file that cannot be read is found so, too.
+    fn sniffed(mut self) -> io::Result<Self> {
+        let mut stored = self.stored(false)?;
+        if self.compression == Compression::Auto {
+            self.compression = sniff(&head(&mut stored)?);
         }
-        Ok(source)
+        Ok(self)
+    }
+
+    /// Its bytes from the beginning on. `is_whole`: all of them are read, to be loaded.
+    fn stored(&self, is_whole: bool) -> io::Result<Stored> {
+        Ok(match &self.remote {
+            Some(remote) => Stored::Remote(remote.open(is_whole)),
+            None => Stored::File(File::open(&self.path)?),
+        })
     }
 
     /// Whether it can be read again.
-    pub(crate) fn is_file(&self) -> bool {
-        self.file.is_some()
+    pub(crate) fn can_be_read_again(&self) -> bool {
+        self.file.is_some() || self.remote.is_some()
     }
 
     /// Its bytes as they are stored; none of a pipe.
     pub(crate) fn stored_bytes(&self) -> Option<u64> {
-        self.file.map(|facts| facts.bytes)
+        self.remote.as_ref().map(|remote| remote.bytes).or(self.file.map(|facts| facts.bytes))
+    }
+
+    /// The length of a file whose bytes are the content, so that they can be read again at any place.
+    pub(crate) fn plain_bytes(&self) -> Option<u64> {
+        self.file.filter(|_| self.compression == Compression::None).map(|facts| facts.bytes)
     }
 
     /// Opens it from the beginning. Stored bytes that are read are added to `stored`; of a plain file the reader does that.
-    pub(crate) fn open(&self, stored: &Arc<AtomicU64>) -> Result<Input, LoadError> {
+    pub(crate) fn open(&self, stored: &Arc<AtomicU64>, blocks: &Arc<Blocks>) -> Result<Input, LoadError> {
         let failed = |error: io::Error| cannot_read(&self.name, &error);
-        let mut file = File::open(&self.path).map_err(failed)?;
-        if self.is_file() && self.compression == Compression::None {
+        let mut file = self.stored(true).map_err(failed)?;
+        if self.can_be_read_again() && self.compression == Compression::None {
             return Ok(Input::Plain(file));
         }
         let head = if self.compression == Compression::Auto { head(&mut file).map_err(failed)? } else { Vec::new() };
         let compression = if self.compression == Compression::Auto { sniff(&head) } else { self.compression };
         let input = Counted { input: Cursor::new(head).chain(file), count: Arc::clone(stored) };
-        inflate::open(compression, input).map(Input::Stream).map_err(failed)
+        inflate::open(compression, input, blocks).map(Input::Stream).map_err(failed)
     }
 
-    /// Opens a plain file once more, to read at places.
-    pub(crate) fn reopen(&self) -> io::Result<File> {
-        File::open(&self.path)
+    /// Opens a plain file once more, to read at places; none of what lies elsewhere, where each place is a request.
+    pub(crate) fn reopen(&self) -> Option<io::Result<File>> {
+        self.remote.is_none().then(|| File::open(&self.path))
     }
 
-    /// How often a byte stands in the first bytes of a plain file.
+    /// How often a byte stands in the first bytes of a plain source.
     pub(crate) fn count(&self, byte: u8, bytes: u64) -> io::Result<u64> {
-        let mut file = self.reopen()?.take(bytes);
+        let mut file = self.stored(false)?.take(bytes);
         let (mut block, mut found) = (vec![0; COUNT_BYTES], 0);
         loop {
             match file.read(&mut block)? {
@@ -122,12 +151,45 @@ impl Source {
 
     /// What it means that reading ended with an error, after so many bytes of what is stored in it.
     pub(crate) fn broken(&self, error: &io::Error, at: u64) -> LoadError {
+        if let Some(refused) = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>()) {
+            return LoadError::new(&refused.message, &refused.remedy);
+        }
         if !matches!(self.compression, Compression::None) {
             let what = if error.kind() == io::ErrorKind::UnexpectedEof { "ends too early" } else { "is damaged" };
             let message = format!("{} {what}: after {at} bytes of its content: {error}", self.name);
             return LoadError::new(message, "fetch or pack the file again; what is loaded of it stays");
         }
         cannot_read(&self.name, error)
+    }
+}
+
+impl Stored {
+    /// How many there are.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Remote(reader) => Ok(reader.length()),
+        }
+    }
+
+    /// Goes on at a place.
+    pub(crate) fn go_to(&mut self, at: u64) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.seek(SeekFrom::Start(at)).map(|_| ()),
+            Self::Remote(reader) => {
+                reader.go_to(at);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Read for Stored {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(into),
+            Self::Remote(reader) => reader.read(into),
+        }
     }
 }
 
@@ -183,7 +245,12 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_said() {
-        let spec = |path: &str| SourceSpec { path: path.into(), compression: Compression::Auto, name: "n".to_owned() };
+        let spec = |path: &str| SourceSpec {
+            path: path.into(),
+            compression: Compression::Auto,
+            name: "n".to_owned(),
+            remote: None,
+        };
         assert!(Source::inspect(&spec("/")).unwrap_err().message.contains("directory"));
         assert!(Source::inspect(&spec("/absent")).unwrap_err().message.contains("cannot read n"));
     }

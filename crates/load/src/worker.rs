@@ -76,7 +76,7 @@ fn once(shared: &Shared, session: &mut Talk, piece: &Piece, alone: bool) -> Resu
     if let (true, Some(rejects)) = (alone, &shared.rejects) {
         // A constraint that is looked at only when the transaction ends could not be laid to a row.
         session.query(&format!("{begin}; SET CONSTRAINTS ALL IMMEDIATE"))?;
-        let part = rejects.part(*source, chunk.number)?;
+        let part = rejects.part(*source, chunk.number, piece.line_end)?;
         let line = shared.line_at(piece, chunk.begin).map_err(|error| uncounted(&error))?;
         let (loaded, part) = Isolate::new(shared, session, piece, part, line).run()?;
         let rejected = part.count();

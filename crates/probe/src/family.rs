@@ -5,6 +5,7 @@
 //! the two readings is missing from one sample, which keeps the last value, and is never counted twice.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 
 use crate::kept::KeptFile;
@@ -50,14 +51,24 @@ impl FamilyReader {
     }
 
     fn list_children(&mut self) -> io::Result<()> {
-        let now: Vec<u32> =
-            self.list.read(false)?.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        let first = self.parent.pid.to_string();
+        let mut now = pids(self.list.read(false)?);
+        // A child is listed at the thread that started it. Threads come and go; who ends leaves its children to another.
+        for task in fs::read_dir(format!("/proc/{first}/task"))?.flatten() {
+            if task.file_name() != *first {
+                now.extend(pids(&fs::read_to_string(task.path().join("children")).unwrap_or_default()));
+            }
+        }
         self.children.retain(|pid, _| now.contains(pid));
         for pid in now {
             self.children.entry(pid).or_insert_with(|| ProcessReader::with_ended_children(pid));
         }
         Ok(())
     }
+}
+
+fn pids(list: &str) -> Vec<u32> {
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -92,5 +103,17 @@ mod tests {
         let (gone_ns, error) = family.read_ns(TICK_NS);
         assert_eq!(gone_ns, after_ns);
         assert!(error.is_some());
+    }
+
+    #[test]
+    fn children_of_every_thread_are_the_processs() {
+        // Tests run in threads of their own, so this child is not listed at the process's first one.
+        let mut child = Command::new("sh").args(["-c", "read -r _"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut family = FamilyReader::new(std::process::id());
+        let (_, error) = family.read_ns(TICK_NS);
+        assert!(error.is_none(), "{error:?}");
+        assert!(family.children.contains_key(&child.id()), "{:?}", family.children.keys());
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

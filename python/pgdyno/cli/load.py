@@ -43,12 +43,22 @@ NEVER: dict[str, tuple[str, str]] = {
 @click.option("--create", is_flag=True, help="Make the table if there is none, from the first file's beginning.")
 @click.option("--truncate", is_flag=True, help="Empty the table first.")
 @click.option(
+    "--upsert", metavar="KEYS", help="Columns, with commas: rows that have the same ones are replaced [none]."
+)
+@click.option("--via", type=click.Choice(["aws_s3"]), help="Have the server read `s3://` objects, by this extension.")
+@click.option("--s3-region", help="With --via: where the objects are [AWS_REGION, AWS_DEFAULT_REGION].")
+@click.option(
     "--reject", type=click.Path(dir_okay=False, path_type=Path), help="File for rows that are refused [none]."
 )
 @click.option("--max-rejects", type=int, default=1000, show_default=True, help="More of them end the load.")
-@click.option("-c", "--connections", type=int, help="Sessions to begin with [processors here, less one].")
+@click.option("-c", "--connections", type=int, help="Sessions to begin with [processors here, less one; at least 2].")
 @click.option("--connections-max", type=int, help="Sessions at most, if they help [twice as many].")
-@click.option("--chunk", default="8MiB", show_default=True, help="Input that is committed at a time.")
+@click.option(
+    "--chunk",
+    default="8MiB",
+    show_default=True,
+    help="Input that is committed at a time; unless given, up to 64MiB of long plain files.",
+)
 @click.option("--rate", help="Uncompressed input per second at most, as `20MiB` [no limit].")
 @click.option(
     "--indexes",
@@ -62,6 +72,8 @@ NEVER: dict[str, tuple[str, str]] = {
 @click.option("--no-ledger", is_flag=True, help="Write nothing down in the database; a load cannot go on then.")
 @click.option("--again", is_flag=True, help="Load what was loaded already once more.")
 @click.option("--abandon", is_flag=True, help="Forget an interrupted load of the table; its rows stay.")
+@click.option("--s3-endpoint", metavar="URL", help="Of a store that speaks as S3 does [AWS_ENDPOINT_URL, else AWS].")
+@click.option("--s3-anonymous", is_flag=True, help="Read public buckets without credentials.")
 @click.option("--dry-run", is_flag=True, help="Measure a sample, say what would limit the load, change nothing.")
 @click.option("--volume", help="With --dry-run: the volume beneath the server, as `gp3:size=500GiB`.")
 @click.option("--free", help="With --dry-run: free space there, as `200GiB` [what can be seen].")
@@ -76,9 +88,10 @@ NEVER: dict[str, tuple[str, str]] = {
 def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_run: bool, **options: Any) -> None:
     """Load files into a PostgreSQL that exists already, exactly once.
 
-    A SOURCE is a file, a pattern in quotes, or `-` for standard input: CSV, TSV or PostgreSQL's text, plain or compressed
-    with gzip, zstd, xz or bzip2. Bytes reach COPY as they are. The same command goes on where an interrupted one ended;
-    a changed file is refused. Rows that the server refuses end the load, or go to --reject as they were.
+    A SOURCE is a file, a pattern in quotes, `s3://bucket/key` (a pattern too), `https://…`, or `-` for standard input: CSV,
+    TSV or PostgreSQL's text, plain or compressed with gzip, zstd, xz or bzip2. Bytes reach COPY as they are. The same command
+    goes on where an interrupted one ended; a changed file is refused. Rows that the server refuses end the load, or go to
+    --reject as they were.
 
     \b
     Example:
@@ -117,18 +130,20 @@ def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> Asked:
         raise InputError("--into is missing", remedy='name the database: --into "host=db.example dbname=app user=me"')
     same = ("table", "header", "delimiter", "quote", "escape", "null", "encoding", "create", "truncate", "reject")
     more = ("max_rejects", "connections", "connections_max", "indexes", "again", "abandon")
+    elsewhere = ("s3_endpoint", "s3_anonymous", "via", "s3_region")
     return Asked(
         sources,
         options["into"],
         format=options["form"],
         columns=tuple(_words(options["columns"])),
+        upsert=tuple(_words(options["upsert"])),
         rename=dict(_pair(text) for text in options["rename"]),
         chunk_bytes=_bytes(options["chunk"], "--chunk") or 0,
         rate_bytes_per_s=_bytes(options["rate"], "--rate"),
         autovacuum_off=options["autovacuum"] == "off",
         vacuum=not options["no_vacuum"],
         ledger=not options["no_ledger"],
-        **{name: options[name] for name in (*same, *more)},
+        **{name: options[name] for name in (*same, *more, *elsewhere)},
     )
 
 

@@ -117,9 +117,18 @@ def lines(loaded: Loaded) -> list[str]:
         # Nobody knows how large a part of the time it is that nobody knows about.
         named = (name if name == UNKNOWN else f"{name} {share:.0%}" for name, share in loaded.limits.items())
         found.append(f"limit: {', '.join(named)}")
+    if loaded.rows_merged is not None:
+        found.append(_merged(loaded.rows_loaded, loaded.rows_merged, loaded.rows_replaced))
     if loaded.indexes:
         found.append(f"indexes {loaded.indexes}")
     return found
+
+
+def _merged(came: int, merged: int, replaced: int | None) -> str:
+    """What became of the rows of an upsert."""
+    which = "" if replaced is None else f", {replaced:,} of them in the place of others"
+    rest = f"; {came - merged:,} changed nothing (a later row, or the same one, has the key)" if came > merged else ""
+    return f"merged: {merged:,} rows{which}{rest}"
 
 
 def size(count: float) -> str:

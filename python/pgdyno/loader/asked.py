@@ -12,10 +12,14 @@ from pgdyno.errors import InputError
 FormatName = Literal["csv", "tsv", "text"]
 """``csv`` and ``text`` as COPY has them; ``tsv``: tabs between values, nothing quoted or escaped, ``\\N`` is NULL."""
 IndexChoice = Literal["keep", "rebuild", "auto"]
+Via = Literal["aws_s3"]
 
 CHUNK_BYTES = 8 << 20
 """One COPY and one commit each. Large enough that the commit is small beside it (a fifth of a second of COPY at the 50 to
 90 MB/s that one session does), small enough that little is done again after an interruption."""
+CHUNK_BYTES_MAX = 64 << 20
+"""Of a long plain file, which needs no memory for it. COPY writes its pages from a ring of 16 MiB (BULKWRITE in PostgreSQL's
+``freelist.c``) once that is full, so that most of a chunk of 64 MiB is written while it is loaded, and not by the checkpoint."""
 CHUNK_BYTES_MIN = 1 << 10
 MAX_REJECTS = 1000
 """Rows that are rejected before the load gives up: more are a wrong option, not bad rows."""
@@ -26,7 +30,7 @@ class Asked:
     """A load as it was asked for. What is None is found out, or the engine's choice."""
 
     sources: tuple[str, ...]
-    """Files, patterns as ``part-*.csv.gz``, or ``-`` for standard input."""
+    """Files, patterns as ``part-*.csv.gz``, addresses as ``s3://bucket/part-*.csv.gz``, or ``-`` for standard input."""
     into: str
     """Connection string, without a password."""
     table: str | None = None
@@ -49,11 +53,17 @@ class Asked:
     """Make the table from the files when there is none."""
     truncate: bool = False
     """Empty the table first."""
+    upsert: tuple[str, ...] = ()
+    """Columns that are the key: rows of the files take the place of those that have the same. None: rows are added."""
+    via: Via | None = None
+    """``aws_s3``: the server reads the objects itself. None: what is loaded is read here."""
+    s3_region: str | None = None
+    """Of ``via``: where the objects are. None: ``AWS_REGION``, else ``AWS_DEFAULT_REGION``."""
     reject: Path | None = None
     """File for rows that the server refuses. None: the first one ends the load."""
     max_rejects: int = MAX_REJECTS
     connections: int | None = None
-    """Sessions to begin with. None: one fewer than this machine's processors."""
+    """Sessions to begin with. None: one fewer than this machine's processors, and two at least."""
     connections_max: int | None = None
     """Sessions to end with, when each further one helps. None: ``connections`` if given, else twice the default."""
     chunk_bytes: int = CHUNK_BYTES
@@ -64,12 +74,25 @@ class Asked:
     """Keep autovacuum from the table while it is loaded."""
     vacuum: bool = True
     """VACUUM and ANALYZE the table at the end."""
+    checkpoint: bool = True
+    """A CHECKPOINT at the end, where the role may. Whoever loads several tables makes one for all."""
+    durable_chunks: bool = False
+    """Each chunk waits for its commit to be on disk. Without it the last commit alone waits, and brings all before it."""
     ledger: bool = True
     """Write down in the database what is loaded. Without it an interrupted load cannot go on."""
     again: bool = False
     """Load what was loaded already once more."""
     abandon: bool = False
     """Forget an interrupted load of this table; its rows stay."""
+    s3_endpoint: str | None = None
+    """Of a store that speaks as S3 does. None: ``AWS_ENDPOINT_URL``, else Amazon's."""
+    s3_anonymous: bool = False
+    """Read public buckets without credentials."""
+
+    @property
+    def chunk_bytes_max(self) -> int:
+        """Of chunks of long plain files: longer where nobody has said how long they are to be."""
+        return CHUNK_BYTES_MAX if self.chunk_bytes == CHUNK_BYTES else self.chunk_bytes
 
     def __post_init__(self) -> None:
         """Refuses what makes no sense, whatever the server."""
@@ -91,4 +114,8 @@ class Asked:
         if not self.ledger and (self.again or self.abandon):
             raise InputError(
                 "without a ledger nothing is known of earlier loads", remedy="leave --again and --abandon away"
+            )
+        if self.upsert and not self.ledger:
+            raise InputError(
+                "--upsert stages rows, and the ledger says which those are", remedy="leave --no-ledger away"
             )

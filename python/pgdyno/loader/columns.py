@@ -67,8 +67,13 @@ def looks_like_names(rows: Rows) -> bool:
     return len(given) == len(names) == len(set(given)) and all(type_of([name]) == "text" for name in given)
 
 
-def definition(table: str, names: Sequence[str], rows: Rows, kinds: Sequence[str] | None = None) -> str:
-    """``CREATE TABLE`` for a file: columns by its names, types by the sample's values unless the file has them."""
+def definition(
+    table: str, names: Sequence[str], rows: Rows, kinds: Sequence[str] | None = None, keys: Sequence[str] = ()
+) -> str:
+    """``CREATE TABLE`` for a file: columns by its names, types by the sample's values unless the file has them.
+
+    ``keys`` are the primary key, if there are any.
+    """
     width = len(names)
     for number, row in enumerate(rows, 1):
         if len(row) != width:
@@ -78,8 +83,13 @@ def definition(table: str, names: Sequence[str], rows: Rows, kinds: Sequence[str
             )
     by_column = ([row[place] for row in rows] for place in range(width))
     kinds = kinds or [type_of(values) for values in by_column]
-    lines = ",\n".join(f"    {quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True))
-    return f"CREATE TABLE {table} (\n{lines}\n)"
+    lines = [f"{quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
+    if keys:
+        absent = next((key for key in keys if key not in names), None)
+        if absent is not None:
+            raise InputError(f"--upsert: the files have no column {absent!r}", remedy=f"they have {', '.join(names)}")
+        lines.append(f"PRIMARY KEY ({', '.join(quoted(key) for key in keys)})")
+    return f"CREATE TABLE {table} (\n" + ",\n".join(f"    {line}" for line in lines) + "\n)"
 
 
 def quoted(name: str) -> str:

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pgdyno.errors import InputError, Interrupted, PgdynoError
-from pgdyno.loader import autovacuum, index_cost, indexes, ledger, server, table
+from pgdyno.errors import InputError, Interrupted, ObjectDamaged, PgdynoError
+from pgdyno.loader import autovacuum, by_server, index_cost, indexes, ledger, server, staging, table, upsert
 from pgdyno.loader.asked import Asked
 from pgdyno.loader.compression import compression_of
 from pgdyno.loader.put_back import builds_at_a_time, put_back
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pgdyno.loader.indexes import Droppable
     from pgdyno.loader.ledger import Job, Totals
     from pgdyno.loader.server import Connection
+    from pgdyno.loader.table import Table
     from pgdyno.loader.transfer import Tell
+    from pgdyno.loader.upsert import Merged
 
 T = TypeVar("T")
 GO_ON = "run the same command again to go on"
@@ -31,6 +33,13 @@ AFTER_BAD_ROW = (
     "what was committed stays: the same command goes on, also with --reject; a mended file begins anew, with --abandon and"
     " --truncate"
 )
+AFTER_BAD_ROW_STAGED = (
+    "nothing is merged yet: the same command goes on, also with --reject; a mended file begins anew, with --abandon"
+)
+AFTER_BAD_OBJECT = (
+    "objects that were committed stay: the same command goes on with the others; a mended object is read by it anew"
+)
+AFTER_NO_LEDGER = "without a ledger nothing says which rows are in: begin anew, with --truncate"
 
 
 @dataclass
@@ -43,13 +52,17 @@ class Loaded:
     rows_loaded: int = 0
     """By all runs of this load."""
     rows_rejected: int = 0
+    rows_merged: int | None = None
+    """Of an upsert: rows of the table that were added or replaced. Fewer than came in where keys came twice."""
+    rows_replaced: int | None = None
+    """Those of them that had been there; None where the server does not count."""
     bytes: int = 0
     """Of uncompressed input."""
     chunks: int = 0
     seconds: float = 0.0
     """Of this run, all steps together."""
     steps_s: dict[str, float] = field(default_factory=dict)
-    """Seconds by step: ``transfer``, ``put_back``, ``vacuum``, ``checkpoint``."""
+    """Seconds by step: ``transfer``, ``merge``, ``put_back``, ``vacuum``, ``checkpoint``."""
     connections: int = 0
     """Sessions that copied, at the end."""
     client_cpu_s: float = 0.0
@@ -70,7 +83,7 @@ class Loaded:
 def load(sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | None = None, **options: Any) -> Loaded:
     """Load files into a table, exactly once: what ``pgdyno load`` does, as a function.
 
-    ``sources`` are files, patterns of files or ``-``; ``into`` is a connection string without a password; ``options`` are
+    ``sources`` are files, patterns, addresses or ``-``; ``into`` is a connection string without a password; ``options`` are
     the fields of :class:`~pgdyno.loader.asked.Asked`, as ``table="title"``, ``create=True``, ``reject=Path("bad.csv")``.
     ``tell`` gets the events of ``pgdyno load --json`` as they come. Rows that were rejected are counted in the result and
     are no error. Raises :class:`~pgdyno.errors.PgdynoError`, whose remedy says how to go on.
@@ -113,27 +126,54 @@ class _Load:
         self.connection = self._connect()
 
     def run(self) -> Loaded:
-        """The whole of it."""
+        """The whole of it. Ctrl-C says how to go on wherever it comes, also between two steps."""
+        try:
+            return self._run()
+        except KeyboardInterrupt as error:
+            raise self._interrupted("interrupted") from error
+
+    def _run(self) -> Loaded:
         ready = self._ready()
         job = self._job(ready)
         if self.result.already:
             return self.result
+        if ready.keys and job is not None:
+            self._upsert(ready, job)
+        else:
+            self._bring(ready, job, lambda: (ready.target, self._change(ready, job)))
+        if job is not None:
+            self._step("put_back", self._put_back)
+        self._finish(ready, job)
+        return self.result
+
+    def _upsert(self, ready: Ready, job: Job) -> None:
+        """Rows into their staging table, and from there into the target; what an earlier run did of it is done."""
+        rows = (ready.target, ready.loaded, ready.keys, job.number)
+        self.result.indexes = "kept: rows are merged by the keys' own"
+        merged = upsert.merged(self.connection, job.number)
+        if merged is None:
+            self._bring(ready, job, lambda: (staging.ensure(self.connection, *rows), 0))
+            self._note("merge")
+            merged = self._step("merge", lambda: upsert.merge(self.connection, *rows, self.result.rows_loaded))
+        else:
+            self._take(ledger.totals(self.connection, job.number))
+        self._take_merged(merged)
+
+    def _bring(self, ready: Ready, job: Job | None, prepare: Callable[[], tuple[Table, int]]) -> None:
+        """Rows into the table that ``prepare`` makes ready; it also says how many indexes they are put into."""
         before = None if job is None else ledger.totals(self.connection, job.number)
+        send = transfer if self.asked.via is None else by_server.transfer
         try:
-            kept = self._change(ready, job)
-            done = self._step("transfer", lambda: transfer(self._sent(ready, job, kept), self.tell))
+            into, kept = prepare()
+            done = self._step("transfer", lambda: send(self._sent(ready, job, into, kept), self.tell))
         except (KeyboardInterrupt, InputError) as error:
             self._give_up(ready, job)
-            raise self._in_words(error) from error
+            raise self._in_words(error, ready) from error
         except BaseException:
             self._give_up(ready, job)
             raise
         self._connect_again(ready, job)
         self._count(ready, job, before, done)
-        if job is not None:
-            self._step("put_back", self._put_back)
-        self._finish(ready, job)
-        return self.result
 
     def _connect(self) -> Connection:
         return self._sessions.enter_context(contextlib.closing(server.connect(self.asked.into)))
@@ -150,7 +190,10 @@ class _Load:
             ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
 
     def _ready(self) -> Ready:
-        ready = get_ready(self.connection, self.asked)
+        look = get_ready if self.asked.via is None else by_server.get_ready
+        ready = look(self.connection, self.asked)
+        for note in ready.notes:
+            self._note(note)
         if ready.definition is not None:
             self.tell({"event": "create", "definition": ready.definition})
             ready = created(self.connection, ready)
@@ -178,7 +221,7 @@ class _Load:
                 abandon=self.asked.abandon,
             )
         except ledger.AlreadyLoaded as before:
-            self._already(before)
+            self._already(ready, before)
             return None
         self.result.job = job.number
         ledger.end_orphans(self.connection, job.number)
@@ -190,11 +233,11 @@ class _Load:
         self._tell_plan(ready, job)
         return job
 
-    def _already(self, before: ledger.AlreadyLoaded) -> None:
-        totals = ledger.totals(self.connection, before.job.number)
+    def _already(self, ready: Ready, before: ledger.AlreadyLoaded) -> None:
         self.result.already, self.result.job = True, before.job.number
-        self.result.rows_loaded, self.result.rows_rejected = totals.rows_loaded, totals.rows_rejected
-        self.result.bytes, self.result.chunks = totals.bytes, totals.chunks
+        self._take(ledger.totals(self.connection, before.job.number))
+        if ready.keys:
+            self._take_merged(upsert.merged(self.connection, before.job.number))
         self._note(f"loaded already at {before.ended:%Y-%m-%d %H:%M:%S%z}; --again loads it once more")
 
     def _change(self, ready: Ready, job: Job | None) -> int:
@@ -249,10 +292,10 @@ class _Load:
             ) from None
         return int(one.cost is not None)
 
-    def _sent(self, ready: Ready, job: Job | None, indexes_kept: int) -> Sent:
+    def _sent(self, ready: Ready, job: Job | None, into: Table, indexes_kept: int) -> Sent:
         number = None if job is None else job.number
         files = (self.asked, ready.sources, ready.format, ready.encoding, ready.header)
-        return Sent(*files, ready.columns, ready.target, number, indexes_kept)
+        return Sent(*files, ready.loaded if ready.keys else ready.columns, into, number, indexes_kept)
 
     def _count(self, ready: Ready, job: Job | None, before: Totals | None, done: Transferred) -> None:
         """Take over what was done, and see that it adds up."""
@@ -267,12 +310,22 @@ class _Load:
         ledger.check_whole(self.connection, job.number, ready.sources, compressed)
         totals = ledger.totals(self.connection, job.number)
         ledger.reconcile(before, totals, done.rows_loaded, done.rows_rejected)
+        self._take(totals)
+
+    def _take(self, totals: Totals) -> None:
+        result = self.result
         result.rows_loaded, result.rows_rejected = totals.rows_loaded, totals.rows_rejected
         result.bytes, result.chunks = totals.bytes, totals.chunks
 
+    def _take_merged(self, merged: Merged | None) -> None:
+        if merged is not None:
+            self.result.rows_merged, self.result.rows_replaced = merged.rows, merged.replaced
+
     def _put_back(self) -> None:
+        """But for what is staged: the merge drops it, and until then a second run needs it."""
         journal = Journal(self.connection)
-        put_back(self.asked.into, self.connection, journal, journal.entries(self.result.table), self._show)
+        entries = [entry for entry in journal.entries(self.result.table) if entry.kind != staging.KIND]
+        put_back(self.asked.into, self.connection, journal, entries, self._show)
 
     def _finish(self, ready: Ready, job: Job | None) -> None:
         """Statistics and visibility, then durability, and only then success."""
@@ -288,7 +341,7 @@ class _Load:
         else:
             with ledger.durably(self.connection):
                 server.run(self.connection, "SELECT txid_current()")  # without a number nothing is written for it
-        if ready.facts.may_checkpoint:
+        if ready.facts.may_checkpoint and self.asked.checkpoint:
             server.run(self.connection, "CHECKPOINT")
 
     def _give_up(self, ready: Ready, job: Job | None) -> None:
@@ -299,6 +352,8 @@ class _Load:
             return
         try:
             self._connect_again(ready, job)
+            if isinstance(ready.failure, ObjectDamaged):
+                ledger.distrust(self.connection, job.number, ready.failure.message)
             self._put_back()
         except (psycopg.Error, PgdynoError) as failure:
             said = " ".join(str(failure).split())
@@ -306,14 +361,21 @@ class _Load:
                 f"not put back yet: {said}; `pgdyno load --restore DSN` does it, and so does the same command again"
             )
 
-    def _in_words(self, error: KeyboardInterrupt | InputError) -> PgdynoError:
+    def _in_words(self, error: KeyboardInterrupt | InputError, ready: Ready) -> PgdynoError:
         """The error that the user sees, with how to go on."""
         if isinstance(error, KeyboardInterrupt):
-            return Interrupted("interrupted; the chunks that were committed are loaded", remedy=GO_ON)
+            return self._interrupted("interrupted; the chunks that were committed are loaded")
         if self.result.job is None:
             return error
         # The engine's: chunks may have been committed, so it is not as if nothing had happened.
-        return PgdynoError(error.message, remedy=f"{error.remedy}; {AFTER_BAD_ROW}".removeprefix("; "))
+        after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
+        after = after if self.asked.via is None else AFTER_BAD_OBJECT
+        after = f"; {after}" if ready.failure is None else ""
+        return PgdynoError(error.message, remedy=f"{error.remedy}{after}".removeprefix("; "))
+
+    def _interrupted(self, what: str) -> Interrupted:
+        """What to do after Ctrl-C: without a ledger the same command would load again what is loaded."""
+        return Interrupted(what, remedy=GO_ON if self.asked.ledger else AFTER_NO_LEDGER)
 
     def _step(self, name: str, work: Callable[[], T]) -> T:
         began = time.monotonic()

@@ -113,9 +113,19 @@ class Space:
 
 
 def space(
-    measured: Measured, bytes_total: float, *, max_wal_bytes: int, wal_is_held: bool, free_bytes: int | None
+    measured: Measured,
+    bytes_total: float,
+    *,
+    max_wal_bytes: int,
+    wal_is_held: bool,
+    free_bytes: int | None,
+    staged: bool = False,
 ) -> Space:
-    """What a load needs. ``wal_is_held``: a slot or an archive keeps all of it."""
-    stored = bytes_total * measured.stored_per_input_byte
-    written = bytes_total * (measured.wal_bytes or 0) / max(1, measured.input_bytes)
+    """What a load needs. ``wal_is_held``: a slot or an archive keeps all of it.
+
+    ``staged``: rows lie in another table first, are sorted in temporary files of about that size, and written once more.
+    """
+    heap = bytes_total * measured.heap_bytes / max(1, measured.input_bytes)
+    stored = bytes_total * measured.stored_per_input_byte + (2 * heap if staged else 0)
+    written = bytes_total * (measured.wal_bytes or 0) / max(1, measured.input_bytes) * (2 if staged else 1)
     return Space(stored + (written if wal_is_held else min(written, max_wal_bytes)), free_bytes)

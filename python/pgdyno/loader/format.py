@@ -46,6 +46,12 @@ class Format:
             options |= {"quote": self.quote, "escape": self.escape}
         return {self.kind: options}
 
+    def copy_options(self, encoding: str) -> list[str]:
+        """The same as SQL has it, for COPY of a file in this encoding."""
+        ((kind, values),) = self.document().items()
+        said = [f"FORMAT {kind}", f"ENCODING {_literal(encoding)}"]
+        return [*said, *(f"{name.upper()} {_literal(value)}" for name, value in values.items())]
+
     def rows(self, text: str, *, whole: bool) -> list[list[str | None]]:
         """Rows of the beginning of a file; the last one is left out unless it is ``whole``. NULL is None."""
         found = self._csv(text) if self.kind == "csv" else self._text(text)
@@ -113,6 +119,12 @@ def _by_names(names: Sequence[str]) -> FormatName:
         what = f"the name of {unknown} does not say its format" if unknown else f"the files are {' and '.join(kinds)}"
         raise InputError(what, remedy="say it with --format csv, tsv or text; files of one load have one format")
     return kinds[0]
+
+
+def _literal(text: str) -> str:
+    """A string as SQL writes it, whatever ``standard_conforming_strings`` says."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'" if "\\" not in text else "E'" + doubled.replace("\\", "\\\\") + "'"
 
 
 def bare(name: str) -> str:

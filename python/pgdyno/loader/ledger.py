@@ -35,12 +35,17 @@ CREATE TABLE IF NOT EXISTS pgdyno_load.job (
     begun timestamptz NOT NULL DEFAULT now(), ended timestamptz);
 CREATE TABLE IF NOT EXISTS pgdyno_load.chunk (
     job bigint NOT NULL, source int NOT NULL, chunk bigint NOT NULL, first_byte bigint NOT NULL, end_byte bigint NOT NULL,
-    rows_loaded bigint NOT NULL, rows_rejected bigint NOT NULL, PRIMARY KEY (job, source, chunk));
+    rows_loaded bigint NOT NULL, rows_rejected bigint NOT NULL, xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    PRIMARY KEY (job, source, chunk));
 CREATE TABLE IF NOT EXISTS pgdyno_load.undo (
     entry bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, token text NOT NULL UNIQUE, job bigint NOT NULL,
     target text NOT NULL, kind text NOT NULL, what text NOT NULL, stages jsonb NOT NULL, search_path text NOT NULL,
     made timestamptz NOT NULL DEFAULT now());
+CREATE TABLE IF NOT EXISTS pgdyno_load.merge (
+    job bigint PRIMARY KEY REFERENCES pgdyno_load.job ON DELETE CASCADE, rows_merged bigint NOT NULL, rows_replaced bigint,
+    made timestamptz NOT NULL DEFAULT now());
 """
+"""A chunk's ``xact`` is the transaction that brought its rows: see :mod:`~pgdyno.loader.staging`."""
 ORPHANS_LEAVE_S = 10.0
 """A killed command's engine says something every second, and gives up when nobody hears it."""
 LOCK_WAIT_S = 2.0
@@ -121,7 +126,9 @@ def ensure(connection: Connection) -> None:
 
 
 def _there(connection: Connection) -> bool:
-    return bool(one(connection, "SELECT to_regclass('pgdyno_load.undo') IS NOT NULL")[0])
+    # Not to_regclass(): within a transaction that waited for another one's tables it answers from a cache of before.
+    query = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'pgdyno_load' AND tablename = 'merge')"
+    return bool(one(connection, query)[0])
 
 
 def lock(connection: Connection, oid: int, target: str) -> None:
@@ -174,6 +181,7 @@ def open_job(
             row = None
         if row is not None:
             before = row[1]
+            _require_trusted(before, table.quoted)
             if before["rejects"] is None and plan["rejects"] is not None:
                 # Nothing was rejected yet, so that there is no other file with a part of the rows.
                 before["rejects"] = plan["rejects"]
@@ -194,6 +202,23 @@ def open_job(
             (table.quoted, json.dumps(plan)),
         )
     return Job(number, begun, fresh=True)
+
+
+def distrust(connection: Connection, job: int, why: str) -> None:
+    """Have nobody go on with a load some of whose rows are not those of the file: :func:`open_job` refuses it from now on."""
+    run(
+        connection,
+        "UPDATE pgdyno_load.job SET plan = plan || jsonb_build_object('distrusted', %s::text) WHERE job = %s",
+        (why, job),
+    )
+
+
+def _require_trusted(plan: Mapping[str, Any], target: str) -> None:
+    if "distrusted" in plan:
+        raise InputError(
+            f"an interrupted load of {target} brought wrong rows: {plan['distrusted']}",
+            remedy="see that the object is whole, and load it again with --abandon and --truncate",
+        )
 
 
 def _empty(connection: Connection, table: Table) -> None:

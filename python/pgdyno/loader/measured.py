@@ -12,7 +12,6 @@ from pgdyno.loader.columns import quoted
 from pgdyno.loader.compression import compression_of, plain_head
 
 if TYPE_CHECKING:
-    from pgdyno.loader.format import Format
     from pgdyno.loader.ready import Ready
     from pgdyno.loader.server import Connection
 
@@ -92,7 +91,9 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
     full = name if schema is None else f"{quoted(schema)}.{name}"
     if ready.table is not None:
         # Without defaults, since one that calls nextval() would take numbers of the real table's sequence.
-        like = f"CREATE TABLE {full} (LIKE {ready.table.quoted} INCLUDING ALL EXCLUDING DEFAULTS)"
+        # An upsert's rows go into a table without indexes first, where a key may come twice.
+        without = "EXCLUDING DEFAULTS" + (" EXCLUDING INDEXES" if ready.keys else "")
+        like = f"CREATE TABLE {full} (LIKE {ready.table.quoted} INCLUDING ALL {without})"
         server.run(connection, like)
     else:
         assert ready.definition is not None
@@ -102,18 +103,7 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
 
 def _statement(copy: str, ready: Ready) -> str:
     columns = f" ({', '.join(column.quoted for column in ready.columns)})" if ready.columns else ""
-    return f"COPY {copy}{columns} FROM STDIN ({_options(ready.format, ready.encoding)})"
-
-
-def _options(formatted: Format, encoding: str) -> str:
-    ((kind, values),) = formatted.document().items()
-    said = [f"FORMAT {kind}", f"ENCODING {_literal(encoding)}"]
-    return ", ".join([*said, *(f"{name.upper()} {_literal(value)}" for name, value in values.items())])
-
-
-def _literal(text: str) -> str:
-    """A string as SQL writes it, with escapes, so that it does not depend on ``standard_conforming_strings``."""
-    return "E'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"COPY {copy}{columns} FROM STDIN ({', '.join(ready.format.copy_options(ready.encoding))})"
 
 
 def _decompression(head: bytes) -> float | None:

@@ -13,11 +13,15 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
+from pgdyno.errors import InputError, PgdynoError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import io
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    Open = Callable[[], Path | io.RawIOBase]
+    """Where a file can be read; each reader opens it anew."""
 
 MAGIC = b"PAR1"
 BATCH_ROWS = 16_384
@@ -39,10 +43,10 @@ class Facts:
     """Column -> its type in PostgreSQL."""
 
 
-def facts(path: Path, bytes_max: int) -> Facts:
+def facts(name: str, opening: Open, bytes_max: int) -> Facts:
     """What is known of a file. :class:`InputError` for a damaged one, and for columns that have no type in PostgreSQL."""
-    with _opened(path) as file:
-        types = {field.name: _type(str(path), field) for field in file.schema_arrow}
+    with _opened(name, opening) as file:
+        types = {field.name: _type(name, field) for field in file.schema_arrow}
         text, rows = b"", 0
         for batch in file.iter_batches(batch_size=1024):
             text += _csv(batch, header=not rows)
@@ -55,11 +59,11 @@ def facts(path: Path, bytes_max: int) -> Facts:
 
 
 @contextlib.contextmanager
-def piped(path: Path) -> Iterator[int]:
+def piped(name: str, opening: Open) -> Iterator[int]:
     """The reading end of a pipe that gives the whole file as CSV. What ends it too early is raised with the block's end."""
     reading, writing = os.pipe()
     failed: list[Exception] = []
-    thread = threading.Thread(target=_pour, args=(path, writing, failed), name="pgdyno-parquet", daemon=True)
+    thread = threading.Thread(target=_pour, args=(name, opening, writing, failed), name="pgdyno-parquet", daemon=True)
     thread.start()
     try:
         yield reading
@@ -70,29 +74,29 @@ def piped(path: Path) -> Iterator[int]:
         raise failed[0]
 
 
-def _pour(path: Path, writing: int, failed: list[Exception]) -> None:
+def _pour(name: str, opening: Open, writing: int, failed: list[Exception]) -> None:
     try:
-        with os.fdopen(writing, "wb") as out, _opened(path) as file:
+        with os.fdopen(writing, "wb") as out, _opened(name, opening) as file:
             begun = False
             for batch in file.iter_batches(batch_size=BATCH_ROWS):
                 out.write(_csv(batch, header=not begun))
                 begun = True
     except BrokenPipeError:
         pass  # whoever reads has an error of its own
-    except (InputError, OSError) as error:
+    except (PgdynoError, OSError) as error:
         failed.append(error)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(name: str, opening: Open) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(opening()) as file:
             yield file
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path} is no Parquet file that can be read: {error}", remedy="write it again") from None
+        raise InputError(f"{name} is no Parquet file that can be read: {error}", remedy="write it again") from None
 
 
 def _csv(rows: Any, *, header: bool) -> bytes:
@@ -111,7 +115,7 @@ def _csv(rows: Any, *, header: bool) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _type(path: str, field: Any) -> str:
+def _type(file: str, field: Any) -> str:
     """A column's type in PostgreSQL."""
     import pyarrow as pa
 
@@ -135,7 +139,7 @@ def _type(path: str, field: Any) -> str:
     found = next((name for fits, name in known if fits(kind)), None)
     if found is None:
         raise InputError(
-            f"{path}: the column {field.name} is {kind}, which has no type here",
+            f"{file}: the column {field.name} is {kind}, which has no type here",
             remedy="write the file without it, or as text",
         )
     return found

@@ -104,6 +104,11 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
     ``volume`` is what the server's data lie on, as ``gp3:size=500GiB``; ``free_bytes`` how much of it is free, where that
     cannot be seen from here.
     """
+    if asked.via is not None:
+        raise InputError(
+            "--dry-run loads the beginning of a file, and with --via nobody here sees any",
+            remedy="fetch the beginning of an object, and try with that",
+        )
     with contextlib.closing(server.connect(asked.into)) as connection, server_errors():
         ready = get_ready(connection, asked)
         found = measure(connection, ready)
@@ -141,7 +146,12 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
 
 
 def _notes(connection: Connection, ready: Ready) -> list[str]:
-    notes = []
+    notes = ready.notes
+    if ready.asked.upsert:
+        notes.append(
+            "rows of an upsert are written twice, into a staging table and then into this one, and sorted between: space for"
+            " that is reckoned with, but for indexes; the time is that of staging alone"
+        )
     if ready.definition is not None:
         notes.append(f"the table is to be made: {' '.join(ready.definition.split())}")
     else:
@@ -225,6 +235,7 @@ def _space(
         max_wal_bytes=int(current["max_wal_size"]["setting"]) * MIB,
         wal_is_held=held,
         free_bytes=free_bytes,
+        staged=bool(ready.asked.upsert),
     )
 
 

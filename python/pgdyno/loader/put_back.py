@@ -72,7 +72,7 @@ def _build(dsn: str, connection: Connection, entries: Sequence[Entry], note: Not
     if not entries:
         return {}
     workers = builds_at_a_time(len(entries), os.cpu_count() or 1)
-    memory_kib = _work_mem_kib(connection, workers)
+    memory_kib = sort_memory_kib(connection, workers)
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(contextlib.closing(connect(dsn))) for _ in range(workers)]
         for session in sessions:
@@ -108,11 +108,11 @@ def _wait(futures: Sequence[Future[dict[str, str]]], note: Note) -> None:
         waiting -= wait(waiting, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
 
 
-def _work_mem_kib(connection: Connection, workers: int) -> int:
-    """What each build may sort in: never less than the server's own setting."""
+def sort_memory_kib(connection: Connection, workers: int, setting: str = "maintenance_work_mem") -> int:
+    """What each of so many sessions may sort in: never less than the server's own setting."""
     shared_kib, own_kib = one(
         connection,
-        "SELECT pg_size_bytes(current_setting('shared_buffers')) / 1024,"
-        " pg_size_bytes(current_setting('maintenance_work_mem')) / 1024",
+        "SELECT pg_size_bytes(current_setting('shared_buffers')) / 1024, pg_size_bytes(current_setting(%s)) / 1024",
+        (setting,),
     )
     return max(int(own_kib), min(WORK_MEM_KIB_MAX, int(shared_kib) // SHARED_BUFFERS_SHARE // workers))

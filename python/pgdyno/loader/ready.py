@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
-from pgdyno.loader import columns, sample, server, source, table
+from pgdyno.loader import columns, sample, server, source, table, upsert
 from pgdyno.loader import format as formats
+from pgdyno.loader.remote import S3
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pgdyno.errors import ObjectChanged, ObjectDamaged
     from pgdyno.loader.asked import Asked
     from pgdyno.loader.format import Format
     from pgdyno.loader.sample import Sample
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""
+
+_END_NAMES = {b"\n": "LF", b"\r": "CR", b"\r\n": "CR LF"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Ready:
     """Of the files' values, in their order; None: all of the table's."""
     definition: str | None
     """``CREATE TABLE``, when it is to be made."""
+    keys: tuple[Column, ...] = ()
+    """Of an upsert; none where rows are added."""
 
     @property
     def target(self) -> Table:
@@ -49,9 +55,27 @@ class Ready:
         return self.table
 
     @property
+    def loaded(self) -> Sequence[Column]:
+        """The columns that the files have values of, in their order."""
+        return self.columns or self.target.loadable
+
+    @property
     def sources(self) -> list[Source]:
         """The files."""
         return [one.source for one in self.samples]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known of the files before they are loaded."""
+        objects = [one.remote for one in self.sources if one.remote is not None and one.parquet is None]
+        found = [one.name for one in objects if one.object.facts.checksum is None]
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        return [f"{found[0]}{more}: no checksum to be held to, only length and ETag"] if found else []
+
+    @property
+    def failure(self) -> ObjectChanged | ObjectDamaged | None:
+        """Why what came of an object must not be gone on with."""
+        return next((one.remote.failure for one in self.sources if one.remote and one.remote.failure), None)
 
     @property
     def bytes_total(self) -> float | None:
@@ -73,20 +97,23 @@ class Ready:
 
     def options(self) -> dict[str, object]:
         """What the plan keeps, beside the files."""
+        upserted = {"upsert": [key.name for key in self.keys]} if self.keys else {}
         return {
+            **upserted,
             "format": self.format.document(),
             "encoding": self.encoding,
             "header": self.header,
             "columns": None if self.columns is None else [column.name for column in self.columns],
             "chunk_bytes": self.asked.chunk_bytes,
+            "chunk_bytes_max": self.asked.chunk_bytes_max,
             "rejects": None if self.asked.reject is None else str(self.asked.reject.absolute()),
         }
 
 
 def get_ready(connection: Connection, asked: Asked) -> Ready:
     """Look at files and table, and refuse what does not fit. Nothing is changed."""
-    sources = source.find(asked.sources)
-    names = [one.name for one in sources]
+    sources = source.find(asked.sources, S3(asked.s3_endpoint, asked.s3_anonymous))
+    names = [one.file_name for one in sources]
     columnar = _parquet_only(asked, sources)
     formatted = formats.CSV if columnar else formats.choose(asked, names)
     if columnar:
@@ -97,8 +124,8 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
     name = table.name_of(asked.table, names)
     there = table.find(connection, name)
     if there is not None:
-        table.check(connection, there, truncate=asked.truncate)
-        return _fitted(Ready(asked, facts, samples, formatted, encoding, False, name, there, None, None))
+        table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert))
+        return _fitted(connection, Ready(asked, facts, samples, formatted, encoding, False, name, there, None, None))
     if not asked.create:
         raise InputError(
             f"there is no table {name}", remedy="make it, let --create do it, or name another with --table"
@@ -123,10 +150,10 @@ def created(connection: Connection, ready: Ready) -> Ready:
     made = table.find(connection, ready.name)
     assert made is not None, "it was made just now"
     # From here on as if it had been there: a second run of the same command finds the same plan.
-    return _fitted(replace(ready, table=made))
+    return _fitted(connection, replace(ready, table=made))
 
 
-def _fitted(ready: Ready) -> Ready:
+def _fitted(connection: Connection, ready: Ready) -> Ready:
     """With the columns of its table."""
     asked, first = ready.asked, ready.samples[0]
     known = ready.target.loadable
@@ -136,7 +163,10 @@ def _fitted(ready: Ready) -> Ready:
     columns.check_width(first.rows, len(chosen or known), ready.format, first.first_line)
     if header:
         _require_one_header(ready.samples)
-    return replace(ready, header=header, columns=chosen)
+    if asked.reject is not None:
+        _require_one_line_end(ready.samples, ready.format)
+    keys = upsert.keys_of(connection, asked.upsert, ready.target, chosen or known)
+    return replace(ready, header=header, columns=chosen, keys=keys)
 
 
 def _parquet_only(asked: Asked, sources: Sequence[Source]) -> bool:
@@ -183,7 +213,7 @@ def _definition(asked: Asked, name: str, first: Sample, *, header: bool) -> str:
     names = names or [f"column{number + 1}" for number in range(len(first.rows[0]))]
     known = first.source.parquet
     kinds = None if known is None else list(known.types.values())
-    return columns.definition(name, names, first.rows[1:] if header else first.rows, kinds)
+    return columns.definition(name, names, first.rows[1:] if header else first.rows, kinds, asked.upsert)
 
 
 def _require_one_header(samples: Sequence[Sample]) -> None:
@@ -195,3 +225,20 @@ def _require_one_header(samples: Sequence[Sample]) -> None:
             f"the first row of {other.source.name} is not the header of {first.source.name}",
             remedy="load them one by one, or say --no-header",
         )
+
+
+def _require_one_line_end(samples: Sequence[Sample], formatted: Format) -> None:
+    """Rows that are rejected go into one file, which could not be loaded if its lines ended in several ways."""
+    first: tuple[Sample, bytes] | None = None
+    for one in samples:
+        end = sample.line_end(one, formatted)
+        if end is None:
+            continue
+        if first is None:
+            first = one, end
+        elif end != first[1]:
+            raise InputError(
+                f"lines of {one.source.name} end in {_END_NAMES[end]}, and those of {first[0].source.name} in"
+                f" {_END_NAMES[first[1]]}: their rejected rows would not fit into one file",
+                remedy="load them apart, each kind with a --reject of its own",
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pgdyno.loader import ledger, server
+from pgdyno.loader import ledger, server, staging
 from pgdyno.loader.flow import server_errors
 from pgdyno.loader.put_back import put_back
 from pgdyno.loader.undo import Journal
@@ -33,7 +33,9 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
         for target, entries in by_target.items():
             oid = server.one(connection, "SELECT to_regclass(%s)::oid", (target,))[0]
             if oid is None:
-                _forget(connection, journal, entries)
+                _forget(connection, journal, [entry for entry in entries if entry.kind != staging.KIND])
+                staged = [entry for entry in entries if entry.kind == staging.KIND]
+                put_back(into, connection, journal, staged, lambda _share, _text: None)
                 continue
             ledger.lock(connection, oid, target)
             try:

@@ -69,6 +69,16 @@ def whole_rows(data: bytes, formatted: Format, *, header: bool) -> bytes:
     return data[ends[0] + 1 if header else 0 : ends[-1] + 1]
 
 
+def line_end(sample: Sample, formatted: Format) -> bytes | None:
+    """How the first row ends, which is how all do; None where it does not end in what is looked at."""
+    data = sample.data[:LOOK_BYTES]
+    ends = _outside(data, formatted)
+    if not ends:
+        return None
+    end = data[ends[0] : ends[0] + 1]
+    return b"\r\n" if end == b"\n" and data[: ends[0]].endswith(b"\r") else end
+
+
 def total(samples: Sequence[Sample]) -> float | None:
     """About how many uncompressed bytes there are; None when a source is a stream."""
     sizes = [sample.bytes_total for sample in samples]

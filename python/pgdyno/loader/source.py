@@ -1,11 +1,11 @@
-"""What is to be loaded: files, patterns of files, standard input. What cannot be, is refused by name."""
+"""What is to be loaded: files, patterns of files, standard input, objects elsewhere. What cannot be, is refused by name."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
-import re
 import stat
 import sys
 import threading
@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError, InputError
-from pgdyno.loader import parquet
+from pgdyno.loader import parquet, remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pgdyno.loader.remote import S3, Remote
 
 END_BYTES = 64 << 10
 """Of the beginning and the end of a file, for its fingerprint: reading all of it would take as long as loading it."""
@@ -26,9 +28,6 @@ HEAD_BYTES = 1 << 20
 STREAM_HEAD_BYTES = 64 << 10
 """The same of what comes from a pipe: more would have to be kept."""
 STANDARD_INPUT = "-"
-_ELSEWHERE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-_FETCH = {"s3": "aws s3 cp {} -", "http": "curl -sSf {}", "https": "curl -sSf {}", "gs": "gsutil cat {}"}
-"""What prints an address's content, until it is read here."""
 _MAGIC = set("*?[")
 
 
@@ -49,13 +48,22 @@ class Source:
     """The descriptor of a stream, of which ``head`` has been read."""
     parquet: parquet.Facts | None = None
     """Of a Parquet file, whose text ``head`` is the beginning of."""
+    remote: Remote | None = None
+    """An object elsewhere."""
 
     @property
     def fingerprint(self) -> dict[str, Any] | None:
         """What says that it is the same file as before; None of a stream, of which nobody can say it."""
+        if self.remote is not None:
+            return self.remote.fingerprint
         if self.sha256 is None:
             return None
         return {"size": self.bytes_stored, "mtime_ns": self.mtime_ns, "sha256": self.sha256}
+
+    @property
+    def file_name(self) -> str:
+        """What a file of it is called, which may say its format and the table."""
+        return self.name if self.remote is None else self.remote.file_name
 
     @property
     def whole(self) -> bool:
@@ -67,11 +75,14 @@ class Source:
         return self.bytes_stored == len(self.head)
 
 
-def find(words: Sequence[str]) -> list[Source]:
-    """The sources that words of the command line name, patterns in the order of their names. :class:`InputError`."""
+def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
+    """The sources that words of the command line name, patterns in the order of their names. :class:`InputError`.
+
+    ``where``: how S3 is reached. :class:`HostError` for a store that does not answer.
+    """
     found: list[Source] = []
     for word in words:
-        found += [_stream(sys.stdin.fileno(), "standard input")] if word == STANDARD_INPUT else _files(word)
+        found += [_stream(sys.stdin.fileno(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
     names = [source.name for source in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -79,12 +90,21 @@ def find(words: Sequence[str]) -> list[Source]:
     return found
 
 
+def _named(word: str, where: S3 | None) -> list[Source]:
+    if remote.is_address(word):
+        return [_object(one) for one in remote.find(word, where or remote.S3(), HEAD_BYTES)]
+    return _files(word)
+
+
+def _object(one: Remote) -> Source:
+    columnar = None
+    if one.head.startswith(parquet.MAGIC):
+        columnar = parquet.facts(one.name, lambda: remote.Seekable(one), STREAM_HEAD_BYTES)
+    head = one.head if columnar is None else columnar.head
+    return Source(one.name, head, one.bytes, parquet=columnar, remote=one)
+
+
 def _files(word: str) -> list[Source]:
-    if elsewhere := _ELSEWHERE.match(word):
-        how = _FETCH.get(elsewhere[1].lower(), "curl -sSf {}").format(word)
-        raise InputError(
-            f"{word}: only files of this machine are read so far", remedy=f"`{how} | pgdyno load - --format …`"
-        )
     path = Path(word)
     if path.exists() or not set(word) & _MAGIC:
         return [_file(path)]
@@ -112,7 +132,7 @@ def _file(path: Path) -> Source:
     if not head:
         raise InputError(f"{path} is empty", remedy="name a file with rows; nothing was changed")
     digest = hashlib.sha256(head[:END_BYTES] + end).hexdigest()
-    columnar = parquet.facts(path, STREAM_HEAD_BYTES) if head.startswith(parquet.MAGIC) else None
+    columnar = parquet.facts(str(path), lambda: path, STREAM_HEAD_BYTES) if head.startswith(parquet.MAGIC) else None
     if columnar is not None:
         head = columnar.head
     return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar)
@@ -133,24 +153,31 @@ def _stream(descriptor: int, name: str) -> Source:
 
 
 @contextlib.contextmanager
-def opened(sources: Sequence[Source]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """What the engine opens for each source, and the descriptors that it must inherit for that."""
+def opened(sources: Sequence[Source]) -> Iterator[tuple[list[dict[str, Any]], tuple[int, ...]]]:
+    """Where the engine finds each source, in its words, and the descriptors that it must inherit for that."""
     with contextlib.ExitStack() as stack:
-        paths: list[str] = []
+        objects = [source.remote for source in sources if source.remote is not None and source.parquet is None]
+        served = stack.enter_context(remote.Served(objects)) if objects else None
+        numbers = itertools.count()
+        places: list[dict[str, Any]] = []
         descriptors: list[int] = []
         for source in sources:
-            if source.stream is None and source.parquet is None:
-                paths.append(str(Path(source.name).resolve()))
-                continue
-            descriptors.append(stack.enter_context(_piped(source)))
-            paths.append(f"/dev/fd/{descriptors[-1]}")
-        yield paths, tuple(descriptors)
+            if source.stream is not None or source.parquet is not None:
+                descriptors.append(stack.enter_context(_piped(source)))
+                places.append({"path": f"/dev/fd/{descriptors[-1]}"})
+            elif source.remote is not None and served is not None:
+                one = {"object": next(numbers), "bytes": source.remote.bytes}
+                places.append({"path": str(served.path), "remote": one})
+            else:
+                places.append({"path": str(Path(source.name).resolve())})
+        yield places, tuple(descriptors)
 
 
 def _piped(source: Source) -> contextlib.AbstractContextManager[int]:
-    if source.stream is None:
-        return parquet.piped(Path(source.name))
-    return _refilled(source.head, source.stream)
+    if source.stream is not None:
+        return _refilled(source.head, source.stream)
+    one = source.remote
+    return parquet.piped(source.name, lambda: Path(source.name) if one is None else remote.Seekable(one))
 
 
 @contextlib.contextmanager

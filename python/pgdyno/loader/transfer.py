@@ -18,7 +18,7 @@ from pgdyno.loader.server import keywords
 from pgdyno.loader.sessions import Sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pgdyno.loader.asked import Asked
     from pgdyno.loader.format import Format
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 INTERVAL_MS = 1000
 RECENT_S = 5
 """The limit that is shown is that of so many seconds: one alone has few samples."""
+CONNECTIONS_MIN = 2
+"""Sessions to begin with at least: what the client takes is a small part of a processor, and a file that two sessions load in a
+few seconds is over before a second one would have been added."""
 CONNECTIONS_MAX_FACTOR = 2
 """Sessions to end with at most, beside those to begin with: some then wait for the volume while others compute."""
 
@@ -76,13 +79,13 @@ class Transferred:
 
 def connections(asked: Asked) -> tuple[int, int]:
     """Sessions to begin and to end with: processors less one, as Amazon's document on loading advises, then adapted."""
-    begin = asked.connections or max(1, (os.cpu_count() or 2) - 1)
+    begin = asked.connections or max(CONNECTIONS_MIN, (os.cpu_count() or 2) - 1)
     most = asked.connections_max or (asked.connections or begin * CONNECTIONS_MAX_FACTOR)
     return begin, max(begin, most)
 
 
-def document(sent: Sent, paths: Sequence[str]) -> dict[str, Any]:
-    """What the engine is told."""
+def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the engine is told. ``places``: where it finds the sources, as :func:`source.opened` says."""
     asked = sent.asked
     begin, most = connections(asked)
     rejects = None if asked.reject is None else {"path": str(asked.reject.absolute()), "max": asked.max_rejects}
@@ -94,14 +97,15 @@ def document(sent: Sent, paths: Sequence[str]) -> dict[str, Any]:
         "encoding": sent.encoding,
         "header": sent.header,
         "sources": [
-            {"path": path, "compression": compression_of(one.head), "name": one.name}
-            for one, path in zip(sent.sources, paths, strict=True)
+            {**place, "compression": compression_of(one.head), "name": one.name}
+            for one, place in zip(sent.sources, places, strict=True)
         ],
         "chunk_bytes": asked.chunk_bytes,
+        "chunk_bytes_max": asked.chunk_bytes_max,
         "connections": begin,
         "connections_max": most,
         "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job},
-        "settings": {"synchronous_commit": "off"},
+        "settings": {"synchronous_commit": "on" if asked.durable_chunks else "off"},
         "rejects": rejects,
         "rate_bytes_per_s": asked.rate_bytes_per_s,
         "interval_ms": INTERVAL_MS,
@@ -110,14 +114,19 @@ def document(sent: Sent, paths: Sequence[str]) -> dict[str, Any]:
 
 def transfer(sent: Sent, tell: Tell) -> Transferred:
     """Load, and say how it goes. Raises what the engine ends with."""
+    with (
+        source.opened(sent.sources) as (places, descriptors),
+        contextlib.closing(_engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as said,
+    ):
+        return follow(sent, said, tell)
+
+
+def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transferred:
+    """Say how a load goes, by the lines that whoever does it says: the engine, or what stands for it."""
     done = Transferred(connections=connections(sent.asked)[0])
     watched = _Watched(sent, tell)
     ended = False
-    with (
-        source.opened(sent.sources) as (paths, descriptors),
-        Sessions(sent.asked.into, sent.job) as sessions,
-        contextlib.closing(_engine.lines(["load"], document(sent, paths), pass_fds=descriptors)) as said,
-    ):
+    with Sessions(sent.asked.into, sent.job) as sessions:
         for line in said:
             event = line.get("event")
             if event == "progress":

@@ -24,7 +24,7 @@ from pgdyno.loader.server import many, maybe, one, run, said
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
 
-Kind = Literal["index", "foreign key", "autovacuum"]
+Kind = Literal["index", "foreign key", "autovacuum", "staging"]
 STAGES = 3
 _EXISTS = {"42P07", "42710", "42P16"}
 """An index, a constraint or a primary key that is there already: only where nothing says whether it was brought back."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10
 """A server that is not reached within this time is not one to measure."""
+PATIENCE = {"keepalives_idle": 60, "keepalives_interval": 15, "keepalives_count": 8, "tcp_user_timeout": 300_000}
+"""When to give up on a server that has vanished, in libpq's words (s, s, probes, ms), as the engine does
+(``crates/drive/src/vanish.rs``): without them a session waits for two hours, and where it has sent something for 15 minutes."""
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _IDENTITY = """
 SELECT current_setting('server_version'), current_setting('server_version_num')::int,
@@ -176,6 +179,7 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     chosen: dict[str, Any] = {"autocommit": True, "application_name": "pgdyno"}
     if "connect_timeout" not in asked and "PGCONNECT_TIMEOUT" not in os.environ:
         chosen["connect_timeout"] = CONNECT_TIMEOUT_S
+    chosen |= {keyword: value for keyword, value in PATIENCE.items() if keyword not in asked}
     try:
         return psycopg.connect(dsn, **(chosen | options))
     except psycopg.OperationalError as error:

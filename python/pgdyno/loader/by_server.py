@@ -1,0 +1,279 @@
+"""``--via aws_s3``: the server reads the objects itself, by the extension of Amazon's RDS and Aurora.
+
+Its function imports one object in one session, in the transaction that calls it. So each object is a chunk: its rows and
+its line in the ledger come together, several objects side by side, and a second run goes on with those that have no line.
+Nothing of an object is seen here. That is why a header must be said, a table cannot be made, and rows that the server
+refuses cannot be kept; and why the plan has an object's name only: one that was replaced meanwhile is not noticed.
+
+What the function takes and answers is that of the user guide of Amazon RDS ("Importing data from Amazon S3 into an RDS for
+PostgreSQL DB instance"); its answer is ``N rows imported into relation "…" from file … of B bytes``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.loader import columns, ledger, server, table, upsert
+from pgdyno.loader import format as formats
+from pgdyno.loader.ready import Ready
+from pgdyno.loader.sample import Sample
+from pgdyno.loader.source import Source
+from pgdyno.loader.transfer import INTERVAL_MS, follow
+
+if TYPE_CHECKING:
+    from pgdyno.loader.asked import Asked
+    from pgdyno.loader.server import Connection
+    from pgdyno.loader.transfer import Sent, Tell, Transferred
+
+SESSIONS = 4
+"""Objects at a time unless asked for: the processors here say nothing about the server's, and four vCPUs are those of an
+xlarge, the smallest size of many instance classes. A session that has none waits."""
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+"""Variables that say where objects are; AWS's own programs look at them in this order."""
+HEADER_MATCH_FROM = 150000
+"""COPY compares a header with the columns' names from this version on (release notes of PostgreSQL 15)."""
+CANCEL_AGAIN_S = 1.0
+"""An order to cancel that comes between two statements is lost."""
+_ADDRESS = re.compile(r"s3://([^/]+)/(.+)", re.DOTALL)
+_PACKED = (".zst", ".zstd", ".xz", ".bz2")
+_ANSWER = re.compile(r"(\d+)(?: rows imported\b.*?(?: of (\d+) bytes)?)?", re.DOTALL)
+_THERE = """
+SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+               WHERE n.nspname = 'aws_s3' AND p.proname = 'table_import_from_s3')
+"""
+_IMPORT = """
+SELECT aws_s3.table_import_from_s3(%s::text, %s::text, %s::text,
+                                   aws_commons.create_s3_uri(%s::text, %s::text, %s::text))
+"""
+_RECORD = """
+INSERT INTO pgdyno_load.chunk (job, source, chunk, first_byte, end_byte, rows_loaded, rows_rejected)
+VALUES (%s, %s, 0, 0, %s, %s, 0)
+"""
+
+
+@dataclass(frozen=True)
+class S3Object(Source):
+    """An object that only the server reads."""
+
+    bucket: str = ""
+    key: str = ""
+    region: str = ""
+
+    @property
+    def fingerprint(self) -> dict[str, Any] | None:
+        """Its name: nobody here sees more of it."""
+        return {"s3": self.name, "region": self.region}
+
+
+@dataclass
+class _Done:
+    """What came in, by this run and those before."""
+
+    rows: int = 0
+    bytes: int = 0
+    objects: int = 0
+
+    def add(self, rows: int, size_bytes: int) -> None:
+        """One more object."""
+        self.rows += rows
+        self.bytes += size_bytes
+        self.objects += 1
+
+    def line(self, event: str, began: float, sessions: int) -> dict[str, Any]:
+        """As the engine says it."""
+        return {
+            "event": event,
+            "elapsed_ms": (time.monotonic() - began) * 1e3,
+            "bytes": self.bytes,
+            "rows_loaded": self.rows,
+            "rows_rejected": 0,
+            "chunks": self.objects,
+            "connections": sessions,
+        }
+
+
+def get_ready(connection: Connection, asked: Asked) -> Ready:
+    """Look at what can be seen from here, and refuse what does not fit. Nothing is changed."""
+    _refuse(asked)
+    region = asked.s3_region or next((os.environ[name] for name in REGIONS if os.environ.get(name)), None)
+    if region is None:
+        raise InputError(
+            "--via aws_s3: nobody says in which region the objects are", remedy="say it, as --s3-region eu-central-1"
+        )
+    objects = [_object(word, region) for word in asked.sources]
+    names = [one.name for one in objects]
+    if len(set(names)) < len(names):
+        raise InputError("an object is named twice", remedy="name each object once")
+    formatted = formats.choose(asked, names)
+    facts = server.facts(connection)
+    if not server.one(connection, _THERE)[0]:
+        raise InputError(
+            "--via aws_s3: the server does not have that extension",
+            remedy="on RDS and Aurora run `CREATE EXTENSION aws_s3 CASCADE`; elsewhere leave --via away",
+        )
+    encoding = server.check_encoding(connection, asked.encoding)
+    name = table.name_of(asked.table, names)
+    there = table.find(connection, name)
+    if there is None:
+        raise InputError(f"there is no table {name}", remedy="make it, or name another with --table")
+    table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert))
+    chosen = columns.chosen((), there.loadable, asked.columns, {}, header=False)
+    keys = upsert.keys_of(connection, asked.upsert, there, chosen or there.loadable)
+    samples = [Sample(one, b"", [], "", byte_order_mark=False) for one in objects]
+    header = bool(asked.header)
+    return Ready(asked, facts, samples, formatted, encoding, header, name, there, chosen, None, keys)
+
+
+def _refuse(asked: Asked) -> None:
+    """What needs somebody here to read the rows."""
+    for flag, given, why in (
+        ("--reject", asked.reject is not None, "the server reads the rows, and keeps none of those that it refuses"),
+        ("--create", asked.create, "nobody here sees the rows that would say which columns there are"),
+        ("--rename", bool(asked.rename), "nobody here sees the header; --columns says what the values are"),
+        ("--rate", asked.rate_bytes_per_s is not None, "the server reads as fast as it can"),
+        ("--s3-endpoint", asked.s3_endpoint is not None, "the extension reads from AWS alone"),
+        ("--s3-anonymous", asked.s3_anonymous, "the server reads with the rights of its own role"),
+    ):
+        if given:
+            raise InputError(f"{flag} --via aws_s3: {why}", remedy=f"leave {flag} away, or load without --via")
+    if asked.header is None:
+        raise InputError(
+            "--via aws_s3: nobody here sees whether the first rows are names", remedy="say --header or --no-header"
+        )
+
+
+def _object(word: str, region: str) -> S3Object:
+    found = _ADDRESS.fullmatch(word)
+    if found is None:
+        raise InputError(f"--via aws_s3: {word} is no object of S3", remedy="write it as s3://bucket/key")
+    if set(word) & set("*?[") or word.endswith("/"):
+        raise InputError(
+            f"--via aws_s3: {word} is a pattern or a folder, and the extension has no list of objects",
+            remedy="name each object",
+        )
+    if word.lower().endswith(_PACKED) or word.lower().endswith(".parquet"):
+        raise InputError(
+            f"--via aws_s3: the extension reads text, and gzip of which Content-Encoding says so; not {word}",
+            remedy="load it without --via",
+        )
+    return S3Object(word, b"", bucket=found[1], key=found[2], region=region)
+
+
+def transfer(sent: Sent, tell: Tell) -> Transferred:
+    """Have the server import all objects, and say how it goes: what :func:`pgdyno.loader.transfer.transfer` is here."""
+    with contextlib.closing(_lines(sent)) as said:
+        return follow(sent, said, tell)
+
+
+def _lines(sent: Sent) -> Generator[dict[str, Any]]:
+    """Import, and say each second what came in, as the engine does. Whoever closes it ends the imports."""
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(contextlib.closing(_session(sent)))
+        done, waiting = _left(first, sent)
+        count = max(1, min(sent.asked.connections or SESSIONS, len(waiting)))
+        more = [stack.enter_context(contextlib.closing(_session(sent))) for _ in range(count - 1)]
+        importing = _Importing(sent, [first, *more])
+        # Before the sessions are closed its threads are waited for.
+        pool = stack.enter_context(ThreadPoolExecutor(count, thread_name_prefix="pgdyno-import"))
+        left = {pool.submit(importing.one, number) for number in waiting}
+        try:
+            while left:
+                finished, left = wait(left, timeout=INTERVAL_MS / 1e3, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done.add(*future.result())
+                yield done.line("progress", began, count)
+        except BaseException:
+            importing.stop(left)
+            raise
+    yield done.line("end", began, count)
+
+
+def _session(sent: Sent) -> Connection:
+    """A session by the name that those of this job have, so that a later run finds what a killed one left."""
+    session = server.connect(sent.asked.into)
+    server.run(session, "SELECT set_config('application_name', %s, false)", (server.session_name(sent.job),))
+    return session
+
+
+def _left(session: Connection, sent: Sent) -> tuple[_Done, list[int]]:
+    """What is in the ledger, and the objects that are not."""
+    done = _Done()
+    question = "SELECT source, rows_loaded, end_byte FROM pgdyno_load.chunk WHERE job = %s"
+    rows = [] if sent.job is None else server.many(session, question, (sent.job,))
+    for _, loaded, size_bytes in rows:
+        done.add(loaded, size_bytes)
+    known = {row[0] for row in rows}
+    return done, [number for number in range(len(sent.sources)) if number not in known]
+
+
+class _Importing:
+    """Sessions that import objects. There are as many as threads, so that each thread finds one that is idle."""
+
+    def __init__(self, sent: Sent, sessions: Sequence[Connection]) -> None:
+        self._sent = sent
+        self._sessions, self._idle = tuple(sessions), list(sessions)
+        self._stopping = threading.Event()
+        names = [column.quoted for column in sent.columns or ()]
+        match = not sent.asked.columns and sessions[0].info.server_version >= HEADER_MATCH_FROM
+        header = [f"HEADER {'MATCH' if match else 'true'}"] if sent.header else []
+        self._columns = ",".join(names)
+        self._options = f"({', '.join([*sent.format.copy_options(sent.encoding), *header])})"
+
+    def one(self, number: int) -> tuple[int, int]:
+        """Import an object with its line; rows and bytes. :class:`InputError` with what the server has against it."""
+        import psycopg
+
+        thing = self._sent.sources[number]
+        assert isinstance(thing, S3Object)
+        session = self._idle.pop()
+        try:
+            # Durable at once: one commit for an object costs nothing, and nothing that was told has to be told again.
+            with ledger.durably(session):
+                if self._stopping.is_set():
+                    raise InputError("told to stop", remedy="run the same command again to go on")
+                values = (self._sent.table.quoted, self._columns, self._options, thing.bucket, thing.key, thing.region)
+                rows, size_bytes = _counted(str(server.one(session, _IMPORT, values)[0]))
+                if self._sent.job is not None:
+                    server.run(session, _RECORD, (self._sent.job, number, size_bytes, rows))
+        except psycopg.Error as error:
+            if session.closed:
+                raise  # the server is gone: it is said as everywhere
+            raise InputError(
+                f"{thing.name}: {server.said(error)}",
+                remedy="mend the object, or the server's right to read it (a role with s3:GetObject and s3:ListBucket)",
+            ) from None
+        finally:
+            self._idle.append(session)
+        return rows, size_bytes
+
+    def stop(self, futures: set[Future[tuple[int, int]]]) -> None:
+        """End what is under way, and begin nothing more."""
+        import psycopg
+
+        self._stopping.set()
+        left = {future for future in futures if not future.cancel()}
+        while left:
+            for session in self._sessions:
+                with contextlib.suppress(psycopg.Error):
+                    session.cancel()
+            left = wait(left, timeout=CANCEL_AGAIN_S).not_done
+
+
+def _counted(answer: str) -> tuple[int, int]:
+    """Rows and bytes of an object, as the extension says them; stand-ins of it may say the rows alone."""
+    found = _ANSWER.fullmatch(answer.strip())
+    if found is None:
+        raise PgdynoError(
+            f"aws_s3 answered {answer!r}, which says no number of rows", remedy="report it: nothing of the object is in"
+        )
+    return int(found[1]), int(found[2] or 0)

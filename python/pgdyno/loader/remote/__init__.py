@@ -1,0 +1,18 @@
+"""Files that lie elsewhere: objects of S3 and of stores that speak its language, files behind ``https://``.
+
+::
+
+    word -> find -> Remote (its beginning, what says that it is the same) -> Served -> the engine, over a socket
+                                                                               |
+                                                        ranges, several at a time, each tried again where it broke
+
+Nothing of an object is written to a disk here. It is read in ranges, under the condition that it is still the one that was
+found, and held to its checksum where the store has one, before the engine is told that it was all.
+"""
+
+from pgdyno.loader.remote.find import Remote, find, is_address
+from pgdyno.loader.remote.s3 import S3
+from pgdyno.loader.remote.seekable import Seekable
+from pgdyno.loader.remote.serve import Served
+
+__all__ = ["S3", "Remote", "Seekable", "Served", "find", "is_address"]

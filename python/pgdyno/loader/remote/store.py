@@ -1,0 +1,83 @@
+"""What every kind of store is asked, and how it may fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pgdyno.errors import ObjectChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONNECT_S = 10.0
+READ_S = 30.0
+"""How long a store may take for the next bytes. S3 answers within a fraction of a second, others after some."""
+PIECE_BYTES = 64 << 10
+"""Taken from a connection at once: a call costs little beside it, and as little is asked for again after a break."""
+TOO_MANY_REQUESTS = 429
+SERVER_ERROR = 500
+"""From this status on it is the store that could not: another try may do."""
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """What a store says of an object's content."""
+
+    algorithm: str
+    """One of :data:`~pgdyno.loader.remote.checksum.ALGORITHMS`."""
+    value: bytes
+    parts: tuple[int, ...] = ()
+    """Of an object that was stored in parts: their lengths, when ``value`` is that of the parts' values one after another."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What says which content an object has."""
+
+    bytes: int
+    etag: str | None
+    """As the store writes it, with its quotes."""
+    version: str | None = None
+    modified: str | None = None
+    checksum: Checksum | None = None
+
+
+class Object(Protocol):
+    """An object that was found."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages and in the plan: without anything that is secret."""
+
+    @property
+    def facts(self) -> Facts:
+        """As it was when it was found."""
+
+    def read(self, first: int, end: int) -> Iterator[bytes]:
+        """The bytes from ``first`` to before ``end``, in pieces.
+
+        :class:`Dropped` when they do not all come; :class:`~pgdyno.errors.ObjectChanged`, and other errors of ours, when they never will.
+        """
+
+
+class Dropped(Exception):
+    """An answer that did not come, or not whole. It is asked for again."""
+
+    def __init__(self, why: str, wait_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+        """How long the store asks to be left alone."""
+
+
+def changed(name: str) -> ObjectChanged:
+    """An object that was written to since it was found."""
+    return ObjectChanged(
+        f"{name} was changed while it was read",
+        remedy="load it again when nobody writes to it, with --abandon and --truncate",
+    )
+
+
+def wait_s(retry_after: str | None) -> float:
+    """Seconds of a header ``Retry-After``; a date, which nobody sends here, counts as none."""
+    return float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.0

@@ -1,0 +1,212 @@
+"""``--upsert KEYS``: rows of the files take the place of those that have the same keys, and the others are added.
+
+::
+
+    files -> staging table (chunks, ledger, rejects: as in any load) -> one INSERT ... ON CONFLICT -> target
+
+The merge is one statement, in one transaction with its line in ``pgdyno_load.merge`` and the end of the staging table. So
+it is there whole or not at all: nobody sees half of it, and a second run either merges again or has nothing to do. In
+batches it could use several sessions, and would lose both.
+
+It is ON CONFLICT and not MERGE, because another session may insert a key meanwhile: ON CONFLICT then replaces that row,
+MERGE ends with an error after all its work (documentation of PostgreSQL 18, "MERGE", Notes). It needs a unique index on
+the keys, without which "the row of that key" would mean nothing anyway.
+
+Of several rows with the same keys the last one counts: that of the last file, and in it the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError, Interrupted, PgdynoError
+from pgdyno.loader import ledger, staging
+from pgdyno.loader.columns import named
+from pgdyno.loader.put_back import sort_memory_kib
+from pgdyno.loader.server import maybe, one, run, said
+
+if TYPE_CHECKING:
+    from pgdyno.loader.server import Connection
+    from pgdyno.loader.table import Column, Table
+
+_UNIQUE = """
+SELECT i.indexrelid
+FROM pg_index i
+CROSS JOIN LATERAL (
+    SELECT array_agg(a.attname::text) AS names, bool_and(k.collated = a.attcollation AND o.opcdefault) AS usual
+    FROM unnest(i.indkey::int2[], i.indcollation::oid[], i.indclass::oid[]) WITH ORDINALITY
+         AS k(number, collated, class, place)
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+    JOIN pg_opclass o ON o.oid = k.class
+    WHERE k.place <= i.indnkeyatts
+) AS of_keys
+WHERE i.indrelid = %s AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND of_keys.usual AND of_keys.names <@ %s::text[] AND of_keys.names @> %s::text[]
+"""
+"""Indexes of exactly these columns that refuse at once, for every row, and call those keys equal that DISTINCT does."""
+_REPLACED = """
+SELECT sum(n_tup_upd)::bigint FROM pg_stat_xact_user_tables
+WHERE (relid = %s OR relid IN (SELECT relid FROM pg_partition_tree(%s))) AND current_setting('track_counts')::boolean
+"""
+"""Rows that this very transaction has updated; NULL where the server does not count."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did."""
+
+    rows: int
+    """Rows of the target that were added or replaced."""
+    replaced: int | None
+    """Those that had been there before; None where the server does not count (``track_counts``)."""
+
+
+def keys_of(
+    connection: Connection, asked: Sequence[str], target: Table, columns: Sequence[Column]
+) -> tuple[Column, ...]:
+    """The columns that are the key; none when none was asked for. :class:`InputError` for those that cannot be.
+
+    ``columns`` are those that the files have.
+    """
+    if not asked:
+        return ()
+    keys = named(asked, columns)
+    if keys is None:
+        known = ", ".join(column.name for column in columns)
+        raise InputError(
+            f"--upsert: {', '.join(asked)} are not columns of the files",
+            remedy=f"they have {known}; name each key once",
+        )
+    if target.kind == "f":
+        raise InputError(
+            f"--upsert: {target.quoted} is a foreign table, which replaces no rows", remedy="load it on its own server"
+        )
+    names = [key.name for key in keys]
+    if maybe(connection, _UNIQUE, (target.oid, names, names)) is None:
+        listed = ", ".join(key.quoted for key in keys)
+        raise InputError(
+            f"--upsert: no unique index of {target.quoted} is on ({listed}) alone, for all rows and checked at once, so"
+            " that several rows could be meant",
+            remedy=f"make one: `CREATE UNIQUE INDEX ON {target.quoted} ({listed})`",
+        )
+    _explain(connection, target, columns, keys)
+    return tuple(keys)
+
+
+def _explain(connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column]) -> None:
+    """Have the server look at the statement now: rules, rights and generated keys are known before the first row."""
+    import psycopg
+
+    listed = ", ".join(column.quoted for column in columns)
+    rows = f"SELECT {listed} FROM {target.quoted}"
+    try:
+        run(connection, f"EXPLAIN {_statement(target, columns, keys, rows)}")
+    except psycopg.Error as error:
+        raise InputError(
+            f"--upsert: {target.quoted} does not take it: {said(error)}",
+            remedy="leave columns that may not be set out of the files, or name the others with --columns",
+        ) from None
+
+
+def _statement(target: Table, columns: Sequence[Column], keys: Sequence[Column], rows: str) -> str:
+    """Insert rows, or replace those that are there. Identities are given, as COPY would give them."""
+    listed = ", ".join(column.quoted for column in columns)
+    setting = ", ".join(f"{column.quoted} = excluded.{column.quoted}" for column in columns if column not in keys)
+    doing = f"UPDATE SET {setting}" if setting else "NOTHING"
+    conflict = ", ".join(key.quoted for key in keys)
+    return f"INSERT INTO {target.quoted} ({listed}) OVERRIDING SYSTEM VALUE {rows} ON CONFLICT ({conflict}) DO {doing}"
+
+
+def _last_rows(columns: Sequence[Column], keys: Sequence[Column], job: int) -> str:
+    """Of the rows with the same keys the last one in the files."""
+    distinct = ", ".join(f"s.{key.quoted}" for key in keys)
+    listed = ", ".join(f"s.{column.quoted}" for column in columns)
+    return (
+        f"SELECT DISTINCT ON ({distinct}) {listed} FROM {_staged(job)}"
+        f" ORDER BY {distinct}, c.source DESC, c.chunk DESC, s.{staging.ROW} DESC"
+    )
+
+
+def _staged(job: int, join: str = "JOIN") -> str:
+    """Staged rows with the chunks that they came in."""
+    return f"{staging.name(job)} AS s {join} {ledger.CHUNKS} AS c ON c.xact = s.{staging.XACT} AND c.job = {job}"
+
+
+def merged(connection: Connection, job: int) -> Merged | None:
+    """What the merge of a job did, if it has been."""
+    row = maybe(connection, "SELECT rows_merged, rows_replaced FROM pgdyno_load.merge WHERE job = %s", (job,))
+    return None if row is None else Merged(*row)
+
+
+def merge(
+    connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int, rows_staged: int
+) -> Merged:
+    """Merge what is staged, whole or not at all, durably. :class:`PgdynoError` with what the server has against it."""
+    with _as_errors(connection, target, job), ledger.durably(connection):
+        run(connection, f"SET LOCAL work_mem = {sort_memory_kib(connection, 1, 'work_mem')}")
+        _require_all(connection, job, rows_staged)
+        expected = _expected(connection, target, columns, keys, job)
+        statement = _statement(target, columns, keys, _last_rows(columns, keys, job))
+        rows = connection.execute(statement.encode()).rowcount
+        if expected is not None and rows != expected:
+            raise PgdynoError(
+                f"{expected:,} rows were to be merged into {target.quoted}, and a trigger kept {expected - rows:,} out:"
+                " nothing is merged",
+                remedy="disable the trigger, and run the same command again",
+            )
+        replaced = one(connection, _REPLACED, (target.oid, target.oid))[0]
+        found = Merged(rows, None if replaced is None else min(rows, int(replaced)))
+        run(
+            connection,
+            "INSERT INTO pgdyno_load.merge (job, rows_merged, rows_replaced) VALUES (%s, %s, %s)",
+            (job, found.rows, found.replaced),
+        )
+        run(connection, f"DROP TABLE {staging.name(job)}")
+        run(connection, "DELETE FROM pgdyno_load.undo WHERE job = %s AND kind = %s", (job, staging.KIND))
+    return found
+
+
+def _require_all(connection: Connection, job: int, rows: int) -> None:
+    """That the rows which the ledger has are there, and no others."""
+    all_rows, known = one(connection, f"SELECT count(*), count(c.job) FROM {_staged(job, 'LEFT JOIN')}")
+    if (all_rows, known) != (rows, rows):
+        raise PgdynoError(
+            f"{staging.name(job)} has {all_rows:,} rows, {known:,} of them in the ledger, which has {rows:,}: somebody"
+            " has changed it, and nothing is merged",
+            remedy="`pgdyno load --restore DSN` drops it; the same command then begins anew",
+        )
+
+
+def _expected(
+    connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int
+) -> int | None:
+    """How many rows the merge is to write, where a trigger might keep some out; None where nothing could."""
+    if len(keys) == len(columns) or not staging.fires_before(connection, target):
+        return None
+    listed = ", ".join(key.quoted for key in keys)
+    return int(one(connection, f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {staging.name(job)}) AS k")[0])
+
+
+@contextlib.contextmanager
+def _as_errors(connection: Connection, target: Table, job: int) -> Iterator[None]:
+    """What ends a merge, with how to go on."""
+    import psycopg
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted while the rows were merged: all of them are, or none is",
+            remedy="run the same command again, which merges them if none is",
+        ) from None
+    except psycopg.Error as error:
+        if connection.closed:
+            raise  # the server is gone: it is said as everywhere
+        raise PgdynoError(
+            f"the rows cannot be merged into {target.quoted}, and none of them is: {said(error)}",
+            remedy=f"all of them are in {staging.name(job)}: mend the cause and run the same command again, which then"
+            " only merges; mended files begin anew, with --abandon",
+        ) from error

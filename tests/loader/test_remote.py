@@ -1,0 +1,403 @@
+"""Objects elsewhere: ranges that break, stores that lie, checksums, names. No server of PostgreSQL."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import socket
+import stat
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgdyno.errors import HostError, InputError, ObjectChanged, PgdynoError
+from pgdyno.loader import remote
+from pgdyno.loader.remote import ranges, s3, serve, web
+from pgdyno.loader.remote.checksum import ALGORITHMS, Fold
+from pgdyno.loader.remote.find import Remote
+from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience, fetch
+from pgdyno.loader.remote.store import PIECE_BYTES, Checksum, Dropped, Facts
+
+from .stores import Held, Store, content, store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOON = Patience(tries=3, pause_first_s=0.001, pause_most_s=0.002)
+HEAD = 1000
+"""Of a file's beginning, here."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Store]:
+    with store() as started:
+        yield started
+
+
+@dataclass
+class Flaky:
+    """An object in memory, whose answers break off where they are told to."""
+
+    data: bytes
+    breaks: list[int] = field(default_factory=list)
+    """After so many bytes of each answer."""
+    asked: list[tuple[int, int]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    name: str = "flaky"
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(len(self.data), '"e"')
+
+    def read(self, first: int, end: int) -> Iterator[bytes]:
+        with self.lock:
+            self.asked.append((first, end))
+            most = self.breaks.pop(0) if self.breaks else end - first
+        for at in range(first, min(end, first + most), 3):
+            yield self.data[at : min(at + 3, end, first + most)]
+        if most < end - first:
+            raise Dropped("broken off")
+
+
+@settings(deadline=None)
+@given(
+    st.binary(min_size=1, max_size=60),
+    st.lists(st.integers(1, 20), max_size=10),
+    st.integers(0, 60),
+    st.integers(0, 60),
+)
+def test_a_range_is_whole_however_often_its_answers_break(data: bytes, breaks: list[int], first: int, end: int) -> None:
+    first, end = sorted((min(first, len(data)), min(end, len(data))))
+    one = Flaky(data, list(breaks))
+    assert fetch(one, first, end, SOON) == data[first:end]
+    # Nothing that came is asked for again.
+    assert all(before[0] < after[0] and after[1] == end for before, after in pairwise(one.asked))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200), st.integers(0, 80), st.integers(0, 200), st.integers(0, 200), st.integers(1, 30))
+def test_pieces_are_in_order_whatever_their_bounds(data: bytes, head: int, first: int, end: int, size: int) -> None:
+    first, end = sorted((min(first, len(data)), min(end, len(data))))
+    one = Flaky(data, [1, 5, 2])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranges, "RANGE_BYTES", size)
+        assert b"".join(Ahead(SOON).pieces(one, data[:head], first, end)) == data[first:end]
+    assert all(begin >= head for begin, _ in one.asked), "what is there already is not asked for"
+
+
+def test_a_store_that_gives_nothing_is_given_up_and_one_that_gives_a_little_is_not() -> None:
+    with pytest.raises(HostError, match="flaky cannot be read: broken off") as error:
+        fetch(Flaky(b"abc" * 10, [0] * SOON.tries), 0, 30, SOON)
+    assert error.value.remedy
+    assert fetch(Flaky(b"abc" * 10, [1, 0] * 20), 0, 30, SOON) == b"abc" * 10
+
+
+def test_pauses_grow_and_respect_what_the_store_asks_for() -> None:
+    patience = Patience(pause_first_s=0.1, pause_most_s=2.0)
+    assert all(0.05 * 2**n <= patience.pause_s(n + 1, Dropped("")) <= 0.1 * 2**n for n in range(4))
+    assert patience.pause_s(9, Dropped("")) <= 2.0
+    assert patience.pause_s(1, Dropped("", 1.5)) == 1.5
+    assert patience.pause_s(1, Dropped("", 3600.0)) == 2.0
+
+
+def test_who_stops_reading_stops_the_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "RANGE_BYTES", 10)
+    one = Flaky(bytes(1000))
+    pieces = Ahead(SOON).pieces(one, b"", 0, 1000)
+    assert next(pieces) == bytes(10)
+    pieces.close()
+    assert len(one.asked) <= AHEAD
+
+
+def found(address: str, head: int = HEAD) -> Remote:
+    (one,) = remote.find(address, remote.S3(), head)
+    return one
+
+
+def everything(one: Remote) -> bytes:
+    return b"".join(Ahead(SOON).pieces(one.object, one.head, 0, one.bytes))
+
+
+DATA = content(5 * PIECE_BYTES)
+
+
+@pytest.mark.parametrize(
+    "faults", [["drop"], ["short", "drop"], ["500", "503"], ["whole", "429"], ["drop", "500", "drop", "drop"]]
+)
+def test_a_file_behind_an_address_is_whole_whatever_breaks(server: Store, faults: list[str]) -> None:
+    server.held["/a.csv"] = Held(DATA, faults=list(faults))
+    one = found(f"{server.url}/a.csv?X-Amz-Signature=secret")
+    assert (one.name, one.file_name) == (f"{server.url}/a.csv", "/a.csv")
+    assert everything(one) == DATA
+    assert server.held["/a.csv"].faults == []
+
+
+def test_after_a_drop_it_goes_on_where_it_broke(server: Store) -> None:
+    server.held["/b.csv"] = Held(DATA, faults=["drop"])
+    assert everything(found(f"{server.url}/b.csv")) == DATA
+    beginning, rest, after = server.gets("/b.csv")
+    assert (beginning, rest) == (0, HEAD)
+    assert after is not None
+    assert (len(DATA) - HEAD) // 2 - PIECE_BYTES < after - HEAD <= (len(DATA) - HEAD) // 2
+
+
+def test_several_ranges_are_asked_for_at_a_time(server: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "RANGE_BYTES", 10_000)
+    size = HEAD + 2 * AHEAD * 10_000
+    # None of them is answered before all have come.
+    server.held["/c.csv"] = Held(content(size), meet=threading.Barrier(AHEAD))
+    assert everything(found(f"{server.url}/c.csv")) == content(size)
+
+
+@pytest.mark.parametrize("conditions", [True, False])
+@pytest.mark.parametrize("etags", [('"1"', '"2"'), ('W/"1"', 'W/"2"'), (None, None)])
+def test_a_file_that_changes_is_refused(server: Store, etags: tuple[str, str], conditions: bool) -> None:
+    server.held["/d.csv"] = Held(DATA, etags[0])
+    one = found(f"{server.url}/d.csv")
+    changed = Held(DATA[::-1], etags[1], "Sun, 22 Nov 2026 11:00:00 GMT", conditions=conditions)
+    server.held["/d.csv"] = changed
+    with pytest.raises(ObjectChanged, match="was changed while it was read"):
+        everything(one)
+    server.held["/d.csv"] = Held(DATA[:HEAD], etags[0])
+    with pytest.raises(ObjectChanged):
+        everything(one)
+    assert found(f"{server.url}/d.csv").fingerprint != one.fingerprint
+
+
+def test_a_file_without_ranges_is_read_if_its_beginning_is_all(server: Store) -> None:
+    server.held["/small.csv"] = Held(b"id\n1\n", ranges=False)
+    assert everything(found(f"{server.url}/small.csv")) == b"id\n1\n"
+    server.held["/large.csv"] = Held(DATA, ranges=False)
+    with pytest.raises(InputError, match="does not give parts of a file") as error:
+        found(f"{server.url}/large.csv")
+    assert "curl" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://example.org/a.csv", "does not come by https"),
+        ("https://user:hunter2@example.org/a.csv", "seen by all who list processes"),
+        ("ftp://example.org/a.csv", "begin with s3:// or https://"),
+        ("gs://bucket/a.csv", "begin with s3:// or https://"),
+        ("{}/absent.csv", "does not exist"),
+        ("{}/empty.csv", "is empty"),
+        ("{}/round.csv", "from place to place"),
+        ("{}/away.csv", "does not come by https"),
+        ("{}/a.csv#sha256=12", "is no checksum"),
+        ("https://example.org:port/a.csv", "is no address"),
+        ("s3://bucket", "is a bucket"),
+        ("s3://bucket/folder/", "is a folder"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_one_sentence(server: Store, address: str, said: str) -> None:
+    server.held |= {
+        "/a.csv": Held(DATA),
+        "/empty.csv": Held(b""),
+        "/round.csv": Held(b"", redirect="/round.csv"),
+        "/away.csv": Held(b"", redirect="http://example.org/a.csv"),
+    }
+    with pytest.raises(InputError, match=said) as error:
+        found(address.format(server.url))
+    assert error.value.remedy
+    assert "hunter2" not in f"{error.value} {error.value.remedy}"
+
+
+def test_a_redirect_is_followed_anew_by_each_request(server: Store) -> None:
+    server.held["/here.csv"] = Held(b"", redirect="/there.csv?X-Goog-Signature=1")
+    server.held["/there.csv"] = Held(DATA)
+    assert everything(found(f"{server.url}/here.csv")) == DATA
+    assert len(server.gets("/here.csv")) == len(server.gets("/there.csv")) == 2
+
+
+@given(st.text(st.characters(codec="ascii", categories=("Lu", "Ll", "Nd")), min_size=8))
+def test_nothing_secret_is_in_a_name(secret: str) -> None:
+    base = "https://h.example/d/a.csv"
+    signed = (f"X-Amz-Credential={secret}&X-Amz-Signature={secret}", f"sv=1&sig={secret}", f"X-Goog-Signature={secret}")
+    assert {web.shown(f"{base}?{query}") for query in signed} == {base}
+    assert web.shown(f"https://u:{secret}@h.example/d/a.csv") == base
+    other = web.shown(f"{base}?part=1&key={secret}")
+    assert other.startswith(f"{base}?")
+    assert len(other) == len(base) + 9
+    assert other == web.shown(f"{base}?part=1&key={secret}&X-Amz-Signature=2")
+    assert other != web.shown(f"{base}?part=2&key={secret}")
+
+
+CHECKED = {"CRC32": "cbf43926", "CRC32C": "e3069283", "CRC64NVME": "ae8b14860a799888"}
+"""Of the nine bytes "123456789", as catalogues of cyclic redundancy checks have them."""
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_cyclic_redundancy_checks_have_the_published_values(name: str) -> None:
+    digest = ALGORITHMS[name]()
+    digest.update(b"1234")
+    digest.update(b"56789")
+    assert digest.digest().hex() == CHECKED[name]
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(sorted(ALGORITHMS)), st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=5), st.data()
+)
+def test_a_fold_knows_what_was_stored_from_everything_else(name: str, parts: list[bytes], data: st.DataObject) -> None:
+    """Of the whole and of parts, whatever pieces it comes in."""
+    whole = b"".join(parts)
+
+    def value(content: bytes) -> bytes:
+        digest = ALGORITHMS[name]()
+        digest.update(content)
+        return digest.digest()
+
+    of_parts = Checksum(name, value(b"".join(value(part) for part in parts)), tuple(len(part) for part in parts))
+    cuts = sorted({0, len(whole), *data.draw(st.lists(st.integers(0, len(whole)), max_size=5))})
+    place = data.draw(st.integers(0, len(whole) - 1))
+    other = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+    for checksum in (Checksum(name, value(whole)), of_parts):
+        for came, right in ((whole, True), (other, False), (whole[:-1], False)):
+            fold = Fold(checksum)
+            for begin, end in pairwise([*cuts, len(came)]):
+                fold.add(came[begin:end])
+            assert (fold.wrong() is None) == right
+
+
+def test_checksums_are_taken_from_where_they_stand(server: Store) -> None:
+    digest = hashlib.sha256(DATA)
+    said = base64.b64encode(digest.digest()).decode()
+    server.held["/e.csv"] = Held(DATA, headers={"Repr-Digest": f"md5=:AAAA:, sha-256=:{said}:"})
+    assert found(f"{server.url}/e.csv").object.facts.checksum == Checksum("SHA256", digest.digest())
+    stated = found(f"{server.url}/e.csv#sha256={'0' * 64}")
+    assert stated.object.facts.checksum == Checksum("SHA256", bytes(32))
+    assert stated.name == f"{server.url}/e.csv"
+
+
+def of_s3(server: Store, key: str) -> Remote:
+    (one,) = remote.find(f"s3://bucket/{key}", remote.S3(server.url, anonymous=True), HEAD)
+    return one
+
+
+def test_s3_says_what_its_checksums_are_of(server: Store) -> None:
+    """Of the whole; of parts whose lengths it says; of parts that it says nothing of."""
+    sizes = (3 * PIECE_BYTES, 2 * PIECE_BYTES)
+    ends = list(accumulate(sizes, initial=0))
+    crcs = b"".join(zlib.crc32(DATA[begin:end]).to_bytes(4, "big") for begin, end in pairwise(ends))
+    of_parts = zlib.crc32(crcs).to_bytes(4, "big")
+    text = base64.b64encode(of_parts).decode()
+    sha = hashlib.sha256(DATA).digest()
+    whole = {"x-amz-checksum-sha256": base64.b64encode(sha).decode(), "x-amz-checksum-type": "FULL_OBJECT"}
+    parts = {"x-amz-checksum-crc32": f"{text}-2", "x-amz-checksum-type": "COMPOSITE"}
+    server.held |= {
+        "/bucket/whole": Held(DATA, headers=whole),
+        "/bucket/parts": Held(DATA, headers=parts, parts=sizes),
+        "/bucket/silent": Held(DATA, headers=parts),
+        "/bucket/none": Held(DATA),
+    }
+    known = {key: of_s3(server, key).object.facts.checksum for key in ("whole", "parts", "silent", "none")}
+    assert known["whole"] == Checksum("SHA256", sha)
+    assert known["parts"] == Checksum("CRC32", of_parts, sizes)
+    assert (known["silent"], known["none"]) == (None, None)
+    assert known["parts"] is not None
+    fold = Fold(known["parts"])
+    fold.add(everything(of_s3(server, "parts")))
+    assert fold.wrong() is None
+
+
+@pytest.mark.parametrize("faults", [["drop"], ["500", "short"], ["whole", "503", "drop"]])
+def test_an_object_of_s3_is_whole_whatever_breaks(server: Store, faults: list[str]) -> None:
+    server.held["/bucket/a b/ü.csv"] = Held(DATA, faults=list(faults))
+    one = of_s3(server, "a b/ü.csv")
+    assert one.name == "s3://bucket/a b/ü.csv"
+    assert everything(one) == DATA
+    for conditions in (True, False):
+        server.held["/bucket/a b/ü.csv"] = Held(DATA[::-1], '"second"', conditions=conditions)
+        with pytest.raises(ObjectChanged):
+            everything(one)
+
+
+@pytest.mark.parametrize("address", ["{}/bucket/stalled.csv", "s3://bucket/stalled.csv"])
+def test_a_connection_on_which_nothing_comes_is_given_up(
+    server: Store, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    for module in (web, s3):
+        monkeypatch.setattr(module, "READ_S", 0.3)
+    web._pool.cache_clear()
+    server.held["/bucket/stalled.csv"] = Held(DATA, faults=["stall", "stall"])
+    (one,) = remote.find(address.format(server.url), remote.S3(server.url, anonymous=True), HEAD)
+    assert everything(one) == DATA
+    web._pool.cache_clear()
+    assert server.gets("/bucket/stalled.csv")[-3:] == [HEAD] * 3
+
+
+def test_a_store_that_is_not_there_is_said() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{closed.getsockname()[1]}"
+    for address, where in ((f"http://{place}/a.csv", None), ("s3://bucket/a.csv", f"http://{place}")):
+        with pytest.raises(HostError, match="cannot be read") as error:
+            remote.find(address, remote.S3(where, anonymous=True), HEAD)
+        assert "can be reached" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("key", "pattern", "fits"),
+    [
+        ("in/a.csv", "in/*.csv", True),
+        ("in/deep/a.csv", "in/*.csv", False),
+        ("in/deep/a.csv", "*/*/?.csv", True),
+        ("in/a1.csv", "in/a[0-3].csv", True),
+        ("in/A.csv", "in/a.csv*", False),
+        ("out/in/a.csv", "in/*.csv", False),
+    ],
+)
+def test_a_pattern_fits_whole_keys_folder_by_folder(key: str, pattern: str, fits: bool) -> None:
+    assert s3._fits(key, pattern) == fits
+
+
+def asked_of(path: Path, **request: Any) -> list[tuple[bytes, bytes]]:
+    """The frames of an answer."""
+    frames = []
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        with connection.makefile("rb") as answer:
+            while frame := answer.read(5):
+                frames.append((frame[:1], answer.read(int.from_bytes(frame[1:], "big"))))
+    return frames
+
+
+def test_the_engine_is_given_what_it_asks_for_where_nobody_else_may_ask(server: Store) -> None:
+    wrong = {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes(32)).decode()}:"}
+    server.held |= {"/f.csv": Held(DATA), "/g.csv": Held(DATA, headers=wrong)}
+    objects = [found(f"{server.url}/f.csv"), found(f"{server.url}/g.csv")]
+    with serve.Served(objects, SOON) as served:
+        assert stat.S_IMODE(served.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(served.path.parent.stat().st_mode) == 0o700
+        frames = asked_of(served.path, object=0, first=7, whole=True)
+        assert b"".join(content for kind, content in frames if kind == b"D") == DATA[7:]
+        assert frames[-1] == (b"Z", b"")
+        *content_frames, last = asked_of(served.path, object=1, first=HEAD + 5, whole=True)
+        assert b"".join(content for _, content in content_frames) == DATA[HEAD + 5 :]
+        assert last[0] == b"E"
+        assert "other content than was stored: its SHA256 is" in json.loads(last[1])["message"]
+        assert asked_of(served.path, object=1, first=0, whole=False)[-1] == (b"Z", b"")
+        folder = served.path.parent
+    assert not folder.exists()
+    assert [str(one.failure or "")[:4] for one in objects] == ["", server.url[:4]]
+
+
+def test_a_file_can_be_read_at_any_place(server: Store) -> None:
+    server.held["/h.bin"] = Held(DATA)
+    with remote.Seekable(found(f"{server.url}/h.bin")) as file:
+        assert (file.seek(-9, 2), file.read(20), file.tell()) == (len(DATA) - 9, DATA[-9:], len(DATA))
+        assert (file.seek(HEAD - 2), file.read(5), file.seek(1, 1)) == (HEAD - 2, DATA[HEAD - 2 : HEAD + 3], HEAD + 4)
+    server.held["/h.bin"].faults += ["403"]
+    with remote.Seekable(found(f"{server.url}/h.bin")) as file, pytest.raises(PgdynoError, match="does not let you"):
+        file.seek(HEAD)
+        file.read(10)

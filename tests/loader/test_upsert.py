@@ -1,0 +1,499 @@
+"""``--upsert``: rows take the place of those with the same keys, once, whole or not at all, whatever is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import signal
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+import pgdyno
+from pgdyno.cli.main import run
+from pgdyno.errors import EXIT_OK, InputError, Interrupted, PgdynoError
+from pgdyno.loader import columns, preflight, restore, staging, table
+from pgdyno.loader.asked import Asked
+from pgdyno.loader.server import one
+from pgdyno.loader.table import Column
+
+from ..servers import throwaway_cluster
+from .database import Database
+from .test_killed import loading, reaches
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pgdyno.loader.server import Connection
+
+SMALL = 1024
+"""Chunks so short that a small file has many."""
+BEFORE, ROWS = 500, 30_000
+KILLS_OF_THE_BENCH = 60
+EVENTS = 9
+"""A load that is killed at none of so many has said that it ended."""
+OLD = f"""
+CREATE TABLE t (id int PRIMARY KEY, name text, kept text DEFAULT 'new');
+INSERT INTO t SELECT n, 'old', 'old' FROM generate_series(1, {BEFORE}) AS n;
+"""
+
+Event = dict[str, Any]
+
+
+def load(file: Path | list[Path], database: Database, **options: Any) -> Any:
+    return pgdyno.load(file, database.dsn, **({"chunk_bytes": SMALL, "table": "t", "upsert": ("id",)} | options))
+
+
+def staged(database: Database) -> list[str]:
+    """Staging tables and their sequences."""
+    found = database.rows(
+        "SELECT relname FROM pg_class WHERE relname ~ '^staging_' AND relkind IN ('r', 'S') ORDER BY 1"
+    )
+    return [name for (name,) in found]
+
+
+def written(folder: Path, text: str, name: str = "t.csv") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def test_rows_take_the_place_of_those_with_the_same_key(each: Database, tmp_path: Path) -> None:
+    each.run("CREATE TABLE t (id int PRIMARY KEY, name text, points int DEFAULT 7, kept text DEFAULT 'new')")
+    each.run("INSERT INTO t VALUES (1, 'a', 1, 'old'), (2, 'b', 2, 'old')")
+    shape = each.shape("t")
+    file = written(tmp_path, "id,name\n2,B\n3,C\n2,BB\n")
+    found = load(file, each)
+    assert (found.rows_loaded, found.rows_rejected, found.rows_merged, found.rows_replaced) == (3, 0, 2, 1)
+    assert each.rows("SELECT * FROM t ORDER BY id") == [(1, "a", 1, "old"), (2, "BB", 2, "old"), (3, "C", 7, "new")]
+    assert set(found.steps_s) == {"transfer", "merge", "put_back", "vacuum", "checkpoint"}
+    assert staged(each) == []
+    assert each.left_to_undo() == 0
+    assert each.shape("t") == shape
+    each.run("UPDATE t SET name = 'mine' WHERE id = 2")
+    again = load(file, each)
+    assert (again.already, again.rows_merged, again.rows_replaced) == (True, 2, 1)
+    assert each.one("SELECT name FROM t WHERE id = 2") == "mine"
+    load(file, each, again=True)
+    assert each.one("SELECT name FROM t WHERE id = 2") == "BB"
+
+
+@pytest.mark.parametrize("sessions", [1, 4])
+def test_the_last_row_of_the_last_file_counts_however_many_sessions_there_are(
+    database: Database, tmp_path: Path, sessions: int
+) -> None:
+    database.run("CREATE TABLE t (a int, b text, c int, UNIQUE (b, a))")
+    chance = random.Random(11)
+    rows = [(chance.randrange(40), f"k{chance.randrange(20)}", number) for number in range(9000)]
+    texts = ["".join(f"{a},{b},{c}\n" for a, b, c in rows[part::3]) for part in range(3)]
+    files = [tmp_path / f"{part}.csv" for part in range(3)]
+    for file, text in zip(files, texts, strict=True):
+        file.write_bytes(gzip.compress(text.encode()) if file.name == "1.csv" else text.encode())
+    expected = {(a, b): c for part in range(3) for a, b, c in rows[part::3]}
+    found = load(files, database, upsert=("a", "b"), header=False, connections=sessions)
+    assert (found.rows_loaded, found.rows_merged, found.rows_replaced) == (9000, len(expected), 0)
+    assert {(a, b): c for a, b, c in database.rows("SELECT a, b, c FROM t")} == expected
+
+
+def wal_of_copying(connection: Connection, name: str) -> int:
+    """Bytes of WAL that some rows into a table make."""
+    lines = "".join(f"{number},n\n" for number in range(20_000))
+    where = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
+    (before,) = one(connection, where)
+    with connection.cursor().copy(f"COPY {name} (id, name) FROM STDIN (FORMAT csv)".encode()) as copy:
+        copy.write(lines)
+    (after,) = one(connection, where)
+    return int(after - before)
+
+
+def test_rows_are_staged_many_at_a_time(each: Database) -> None:
+    """The defaults of a staging table must not be what makes COPY insert row by row, and log each row by itself.
+
+    A row of 40 bytes alone takes a record of about 90 bytes, together they take about their own: three quarters are between.
+    """
+    each.run(OLD)
+    with each.session() as connection:
+        target = table.find(connection, "t")
+        assert target is not None
+        made = staging.ensure(connection, target, target.columns[:2], target.columns[:1], job=1)
+        each.run(f"CREATE TABLE slow AS SELECT * FROM {made.quoted}")
+        each.run("ALTER TABLE slow ALTER pgdyno_row SET DEFAULT extract(second FROM clock_timestamp())")
+        assert wal_of_copying(connection, made.quoted) < 0.75 * wal_of_copying(connection, "slow")
+
+
+BAD_KEYS = {
+    "no index": ("CREATE TABLE t (id int, name text)", ("id",), "no unique index of public.t is on"),
+    "more columns": ("CREATE TABLE t (id int, name text, UNIQUE (id, name))", ("id",), "no unique index"),
+    "fewer columns": ("CREATE TABLE t (id int PRIMARY KEY, name text)", ("id", "name"), "no unique index"),
+    "some rows": (
+        "CREATE TABLE t (id int, name text); CREATE UNIQUE INDEX ON t (id) WHERE id > 0",
+        ("id",),
+        "no unique index",
+    ),
+    "an expression": (
+        "CREATE TABLE t (id int, name text); CREATE UNIQUE INDEX ON t (lower(name))",
+        ("name",),
+        "no unique index",
+    ),
+    "checked later": (
+        "CREATE TABLE t (id int UNIQUE DEFERRABLE, name text)",
+        ("id",),
+        "no unique index",
+    ),
+    "another order": (
+        'CREATE TABLE t (id int, name text COLLATE "C"); CREATE UNIQUE INDEX ON t (name COLLATE "POSIX")',
+        ("name",),
+        "no unique index",
+    ),
+    "not in the file": ("CREATE TABLE t (id int, name text, more int UNIQUE)", ("more",), "not columns of the files"),
+    "generated": (
+        "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY, name text UNIQUE)",
+        ("name",),
+        "does not take it",
+    ),
+    "a rule": (
+        "CREATE TABLE t (id int UNIQUE, name text); CREATE RULE r AS ON UPDATE TO t DO ALSO NOTHING",
+        ("id",),
+        "does not take it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_KEYS.values(), ids=BAD_KEYS)
+def test_keys_that_do_not_say_which_row_is_meant_are_refused(
+    database: Database, tmp_path: Path, case: tuple[str, tuple[str, ...], str]
+) -> None:
+    definition, keys, said = case
+    database.run(definition)
+    with pytest.raises(InputError, match=said) as error:
+        load(written(tmp_path, "id,name\n1,a\n"), database, upsert=keys)
+    assert error.value.remedy
+    assert staged(database) == []
+    assert database.one("SELECT to_regclass('pgdyno_load.job') IS NULL"), "nothing was changed"
+
+
+def test_an_index_that_the_remedy_makes_is_enough(database: Database, tmp_path: Path) -> None:
+    database.run('CREATE TABLE t ("Id" int, name text)')
+    file = written(tmp_path, "id,name\n1,a\n1,b\n")
+    with pytest.raises(InputError) as error:
+        load(file, database, upsert=("ID",))
+    made = error.value.remedy.split("`")[1]
+    assert made == 'CREATE UNIQUE INDEX ON public.t ("Id")'
+    database.run(made)
+    assert load(file, database, upsert=("ID",)).rows_merged == 1
+    assert database.rows("SELECT * FROM t") == [(1, "b")]
+
+
+def test_a_role_needs_the_rights_to_replace(database: Database, tmp_path: Path) -> None:
+    database.run("DROP ROLE IF EXISTS writer; CREATE ROLE writer LOGIN; CREATE TABLE t (id int PRIMARY KEY)")
+    database.run("GRANT INSERT ON t TO writer")
+    dsn = database.dsn.replace("user=postgres", "user=writer")
+    with pytest.raises(InputError, match="may not SELECT") as error:
+        pgdyno.load(written(tmp_path, "1\n"), dsn, header=False, upsert=("id",))
+    assert "GRANT SELECT ON" in error.value.remedy
+    database.run("DROP OWNED BY writer; DROP ROLE writer")
+
+
+def test_bad_rows_are_rejected_as_they_were(each: Database, tmp_path: Path) -> None:
+    each.run("CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL CHECK (name <> 'no'), low int DEFAULT 1)")
+    each.run("ALTER TABLE t ADD CHECK (low < 5)")
+    file, bad = written(tmp_path, "id,name\n1,a\n2,no\n,b\nx,c\n3,\n1,d\n"), tmp_path / "bad.csv"
+    found = load(file, each, reject=bad)
+    assert (found.rows_loaded, found.rows_rejected, found.rows_merged) == (2, 4, 1)
+    assert bad.read_text() == "id,name\n2,no\n,b\nx,c\n3,\n"
+    reasons = [json.loads(line) for line in (tmp_path / "bad.csv.jsonl").read_text().splitlines()]
+    assert [reason["sqlstate"] for reason in reasons] == ["23514", "23502", "22P02", "23502"]
+    assert each.rows("SELECT * FROM t") == [(1, "d", 1)]
+
+
+def test_a_merge_that_the_table_refuses_changes_nothing_and_is_done_later(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    file = written(tmp_path, "id,name\n1,x\n3,b\n")
+    with pytest.raises(PgdynoError, match=r"\(name\)=\(b\) already exists") as error:
+        load(file, database)
+    assert "--abandon" in error.value.remedy
+    assert database.rows("SELECT * FROM t ORDER BY id") == [(1, "a"), (2, "b")]
+    before = database.rows("SELECT chunk, xact::text FROM pgdyno_load.chunk")
+    database.run("UPDATE t SET name = 'c' WHERE id = 2")
+    found = load(file, database)
+    assert (found.rows_merged, found.rows_replaced) == (2, 1)
+    assert database.rows("SELECT chunk, xact::text FROM pgdyno_load.chunk") == before, "nothing was staged again"
+    assert database.rows("SELECT * FROM t ORDER BY id") == [(1, "x"), (2, "c"), (3, "b")]
+    assert staged(database) == []
+
+
+def test_what_is_staged_is_dropped_by_restore_or_abandon_and_loaded_anew(database: Database, tmp_path: Path) -> None:
+    database.run(OLD)
+    lines = "".join(f"{number},n\n" for number in range(1, 1000))
+    file = written(tmp_path, f"id,name\n{lines}x,n\n")
+    for step in ("restore", "abandon"):
+        with pytest.raises(PgdynoError, match='"x"') as error:
+            load(file, database, connections=1)
+        assert "nothing is merged" in error.value.remedy
+        assert database.one("SELECT count(*) FROM pgdyno_load.chunk") > 0
+        assert len(staged(database)) == 2, "a table and its sequence"
+        assert database.left_to_undo() == 1
+        if step == "restore":
+            assert restore(database.dsn) == [f"staging: {staging.name(1)} made, to be dropped"]
+            assert database.one("SELECT count(*) FROM pgdyno_load.chunk") == 0, "nothing counts as loaded"
+            assert staged(database) == []
+    file.write_text(f"id,name\n{lines}1000,n\n")
+    with pytest.raises(InputError, match="another plan"):
+        load(file, database)
+    found = load(file, database, abandon=True)
+    assert (found.rows_merged, found.rows_replaced) == (1000, BEFORE)
+    assert staged(database) == []
+    assert database.left_to_undo() == 0
+
+
+def test_a_staging_table_that_somebody_changed_is_not_merged(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE); INSERT INTO t VALUES (9, 'b')")
+    file = written(tmp_path, "id,name\n1,a\n2,b\n")
+    with pytest.raises(PgdynoError, match="cannot be merged"):
+        load(file, database)
+    database.run("DELETE FROM pgdyno_load.staging_1 WHERE name = 'b'")
+    with pytest.raises(PgdynoError, match="has 1 rows, 1 of them in the ledger, which has 2"):
+        load(file, database)
+    database.run("DROP TABLE pgdyno_load.staging_1; DELETE FROM t")
+    assert load(file, database).rows_merged == 2, "without one the job begins anew"
+
+
+def test_triggers_may_mend_rows_and_may_not_keep_them_out(database: Database, tmp_path: Path) -> None:
+    database.run(
+        """
+        CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL);
+        CREATE FUNCTION mend() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN IF NEW.id = 3 THEN RETURN NULL; END IF; NEW.name := coalesce(NEW.name, 'none'); RETURN NEW; END $$;
+        CREATE TRIGGER mend BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION mend()
+        """
+    )
+    file = written(tmp_path, "id,name\n1,\n2,b\n3,c\n")
+    with pytest.raises(PgdynoError, match=r"3 rows were to be merged into public\.t, and a trigger kept 1 out"):
+        load(file, database)
+    assert database.one("SELECT count(*) FROM t") == 0
+    file.write_text("id,name\n1,\n2,b\n4,c\n")
+    assert load(file, database, abandon=True).rows_merged == 3
+    assert database.rows("SELECT * FROM t ORDER BY id") == [(1, "none"), (2, "b"), (4, "c")]
+
+
+def test_a_partitioned_table_takes_them_too(each: Database, tmp_path: Path) -> None:
+    each.run(
+        """
+        CREATE TABLE t (id int PRIMARY KEY, name text, kept int DEFAULT 1) PARTITION BY RANGE (id);
+        CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20);
+        INSERT INTO t VALUES (1, 'a', 5), (11, 'b', 6)
+        """
+    )
+    found = load(written(tmp_path, "id,name\n1,A\n12,C\n11,B\n"), each)
+    assert (found.rows_merged, found.rows_replaced) == (3, 2)
+    assert each.rows("SELECT * FROM t ORDER BY id") == [(1, "A", 5), (11, "B", 6), (12, "C", 1)]
+
+
+def test_a_table_of_keys_alone_only_grows(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    found = load(written(tmp_path, "1\n2\n2\n"), database, header=False)
+    assert (found.rows_loaded, found.rows_merged, found.rows_replaced) == (3, 1, 0)
+
+
+def test_the_command_makes_a_table_with_that_key_and_says_what_was_merged(
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--into", database.dsn, "--upsert", "id", "--create", "--table", "prices"]
+    assert run(["load", str(written(tmp_path, "id,price\n1,10\n2,20\n1,11\n")), *words]) == EXIT_OK
+    shown = capsys.readouterr()
+    assert 'PRIMARY KEY ("id")' in shown.err
+    assert "merged: 2 rows, 0 of them in the place of others; 1 changed nothing" in shown.out
+    assert run(["load", str(written(tmp_path, "id,price\n2,25\n3,30\n", "news.csv")), *words, "--json"]) == EXIT_OK
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (last["rows_merged"], last["rows_replaced"]) == (2, 1)
+    assert database.rows("SELECT * FROM prices ORDER BY id") == [(1, 11), (2, 25), (3, 30)]
+    with pytest.raises(InputError, match="the files have no column 'nr'"):
+        pgdyno.load(tmp_path / "news.csv", database.dsn, table="other", create=True, upsert=("nr",))
+
+
+def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
+    file = written(tmp_path, "id,name\n1,a\n1,b\n")
+    found = preflight(Asked((str(file),), database.dsn, upsert=("id",)))
+    assert found.measured is not None, found.notes
+    assert found.measured.rows == 2, "a key may come twice"
+    assert any("written twice" in note for note in found.notes)
+    assert found.space is not None
+    assert found.space.needed >= 3 * found.measured.heap_bytes, "staged, sorted, merged"
+    with pytest.raises(InputError, match="the ledger says"):
+        Asked((str(file),), database.dsn, upsert=("id",), ledger=False)
+
+
+def test_definitions_have_the_key_that_was_asked_for() -> None:
+    made = columns.definition("t", ["a", 'b"c'], [["1", "x"]], keys=['b"c', "a"])
+    assert made == 'CREATE TABLE t (\n    "a" bigint,\n    "b""c" text,\n    PRIMARY KEY ("b""c", "a")\n)'
+    assert columns.definition("t", ["a"], [["1"]]) == 'CREATE TABLE t (\n    "a" bigint\n)'
+    assert columns.named(["B"], [Column("a", "a", "int"), Column("b", "b", "int")]) == [Column("b", "b", "int")]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Each key twice; the second one counts. A third of the rows replaces others."""
+    lines = [f"{number},{word} {number}\n" for word in ("first", "last") for number in range(1, ROWS // 2 + 1)]
+    return written(tmp_path, "id,name\n" + "".join(lines))
+
+
+def whole(database: Database, said: Event) -> None:
+    """Everything is in the table once, and nothing else is left."""
+    keys = ROWS // 2
+    assert (said["rows_loaded"], said["rows_merged"], said["rows_replaced"]) == (ROWS, keys, BEFORE)
+    assert database.rows(
+        "SELECT count(*), count(*) FILTER (WHERE name = 'last ' || id), count(*) FILTER (WHERE kept = 'old') FROM t"
+    ) == [(keys, keys, BEFORE)]
+    assert staged(database) == []
+    assert database.left_to_undo() == 0
+
+
+def finish(database: Database, file: Path) -> Event:
+    """Run to the end; what it said last."""
+    with loading(database, file, "--upsert", "id") as process:
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err.decode()
+    last: Event = json.loads(out.splitlines()[-1])
+    return last
+
+
+@contextlib.contextmanager
+def row_in_use(database: Database) -> Iterator[None]:
+    """Somebody else has a row, so that a merge waits for it."""
+    with psycopg.connect(database.dsn) as connection:
+        connection.execute("SELECT FROM t WHERE id = 1 FOR UPDATE")
+        yield
+        connection.rollback()
+
+
+PHASES: dict[str, Callable[[Event], bool]] = {
+    "some rows are staged": lambda event: event["event"] == "progress" and event["rows_loaded"] > ROWS // 4,
+    "the merge is under way": lambda event: event.get("text") == "merge",
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_killed_upsert_goes_on(database: Database, file: Path, phase: str) -> None:
+    database.run(OLD)
+    slow = ("--rate", "300KiB") if "staged" in phase else ()
+    with row_in_use(database), loading(database, file, "--upsert", "id", *slow) as process:
+        assert reaches(process, PHASES[phase])
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert database.one("SELECT count(*) FROM t WHERE name = 'old'") == BEFORE, "nothing of it is in the table yet"
+    assert staged(database)
+    whole(database, finish(database, file))
+
+
+def test_what_was_merged_is_not_merged_again(database: Database, file: Path) -> None:
+    database.run(OLD)
+    with loading(database, file, "--upsert", "id") as process:
+        assert reaches(process, lambda event: "vacuum" in event.get("text", ""))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    database.run("UPDATE t SET name = 'mine' WHERE id = 1")
+    said = finish(database, file)
+    assert database.one("SELECT name FROM t WHERE id = 1") == "mine"
+    database.run("UPDATE t SET name = 'last 1' WHERE id = 1")
+    whole(database, said)
+
+
+def test_ctrl_c_in_the_merge_says_how_to_go_on(database: Database, file: Path) -> None:
+    database.run(OLD)
+    with row_in_use(database), loading(database, file, "--upsert", "id") as process:
+        assert reaches(process, PHASES["the merge is under way"])
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err.decode()
+    assert "run the same command again" in err.decode()
+    whole(database, finish(database, file))
+
+
+class InterruptAt:
+    """Ctrl-C when the load says its ``number``-th thing, which is also between two steps."""
+
+    def __init__(self, number: int) -> None:
+        self.left, self.said = number, ""
+
+    def __call__(self, event: Event) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.said = str(event.get("text", event["event"]))
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_at_whatever_is_said_tells_how_to_go_on(database: Database, file: Path) -> None:
+    """Each run gets one thing further than the one before, until one comes to its end."""
+    database.run(OLD)
+    heard = set()
+    for number in range(1, 100):
+        at = InterruptAt(number)
+        try:
+            load(file, database, tell=at)
+        except Interrupted as error:
+            assert "run the same command again" in str(error.remedy)
+            heard.add(at.said)
+            continue
+        break
+    assert {"plan", "merge", "checkpoint"} <= heard
+    assert staged(database) == []
+    assert database.left_to_undo() == 0
+    keys = ROWS // 2
+    assert database.one("SELECT count(*) FROM t WHERE name = 'last ' || id") == keys
+
+
+def test_ctrl_c_without_a_ledger_does_not_say_that_the_same_command_goes_on(database: Database, file: Path) -> None:
+    database.run(OLD)
+    with pytest.raises(Interrupted) as error:
+        load(file, database, upsert=(), ledger=False, tell=InterruptAt(1))
+    assert "--truncate" in str(error.value.remedy)
+
+
+def test_a_server_that_is_killed_keeps_what_is_staged(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unlogged staging table would be empty then, with all its lines in the ledger."""
+    monkeypatch.setenv("PGDYNO_STATE_DIR", str(tmp_path / "state"))
+    with throwaway_cluster() as own:
+        database = Database(own.dsn)
+        database.run(OLD)
+        with loading(database, file, "--upsert", "id", "--rate", "300KiB") as process:
+            assert reaches(process, PHASES["some rows are staged"])
+            own.kill()
+            own.start()
+            out, _ = process.communicate(timeout=120)
+        done = process.returncode == 0
+        whole(database, json.loads(out.splitlines()[-1]) if done else finish(database, file))
+
+
+def killed_at(process: subprocess.Popen[bytes], event: int) -> bool:
+    """Kill a load at its event of that number; whether it came to it."""
+    assert process.stdout is not None
+    for number, _ in enumerate(process.stdout):
+        if number == event:
+            os.killpg(process.pid, signal.SIGKILL)
+            return True
+    return False
+
+
+@pytest.mark.bench
+def test_upserts_that_are_killed_again_and_again_merge_once(database: Database, file: Path) -> None:
+    """Each is killed at one of its events, whichever a seeded draw says, and begun again, until it gets through."""
+    chance = random.Random(7)
+    kills = 0
+    while kills < KILLS_OF_THE_BENCH:
+        database.run("DROP TABLE IF EXISTS t; DROP SCHEMA IF EXISTS pgdyno_load CASCADE;" + OLD)
+        killed = True
+        while killed:
+            with loading(database, file, "--upsert", "id", "--rate", "300KiB") as process:
+                killed = killed_at(process, chance.randrange(EVENTS))
+            kills += killed
+        whole(database, finish(database, file))

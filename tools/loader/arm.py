@@ -1,0 +1,175 @@
+"""The ways to load a file that are measured: ours, PostgreSQL's own, and other programs where they are installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno import _engine
+from pgdyno.errors import PgdynoError
+from pgdyno.loader.asked import CHUNK_BYTES, CHUNK_BYTES_MAX
+from pgdyno.workload.client import environment
+from tools.driver import process
+from tools.driver.load import Run as Program
+from tools.loader import other
+from tools.loader.files import INDEXED_TABLE, TABLE
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.cluster import Cluster
+    from tools.loader.files import Files
+
+SESSIONS = 2
+"""The issue's bars are for two cores."""
+MANY_SESSIONS = 8
+TIMEOUT_S = 900.0
+LEDGER = """
+CREATE SCHEMA pgdyno_load;
+CREATE TABLE pgdyno_load.chunk (job bigint, source int, chunk bigint, first_byte bigint, end_byte bigint,
+    rows_loaded bigint, rows_rejected bigint, PRIMARY KEY (job, source, chunk))
+"""
+SERVER, PSQL, ENGINE, COMMAND = "two COPY of the server", "`psql \\copy`", "pgdyno", "`pgdyno load`"
+GZIP, ZSTD, MANY = "pgdyno, gzip", "pgdyno, zstd", f"pgdyno, {MANY_SESSIONS} sessions"
+PSQL_INDEXED, COMMAND_INDEXED = "`psql \\copy`, three indexes", "`pgdyno load`, three indexes"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where arms run."""
+
+    cluster: Cluster
+    files: Files
+    folder: Path
+    """For what they need."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a client took."""
+
+    client_cpu_s: float
+    rss_bytes_max: int | None = None
+
+
+def _nothing(_bench: Bench) -> None:
+    """Is missing."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way."""
+
+    name: str
+    load: Callable[[Bench], Done]
+    missing: Callable[[Bench], str | None] = _nothing
+    """Why it cannot run here, if so."""
+    ledger: bool = False
+    """Whether it writes into :data:`LEDGER`."""
+    indexed: bool = False
+    """Loads ``files.indexed`` into a table with three indexes, and not ``files.whole`` into one without any."""
+    ours: bool = True
+    """When it fails the record fails; another program is left out then, and that is said."""
+
+    @property
+    def table(self) -> str:
+        """How its table is made."""
+        return INDEXED_TABLE if self.indexed else TABLE
+
+
+def psql_path(cluster: Cluster) -> str | None:
+    """The server's own psql, or the one that is installed."""
+    own = cluster.binaries.bin_dir / "psql"
+    return str(own) if own.exists() else shutil.which("psql")
+
+
+def _run(bench: Bench, command: list[str], given: bytes = b"") -> process.Ended:
+    extra = {name: os.environ[name] for name in ("PGDYNO_ENGINE",) if name in os.environ}
+    extra["PGDYNO_STATE_DIR"] = str(bench.folder / "state")
+    return process.run(Program(command, given), environment(bench.cluster, extra), TIMEOUT_S)
+
+
+def _engine_of(sessions: int, file: Callable[[Files], Path]) -> Callable[[Bench], Done]:
+    def load(bench: Bench) -> Done:
+        path = file(bench.files)
+        document = {
+            "table": "t",
+            "format": {"text": {}},
+            "sources": [{"path": str(path), "name": path.name}],
+            "chunk_bytes": CHUNK_BYTES,
+            "chunk_bytes_max": CHUNK_BYTES_MAX,
+            "connections": sessions,
+            "ledger": {"table": "pgdyno_load.chunk", "job": 1},
+            "settings": {"synchronous_commit": "off"},
+        }
+        ended = _run(bench, [str(_engine.checked()), "load"], json.dumps(document).encode() + b"\n")
+        end = json.loads(ended.printed.splitlines()[-1])
+        return Done(ended.cpu_s, end["rss_bytes_max"])
+
+    return load
+
+
+def _command_of(file: Callable[[Files], Path]) -> Callable[[Bench], Done]:
+    def load(bench: Bench) -> Done:
+        words = ["load", str(file(bench.files)), "--into", bench.cluster.dsn, "--table", "t", "--format", "text"]
+        words += ["--connections", str(SESSIONS), "--no-vacuum", "--json"]
+        return Done(_run(bench, [sys.executable, "-m", "pgdyno", *words]).cpu_s)
+
+    return load
+
+
+def _psql_of(file: Callable[[Files], Path]) -> Callable[[Bench], Done]:
+    def load(bench: Bench) -> Done:
+        command = [str(psql_path(bench.cluster)), "-qX", "-c", f"\\copy t FROM '{file(bench.files)}'"]
+        return Done(_run(bench, command).cpu_s)
+
+    return load
+
+
+def _without_psql(bench: Bench) -> str | None:
+    return None if psql_path(bench.cluster) else "psql is not installed (apt install postgresql-client)"
+
+
+def _server(bench: Bench) -> Done:
+    """Two sessions, each with a COPY FROM a file that the server reads itself."""
+
+    def copy(path: Path) -> None:
+        with bench.cluster.connect(autocommit=True) as connection:
+            connection.execute(f"COPY t FROM '{path}'".encode())
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(copy, bench.files.halves))
+    return Done(0.0)
+
+
+def _other(program: other.Program) -> Arm:
+    def load(bench: Bench) -> Done:
+        command = program.command(bench.cluster, bench.files.whole, bench.folder)
+        return Done(_run(bench, command).cpu_s)
+
+    def missing(bench: Bench) -> str | None:
+        try:
+            return program.missing(bench.folder)
+        except PgdynoError as error:
+            return error.message
+
+    return Arm(program.name, load, missing, ours=False)
+
+
+ARMS = (
+    Arm(SERVER, _server),
+    Arm(PSQL, _psql_of(lambda files: files.whole), _without_psql),
+    Arm(ENGINE, _engine_of(SESSIONS, lambda files: files.whole), ledger=True),
+    Arm(COMMAND, _command_of(lambda files: files.whole)),
+    Arm(GZIP, _engine_of(SESSIONS, lambda files: files.gzip), ledger=True),
+    Arm(ZSTD, _engine_of(SESSIONS, lambda files: files.zstd), ledger=True),
+    Arm(MANY, _engine_of(MANY_SESSIONS, lambda files: files.whole), ledger=True),
+    Arm(PSQL_INDEXED, _psql_of(lambda files: files.indexed), _without_psql, indexed=True),
+    Arm(COMMAND_INDEXED, _command_of(lambda files: files.indexed), indexed=True),
+    *(_other(program) for program in other.PROGRAMS),
+)

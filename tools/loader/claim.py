@@ -1,0 +1,52 @@
+"""What loading must keep to, judged on a record. The bars are those of the issue that asked for the loader."""
+
+from __future__ import annotations
+
+from tools.fidelity.claim import Claim
+from tools.loader.arm import COMMAND_INDEXED, ENGINE, GZIP, PSQL_INDEXED, SERVER
+from tools.loader.arm import PSQL as BESIDE_PSQL
+from tools.loader.record import MEMORY_BYTES_MAX, Record, beside, bounds, client_share, ratio
+
+BESIDE_SERVER_MIN = 0.95
+BESIDE_PSQL_MIN = 1.6
+CLIENT_SHARE_MAX = 0.10
+GZIP_MIN = 0.9
+INDEXED_MIN = 4.0
+PLAIN, PSQL, CLIENT, PACKED = "plain file beside the server", "plain file beside psql", "client's CPU", "gzip"
+INDEXED, MEMORY = "three indexes", "memory"
+NAMES = (PLAIN, PSQL, CLIENT, PACKED, INDEXED, MEMORY)
+
+
+def judge(record: Record) -> list[Claim]:
+    """The claims that the record has figures for, in the order of :data:`NAMES`."""
+    judged = [_beside(record, PLAIN, ENGINE, SERVER, BESIDE_SERVER_MIN)]
+    if record.of(BESIDE_PSQL):
+        judged.append(_beside(record, PSQL, ENGINE, BESIDE_PSQL, BESIDE_PSQL_MIN))
+    judged += [_client(record), _packed(record)]
+    if record.of(PSQL_INDEXED):
+        judged.append(_beside(record, INDEXED, COMMAND_INDEXED, PSQL_INDEXED, INDEXED_MIN))
+    return [*judged, _memory(record)]
+
+
+def _beside(record: Record, name: str, arm: str, other: str, least: float) -> Claim:
+    found = beside(record, arm, other)
+    return Claim(name, f"≥ {least:g} × {other}", f"{found} ×", found.value >= least)
+
+
+def _client(record: Record) -> Claim:
+    found = client_share(record, ENGINE)
+    shown = f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
+    return Claim(CLIENT, f"≤ {CLIENT_SHARE_MAX:.0%} of the server's", shown, found.value <= CLIENT_SHARE_MAX)
+
+
+def _packed(record: Record) -> Claim:
+    found = ratio([one.reached_per_s / one.per_s for one in bounds(record, GZIP, ENGINE)])
+    bar = f"≥ {GZIP_MIN:g} × min(1/D, cores/(D + C))"
+    return Claim(PACKED, bar, f"{found} ×", found.value >= GZIP_MIN)
+
+
+def _memory(record: Record) -> Claim:
+    most = max((run.rss_bytes_max or 0 for run in record.runs), default=0)
+    return Claim(
+        MEMORY, f"≤ {MEMORY_BYTES_MAX >> 20} MiB", f"{most / (1 << 20):.0f} MiB at most", 0 < most <= MEMORY_BYTES_MAX
+    )

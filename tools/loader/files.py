@@ -1,0 +1,74 @@
+"""Files to load: two halves of one, the whole, packed in two ways, and one for a table with indexes."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = "CREATE TABLE t (id bigint, amount numeric, at timestamptz, note text, tag text)"
+INDEXED_TABLE = """
+CREATE TABLE t (id bigint PRIMARY KEY, amount int, at timestamptz, word text, note text);
+CREATE INDEX t_amount ON t (amount); CREATE INDEX t_word ON t (word)
+"""
+"""A primary key, an integer and a random text, as in the series that the decision about indexes is from."""
+_ROW = "{n}\t{a}.{b:02}\t2026-01-02 03:04:05+00\tthe note of row {n} and what else there is\ttag{c}\n"
+_INDEXED_ROW = "{n}\t{a}\t2026-01-02 03:04:05+00\t{word:012x}\tthe note of row {n}, no index on it\n"
+ROWS_PER_MEGABYTE = 10_600
+"""Of either file, about."""
+_GOLDEN = 0x9E37_79B9_7F4A_7C15
+"""Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4): consecutive numbers in no order, none twice."""
+PACK_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where they are; where the server may read them, too."""
+
+    halves: tuple[Path, Path]
+    whole: Path
+    gzip: Path
+    zstd: Path
+    indexed: Path
+    rows: int
+    indexed_rows: int
+
+    @property
+    def megabytes(self) -> float:
+        """Of the whole, 10^6 bytes."""
+        return self.whole.stat().st_size / 1e6
+
+
+def write(folder: Path, megabytes: int) -> Files:
+    """Write them: tab-separated, about a hundred bytes a row; a third of it for the table with indexes."""
+    import pyarrow
+
+    folder.mkdir()
+    half, rows = megabytes * ROWS_PER_MEGABYTE // 2, 2 * (megabytes * ROWS_PER_MEGABYTE // 2)
+    halves = (folder / "half0.tsv", folder / "half1.tsv")
+    for number, path in enumerate(halves):
+        with path.open("w") as file:
+            numbers = range(number * half, (number + 1) * half)
+            file.writelines(_ROW.format(n=n, a=n * 7919 % 100_003, b=n % 100, c=n % 977) for n in numbers)
+    whole = folder / "whole.tsv"
+    with whole.open("wb") as out:
+        for path in halves:
+            out.write(path.read_bytes())
+    gzip, zstd, indexed = (folder / name for name in ("whole.tsv.gz", "whole.tsv.zst", "indexed.tsv"))
+    with gzip.open("wb") as out:
+        subprocess.run(["gzip", "-6c", whole], stdout=out, check=True, timeout=PACK_TIMEOUT_S)
+    zstd.write_bytes(pyarrow.Codec("zstd").compress(whole.read_bytes(), asbytes=True))
+    with indexed.open("w") as file:
+        numbers = range(rows // 3)
+        file.writelines(_INDEXED_ROW.format(n=n, a=n * 7919 % 100_003, word=_word(n)) for n in numbers)
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    folder.chmod(0o755)
+    return Files(halves, whole, gzip, zstd, indexed, rows, rows // 3)
+
+
+def _word(number: int) -> int:
+    return (number * _GOLDEN % (1 << 64)) >> 16

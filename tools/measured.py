@@ -1,0 +1,90 @@
+"""What programs that measure pgdyno have in common: a record that is kept as it grows, claims on it, a page, an exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, Self
+
+from pydantic import BaseModel
+
+from pgdyno.errors import PgdynoError
+from tools.reference import markdown as md
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tools.fidelity.claim import Claim
+
+
+class Kept(BaseModel):
+    """A record in one JSON file that is written whole after each step, so that an interrupted bench goes on."""
+
+    def save(self, path: Path) -> None:
+        """Write it whole, or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".partial")
+        unfinished.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        unfinished.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self | None:
+        """The one that is kept; None where there is none."""
+        return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    @classmethod
+    def require(cls, path: Path, bench: str) -> Self:
+        """The one that is kept; :class:`PgdynoError` with the command that measures it where there is none."""
+        found = cls.load(path)
+        if found is None:
+            raise none_yet(bench)
+        return found
+
+
+def none_yet(bench: str) -> PgdynoError:
+    """What is said where a page is asked for and nothing was measured; ``bench`` is the folder of tests that measures it."""
+    return PgdynoError("no record was measured yet", remedy=f"run `make bench ONLY={bench}`")
+
+
+def ended(run: Callable[[], int]) -> int:
+    """The exit code of a program: what ``run`` returns, or that of its error, which is printed.
+
+    A terminated bench ends as an interrupted one does: it takes its volumes and servers down.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        return run()
+    except PgdynoError as error:
+        print(f"{error.message}\n{error.remedy}", file=sys.stderr)
+        return error.exit_code
+
+
+def code(judged: Sequence[Claim]) -> int:
+    """The exit code that claims come to: 1 when one does not hold."""
+    return 0 if all(claim.holds for claim in judged) else 1
+
+
+def tried(results: Path, judge: Callable[[Path], Sequence[Claim]]) -> int:
+    """The exit code of a trial: measured from its beginning into a file beside the record at ``results``, by ``judge``, its
+    claims printed, no page written.
+    """
+    path = results.with_name("trial.json")
+    path.unlink(missing_ok=True)
+    judged = judge(path)
+    print("\n".join(map(str, judged)))
+    return code(judged)
+
+
+def published(page: Path, text: str, judged: Sequence[Claim]) -> list[Claim]:
+    """Write the page of a record, print its claims, and return them."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    print("\n".join(map(str, judged)))
+    return list(judged)
+
+
+def claims_table(judged: Sequence[Claim]) -> str:
+    """The claims as a table of a page."""
+    rows = [[one.name, one.bar, one.found, "yes" if one.holds else "**no**"] for one in judged]
+    return md.table(["claim", "bar", "found", "holds"], rows)
