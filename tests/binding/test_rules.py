@@ -122,6 +122,7 @@ def test_a_volume_of_which_nobody_said_what_it_is_has_no_limit() -> None:
         ("LWLock", "BufferContent", "lock"),
         ("Lock", "transactionid", "lock"),
         ("Client", "ClientRead", "client"),
+        ("IPC", "CheckpointDone", "write"),
         ("IPC", "ProcArrayGroupUpdate", "other"),
         ("Timeout", "PgSleep", "other"),
     ],

@@ -13,10 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from pgdyno.analysis.credit import Spent, regimes
 from pgdyno.analysis.interval import distinguishable, ratio_interval, t_interval
 from pgdyno.analysis.noise import floor_of
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, POWER, detectable_difference, equivalent_within
-from pgdyno.analysis.steady import steady_state
+from pgdyno.analysis.steady import steady_state, steady_within
 from tools.calibration import series
 
 COVERS = (0.93, 0.97)
@@ -93,15 +94,26 @@ def _within_a_run() -> list[Case]:
         "600 s, bimodal: two speeds, 10 s at a time": lambda rng: (series.two_speeds(rng, 600), []),
         "600 s, sawtooth of checkpoints, every 45 to 55 s": lambda rng: series.sawtooth(rng, 600),
     }
-    return [
+    whole = [
         Case(group, name, partial(_covers, draw, series.sawtooth_truth() if "sawtooth" in name else 1.0), *COVERS)
         for name, draw in drawn.items()
+    ]
+    return [
+        *whole,
+        Case(group, "300 s, credits that go after 60 to 150 s: of the longer part", _covers_beside_a_knee, *COVERS),
     ]
 
 
 def _covers(draw: Callable[[Rng], tuple[series.Values, list[int]]], truth: float, rng: Rng) -> bool | None:
     found = steady_state(*draw(rng)).tps
     return None if found is None else found.low <= truth <= found.high
+
+
+def _covers_beside_a_knee(rng: Rng) -> bool | None:
+    values, knee_s = series.bursting(rng, 300)
+    gone = Spent("credits", (False,) * knee_s + (True,) * (len(values) - knee_s))
+    found = steady_within(values, (), regimes([gone], values)).tps
+    return None if found is None else found.low <= 1.0 <= found.high
 
 
 def _steadiness() -> list[Case]:

@@ -37,6 +37,12 @@ def warming(rng: np.random.Generator, n: int) -> Values:
     return np.asarray(level(rng, n) - 0.5 * np.exp(-np.arange(n) / 10))
 
 
+def bursting(rng: np.random.Generator, n: int) -> tuple[Values, int]:
+    """A volume whose credits go in its first half and leave a tenth, which is 1; and the second in which they go."""
+    knee_s = int(rng.integers(n // 5, n // 2))
+    return np.concatenate([10 * level(rng, knee_s), level(rng, n - knee_s)]), knee_s
+
+
 def sawtooth(rng: np.random.Generator, n: int, spread_s: int = CYCLE_SPREAD_S) -> tuple[Values, list[int]]:
     """Checkpoint cycles of unequal length from anywhere within one on, and the seconds at which they begin."""
     begins = [-int(rng.integers(0, CYCLE_S))]

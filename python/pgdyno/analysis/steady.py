@@ -10,6 +10,8 @@ result. What is found here says whether that figure has warm-up in it.
 - The rest is steady when its cumulative sums wander no further than those of the same values in random order.
 - Where checkpoints began, the unit is a whole cycle, from one begin to the next: a run that holds two and a half of them
   has a mean that depends on which half. One cycle is a value, and between its seconds nothing is concluded.
+- Where credits went or came back (:mod:`pgdyno.analysis.credit`), the longest part between is looked at and named: a mean
+  over the knee is of no limit that there is.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from pgdyno.analysis.credit import Regime
     from pgdyno.store import Run
 
 State = Literal["steady", "not steady", "too short"]
@@ -78,17 +81,34 @@ class Steady:
     """Mean of the window with its interval; None unless it is steady."""
     why: str = ""
     """Why not, as a sentence's end."""
+    part: Regime | None = None
+    """The part of the run that this is about, where its credits went or came back; None: all of it."""
 
 
-def steady_of(run: Run) -> Steady:
-    """Of a recorded run."""
+def steady_of(run: Run, values: np.ndarray[Any, Any], regimes: Sequence[Regime] = ()) -> Steady:
+    """Of a recorded run with so many transactions in each of its seconds."""
     begin_ns = run.record.measure.begin_ns
     starts = [round((t_ns - begin_ns) / _NS) for t_ns in checkpoint_starts(run)]
-    return steady_state(per_second(run), starts)
+    return steady_within(values, starts, regimes)
+
+
+def steady_within(values: np.ndarray[Any, Any], checkpoint_begins: Sequence[int], regimes: Sequence[Regime]) -> Steady:
+    """Of the longest of several regimes, the latest of equal ones; seconds are counted from the begin of the run."""
+    if len(regimes) < 2:
+        return steady_state(values, checkpoint_begins)
+    part = max(regimes, key=lambda one: (one.end_s - one.begin_s, one.begin_s))
+    inside = [second - part.begin_s for second in checkpoint_begins if part.begin_s <= second < part.end_s]
+    found = steady_state(values[part.begin_s : part.end_s], inside)
+    moved = part.begin_s if found.end_s else 0
+    return replace(found, begin_s=found.begin_s + moved, end_s=found.end_s + moved, part=part)
 
 
 def steadiness(steady: Steady, tps: float) -> Finding:
     """What to tell of it; ``tps`` is the figure of the run, over its whole measure phase."""
+    part = steady.part
+    if part is not None:
+        whole = steadiness(replace(steady, part=None), part.tps)
+        return replace(whole, figure=f"{whole.figure}; in seconds {part.begin_s + 1} to {part.end_s}, {part.words}")
     check, found = "steady state", steady.tps
     if steady.state == "too short":
         return Finding(check, "unknown", steady.why)

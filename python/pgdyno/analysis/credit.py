@@ -1,0 +1,232 @@
+"""When the credits of a volume or the reserve of an instance were gone: before that and after it a run has two limits.
+
+A gp2 volume of 100 GiB does 3,000 IOPS while it has credits and 300 without them. A mean over both describes neither, and
+how much of each is in it is decided by how long somebody measured. So a run is divided where credits went or came back,
+and whether it was steady is asked of the longest part.
+
+What is left of them is read where it was sampled (an emulated volume counts it, as CloudWatch does). Of another device it
+follows from its rate: credits were spent, then the rate was held at what is left without them, and as many requests waited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.binding.bought import Bought, Rate
+from pgdyno.analysis.binding.rules import AT_LIMIT, LEFT_ABOVE
+from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.unit import TRANSACTIONS, Unit
+from pgdyno.analysis.verdict import figures
+from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+
+    from pgdyno.store import Run
+
+REGIME_S_MIN = 5
+"""A shorter stretch is a pause in which a little was earned, or a sample that came late, and belongs to its neighbours."""
+EMPTY_S = 0.5
+"""A second that begins with no more than goes in half of one, at the most that they allow, is without them for most of it."""
+HELD_MIN = 0.5
+"""Of a second: time in which requests waited for the limit. With less, nobody missed the credits."""
+QUEUE_KEPT = 0.5
+"""Of the queue while credits were spent: with less of it the rate fell because less was asked for."""
+LASTS_MAX_S = 86_400.0
+"""Credits that last longer than a day of a load are earned again in its quiet hours."""
+RESERVE_SPENT_PPM_PER_S = 1e6 / 1800
+"""Of an instance's reserve at its maximum, which can be had for 30 minutes (docs/concept/volume/instance_limit)."""
+_NS = 1_000_000_000
+_MIB = float(1 << 20)
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Neighbouring seconds of a measure phase with the same limits."""
+
+    begin_s: int
+    end_s: int
+    """One after the last second."""
+    gone: tuple[str, ...]
+    """The credits that were gone, in words; empty while all were there."""
+    tps: float
+    """Transactions per second in it."""
+
+    @property
+    def words(self) -> str:
+        """``with credits``, or without which."""
+        return f"without {' and '.join(self.gone)}" if self.gone else "with credits"
+
+
+@dataclass(frozen=True)
+class Credit:
+    """The credits behind a run."""
+
+    regimes: tuple[Regime, ...] = ()
+    """They follow each other and make up the whole seconds of the phase; a single one where nothing changed."""
+    lasts: tuple[tuple[str, float], ...] = ()
+    """(credits in words, seconds that they would have lasted if the load had gone on) where they were being spent."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One kind of credits over the seconds of a run."""
+
+    name: str
+    gone: tuple[bool, ...]
+    lasts_s: float | None = None
+
+
+def credit_of(run: Run, tps: np.ndarray[Any, Any]) -> Credit:
+    """Of a recorded run; ``tps`` are the transactions of each of its whole seconds."""
+    import numpy as np
+
+    if not len(tps):
+        return Credit()
+    edges = run.record.measure.begin_ns + np.arange(len(tps) + 1, dtype=np.int64) * _NS
+    seen = [*_of_volumes(run, edges), *_of_instance(run, edges)]
+    return Credit(regimes(seen, tps), tuple((one.name, one.lasts_s) for one in seen if one.lasts_s is not None))
+
+
+def regimes(seen: Sequence[Spent], tps: np.ndarray[Any, Any]) -> tuple[Regime, ...]:
+    """The seconds divided where any credits went or came back."""
+    gone = [tuple(one.name for one in seen if one.gone[second]) for second in range(len(tps))]
+    found: list[Regime] = []
+    for names, members in groupby(gone):
+        begin = found[-1].end_s if found else 0
+        end = begin + len(list(members))
+        found.append(Regime(begin, end, names, float(tps[begin:end].mean())))
+    return tuple(found)
+
+
+def credit_findings(credit: Credit, tps: float, unit: Unit = TRANSACTIONS) -> Iterator[Finding]:
+    """What a reader must know of them; ``tps`` is the run's figure, in that unit. Nothing where no credits were spent."""
+    check, found = "credits", credit.regimes
+    if len(found) > 1:
+        parts = [f"{figures(one.tps)} in seconds {one.begin_s + 1} to {one.end_s}, {one.words}" for one in found]
+        figure = f"{'; '.join(parts)}: the run's {figures(tps)} {unit.per_second} are a mean over different limits"
+        yield Finding(check, "warn", figure)
+    elif found and found[0].gone:
+        yield Finding(check, "ok", f"every figure is {found[0].words}")
+    for name, seconds in credit.lasts:
+        yield Finding(check, "warn", f"{name} would be gone after another {_span(seconds)}: every figure is with them")
+
+
+def settled(gone: Sequence[bool]) -> tuple[bool, ...]:
+    """The same without stretches shorter than :data:`REGIME_S_MIN`, the shortest first."""
+    runs = [(value, len(list(members))) for value, members in groupby(gone)]
+    while len(runs) > 1:
+        place = min(range(len(runs)), key=lambda at: runs[at][1])
+        value, length = runs[place]
+        if length >= REGIME_S_MIN:
+            break
+        # Its neighbours have the other value, so that the three become one.
+        first, last = max(0, place - 1), min(len(runs), place + 2)
+        runs[first:last] = [(not value, sum(count for _, count in runs[first:last]))]
+    return tuple(value for value, length in runs for _ in range(length))
+
+
+def _of_volumes(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[Spent]:
+    for role in volume_roles(run):
+        spec = volume_spec(run, role)
+        # Most volumes have none; the rest of their specification need not be read.
+        bought = Bought.of(spec) if any((spec.get("burst") or {}).values()) else None
+        if bought is None:
+            continue
+        counters = Counters.of(of_role(run.table("probe/volume"), role))
+        kinds = (("IOPS", bought.iops, "io_credits", 1.0),
+                 ("throughput", bought.mib_per_s, "throughput_credits_bytes", _MIB))  # fmt: skip
+        for limit, rate, balance, unit in kinds:
+            if rate is None or not rate.bursts:
+                continue
+            name = f"the {role} volume's {limit} credits"
+            waited = f"exceeded_{limit.lower()}_ns"
+            spent_per_s = (rate.maximum - rate.sustained) * unit
+            found = recorded(name, counters, balance, waited, spent_per_s, edges)
+            if found is None:
+                found = inferred(name, device_counters(run, role), limit, rate, edges)
+            if found is not None:
+                yield found
+
+
+def _of_instance(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[Spent]:
+    table = run.table("probe/instance")
+    if not table.num_rows:
+        return
+    counters = Counters.of(table)
+    for limit in ("IOPS", "throughput"):
+        balance, waited = f"{limit.lower()}_balance_ppm", f"exceeded_{limit.lower()}_ns"
+        name = f"the instance's reserve of {limit}"
+        found = recorded(name, counters, balance, waited, RESERVE_SPENT_PPM_PER_S, edges)
+        if found is not None:
+            yield found
+
+
+def recorded(
+    name: str, counters: Counters, balance: str, waited: str, spent_per_s: float, edges: np.ndarray[Any, Any]
+) -> Spent | None:
+    """By what was sampled of the ``balance``; None where it was not, or where there is none.
+
+    ``waited`` counts the time in which requests waited for the limit, ``spent_per_s`` is what goes of the balance at most.
+    """
+    import numpy as np
+
+    if not {balance, waited} <= counters.columns.keys() or not counters.covers(int(edges[0]), int(edges[-1])):
+        return None
+    left = _at(counters, balance, edges)
+    if np.isnan(left).any():
+        return None
+    held = np.diff(_at(counters, waited, edges)) >= HELD_MIN * _NS
+    gone = settled(((left[:-1] < EMPTY_S * spent_per_s) & held).tolist())
+    return Spent(name, gone, None if any(gone) else _lasts(left))
+
+
+def inferred(name: str, device: Counters, limit: str, rate: Rate, edges: np.ndarray[Any, Any]) -> Spent | None:
+    """By the device's rate; None where it was not sampled, or credits were never seen to be spent."""
+    import numpy as np
+
+    counted, unit = (("reads", "writes"), 1.0) if limit == "IOPS" else (("read_bytes", "write_bytes"), _MIB)
+    needed = {*counted, "weighted_time_ms"}
+    if not needed <= device.columns.keys() or not device.covers(int(edges[0]), int(edges[-1])):
+        return None
+    read, written = (np.diff(_at(device, column, edges)) for column in counted)
+    used = (read + written) / unit
+    queue = np.diff(_at(device, "weighted_time_ms", edges)) / 1e3
+    spending = used > LEFT_ABOVE * rate.sustained
+    if int(spending.sum()) < REGIME_S_MIN:
+        return None
+    gone = (used >= AT_LIMIT * rate.sustained) & ~spending & (queue >= QUEUE_KEPT * np.median(queue[spending]))
+    gone[: int(np.argmax(spending))] = False
+    return Spent(name, settled(gone.tolist()))
+
+
+def _lasts(left: np.ndarray[Any, Any]) -> float | None:
+    """How long the last balance would have lasted if it had gone on to fall as it did; None where it hardly fell."""
+    spent_per_s = float(left[0] - left[-1]) / (len(left) - 1)
+    if spent_per_s <= 0:
+        return None
+    lasts_s = float(left[-1]) / spent_per_s
+    return lasts_s if lasts_s <= LASTS_MAX_S else None
+
+
+def _at(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A counter at several instants (ns): linear between samples, the nearest sample outside of them."""
+    import numpy as np
+
+    # Relative to the first sample, because nanoseconds since boot lose their last digits in a double.
+    base = counters.t_ns[0]
+    found: np.ndarray[Any, Any] = np.interp(
+        (edges - base).astype(np.float64), (counters.t_ns - base).astype(np.float64), counters.columns[name]
+    )
+    return found
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
