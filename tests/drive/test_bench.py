@@ -6,7 +6,7 @@ import pytest
 
 from tools.driver import __main__ as program
 from tools.driver import claim, measure
-from tools.driver.claim import Claim
+from tools.fidelity.claim import Claim
 
 pytestmark = pytest.mark.bench
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 
-from tools.equivalence.record import Block, Record, Result, Timed
+from tools.equivalence.record import Block, Record, Result
 from tools.equivalence.same import Asked
 
 ASKED = Asked(statements={"BEGIN": 1, "END": 1, "SELECT ?": 10}, commits=1.0002, wal_bytes=540.0)
 
 
-def blocks(count: int, native: float = 1.0, spread: float = 0.005, restless: float = 0.0) -> list[Block]:
-    """So many blocks of 1,000 transactions a second; pgdyno's driver makes ``native`` times as many.
-
-    ``spread`` is what runs differ by on one machine, ``restless`` what the machine's pace differs by.
-    """
+def blocks(count: int, native: float = 1.0, spread: float = 0.005) -> list[Block]:
+    """So many blocks of 1,000 transactions a second; pgdyno's driver makes ``native`` times as many, and runs differ by ``spread``."""
     draws = random.Random(7)
 
-    def run(times: float) -> Timed:
-        pace = draws.lognormvariate(0, restless)
-        return Timed(tps=1000 * times * pace * draws.lognormvariate(0, spread), pace=2000 * pace)
+    def run(times: float) -> float:
+        return 1000 * times * draws.lognormvariate(0, spread)
 
     return [Block(first=run(1), again=run(1), native=run(native)) for _ in range(count)]
 
@@ -47,6 +43,7 @@ def record(*results: Result) -> Record:
         postgres="18.6",
         sysbench="sysbench 1.0.20",
         seconds=10,
+        awake=True,
         results=list(results),
         missing={"legacy": "there is no script"},
     )

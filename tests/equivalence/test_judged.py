@@ -9,8 +9,7 @@ import pytest
 from tests.equivalence.synthetic import ASKED, blocks, record, result
 from tools.equivalence import page
 from tools.equivalence.claims import judge
-from tools.equivalence.ratio import PAIRS_MIN
-from tools.equivalence.record import HALF_WIDTH_MAX, PAIRS_MAX, Record, enough, half_width
+from tools.equivalence.record import HALF_WIDTH_MAX, PAIRS_MAX, PAIRS_MIN, Record, enough, half_width
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError
 from tools.equivalence import drivers
 from tools.equivalence.same import plain, statements
-from tools.equivalence.workloads import LEGACY_VARIABLE, WORKLOADS, Length, Workload, legacy_script
+from tools.equivalence.workloads import LEGACY_OWN, LEGACY_VARIABLE, ROWS, WORKLOADS, Length, Workload, legacy_script
 
 PREFIX = "2026-11-22 03:00:00.000 UTC [42] "
 LOG = [
@@ -51,13 +51,14 @@ def test_both_drivers_are_told_the_same_length(
     assert workload.native(3, counted)["protocol"] == workload.protocol
 
 
-def test_the_old_script_is_where_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_old_script_is_where_it_is_named_or_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(LEGACY_VARIABLE, str(tmp_path / "oltp.lua"))
     legacy = WORKLOADS[-1]
-    assert legacy_script() is None
-    assert LEGACY_VARIABLE in (legacy.missing() or "") or "not installed" in (legacy.missing() or "")
+    assert legacy_script() == LEGACY_OWN
+    assert legacy.tables() == [str(LEGACY_OWN), "--tables=4", f"--table-size={ROWS}"]
     (tmp_path / "oltp.lua").touch()
     assert legacy_script() == tmp_path / "oltp.lua"
+    assert "--oltp-tables-count=4" in legacy.tables()
 
 
 def test_what_the_originals_print_is_read() -> None:

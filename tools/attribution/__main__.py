@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError, PgdynoError
+from pgdyno.errors import HostError
 from pgdyno.world import preflight
 from tools.attribution import claims, page
 from tools.attribution.measure import measure
 from tools.attribution.record import Record
 from tools.attribution.scenarios import Scenario, draw
+from tools.measured import code, ended, published, tried
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,31 +40,19 @@ def main() -> int:
     parser.add_argument("--only", metavar="LIMIT", action="append", help="a trial of this limit: writes no page")
     parser.add_argument("--list", action="store_true", help="print the draw")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
-    asked = parser.parse_args()
-    # A terminated bench takes its volumes down, as an interrupted one does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
     wanted = [one for one in draw(asked.seed, asked.count) if asked.only is None or one.truth in asked.only]
-    try:
-        if asked.list:
-            print(
-                "\n".join(f"{one.key}: {one.document['world']} {one.document['workload']['clients']}" for one in wanted)
-            )
-            return 0
-        if asked.page:
-            found = Record.load(RESULTS)
-            if found is None:
-                raise PgdynoError("no record was measured yet", remedy="run `make bench ONLY=attribution`")
-            return _code(write(found))
-        if asked.only:
-            trial = RESULTS.with_name("trial.json")
-            trial.unlink(missing_ok=True)
-            judged = claims.judge(collect(wanted, trial, asked.seed))[-1:]
-            print("\n".join(map(str, judged)))
-            return _code(judged)
-        return _code(write(collect(wanted, RESULTS, asked.seed)))
-    except PgdynoError as error:
-        print(f"{error.message}\n{error.remedy}", file=sys.stderr)
-        return error.exit_code
+    if asked.list:
+        print("\n".join(f"{one.key}: {one.document['world']} {one.document['workload']['clients']}" for one in wanted))
+        return 0
+    if asked.page:
+        return code(write(Record.require(RESULTS, "attribution")))
+    if asked.only:
+        return tried(RESULTS, lambda path: claims.judge(collect(wanted, path, asked.seed))[-1:])
+    return code(write(collect(wanted, RESULTS, asked.seed)))
 
 
 def collect(wanted: Sequence[Scenario], path: Path, seed: int) -> Record:
@@ -97,13 +86,7 @@ def collect(wanted: Sequence[Scenario], path: Path, seed: int) -> Record:
 def write(found: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     judged = claims.judge(found)
-    PAGE.write_text(page.render(found, judged), encoding="utf-8")
-    print("\n".join(map(str, judged)))
-    return judged
-
-
-def _code(judged: Sequence[Claim]) -> int:
-    return 0 if all(claim.holds for claim in judged) else 1
+    return published(PAGE, page.render(found, judged), judged)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import LIMITS, TITLES
+from tools.measured import claims_table
 from tools.reference import markdown as md
 
 if TYPE_CHECKING:
@@ -26,16 +27,12 @@ def render(found: Record, judged: Sequence[Claim]) -> str:
     return "\n\n".join([
         f"# Attribution\n\n<!-- Written by `{COMMAND}` from tools/attribution. -->",
         INTRODUCTION.strip().format(seed=found.seed, rules=found.rules, build_hash=found.build_hash[:12]),
-        md.table(["claim", "bar", "found", "holds"], [_claim(one) for one in judged]),
+        claims_table(judged),
         "## Confusion matrix\n\nRows: the limit that bound. Columns: the limit that was named; in brackets those of them with high confidence.",
         _matrix(found.judged),
         *_list("Wrong", [one for one in found.judged if not one.right]),
         *_list("Not judged", [one for one in found.results if one.refuted is not None]),
     ]) + "\n"  # fmt: skip
-
-
-def _claim(one: Claim) -> list[str]:
-    return [one.name, one.bar, one.found, "yes" if one.holds else "**no**"]
 
 
 def _matrix(results: Sequence[Result]) -> str:

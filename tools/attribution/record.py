@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from pgdyno import _engine
 from pgdyno.analysis.binding.limits import Confidence, Limit
+from tools.measured import Kept
 
 RULES = Path(__file__).resolve().parents[2] / "python" / "pgdyno" / "analysis" / "binding"
 
@@ -42,14 +42,14 @@ class Result(BaseModel):
         return not self.right and self.confidence == "high"
 
 
-class Record(BaseModel):
+class Record(Kept):
     """A draw, as far as it was measured."""
 
     seed: int
     rules: str
     """Digest of the rules and thresholds: with others, it is another record."""
     build_hash: str
-    results: list[Result] = []
+    results: list[Result] = Field(default_factory=list)
 
     @classmethod
     def here(cls, seed: int) -> Self:
@@ -64,18 +64,6 @@ class Record(BaseModel):
     def judged(self) -> list[Result]:
         """Results whose truth is known."""
         return [result for result in self.results if result.refuted is None]
-
-    def save(self, path: Path) -> None:
-        """Write it whole."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".partial")
-        unfinished.write_text(self.model_dump_json(indent=1), encoding="utf-8")
-        unfinished.replace(path)
-
-    @classmethod
-    def load(cls, path: Path) -> Self | None:
-        """What is there; None without a record."""
-        return cls.model_validate(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def rules_digest() -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
+from functools import partial
 from pathlib import Path
 
-from pgdyno.errors import PgdynoError
 from tools.driver import claim, measure, page
-from tools.driver.claim import Claim
 from tools.driver.record import Record, latest, save
+from tools.fidelity.claim import Claim
+from tools.measured import code, ended, none_yet, published
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "driver"
@@ -29,19 +29,16 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"pairs of runs for each load (default {PAIRS})")
     parser.add_argument("--minutes", type=float, help=f"how long memory is watched (default {MINUTES:g})")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
-    asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        if asked.page:
-            record = latest(RESULTS)
-            if record is None:
-                raise PgdynoError("no record was measured yet", remedy="run `make bench ONLY=drive`")
-        else:
-            record = measure.measure(asked.seconds, asked.pairs, asked.minutes or minutes())
-        return 0 if all(one.holds for one in write(record)) else 1
-    except PgdynoError as error:
-        print(f"{error.message}\n{error.remedy}", file=sys.stderr)
-        return error.exit_code
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
+    if not asked.page:
+        return code(write(measure.measure(asked.seconds, asked.pairs, asked.minutes or minutes())))
+    record = latest(RESULTS)
+    if record is None:
+        raise none_yet("drive")
+    return code(write(record))
 
 
 def minutes() -> float:
@@ -53,10 +50,7 @@ def write(record: Record) -> list[Claim]:
     """Judge a record, keep it, write its page, print the claims."""
     judged = claim.judge(record)
     save(record, RESULTS)
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page.render(record, judged), encoding="utf-8")
-    print("\n".join(map(str, judged)))
-    return judged
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

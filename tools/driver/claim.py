@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tools.driver.load import LOADS, Load
 from tools.driver.measure import IDLE_RATES_PER_S
 from tools.driver.record import TOLERANCE_KIB, Idle, Record, compare
+from tools.fidelity.claim import Claim
 
 PER_CORE_MIN = 200_000
 """Transactions that one core must be able to schedule: ten times what PostgreSQL answers on one."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One of them."""
-
-    name: str
-    bar: str
-    found: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'BROKEN'}: {self.name}: {self.found} (bar: {self.bar})"
 
 
 NAMES = (*(f"CPU of {load.name}" for load in LOADS), "idle transactions for each core", "memory")

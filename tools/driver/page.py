@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tools.driver.claim import Claim
 from tools.driver.load import CLIENTS, LOADS, ROWS, SCALE, TABLES
 from tools.driver.record import Record, compare
+from tools.fidelity.claim import Claim
 
 _HEAD = """# What the driver costs
 

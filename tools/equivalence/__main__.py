@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
 from pgdyno.postgres.binaries import find_binaries
+from pgdyno.world import awake
 from tools.equivalence import claims, page, record
 from tools.equivalence.bench import bench
 from tools.equivalence.record import Record
 from tools.equivalence.workloads import WORKLOADS, Workload
+from tools.measured import code, ended, published, tried
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "equivalence" / "record.json"
 PAGE = ROOT / "docs" / "reference" / "equivalence.md"
 SECONDS = 10
-"""Of a run: thousands of transactions, and short enough that what a machine does in minutes meets all three turns."""
+"""That a run works in a block: thousands of transactions in hundreds of turns."""
 MINUTES = 75.0
 """No block is begun after this: five workloads of 6 to 20 blocks of three runs."""
 
@@ -35,35 +36,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.equivalence", description=__doc__)
     names = [workload.name for workload in WORKLOADS]
     parser.add_argument("--only", choices=names, action="append", help="a trial of this workload: writes no page")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="length of a run [%(default)s]")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="seconds that a run works [%(default)s]")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="no block is begun after these [%(default)g]")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
-    asked = parser.parse_args()
-    # A terminated bench takes its server down, as an interrupted one does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        if asked.page:
-            found = Record.load(RESULTS)
-            if found is None:
-                raise PgdynoError("no record was measured yet", remedy="run `make bench ONLY=equivalence`")
-            return _code(write(found))
-        chosen = [workload for workload in WORKLOADS if workload.name in (asked.only or names)]
-        if asked.only:
-            trial = RESULTS.with_name("trial.json")
-            trial.unlink(missing_ok=True)
-            judged = claims.judge(collect(chosen, trial, asked.seconds, asked.minutes))
-            print("\n".join(map(str, judged)))
-            return _code(judged)
-        return _code(write(collect(chosen, RESULTS, asked.seconds, asked.minutes)))
-    except PgdynoError as error:
-        print(f"{error.message}\n{error.remedy}", file=sys.stderr)
-        return error.exit_code
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
+    if asked.page:
+        return code(write(Record.require(RESULTS, "equivalence")))
+    chosen = [workload for workload in WORKLOADS if asked.only is None or workload.name in asked.only]
+    if asked.only:
+        return tried(RESULTS, lambda path: claims.judge(collect(chosen, path, asked.seconds, asked.minutes)))
+    return code(write(collect(chosen, RESULTS, asked.seconds, asked.minutes)))
 
 
 def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minutes: float = MINUTES) -> Record:
     """Measure what the record at ``path`` lacks of ``wanted``; what this machine has no original for is left out."""
     begin = time.monotonic()
-    found = Record.here(find_binaries().version, seconds)
+    found = Record.here(find_binaries().version, seconds, awake=awake.possible())
     kept = Record.load(path)
     if kept is not None and kept.goes_on(found):
         found = kept
@@ -72,7 +63,7 @@ def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minu
     left = [one for one in wanted if one.name not in there and one.name not in found.missing]
     if not left:
         return found
-    with bench(left) as server:
+    with awake.kept_awake(wanted=found.awake), bench(left) as server:
         for workload in left:
             found.results.append(
                 record.measure(
@@ -90,13 +81,7 @@ def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minu
 def write(found: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     judged = claims.judge(found)
-    PAGE.write_text(page.render(found, judged), encoding="utf-8")
-    print("\n".join(map(str, judged)))
-    return judged
-
-
-def _code(judged: Sequence[Claim]) -> int:
-    return 0 if all(claim.holds for claim in judged) else 1
+    return published(PAGE, page.render(found, judged), judged)
 
 
 if __name__ == "__main__":

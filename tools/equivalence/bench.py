@@ -31,7 +31,7 @@ SETTINGS = {
     "autovacuum_naptime": "1h",
     "jit": "off",
 }
-"""No checkpoint and no vacuum falls into a run, where it would meet one driver and not the other."""
+"""Three clones are in shared buffers at once; no checkpoint and no vacuum falls into a run, where it would meet one and not the others."""
 DATABASE = "bench"
 _PREWARM = """
 SELECT sum(pg_prewarm(oid::regclass)) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace
@@ -130,7 +130,7 @@ def _load(found: Bench, workload: Workload) -> None:
         command = [str(found.pgbench), "-i", "-q", "-s", str(SCALE)]
     else:
         words = connected(found.server, workload.template)
-        command = ["sysbench", *words, *workload.tables(), "prepare"]
+        command = ["sysbench", *words, *workload.prepare(), "prepare"]
     environment = os.environ | found.environment | {"PGDATABASE": workload.template}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:

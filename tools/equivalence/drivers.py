@@ -6,7 +6,10 @@ import json
 import os
 import re
 import subprocess
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
@@ -33,35 +36,80 @@ class Run(BaseModel, frozen=True):
 
 def run(bench: Bench, workload: Workload, side: Side, seed: int, length: Length) -> Run:
     """Run to the end. :class:`PgdynoError` when the driver fails or loses any transaction."""
-    prefix = ["taskset", "-c", str(bench.driver_cpu)]
-    if side == "native":
-        document = workload.native(seed, length) | {"server": bench.server | {"dbname": bench.database}}
-        out = _output([*prefix, str(_engine.checked()), "drive"], document, bench, length)
-        return _native(out)
-    command = workload.command(bench.pgbench, seed, length)
-    if workload.original == "sysbench":
-        command[1:1] = connected(bench.server, bench.database)
-    out = _output([*prefix, *command], None, bench, length)
-    return _pgbench(out) if workload.original == "pgbench" else _sysbench(out)
+    with ready(bench, workload, side, seed, length) as driver:
+        try:
+            driver.begin().wait((length.seconds or 0) + _PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise PgdynoError(f"the {side} driver hangs", remedy="look at the server's log") from None
+        return driver.said()
 
 
-def _output(command: list[str], document: dict[str, Any] | None, bench: Bench, length: Length) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    environment |= bench.environment | {"LC_ALL": "C"}
-    done = subprocess.run(
-        command,
-        input=None if document is None else json.dumps(document) + "\n",
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=(length.seconds or 0) + _PATIENCE_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise PgdynoError(
-            f"`{command[3]}` ended with {done.returncode}: {done.stderr.strip()[-500:]}", remedy="run it by hand"
+@contextmanager
+def ready(bench: Bench, workload: Workload, side: Side, seed: int, length: Length) -> Iterator[Driver]:
+    """A driver that is about to begin; it does not outlive the ``with`` block."""
+    with TemporaryFile() as asked, TemporaryFile() as out, TemporaryFile() as err:
+        driver = Driver(bench, workload, side, (asked, out, err))
+        driver.ask(workload, seed, length)
+        try:
+            yield driver
+        finally:
+            driver.end()
+
+
+class Driver:
+    """A driver's process on the driver's CPU, with what it is asked and says in files: a full pipe would stop it."""
+
+    def __init__(self, bench: Bench, workload: Workload, side: Side, files: tuple[IO[bytes], ...]) -> None:
+        self._bench, self._original, self._side = bench, workload.original, side
+        self._asked, self._out, self._err = files
+        self._command: list[str] = []
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, workload: Workload, seed: int, length: Length) -> None:
+        """Tell it what to do."""
+        bench = self._bench
+        if self._side == "native":
+            self._command = [str(_engine.checked()), "drive"]
+            document = workload.native(seed, length) | {"server": bench.server | {"dbname": bench.database}}
+            self._asked.write(json.dumps(document).encode() + b"\n")
+            self._asked.seek(0)
+            return
+        self._command = workload.command(bench.pgbench, seed, length)
+        if workload.original == "sysbench":
+            self._command[1:1] = connected(bench.server, bench.database)
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start it."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        self._process = subprocess.Popen(
+            ["taskset", "-c", str(self._bench.driver_cpu), *self._command],
+            stdin=self._asked,
+            stdout=self._out,
+            stderr=self._err,
+            env=environment | self._bench.environment | {"LC_ALL": "C"},
         )
-    return done.stdout
+        return self._process
+
+    def said(self) -> Run:
+        """What it printed, once it has ended. :class:`PgdynoError` if it failed, or lost any transaction."""
+        code = None if self._process is None else self._process.poll()
+        out, err = self._read(self._out), self._read(self._err)
+        if code != 0:
+            raise PgdynoError(f"`{self._command[0]}` ended with {code}: {err.strip()[-500:]}", remedy="run it by hand")
+        if self._side == "native":
+            return _native(out)
+        return _pgbench(out) if self._original == "pgbench" else _sysbench(out)
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    @staticmethod
+    def _read(file: IO[bytes]) -> str:
+        file.seek(0)
+        return file.read().decode(errors="replace")
 
 
 def _native(out: str) -> Run:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.equivalence import claims, ratio, record
+from tools.equivalence import claims, record, turns
 from tools.equivalence.workloads import CLIENTS, ROWS, SCALE, TABLES
+from tools.measured import claims_table
 from tools.reference import markdown as md
 
 if TYPE_CHECKING:
@@ -20,13 +21,17 @@ pgdyno's driver beside the programs that define the workloads, on one server. `m
 writes this page; every run stays in `results/equivalence/`.
 
 - Driver and server have a CPU each. The server's files are in memory, so the driver and the server's CPU are all there is to wait for.
-- Every run starts on a fresh clone of the database, all of it in shared buffers, after a checkpoint.
-- Runs come in blocks of three, in an order that is drawn: the original, the original again, pgdyno's driver, with {CLIENTS} clients in a
-  closed loop. Blocks are added (at least {ratio.PAIRS_MIN}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}.
+- Every run has a fresh clone of the database to itself, all of it in shared buffers, after a checkpoint.
+- Runs come in blocks of three: the original, the original again, pgdyno's driver, with {CLIENTS} clients each in a closed loop. They take turns
+  of {turns.TURN_S * 1000:g} ms, in an order that is drawn anew for each round, stopped (SIGSTOP) while another works; a run's transactions a
+  second are those of its own turns ([turns.py](../../tools/equivalence/turns.py)): this machine's pace changes by a fifth within a
+  second, and so it does for all three. Each block is done three times over, so that each run has had each clone: where a clone lies in
+  memory makes some per cent.
+- Blocks are added (at least {record.PAIRS_MIN}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}.
 - **itself** is the original's second run against its first: what this bench can tell apart, and it has to pass first. **native** is pgdyno's
   driver against the mean of the two. Ratios of transactions a second, paired by block, with their 95 % intervals.
-- The server's CPU does more in one ten seconds than in the next. How much is measured meanwhile by a piece of work that never changes,
-  and the ratios are those of runs of equal pace ([ratio.py](../../tools/equivalence/ratio.py)).
+- Debian's sysbench has no script of the transaction before 1.0 (`legacy`): unless one is installed, the original is sysbench's machine with
+  [our words](../../tools/equivalence/legacy.lua) of it.
 - pgbench's tables are of scale {SCALE}, sysbench's {TABLES} of {ROWS:,} rows.
 """
 _SAME = """What one client made the server do, with the values taken out: statements from its log, commits by its own count, WAL by its
@@ -39,15 +44,17 @@ def render(found: Record, judged: Sequence[Claim]) -> str:
     parts = [_HEAD, _where(found), "## Transactions a second\n", _speed(found.results)]
     if found.missing:
         parts.append("\n".join(f"Not measured: `{name}`: {why}." for name, why in found.missing.items()) + "\n")
-    parts += ["## What the server is asked\n", _SAME, _asked(found.results), "## Claims\n", _claims(judged)]
+    asked = ["## What the server is asked\n", _SAME, _asked(found.results)]
+    parts += [*asked, "## Claims\n", claims_table(judged) + "\n"]
     return "\n".join(parts)
 
 
 def _where(found: Record) -> str:
+    idle = "idle CPUs poll" if found.awake else "idle CPUs sleep"
     programs = [f"PostgreSQL {found.postgres} and its pgbench", *([found.sysbench] if found.sysbench else [])]
     return (
         f"Measured on {found.begin:%d %B %Y}: {found.processor}, Linux {found.kernel}; {', '.join(programs)};"
-        f" {found.seconds} s a run; engine `{found.build_hash}`.\n"
+        f" {found.seconds} s of work a run; {idle}; engine `{found.build_hash}`.\n"
     )
 
 
@@ -69,7 +76,7 @@ def _speed(results: Sequence[Result]) -> str:
 
 
 def _columns(result: Result) -> list[list[float]]:
-    return [[getattr(block, turn).tps for block in result.blocks] for turn in record.TURNS]
+    return [[getattr(block, turn) for block in result.blocks] for turn in record.TURNS]
 
 
 def _asked(results: Sequence[Result]) -> str:
@@ -87,8 +94,3 @@ def _asked(results: Sequence[Result]) -> str:
                 ]
             )
     return md.table(["workload", "driver", "statements", "different ones", "commits", "WAL bytes"], rows) + "\n"
-
-
-def _claims(judged: Sequence[Claim]) -> str:
-    rows = [[one.name, one.bar, one.found, "yes" if one.holds else "**no**"] for one in judged]
-    return md.table(["claim", "bar", "found", "holds"], rows) + "\n"

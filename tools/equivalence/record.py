@@ -2,60 +2,57 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import random
 import re
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pgdyno import _engine
-from tools.equivalence import drivers, pace, same
-from tools.equivalence.ratio import PAIRS_MIN, at_equal_pace
+from pgdyno.analysis.interval import ratio_interval
+from pgdyno.errors import PgdynoError
+from tools.equivalence import drivers, same, turns
 from tools.equivalence.workloads import CLIENTS, Length
+from tools.measured import Kept
 
 if TYPE_CHECKING:
     from pgdyno.analysis.interval import Estimate
     from tools.equivalence.bench import Bench
     from tools.equivalence.workloads import Workload
 
+PAIRS_MIN = 6
+"""Fewer say too little of the spread."""
 PAIRS_MAX = 40
 """Beyond this many the machine is too restless to tell."""
 HALF_WIDTH_MAX = 0.015
 """Half of the band that is asked for: an interval this wide around 1 is inside it with room to spare."""
+_END_S = 0.2
+"""From a driver's last transaction to its end."""
 Turn = Literal["first", "again", "native"]
 TURNS: tuple[Turn, ...] = ("first", "again", "native")
 
 
-class Timed(BaseModel, frozen=True):
-    """One run."""
-
-    tps: float
-    pace: float
-    """Of the server's CPU meanwhile: :attr:`tools.equivalence.pace.Pace.pieces_per_s`."""
-
-
 class Block(BaseModel, frozen=True):
-    """Three runs one after the other, in an order that was drawn."""
+    """Transactions a second of three runs that took turns."""
 
-    first: Timed
-    again: Timed
-    native: Timed
+    first: float
+    again: float
+    native: float
 
-    def itself(self) -> tuple[tuple[float, float], tuple[float, float]]:
+    def itself(self) -> tuple[float, float]:
         """The original's second run, and its first."""
-        return (self.again.tps, self.again.pace), (self.first.tps, self.first.pace)
+        return self.again, self.first
 
-    def against(self) -> tuple[tuple[float, float], tuple[float, float]]:
+    def against(self) -> tuple[float, float]:
         """Pgdyno's run, and the mean of the original's two."""
-        both = (self.first, self.again)
-        mean = (math.prod(run.tps for run in both) ** 0.5, math.prod(run.pace for run in both) ** 0.5)
-        return (self.native.tps, self.native.pace), mean
+        return self.native, (self.first * self.again) ** 0.5
 
 
 class Result(BaseModel, frozen=True):
@@ -70,14 +67,14 @@ class Result(BaseModel, frozen=True):
 
     def itself(self) -> Estimate:
         """The original against itself: what this bench can tell apart."""
-        return at_equal_pace([block.itself() for block in self.blocks])
+        return ratio_interval([block.itself() for block in self.blocks])
 
     def native(self) -> Estimate:
         """Pgdyno's driver against the original, of which each block has two runs."""
-        return at_equal_pace([block.against() for block in self.blocks])
+        return ratio_interval([block.against() for block in self.blocks])
 
 
-class Record(BaseModel):
+class Record(Kept):
     """Everything that the page shows."""
 
     build_hash: str
@@ -87,13 +84,15 @@ class Record(BaseModel):
     postgres: str
     sysbench: str | None
     seconds: int
-    """Length of a run."""
-    results: list[Result] = []
-    missing: dict[str, str] = {}
+    """How long a run works, without what it waits for its turns."""
+    awake: bool
+    """Whether idle CPUs polled for work instead of sleeping."""
+    results: list[Result] = Field(default_factory=list)
+    missing: dict[str, str] = Field(default_factory=dict)
     """Workload -> why it was not measured."""
 
     @classmethod
-    def here(cls, postgres: str, seconds: int) -> Record:
+    def here(cls, postgres: str, seconds: int, *, awake: bool) -> Record:
         """An empty one, of this machine and this engine."""
         return cls(
             build_hash=_engine.facts().build_hash,
@@ -103,24 +102,13 @@ class Record(BaseModel):
             postgres=postgres,
             sysbench=_sysbench(),
             seconds=seconds,
+            awake=awake,
         )
 
     def goes_on(self, other: Record) -> bool:
         """Whether ``other`` is a part of the same: same machine, same programs, same length."""
-        facts = {"build_hash", "kernel", "processor", "postgres", "sysbench", "seconds"}
+        facts = {"build_hash", "kernel", "processor", "postgres", "sysbench", "seconds", "awake"}
         return self.model_dump(include=facts) == other.model_dump(include=facts)
-
-    def save(self, path: Path) -> None:
-        """Write it whole, or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(".partial")
-        beside.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        beside.rename(path)
-
-    @classmethod
-    def load(cls, path: Path) -> Record | None:
-        """The one that is kept, if there is one."""
-        return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def measure(
@@ -159,29 +147,57 @@ def half_width(found: Estimate) -> float:
 
 
 def _estimates(blocks: list[Block]) -> tuple[Estimate, Estimate]:
-    return at_equal_pace([block.itself() for block in blocks]), at_equal_pace([block.against() for block in blocks])
+    return ratio_interval([block.itself() for block in blocks]), ratio_interval([block.against() for block in blocks])
 
 
 def _block(bench: Bench, workload: Workload, seconds: int, number: int, order: random.Random) -> Block:
-    """The three runs, each on a fresh clone and with the same seed."""
-    turns = list(TURNS)
-    order.shuffle(turns)
-    timed = {}
-    for turn in turns:
-        bench.restore(workload)
-        side: drivers.Side = "native" if turn == "native" else "original"
-        with pace.kept(min(bench.server_cpus)) as found:
-            tps = drivers.run(bench, workload, side, number, Length(CLIENTS, seconds=seconds)).tps
-        timed[turn] = Timed(tps=tps, pace=found.pieces_per_s)
-    return Block(**timed)
+    """Three runs with the same seed, in turns: as often as there are runs, so that each has had each of the clones.
+
+    Where in memory a clone lies makes a difference of some per cent, and it is the same from one block to the next.
+    """
+    transactions, worked_s = dict.fromkeys(TURNS, 0), dict.fromkeys(TURNS, 0.0)
+    clones = [replace(bench, database=f"{bench.database}_{place}") for place in range(len(TURNS))]
+    for part in range(len(TURNS)):
+        for clone in clones:
+            clone.restore(workload)
+        given = {turn: clones[(place + part) % len(TURNS)] for place, turn in enumerate(TURNS)}
+        # Each works a third of the time in each of three parts.
+        found = _in_turns(given, workload, number, Length(CLIENTS, seconds=seconds), order)
+        for turn, (count, second) in found.items():
+            transactions[turn] += count
+            worked_s[turn] += second
+    return Block(**{turn: transactions[turn] / worked_s[turn] for turn in TURNS})
+
+
+def _in_turns(
+    given: dict[Turn, Bench], workload: Workload, seed: int, length: Length, order: random.Random
+) -> dict[Turn, tuple[int, float]]:
+    """Transactions of each run, and the seconds that it worked: by its own measure, less what it was stopped for."""
+    found: dict[Turn, tuple[int, float]] = {}
+    with ExitStack() as stack:
+        started: dict[Turn, drivers.Driver] = {}
+        for turn, clone in given.items():
+            side: drivers.Side = "native" if turn == "native" else "original"
+            started[turn] = stack.enter_context(drivers.ready(clone, workload, side, seed, length))
+        taken = turns.take({turn: one.begin for turn, one in started.items()}, order)
+        for turn, one in started.items():
+            run = one.said()
+            own_s = run.transactions / run.tps
+            if own_s < taken[turn].after_first_s - _END_S:
+                raise PgdynoError(
+                    f"a driver of {workload.name} was stopped while it connected",
+                    remedy="run it when the machine is quieter",
+                )
+            found[turn] = (run.transactions, own_s - taken[turn].stopped_s)
+    return found
 
 
 def _said(blocks: list[Block]) -> str:
     last = blocks[-1]
     itself, native = _estimates(blocks)
     widths = ", ".join(f"{found.mean:.4f} ± {half_width(found):.4f}" for found in (itself, native))
-    runs = ", ".join(f"{run.tps:,.0f} ({run.pace:,.0f})" for run in (last.first, last.again, last.native))
-    return f"{runs} TPS (pace); again and native against first: {widths}"
+    runs = ", ".join(f"{tps:,.0f}" for tps in (last.first, last.again, last.native))
+    return f"{runs} TPS; again and native against first: {widths}"
 
 
 def _processor() -> str:

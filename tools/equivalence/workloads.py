@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-CLIENTS = 8
-SCALE = 20
-"""Of pgbench's tables, about 300 MB: more branches than clients, and all of it in shared buffers."""
+CLIENTS = 4
+SCALE = 8
+"""Of pgbench's tables, about 120 MB: more branches than clients, and three clones in shared buffers."""
 TABLES = 4
-ROWS = 100_000
-"""Of sysbench's tables, about 100 MB."""
+ROWS = 25_000
+"""Of sysbench's tables, about 25 MB."""
+_SIZE = (f"--tables={TABLES}", f"--table-size={ROWS}")
 LEGACY_PLACES = (
     Path("/usr/share/sysbench/tests/include/oltp_legacy/oltp.lua"),
     Path("/usr/local/share/sysbench/tests/include/oltp_legacy/oltp.lua"),
 )
 """Debian's package leaves the old scripts out; an installation from the sources of 1.0 has them."""
+LEGACY_OWN = Path(__file__).with_name("legacy.lua")
+"""The same transaction as a script for 1.0, where there is no old one: sysbench's machine with our words."""
 LEGACY_VARIABLE = "PGDYNO_SYSBENCH_LEGACY"
 """Environment variable that names ``oltp.lua`` elsewhere."""
 
@@ -45,14 +48,12 @@ class Workload:
         """The database whose clone each run starts from."""
         if self.original == "pgbench":
             return "seed_pgbench"
-        return "seed_sysbench_legacy" if self.name == "legacy" else "seed_sysbench"
+        return "seed_sysbench"
 
     def missing(self) -> str | None:
         """What this machine lacks for the original, or ``None``."""
         if self.original == "sysbench" and shutil.which("sysbench") is None:
             return "sysbench is not installed"
-        if self.name == "legacy" and legacy_script() is None:
-            return f"sysbench's package has no oltp_legacy/oltp.lua, and {LEGACY_VARIABLE} names none"
         return None
 
     def native(self, seed: int, length: Length) -> dict[str, Any]:
@@ -86,11 +87,18 @@ class Workload:
             "run",
         ]
 
+    def prepare(self) -> list[str]:
+        """The test that makes the tables: one for all of them."""
+        return ["oltp_read_write", *_SIZE]
+
     def tables(self) -> list[str]:
         """The test and the size of its tables, as sysbench takes them."""
-        if self.name == "legacy":
-            return [str(legacy_script()), f"--oltp-tables-count={TABLES}", f"--oltp-table-size={ROWS}"]
-        return [self.name, f"--tables={TABLES}", f"--table-size={ROWS}"]
+        if self.name != "legacy":
+            return [self.name, *_SIZE]
+        script = legacy_script()
+        if script == LEGACY_OWN:
+            return [str(script), *_SIZE]
+        return [str(script), f"--oltp-tables-count={TABLES}", f"--oltp-table-size={ROWS}"]
 
 
 WORKLOADS = (
@@ -105,10 +113,10 @@ _LONG_S = 600
 """A run of so many transactions is over long before."""
 
 
-def legacy_script() -> Path | None:
-    """The ``oltp.lua`` of sysbench before 1.0, if it is there."""
+def legacy_script() -> Path:
+    """The ``oltp.lua`` of sysbench before 1.0 if it is there, else ours."""
     named = os.environ.get(LEGACY_VARIABLE)
-    return next((path for path in ((Path(named),) if named else LEGACY_PLACES) if path.is_file()), None)
+    return next((path for path in ((Path(named),) if named else LEGACY_PLACES) if path.is_file()), LEGACY_OWN)
 
 
 def connected(dsn: dict[str, str], dbname: str) -> list[str]:

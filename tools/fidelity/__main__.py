@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
-from pgdyno.errors import PgdynoError
 from pgdyno.world import paths, preflight
 from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
 from tools.fidelity.claim import Claim
 from tools.fidelity.point import Point, Record
+from tools.measured import code, ended, none_yet, published
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "fidelity"
@@ -32,31 +32,27 @@ def main() -> int:
     )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     parser.add_argument("--list", action="store_true", help="print the cells and how long they take")
-    asked = parser.parse_args()
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
     wanted = [cell for cell in matrix.cells() if asked.part in (None, cell.part)]
     wanted = matrix.shortened(wanted, asked.short) if asked.short else wanted
-    # A terminated bench takes its devices down, as an interrupted one does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        if asked.list:
-            print("\n".join(cell.key for cell in wanted) + f"\n{_length(wanted)}")
-            return 0
-        if asked.page:
-            record = Record.latest(RESULTS)
-            if record is None:
-                raise PgdynoError("no record was measured yet", remedy="run `make bench ONLY=fidelity`")
-        elif asked.short or asked.part:
-            # A part or a trial is no record: it must not be taken for one that was interrupted.
-            record = collect(wanted, RESULTS.with_name("fidelity-trial"))
-            judged = [] if asked.short else claims.judge_part(asked.part, record.points())
-            print("\n".join([page.part(asked.part, record.points()), *map(str, judged)]) if asked.part else "")
-            return 0 if all(claim.holds for claim in judged) else 1
-        else:
-            record = collect(wanted, RESULTS)
-        return 0 if all(claim.holds for claim in write(record)) else 1
-    except PgdynoError as error:
-        print(f"{error.message}\n{error.remedy}", file=sys.stderr)
-        return error.exit_code
+    if asked.list:
+        print("\n".join(cell.key for cell in wanted) + f"\n{_length(wanted)}")
+        return 0
+    if asked.page:
+        record = Record.latest(RESULTS)
+        if record is None:
+            raise none_yet("fidelity")
+        return code(write(record))
+    if asked.short or asked.part:
+        # A part or a trial is no record: it must not be taken for one that was interrupted.
+        record = collect(wanted, RESULTS.with_name("fidelity-trial"))
+        judged = [] if asked.short else claims.judge_part(asked.part, record.points())
+        print("\n".join([page.part(asked.part, record.points()), *map(str, judged)]) if asked.part else "")
+        return code(judged)
+    return code(write(collect(wanted, RESULTS)))
 
 
 def collect(wanted: list[Cell], root: Path) -> Record:
@@ -89,10 +85,7 @@ def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     points = record.points()
     judged = claims.judge(points)
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page.render(record.machine, points, judged), encoding="utf-8")
-    print("\n".join(map(str, judged)))
-    return judged
+    return published(PAGE, page.render(record.machine, points, judged), judged)
 
 
 def _said(point: Point) -> str:

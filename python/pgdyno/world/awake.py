@@ -1,0 +1,46 @@
+"""Keeps idle CPUs polling for work instead of sleeping, while a run lasts.
+
+On a virtual machine a sleeping CPU is woken by way of the hypervisor, which may take hundreds of microseconds. Where server and driver
+have a CPU each, they then do little but wake each other; where they share CPUs, the kernel puts both on one that is
+awake anyway (``docs/decision/0019-idle-cpus-may-poll.md``).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgdyno.errors import HostError
+
+LATENCY = Path("/dev/cpu_dma_latency")
+"""The longest wake-up that the kernel allows itself while somebody holds this open (Linux, "PM Quality Of Service Interface")."""
+_AT_ONCE_US = struct.pack("i", 0)
+
+
+def possible() -> bool:
+    """Whether this process may ask for it."""
+    return os.access(LATENCY, os.W_OK)
+
+
+def require() -> None:
+    """:class:`HostError` where it cannot be asked for."""
+    if not possible():
+        raise HostError(
+            f"idle CPUs cannot be kept awake: {LATENCY} cannot be written",
+            remedy=f"run as root, in a container with `--device {LATENCY}`; or leave world.cpus_awake away",
+        )
+
+
+@contextmanager
+def kept_awake(*, wanted: bool) -> Iterator[None]:
+    """For the length of a ``with`` block, where it is ``wanted``; it ends with the process, whatever ends that."""
+    if not wanted:
+        yield
+        return
+    require()
+    with LATENCY.open("wb", buffering=0) as held:
+        held.write(_AT_ONCE_US)
+        yield

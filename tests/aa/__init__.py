@@ -1,0 +1,1 @@
+"""Live experiments of equal volumes."""
