@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import subject as subjects
-from pgdyno.probe.host import HostProbe
+from pgdyno.bulk_load import Files, Loading
+from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import Samples, volume_latency
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.store import record, tables
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Cell, Experiment
     from pgdyno.resolved import ResolvedArm
     from pgdyno.store.writer import RunWriter
-    from pgdyno.workload.outcome import Outcome
+    from pgdyno.workload.outcome import Outcome, Runner
 
 Progress = Callable[[float, str], None]
 
@@ -44,6 +45,8 @@ class Context:
     arms: tuple[ResolvedArm, ...]
     datasets: dict[int, Dataset]
     """By the arm's index; empty in the real world."""
+    files: dict[int, tuple[Files, ...]] = field(default_factory=dict)
+    """What is loaded in arms that measure that, by their index."""
 
 
 @dataclass
@@ -140,12 +143,12 @@ def _drive(
         )
 
         def watch_host(driver_pid: int) -> None:
-            host_probe.roles = subject.roles(driver_pid)
+            host_probe.roles = subject.roles(driver_pid) | _with_children(spec, driver_pid)
             host_probe.start()
 
         with contextlib.ExitStack() as ending:
             ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
-            outcome = driver.runner(spec)(
+            outcome = _runner(context, cell, spec)(
                 subject.driven,
                 spec,
                 workload.measure_s,
@@ -164,6 +167,18 @@ def _drive(
     return outcome, samples.on(clock)
 
 
+def _runner(context: Context, cell: Cell, spec: WorkloadSpec) -> Runner:
+    """What runs the workload."""
+    if spec.kind == "load":
+        return Loading(cell.arm.workload.bulk, context.files[cell.arm.index])
+    return driver.runner(spec)
+
+
+def _with_children(spec: WorkloadSpec, driver_pid: int) -> dict[str, Role]:
+    """The loader starts an engine for each table; other drivers have no children."""
+    return {"driver": Role(parents=(driver_pid,))} if spec.kind == "load" else {}
+
+
 def _volume_latency(edges: list[dict[str, dict[str, Any]]]) -> Samples:
     """Of every volume, what its daemon said at each edge of the measure phase."""
     return volume_latency({role: [edge[role] for edge in edges] for role in edges[0]} if edges else {})
@@ -172,6 +187,8 @@ def _volume_latency(edges: list[dict[str, dict[str, Any]]]) -> Samples:
 def _workload(context: Context, cell: Cell, outcome: Outcome) -> dict[str, Any]:
     """The workload as it was run, and what of it the driver was not told."""
     asked = context.arms[cell.arm.index].arm.workload
+    if asked.kind == "load":
+        return outcome.spec.record() | asked.bulk.record() | {"driver_cpus": asked.driver_cpus}
     size: dict[str, Any] = {} if asked.data_to_memory is None else {"data_to_memory": asked.data_to_memory}
     return outcome.spec.record() | size | {"driver_cpus": asked.driver_cpus}
 
@@ -209,6 +226,7 @@ def _write(
         phases=outcome.phases,
         account=outcome.account,
         queries=outcome.queries,
+        bulk_load=outcome.bulk_load,
         checks=measured.checks,
         validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),
         visibility=measured.subject.visibility,

@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pgdyno.errors import InputError
 from pgdyno.load_phase import Loaded, Loader, LoadWorld, Phase, measured
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
-from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
+from pgdyno.workload import imdb
+from pgdyno.workload.tables import BulkTables, PgbenchTables, SysbenchTables, Tables
 from pgdyno.world import paths, preflight
 from pgdyno.world.journal import Journal
 from pgdyno.world.placement import AttachedPlacement, Placement, attach_placement
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Experiment
+    from pgdyno.experiment.bulk import BulkTable
     from pgdyno.experiment.tables import WorkloadTable
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.postgres.remote import RemoteServer
@@ -57,7 +60,7 @@ class DatasetKey:
 
     postgres_major: int
     file_system: FileSystem
-    tables: Tables
+    tables: Tables | BulkTables
     sizes: tuple[tuple[str, int], ...]
     """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
     native: bool = field(default=False, compare=False)
@@ -97,14 +100,18 @@ class Dataset:
     """By the role of the volume."""
 
 
-def load_estimate_s(tables: Tables) -> float:
+def load_estimate_s(tables: Tables | BulkTables) -> float:
     """How long loading takes, about."""
+    if isinstance(tables, BulkTables):
+        return LOAD_S_FIXED  # they begin empty
     return LOAD_S_FIXED + tables.size_bytes / LOAD_BYTES_PER_S
 
 
-def tables_of(one: ResolvedArm) -> Tables:
+def tables_of(one: ResolvedArm) -> Tables | BulkTables:
     """The tables that an arm's workload begins with."""
     workload = one.arm.workload
+    if workload.kind == "load":
+        return BulkTables(_definitions(workload.bulk), workload.bulk.input_bytes())
     if workload.kind == "sysbench":
         return SysbenchTables(
             workload.tables,
@@ -122,6 +129,13 @@ def tables_of(one: ResolvedArm) -> Tables:
         tablespace=workload.tablespace,
         index_tablespace=workload.index_tablespace,
     )
+
+
+def _definitions(bulk: BulkTable) -> str:
+    """SQL that makes the tables of a load; empty where it makes them itself."""
+    if bulk.definitions is not None:
+        return bulk.definitions.text
+    return imdb.definitions(bulk.names) if bulk.generate == "imdb" else ""
 
 
 def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
@@ -242,9 +256,24 @@ def _loaded(
                 contextlib.nullcontext() if key.world is None else key.world.instance(name, journal)
             )
             with bounds as instance:
-                note(_fill(key, binaries, attached, instance, journal, progress, directory).said)
+                note(_fill(key, binaries, attached, instance, journal, progress, directory))
             attached.detach(save_images=images)
         yield Dataset(key, images)
+
+
+def _define(cluster: Cluster, tables: BulkTables) -> None:
+    """Make the tables of a load, empty. :class:`InputError` with what the server has against their definitions."""
+    import psycopg
+
+    with psycopg.connect(cluster.dsn, autocommit=True) as connection:
+        try:
+            connection.execute(tables.definitions.encode())
+        except psycopg.Error as error:
+            raise InputError(
+                f"the tables cannot be made: {' '.join(str(error).split())}",
+                remedy="mend the file of workload.bulk.definitions",
+            ) from None
+        connection.execute("CHECKPOINT")
 
 
 def _placement(key: DatasetKey) -> Placement:
@@ -262,7 +291,8 @@ def _fill(
     journal: Journal,
     progress: Progress,
     directory: Path,
-) -> Loaded:
+) -> str:
+    """Make the data set; what it came to, in a line."""
     progress(0.0, "initdb")
     mounts = attached.mounts
     cluster = Cluster(binaries, layout.data_dir(mounts), journal=journal)
@@ -270,6 +300,9 @@ def _fill(
         layout.initdb(cluster, mounts)
         with cluster.running(_load_settings(key, binaries, mounts), instance):
             layout.create_tablespaces(cluster, mounts)
+            if isinstance(key.tables, BulkTables):
+                _define(cluster, key.tables)
+                return f"{key}: made"
             phase = Phase(
                 directory=directory,
                 title=str(key),
@@ -283,7 +316,7 @@ def _fill(
                 world=key.world,
             )
             loader = Loader(key.native, key.connections, key.split)
-            return measured(cluster, key.tables, phase, progress, loader=loader)
+            return measured(cluster, key.tables, phase, progress, loader=loader).said
     finally:
         cluster.close()
 
@@ -297,7 +330,7 @@ def _load_settings(key: DatasetKey, binaries: PgBinaries, mounts: Mapping[str, P
     return settings.tuned(_LOAD_MEMORY_BYTES, binaries.major) | (small if wal_mib < _WAL_BYTES_AMPLE >> 20 else {})
 
 
-def _bytes_needed(tables: Tables) -> int:
+def _bytes_needed(tables: Tables | BulkTables) -> int:
     return tables.size_bytes + _BESIDE_DATA_BYTES
 
 
@@ -318,6 +351,8 @@ def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
 
 def _size_key(workload: WorkloadTable) -> str:
     """The key that says how much data there is."""
+    if workload.kind == "load":
+        return "bulk"
     if workload.data_to_memory is not None:
         return "data_to_memory"
     return "rows" if workload.kind == "sysbench" else "scale"

@@ -16,7 +16,7 @@ from pgdyno.postgres.binaries import PgBinaries, find_binaries
 from pgdyno.postgres.remote import RemoteServer
 from pgdyno.store import record
 from pgdyno.workload import driver
-from pgdyno.world import preflight, volume
+from pgdyno.world import awake, preflight, volume
 from pgdyno.world.dirty_limits import current_limits
 from pgdyno.world.file_system import require_mount_options
 from pgdyno.world.instance import parse_cpus
@@ -25,7 +25,7 @@ from pgdyno.world.instance_type import cpus_of, is_storage_only, resolve_type
 if TYPE_CHECKING:
     from pgdyno.experiment import Arm, Experiment
 
-_BLAMED = {"script": "files", "sysbench": "test", "pgbench": "script"}
+_BLAMED = {"script": "files", "sysbench": "test", "pgbench": "script", "load": "bulk"}
 """Kind of a workload -> the key that a refusal of its driver is about."""
 
 
@@ -65,7 +65,10 @@ def resolve(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm
     """
     for arm in experiment.arms if to_run else ():
         with experiment.origin.explained(arm.written(("workload", _BLAMED.get(arm.workload.kind, "kind")))):
-            driver.require(arm.workload)
+            if arm.workload.kind == "load":
+                arm.workload.bulk.sources()  # that there are such files
+            else:
+                driver.require(arm.workload)
     if experiment.real:
         return _existing(experiment)
     arms = tuple(_resolve(experiment, arm) for arm in experiment.arms)
@@ -147,6 +150,8 @@ def _require_host(arms: tuple[ResolvedArm, ...]) -> None:
     preflight.require_root("attaching a volume")
     preflight.require_fuse()
     preflight.require_loop()
+    if any(one.arm.world.cpus_awake for one in arms):
+        awake.require()
     formats = sorted({f"mkfs.{one.arm.world.file_system}" for one in arms})
     preflight.require_programs("mount", "umount", "taskset", *formats)
     largest = max(one.memory_bytes for one in arms)

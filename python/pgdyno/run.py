@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
+from pgdyno.bulk_load import estimate_s, files_of
 from pgdyno.cell import Context, run_cell
 from pgdyno.dataset import DatasetKey, create_tables, dataset_keys, load_estimate_s, loaded, loader_of, missing_tables
 from pgdyno.errors import InputError, Interrupted, PgdynoError
@@ -24,13 +25,16 @@ from pgdyno.store.writer import RunWriter, held, write_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.experiment import Cell, Experiment
+    from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.resolved import ResolvedArm
     from pgdyno.workload.tables import Tables
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of what is left."""
+REQUESTS_PER_TRANSACTION = 3.0
+"""Of TPC-B on data larger than memory: an account is read, a page of it is written back, a commit is written. It only feeds the
+estimate of runs that end after so many transactions."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,14 @@ class Plan:
     """Whether more runs follow while the experiment's budget lasts."""
 
     @property
+    def due(self) -> Sequence[Arm]:
+        """The arms that have a run to make, as often as they have."""
+        return self.experiment.arms if self.further else [cell.arm for cell in self.cells]
+
+    @property
     def wanted(self) -> dict[DatasetKey, PgBinaries]:
         """The data sets to load, each with the programs to load it with."""
-        arms = self.experiment.arms if self.further else [cell.arm for cell in self.cells]
-        indices = [arm.index for arm in arms if arm.index in self.keys]
+        indices = [arm.index for arm in self.due if arm.index in self.keys]
         return {self.keys[index]: self.arms[index].binaries for index in indices}
 
     @property
@@ -76,7 +84,20 @@ class Plan:
     @property
     def cells_s(self) -> float:
         """Estimate: every run that is to be made."""
-        return sum(cell_s(cell) for cell in self.cells)
+        return sum(self.seconds(cell) for cell in self.cells)
+
+    def seconds(self, cell: Cell) -> float:
+        """Estimate: how long a run takes, :func:`cell_s` at most.
+
+        One of so many transactions ends with the last of them, which is when its volume has done their requests; without a
+        volume of known IOPS nobody can tell.
+        """
+        workload, volume = cell.arm.workload, self.arms[cell.arm.index].volumes.get("data", {})
+        iops = max(float((volume.get(part) or {}).get("iops") or 0.0) for part in ("limits", "burst"))
+        if workload.transactions is None or not iops:
+            return cell_s(cell)
+        requests = workload.transactions * workload.clients * REQUESTS_PER_TRANSACTION
+        return min(cell_s(cell), requests / iops * cell.arm.world.dilation + OVERHEAD_S)
 
 
 @dataclass(frozen=True)
@@ -89,8 +110,10 @@ class Listener:
 
 
 def cell_s(cell: Cell) -> float:
-    """Estimate: how long a run takes on this machine."""
+    """Estimate: how long a run takes on this machine at most. What ends by itself may end before its time."""
     workload = cell.arm.workload
+    if workload.kind == "load":
+        return estimate_s(workload.bulk) * cell.arm.world.dilation + OVERHEAD_S
     return (workload.warmup_s + workload.measure_s) * cell.arm.world.dilation + OVERHEAD_S
 
 
@@ -141,6 +164,7 @@ def execute(
         held(directory),
         _kept(directory, planned),
         loaded(planned.wanted, partial(_loading, listener, planned), directory, listener.note) as datasets,
+        files_of(planned.due, planned.experiment.seed, _loading(listener, planned)) as files,
     ):
         if planned.tables is not None:
             server = planned.arms[0].server
@@ -155,6 +179,7 @@ def execute(
             written.command,
             planned.arms,
             {index: datasets[key] for index, key in planned.keys.items() if key in datasets},
+            files,
         )
         for cell in _due(planned, directory, allowed, listener):
             listener.run(cell, _run(context, cell, directory, listener))

@@ -23,7 +23,7 @@ from pgdyno.size.offers import volume_offers, with_offers
 from pgdyno.store import record
 from pgdyno.workload.invariants import Baseline, read_baseline
 from pgdyno.workload.spec import Server
-from pgdyno.world import paths, preflight, volume
+from pgdyno.world import awake, paths, preflight, volume
 from pgdyno.world.file_system import dilated_options
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import Journal
@@ -126,6 +126,8 @@ def emulated(
     options = dilated_options(world.file_system, world.mount_options, world.dilation)
     placement = Placement(world.placement, world.file_system, options, limited, world.dilation)
     with contextlib.ExitStack() as stack:
+        # Before the path to the volume is calibrated: it is as long as CPUs take to wake.
+        stack.enter_context(awake.kept_awake(wanted=world.cpus_awake))
         with watch.stage("attach"):
             attached = stack.enter_context(
                 attach_placement(placement, name=name, images=dataset.images, seed=seed, journal=journal)
@@ -225,7 +227,7 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
         file_system=resolved.arm.world.file_system,
         mount_options=resolved.arm.world.mount_options,
         instance=with_offers(resolved.instance),
-        host=host_facts(),
+        host=host_facts(cpus_awake=resolved.arm.world.cpus_awake),
     )
 
 
@@ -269,10 +271,10 @@ def _laboratory(driver_pid: int) -> dict[str, Role]:
     return {"driver": Role(pids=(driver_pid,)), "probe": Role(pids=(os.getpid(),))}
 
 
-def host_facts() -> record.HostRecord:
+def host_facts(*, cpus_awake: bool = False) -> record.HostRecord:
     """The machine that runs the experiment."""
     cores = len(os.sched_getaffinity(0))
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if memory_bytes <= 0:
         raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
-    return record.HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes)
+    return record.HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)

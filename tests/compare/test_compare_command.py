@@ -49,6 +49,7 @@ def test_json_fits_the_schema_and_the_record_repeats_the_experiment(state_dir: P
         assert run.record.checks, "the workload's own invariants were checked"
         assert all(check.ok for check in run.record.checks), run.record.checks
         assert run.record.world.attach["proofs"]["dio"] == "1"
+        assert run.record.world.host.cpus_awake is False
         for table in ("probe/disk", "probe/volume", "probe/cpu", "probe/database", "probe/io", "postgres/settings"):
             assert run.table(table).num_rows > 0, table
     # The arms of a block draw the same transactions from the same seed.

@@ -55,6 +55,7 @@ def _keep(made: Dataset, records: list[Path], kept: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     for role, image in made.images.items():
         shutil.copytree(image, unfinished / role, copy_function=os.link)
+    (unfinished / "loads").mkdir()  # also where nothing was loaded into its tables
     for record in records:
         shutil.copytree(record, unfinished / "loads" / record.name)
     unfinished.rename(kept)

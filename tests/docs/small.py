@@ -45,12 +45,21 @@ def smaller(words: list[str]) -> list[str]:
         more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]
     elif words[0] == "compare" and "--dilation" in words:
         more = [f"--dilation={SLOWED}"]
+    if words[0] == "run" and _kind(words) == "load":
+        return [*words, "--replicates=1", "--keep-invalid", *more]  # it has neither clients nor a duration
     return [*words, *SMALLER.get(words[0], []), *more]
 
 
 def _file(words: list[str]) -> Path | None:
     """The experiment file among the arguments."""
     return next((Path(word) for word in words if word.endswith(".toml")), None)
+
+
+def _kind(words: list[str]) -> str:
+    """The kind of workload of an experiment file."""
+    file = _file(words)
+    document = tomllib.loads(file.read_text()) if file is not None else {}
+    return str(document.get("workload", {}).get("kind", "pgbench"))
 
 
 def _slowed(words: list[str]) -> list[str]:
@@ -65,7 +74,9 @@ def _sizes(words: list[str]) -> list[str]:
     file = _file(words)
     document = tomllib.loads(file.read_text()) if file is not None else {}
     workload = document.get("workload", {})
-    sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}}.get(workload.get("kind"), {"scale": SCALE})
+    sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}, "load": {"bulk.scale": "0.0005"}}.get(
+        workload.get("kind"), {"scale": SCALE}
+    )
     if "data_to_memory" in workload:
         sizes = {"data_to_memory": "0.1"}
     if "workload.transactions" in document.get("factors", {}):

@@ -27,6 +27,7 @@ import pytest
 from pgdyno.cli.main import cli
 from tests.analysis.synthetic import make_experiment
 from tests.docs import datasets
+from tests.docs.bucket import somebodys_bucket
 from tests.docs.documents import EXAMPLES, ROOT, Example
 from tests.docs.server import HOST, SomebodysServer, somebodys_server
 from tests.docs.small import smaller
@@ -126,6 +127,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SomebodysServer
 
 
 @pytest.fixture(scope="module")
+def bucket() -> Iterator[dict[str, str]]:
+    with somebodys_bucket() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
 def seen() -> set[str]:
     return set()
 
@@ -140,7 +147,14 @@ def loaded() -> Iterator[Path]:
 
 
 @pytest.fixture
-def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[str], loaded: Path) -> Iterator[Clone]:
+def clone(
+    state_dir: Path,
+    image_dir: Path,
+    server: SomebodysServer,
+    bucket: dict[str, str],
+    seen: set[str],
+    loaded: Path,
+) -> Iterator[Clone]:
     """A folder that looks like a clone, with a recorded experiment; volumes that a document leaves are detached."""
     folder = Path(tempfile.mkdtemp(prefix="d-")).resolve()
     folder.chmod(0o755)  # PostgreSQL's user must be able to walk through
@@ -162,7 +176,7 @@ def clone(state_dir: Path, image_dir: Path, server: SomebodysServer, seen: set[s
     make_experiment(folder / "results").rename(folder / "results" / RECORDED)
     environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
-    environment |= {"PGSERVICEFILE": str(server.services), datasets.PLACE: str(loaded)}
+    environment |= {"PGSERVICEFILE": str(server.services), datasets.PLACE: str(loaded), **bucket}
     found = Clone(folder, environment, server, {}, seen)
     yield found
     for name in found.attached():

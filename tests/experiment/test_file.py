@@ -68,6 +68,10 @@ def test_a_mistake_is_named(old: str, new: str, said: str, tmp_path: Path) -> No
         ('dsn = "postgresql://me:hush@db/app"\n', "trial.toml:4: world.dsn: a password does not belong in a file"),
         ('dsn = "hush hush"\n', "trial.toml:4: world.dsn: dsn is no connection string"),
         ('dsn = "host=db"\nvolume = "gp3"\n', 'trial.toml:5: world.volume: it cannot be chosen with kind = "real"'),
+        (
+            'dsn = "host=db"\ncpus_awake = true\n',
+            'trial.toml:5: world.cpus_awake: it cannot be chosen with kind = "real"',
+        ),
         ('dsn = "host=db"\n[postgres]\nsettings = "tuned"\n', "trial.toml:6: postgres.settings: a real server is"),
         ('dsn = "host=db"\n[instance]\nmemory = "1GiB"\n', "trial.toml:6: instance.memory: a real server is"),
     ],

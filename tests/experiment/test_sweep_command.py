@@ -56,6 +56,7 @@ def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) 
                 process.send_signal(signal.SIGKILL)
                 break  # what it started may hold the pipe
         process.wait(60)
+    assert process.returncode == -signal.SIGKILL, f"it ended by itself:\n{said}"
     directory = next(tmp_path.glob("*-sweep-*"), None)
     assert directory is not None, said
     began = {one.path.name: one.record.anchor.unix_ns for one in open_experiment(directory).runs}
@@ -70,6 +71,6 @@ def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) 
     assert began == {one.path.name: one.record.anchor.unix_ns for one in whole.runs if one.path.name in began}
     for one in whole.runs:
         assert one.record.account.succeeded == 30 * int(one.record.factors["workload.clients"])
-        assert 0 < one.record.measure.seconds < 20
+        assert one.record.measure.seconds > 0
     assert len(json.loads(done.stdout)["arms"]) == 4
     assert 'id="sweep"' in (directory / "report.html").read_text()

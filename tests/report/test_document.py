@@ -30,6 +30,7 @@ def test_document_has_the_published_fields(comparison: Comparison, tmp_path: Pat
     assert {"equivalent_within", "detectable_difference", "replicates_needed"} <= set(made["ratios"][0])
     assert 0 < made["noise_floor"] < 0.2
     assert {one["state"] for one in arm["steady"]} == {"too short"}
+    assert made["sweep"] is None
     assert made["command"].startswith("pgdyno compare gp3:size=100GiB ")
     assert made["report"] == str(tmp_path / "report.html")
 

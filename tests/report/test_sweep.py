@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.report import table
+from pgdyno.report import document, table
 from pgdyno.report.figures.parts import evenly
 from pgdyno.report.page import WIDTHS_PX, html, main_figure
 from pgdyno.report.sweep import figures_of, law_sentences, pivots
@@ -111,6 +111,33 @@ def test_the_raw_table_is_the_articles(sixty: Comparison) -> None:
     assert [name for name, _ in gp3.lines] == [str(count) for count in CLIENTS]
     first = float(io2bx.lines[0][1][0].replace(",", ""))
     assert first == pytest.approx(law(1, 16) * 0.98, rel=0.08)
+
+
+def test_the_document_has_axes_and_laws(sixty: Comparison) -> None:
+    made = document(sixty)
+    assert made.sweep is not None
+    assert [axis.factor for axis in made.sweep.axes] == ["workload.clients", "workload.transactions"]
+    assert made.sweep.axes[0].values == list(CLIENTS)
+    assert [len(variant.cells) for variant in made.sweep.variants] == [len(CLIENTS) * len(COUNTS)] * 2
+    for number, variant in enumerate(made.sweep.variants):
+        assert variant.label == ("gp3", "io2bx")[number]
+        for cell in variant.cells:
+            factors = made.arms[cell.arm].factors
+            assert factors["workload.clients"] == made.sweep.axes[0].levels[cell.at[0]]
+            assert factors["workload.transactions"] == made.sweep.axes[1].levels[cell.at[1]]
+        assert variant.law is not None
+        assert (variant.law.clients_min, variant.law.clients_max) == (min(CLIENTS), max(CLIENTS))
+        fitted = variant.law.rate_tps * 48 / (1 + variant.law.contention * 47 + variant.law.coherence * 48 * 47)
+        assert fitted == pytest.approx(0.89 * law(number, 48), rel=0.05), (
+            "a mean over the transactions, which cost up to a fifth"
+        )
+
+
+def test_the_document_of_one_axis_has_one_place_a_cell(clients_alone: Comparison) -> None:
+    made = document(clients_alone).sweep
+    assert made is not None
+    assert [cell.at for cell in made.variants[0].cells] == [[place] for place in range(len(CLIENTS))]
+    assert all(variant.law is not None and variant.law.follows for variant in made.variants)
 
 
 def test_a_larger_sweep_is_drawn_along_its_axes_alone(sixty: Comparison) -> None:

@@ -125,3 +125,23 @@ def test_only_one_process_makes_the_runs_of_an_experiment(tmp_path: Path, make_e
         pass
     with held(directory):
         pass
+
+
+def test_a_table_is_kept_until_its_file_is_another_one(tmp_path: Path) -> None:
+    import os
+
+    import pyarrow.parquet as pq
+
+    writer = RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1")
+    writer.table("workload/throughput", throughput_table(42))
+    run = open_run(writer.finish(make_record()))
+    first = run.table("workload/throughput")
+    assert run.table("workload/throughput") is first
+    file = run.path / "workload" / "throughput.parquet"
+    before = file.stat()
+    pq.write_table(first.slice(0, 0), file)
+    # As if the clock were too coarse to tell: the size does.
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert run.table("workload/throughput").num_rows == 0
+    file.unlink()
+    assert run.table("workload/throughput").num_rows == 0

@@ -126,6 +126,7 @@ class Counted:
         self.spec = asked
         self.account_total = Account(scheduled=succeeded, skipped=0, succeeded=succeeded, failed=0)
         self.uncounted_max = 0
+        self.bulk_load = None
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,29 @@ def test_an_early_end_is_the_end_of_the_phase(pretences: list[Pretence]) -> None
     assert pretence.called == ["begin", "end"]
 
 
+def test_one_that_was_told_how_many_is_measured_to_its_last(pretences: list[Pretence]) -> None:
+    pretence = Pretence("exec sleep 0.4", 0.1, warmup_s=0.0, duration_s=0.1)
+    pretences.append(pretence)
+    ended: list[int | None] = []
+    pretence.watch.edges = (lambda: None, lambda: ended.append(pretence.process.poll()))
+    pretence.watch.begin_at_once()
+    pretence.watch.until_the_end()
+    time = pretence.watch.time
+    assert ended == [0], "the end of the phase is that of the process, though its time was up before"
+    assert time.end_ns == pretence.watch.exited_ns > time.stops_ns
+
+
+def test_one_that_was_told_how_many_is_ended_when_it_takes_far_too_long(
+    pretences: list[Pretence], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "_GRACE_S", 0.2)
+    pretence = Pretence("exec sleep 600", 0.1, warmup_s=0.0, duration_s=0.1)
+    pretences.append(pretence)
+    pretence.watch.begin_at_once()
+    with pytest.raises(PgdynoError, match="did not end"):
+        pretence.watch.until_the_end()
+
+
 def test_one_that_never_worked_has_no_phase(pretences: list[Pretence]) -> None:
     pretence = Pretence("echo 'pgbench: error: no such table' >&2; exit 1", 60.0, warmup_s=0.0, duration_s=1.0)
     pretences.append(pretence)

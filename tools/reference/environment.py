@@ -23,6 +23,11 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "`~/.local/state`",
         "Where `pgdyno load` keeps the second copy of its undo journal, in `pgdyno/load`, unless `PGDYNO_STATE_DIR` is set.",
     ),
+    "AWS_REGION": (
+        "unset",
+        "Where the objects of `pgdyno load --via aws_s3` are, unless `--s3-region` says it; before `AWS_DEFAULT_REGION`.",
+    ),
+    "AWS_DEFAULT_REGION": ("unset", "The same, where `AWS_REGION` is not set."),
     "PGDYNO_IMAGE_DIR": (
         "`/dev/shm/pgdyno/images`",
         "Where data sets are kept while an experiment runs; in memory, unless it is changed.",
@@ -47,7 +52,8 @@ INTERNAL = {"PGDYNO_COMPLETE", "PGDYNO_BUILD_HASH"}
 
 INTRODUCTION = """
 Variables of the environment that pgdyno looks at. What PostgreSQL's own programs look at (`PGHOST`, `PGPASSFILE`,
-`PGSERVICEFILE` ...) counts for a server that exists already, and never for those that pgdyno starts.
+`PGSERVICEFILE` ...) counts for a server that exists already, and never for those that pgdyno starts. What boto3 looks at (`AWS_PROFILE`,
+`AWS_ENDPOINT_URL` ...) counts for `s3://`, `HTTPS_PROXY`, `NO_PROXY` and `SSL_CERT_FILE` for `https://`.
 """
 
 

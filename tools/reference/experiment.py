@@ -16,6 +16,11 @@ name. [The schema](../../schema/experiment.schema.json) is for editors.
 def page() -> str:
     """The text of the page."""
     titles = {getattr(ExperimentFile.model_fields[name].annotation, "__name__", name): f"[{name}]" for name in TABLES}
-    titles |= {"SysbenchOptions": "[workload.options]", "LoadTable": "[workload.load]"}
+    titles |= {
+        "SysbenchOptions": "[workload.options]",
+        "LoadTable": "[workload.load]",
+        "BulkTable": "[workload.bulk]",
+        "SqlFile": "A file of SQL",
+    }
     found = schema.sections(ExperimentFile, "The file", titles)
     return md.page("Experiment file", "`python/pgdyno/experiment/tables.py` and `model.py`", INTRODUCTION, *found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pgdyno.analysis.distribution import Distribution, Statement, merge
 from pgdyno.analysis.finding import Finding, worst
 from pgdyno.analysis.interval import Estimate, t_interval
+from pgdyno.analysis.unit import Unit, unit_of
 from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
 
 if TYPE_CHECKING:
@@ -131,6 +132,11 @@ class ArmSummary:
     """Replicates that were planned and have no finished run."""
     levels: tuple[int, ...] = ()
     """The place of its level in each factor of the experiment, 0 for the reference."""
+
+    @cached_property
+    def unit(self) -> Unit:
+        """What is counted in :attr:`tps`: transactions, or rows of a load."""
+        return unit_of(self.replicates[0].figures.record.workload)
 
     @cached_property
     def tps(self) -> Estimate:

@@ -22,6 +22,7 @@ from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.sweep import Sweep, sweep_of
+from pgdyno.analysis.unit import Unit
 from pgdyno.analysis.validity import findings
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_loads
@@ -80,6 +81,11 @@ class Comparison:
     """Arms that were planned and have no finished run at all."""
     unreadable: tuple[str, ...] = ()
     """Run directories that could not be read, and why."""
+
+    @property
+    def unit(self) -> Unit:
+        """What its figures count: transactions, or rows of loads."""
+        return self.arms[0].unit
 
     @property
     def verdict(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import durability, pareto
+from pgdyno.analysis.unit import TRANSACTIONS
 from pgdyno.analysis.volume_figures import DATA
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ArmCost:
     limits_follow_size: bool
     """Whether its limits grow with its size, so that at the equal size it would be a faster volume than was measured."""
     usd_per_million_transactions: float | None
-    """At the TPS that was measured, all month."""
+    """At the TPS that was measured, all month; None of loads."""
     usd_per_million_transactions_at_equal_size: float | None
     loss: Loss | None
     """Probability that its data are lost within a year."""
@@ -76,16 +77,19 @@ def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mappin
         equal_size_bytes=largest,
         usd_per_month_at_equal_size=equal,
         limits_follow_size=size != largest and price is not None and price.limits_follow_size,
-        usd_per_million_transactions=_per_million(usd, arm.tps.mean),
-        usd_per_million_transactions_at_equal_size=_per_million(equal, arm.tps.mean),
+        usd_per_million_transactions=_per_million(usd, arm),
+        usd_per_million_transactions_at_equal_size=_per_million(equal, arm),
         loss=durability.loss_of_volumes(by_role),
         ends_with_its_instance=durability.ends_with_its_instance(by_role),
         front={} if usd is None else {name: arm.index in members for name, members in fronts.items()},
     )
 
 
-def _per_million(usd_per_month: float | None, tps: float) -> float | None:
-    return usd_per_month / (tps * SECONDS_PER_MONTH) * 1e6 if usd_per_month is not None and tps > 0 else None
+def _per_million(usd_per_month: float | None, arm: ArmSummary) -> float | None:
+    """Nothing of a load, which nobody repeats all month."""
+    if usd_per_month is None or arm.tps.mean <= 0 or arm.unit is not TRANSACTIONS:
+        return None
+    return usd_per_month / (arm.tps.mean * SECONDS_PER_MONTH) * 1e6
 
 
 def _at_size(usd: float | None, price: PriceRecord | None, size: int | None, largest: int | None) -> float | None:

@@ -52,8 +52,8 @@ def busy(driver: DriverRecord, threads: int, dilation: int = 1) -> Finding | Non
     found = _busy(driver.cpu_ns / (driver.elapsed_ns * dilation) / threads, threads)
     if not driver.transactions:
         return found
-    each_us = driver.cpu_ns / driver.transactions / 1e3
-    return Finding(found.check, found.level, f"{found.figure}, {each_us:,.1f} µs of CPU a transaction")
+    each_us, what = driver.cpu_ns / driver.transactions / 1e3, "row" if driver.engine == "loader" else "transaction"
+    return Finding(found.check, found.level, f"{found.figure}, {each_us:,.1f} µs of CPU a {what}")
 
 
 def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[Finding]:

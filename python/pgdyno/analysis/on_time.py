@@ -42,6 +42,10 @@ DEVICE_LATE_WARN = 1.25
 """Above this the way through the host adds a quarter to the latency of the volume's reads, wherever in the kernel they
 wait. Writes stand in line behind each other when the server writes many pages at once, and are not judged by it."""
 
+_DISK_WAITS = frozenset({"IO"})
+_DISK_EVENTS = frozenset({"WALWrite", "WALWriteLock", "BufferIO", "BufferIo", "CheckpointDone", "CheckpointStart"})
+"""Waits of a session that wait for a volume: its own requests, and those of others that it cannot go on without."""
+
 
 def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
     """The checks of one volume; without a model there is nothing to be late to."""
@@ -96,6 +100,8 @@ def _lateness(
         if requests and late is not None:
             shares.append(f"{percent(late / requests)} of {requests:,.0f} {op}s")
     figure = f"{' and '.join(shares)} late by more than 5 % of their modelled latency"
+    if run.record.bulk_load is not None:
+        return _of_load(run, volume, accounts, figure)
     transactions_ms = run.latency_ms.sum
     if transactions_ms == 0:
         return Finding(of(volume.role, "lateness"), "unknown", f"{figure}; no transaction's time was recorded")
@@ -106,6 +112,24 @@ def _lateness(
     part = (late_reads_ms + run.latency_ms.total * commit_ms) / transactions_ms
     level = graded(part, LATE_PART_WARN, LATE_PART_INVALID)
     return Finding(of(volume.role, "lateness"), level, f"{figure}: at most {percent(part)} of the transactions' time")
+
+
+def _of_load(run: RunFigures, volume: VolumeFigures, accounts: dict[str, _Account], figure: str) -> Finding:
+    """The same of a load, which has no response times: by how much its sessions waited longer than the model says.
+
+    Requests took a part longer than they should have, on average; a session that waited for a volume waited that much longer
+    at most, and whatever else it did was not touched.
+    """
+    check = of(volume.role, "lateness")
+    modelled_ms = sum(account.modelled_ms for account in accounts.values())
+    waiting = sum(count for wait, count in run.waits.items() if wait.type in _DISK_WAITS or wait.event in _DISK_EVENTS)
+    seen = sum(run.waits.values())
+    if modelled_ms <= 0 or seen <= 0:
+        return Finding(check, "unknown", f"{figure}; what the load's sessions waited for was not recorded")
+    late_ms = volume.read_lateness_ms.sum + volume.write_lateness_ms.sum
+    part = late_ms / modelled_ms * waiting / seen
+    level = graded(part, LATE_PART_WARN, LATE_PART_INVALID)
+    return Finding(check, level, f"{figure}: at most {percent(part)} of the load's time")
 
 
 def _store(run: RunFigures, volume: VolumeFigures, counters: Counters, span: tuple[int, int]) -> Finding:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.credit import Credit, credit_of
 from pgdyno.analysis.distribution import Distribution, Statement, latency_ms, scripts_ms, service_ms, statements_ms
 from pgdyno.analysis.instance_figures import InstanceFigures, instance_figures
 from pgdyno.analysis.server_figures import ServerFigures, server_figures
-from pgdyno.analysis.steady import Steady, steady_of
+from pgdyno.analysis.steady import Steady, per_second, steady_of
 from pgdyno.analysis.volume_figures import DATA, VolumeFigures, volume_figures, volume_roles
 from pgdyno.analysis.waits import Wait, waits_of
 
@@ -50,6 +51,8 @@ class RunFigures:
     """What the clients' sessions were seen waiting for -> how many of them on average; empty when nobody looked."""
     cpu_share: Mapping[str, float]
     """Role -> share of the machine's CPU time; ``other`` is what no role accounts for."""
+    credit: Credit
+    """Where in it the credits of a volume or the reserve of the instance were gone."""
     steady: Steady
     """Whether its seconds came to a steady state."""
 
@@ -72,7 +75,8 @@ class RunFigures:
 
 def figures_of(run: Run) -> RunFigures:
     """Read a run's tables and reduce them to its figures."""
-    measure = run.record.measure
+    measure, seconds = run.record.measure, per_second(run)
+    credit = credit_of(run, seconds)
     return RunFigures(
         run=run,
         tps=run.record.account.succeeded / measure.seconds if measure.seconds > 0 else 0.0,
@@ -86,7 +90,8 @@ def figures_of(run: Run) -> RunFigures:
         server=server_figures(run),
         waits=waits_of(run),
         cpu_share=_cpu_share(run),
-        steady=steady_of(run),
+        credit=credit,
+        steady=steady_of(run, seconds, credit.regimes),
     )
 
 

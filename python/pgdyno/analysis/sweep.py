@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.scaling import fit
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.scaling import Scaling
 
 CLIENTS = "workload.clients"
 LEVELS_MIN = 3
@@ -83,6 +86,22 @@ class Sweep:
     x: Axis
     along: Axis | None
     variants: tuple[Variant, ...]
+
+    @cached_property
+    def laws(self) -> tuple[Scaling | None, ...]:
+        """The law of each variant's growth; None where the first axis is not the clients, or has too few of them."""
+        if self.x.name != CLIENTS:
+            return tuple(None for _ in self.variants)
+        return tuple(
+            fit(
+                [
+                    (self.x.values[x], replicate.figures.tps)
+                    for (x, _), arm in variant.arms.items()
+                    for replicate in arm.replicates
+                ]
+            )
+            for variant in self.variants
+        )
 
     @property
     def axes(self) -> tuple[Axis, ...]:

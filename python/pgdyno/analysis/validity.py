@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.credit import credit_findings
 from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
 from pgdyno.analysis.driven import driven
@@ -16,6 +17,7 @@ from pgdyno.analysis.finding import Finding, Level, graded, percent
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
 from pgdyno.analysis.steady import steadiness
+from pgdyno.analysis.unit import unit_of
 from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ def findings(run: RunFigures) -> list[Finding]:
         *_invariants(run),
         _failed(run),
         _skipped(run),
-        steadiness(run.steady, run.tps),
+        *_steadiness(run),
+        *credit_findings(run.credit, run.tps, unit_of(run.record.workload)),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         *driven(run),
         *distance(run),
@@ -93,14 +96,21 @@ def _invariants(run: RunFigures) -> Iterator[Finding]:
         yield Finding("workload's invariants", "unknown", "none was checked")
 
 
+def _steadiness(run: RunFigures) -> Iterator[Finding]:
+    """A load is measured from its begin to its end, and has no state that it could come to."""
+    if run.record.bulk_load is None:
+        yield steadiness(run.steady, run.tps)
+
+
 def _failed(run: RunFigures) -> Finding:
     account = run.record.account
+    unit = unit_of(run.record.workload)
     tried = account.succeeded + account.failed
     if account.succeeded == 0:
-        return Finding("transactions", "invalid", "no transaction succeeded")
+        return Finding(unit.many, "invalid", f"no {unit.one} succeeded")
     share = account.failed / tried
     figure = f"{account.failed:,} of {tried:,} failed ({percent(share)})"
-    return Finding("transactions", graded(share, 0.0, FAILED_SHARE_INVALID), figure)
+    return Finding(unit.many, graded(share, 0.0, FAILED_SHARE_INVALID), figure)
 
 
 def _skipped(run: RunFigures) -> Finding:

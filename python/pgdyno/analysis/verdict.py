@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.unit import TRANSACTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.sweep import Sweep
+    from pgdyno.analysis.unit import Unit
 
 SENTENCES_MAX = 4
 """More arms than this after the first are counted instead of told one by one: nobody reads fifteen sentences."""
@@ -55,12 +58,12 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
     told = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
     same = [effect for effect in known if not effect.distinguishable]
     if known and all(effect.estimate is None or effect.estimate.low is None for effect in known):
-        parts = [f"{sides(factors, e)[0]} did {times(e.estimate.mean)} times the transactions of {sides(factors, e)[1]}"
+        parts = [f"{sides(factors, e)[0]} did {times(e.estimate.mean)} times the {arms[0].unit.many} of {sides(factors, e)[1]}"
                  for e in known if e.estimate is not None]  # fmt: skip
         return (
             f"In the only replicate {', '.join(parts)}: one replicate has no interval, so nothing is distinguishable."
         )
-    sentences = [effect_sentence(factors, effect) for effect in told]
+    sentences = [effect_sentence(factors, effect, arms[0].unit) for effect in told]
     if same:
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
         sentences.append(f"Not distinguishable: {pairs}.")
@@ -77,7 +80,7 @@ def of_sweep(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Seq
     for variant in sweep.variants[:SENTENCES_MAX]:
         (most_at, most), (least_at, least) = variant.most, variant.least
         told.append(
-            f"{variant.label or 'It'} does {figures(least.tps.mean)} to {figures(most.tps.mean)} transactions per second: the most"
+            f"{variant.label or 'It'} does {figures(least.tps.mean)} to {figures(most.tps.mean)} {most.unit.per_second}: the most"
             f" with {sweep.words(most_at)}, the fewest with {sweep.words(least_at)}."
         )
     return " ".join(told)
@@ -93,11 +96,11 @@ def _invalid(arms: Sequence[ArmSummary]) -> str | None:
     return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
 
 
-def effect_sentence(factors: Sequence[Factor], effect: Effect) -> str:
+def effect_sentence(factors: Sequence[Factor], effect: Effect, unit: Unit = TRANSACTIONS) -> str:
     """One distinguishable effect, with its interval and what it depends on."""
     over, under = sides(factors, effect)
     assert effect.estimate is not None
-    text = f"{over} does {times(effect.estimate.mean)} times the transactions of {under} ({interval(effect.estimate)})"
+    text = f"{over} does {times(effect.estimate.mean)} times the {unit.many} of {under} ({interval(effect.estimate)})"
     on = dict.fromkeys(factors[within.factor].title for within in effect.within)
     return text + (f", which depends on the {' and the '.join(on)}." if on else ".")
 
@@ -132,7 +135,7 @@ def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
     invalid = [ratio for ratio in ratios if not by_index[ratio.index].valid or not base.valid]
     more = [ratio for ratio in told if ratio.estimate is not None and ratio.estimate.mean > 1]
     parts = [
-        f"{len(more)} do more transactions than {base.label}",
+        f"{len(more)} do more {base.unit.many} than {base.label}",
         f"{len(told) - len(more)} do fewer",
         f"{len(ratios) - len(told) - len(invalid)} are not distinguishable from it",
         *([f"{len(invalid)} have no verdict because runs are invalid"] if invalid else []),
@@ -145,7 +148,7 @@ def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
 
 
 def _alone(arm: ArmSummary) -> str:
-    return f"{arm.label} does {figures(arm.tps.mean)} transactions per second{_price(arm)}."
+    return f"{arm.label} does {figures(arm.tps.mean)} {arm.unit.per_second}{_price(arm)}."
 
 
 def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
@@ -154,22 +157,24 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
         names = " and ".join(invalid)
         return f"No verdict on {arm.label} against {base.label}: {names} {'are' if len(invalid) > 1 else 'is'} invalid."
     if ratio.estimate is None:
-        return f"No verdict on {arm.label} against {base.label}: no block has a run of both that did any transaction."
+        return (
+            f"No verdict on {arm.label} against {base.label}: no block has a run of both that did any {arm.unit.one}."
+        )
     estimate = ratio.estimate
     ratio_text = times(estimate.mean)
     if estimate.low is None or estimate.high is None:
         return (
-            f"{arm.label} did {ratio_text} times the transactions of {base.label} in the only replicate: one replicate has no"
+            f"{arm.label} did {ratio_text} times the {arm.unit.many} of {base.label} in the only replicate: one replicate has no"
             " interval, so the two are not distinguishable."
         )
     extent = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
         return (
-            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the transactions ({extent}"
+            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the {arm.unit.many} ({extent}"
             f"{_ruled_out(ratio)}){money}."
         )
-    return f"{arm.label} does {ratio_text} times the transactions of {base.label} ({extent}){money}."
+    return f"{arm.label} does {ratio_text} times the {arm.unit.many} of {base.label} ({extent}){money}."
 
 
 def share(relative: float) -> str:

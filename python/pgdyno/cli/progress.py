@@ -59,6 +59,7 @@ class Display:
 
     def finished(self, cell: Cell, path: Path) -> None:
         """Show what a run came to."""
+        from pgdyno.analysis.unit import unit_of
         from pgdyno.store import open_run
 
         self._done_cells += 1
@@ -70,7 +71,9 @@ class Display:
                 self._bar.update(self._task, total=self._total_s)
         run = open_run(path).record
         tps = run.account.succeeded / run.measure.seconds
-        self.say(f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}: {tps:,.0f} TPS")
+        self.say(
+            f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}: {tps:,.0f} {unit_of(run.workload).short}"
+        )
 
     def note(self, text: str) -> None:
         """Show a last step that is not a run."""

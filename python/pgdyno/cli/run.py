@@ -133,7 +133,14 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
     total_s = planned.load_s + planned.cells_s
     if as_json:
         runs = [
-            {"position": c.position, "block": c.block, "arm": c.arm.label, "seconds": cell_s(c)} for c in planned.cells
+            {
+                "position": c.position,
+                "block": c.block,
+                "arm": c.arm.label,
+                "seconds": planned.seconds(c),
+                "seconds_max": cell_s(c),
+            }
+            for c in planned.cells
         ]
         arms = [{"label": arm.label, "factors": arm.levels} for arm in planned.experiment.arms]
         click.echo(json.dumps({"arms": arms, "runs": runs, "load_s": planned.load_s, "total_s": total_s}, indent=1))
@@ -143,11 +150,17 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
     tables = f", {planned.tables.family}'s tables of {planned.tables}" if planned.tables else ""
     click.echo(f"load: {len(planned.wanted)} data sets{tables}, {_time(planned.load_s)}")
     for cell in planned.cells:
-        click.echo(f"run {cell.position + 1}: replicate {cell.block}, {cell.arm.label}, {_time(cell_s(cell))}")
+        takes = _duration(planned.seconds(cell), cell_s(cell))
+        click.echo(f"run {cell.position + 1}: replicate {cell.block}, {cell.arm.label}, {takes}")
     budget_s = planned.experiment.file.budget_s
     if planned.further and budget_s is not None:
         click.echo(f"then more runs of the arms that scatter most, until {_time(budget_s)} are used")
     click.echo(f"about {_time(total_s)} in all")
+
+
+def _duration(seconds: float, longest_s: float) -> str:
+    """How long a run takes, and at most where that is known to be more."""
+    return _time(seconds) if seconds == longest_s else f"about {_time(seconds)}, at most {_time(longest_s)}"
 
 
 def _time(seconds: float) -> str:

@@ -196,6 +196,12 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
                     'it needs an instance and volumes of an emulated world; with kind = "real" they are what they are',
                     "remove the key",
                 )
+        if arm.workload.kind == "load":
+            raise origin.error(
+                arm.written(("workload", "kind")),
+                "each of its runs begins with empty tables, which a server that exists already does not have",
+                "`pgdyno load` loads files there, once, and says what limits it",
+            )
         if arm.client.rtt_ms > 0:
             raise origin.error(
                 arm.written(("client", "rtt_ms")),

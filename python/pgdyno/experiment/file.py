@@ -45,7 +45,7 @@ def read_experiment(
         document = factors.substituted(document, {target: value})
         set_here[target] = f"--set {assignment}"
     origin = Origin(str(path), key_lines(text), set_here)
-    return Experiment.of(_with_scripts(document, path.parent, origin), origin)
+    return Experiment.of(_with_bulk(_with_scripts(document, path.parent, origin), path.parent, origin), origin)
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
@@ -72,6 +72,40 @@ def _with_scripts(document: Mapping[str, Any], folder: Path, origin: Origin) -> 
         place = ("factors", "workload.files")
         values[place] = [_texts(level, (*place, number), folder, origin) for number, level in enumerate(levels)]
     return factors.substituted(document, values)
+
+
+def _with_bulk(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
+    """The document with the whole paths of files that are loaded, and with the text of the tables' definitions."""
+    values: dict[tuple[str, ...], Any] = {}
+    for key, read in (("files", _whole_paths), ("definitions", _sql_of)):
+        found = document.get("workload")
+        for part in ("bulk", key):
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is not None:
+            values["workload", "bulk", key] = read(found, ("workload", "bulk", key), folder, origin)
+        levels_of, place = document.get("factors"), ("factors", f"workload.bulk.{key}")
+        levels = levels_of.get(place[1]) if isinstance(levels_of, dict) else None
+        if isinstance(levels, list):
+            values[place] = [read(level, (*place, number), folder, origin) for number, level in enumerate(levels)]
+    return factors.substituted(document, values)
+
+
+def _whole_paths(written: Any, _: Place, folder: Path, __: Origin) -> Any:
+    """Files by their whole paths: an experiment may be continued from elsewhere."""
+    if not isinstance(written, list):
+        return written
+    return [str((folder / one).absolute()) if isinstance(one, str) else one for one in written]
+
+
+def _sql_of(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
+    """A file of SQL as a table with its text."""
+    if not isinstance(written, str):
+        return written
+    try:
+        return {"name": written, "text": (folder / written).read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise origin.error(place, f"{folder / written} cannot be read: {why}", "name a file of SQL") from None
 
 
 def _texts(written: Any, place: Place, folder: Path, origin: Origin) -> Any:

@@ -7,10 +7,12 @@ A field whose unit is in its value has the unit in its name here and not in the 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from pgdyno.experiment.bulk import BulkTable
 from pgdyno.experiment.quantity import Bytes, Seconds
 from pgdyno.workload.spec import TABLESPACE, WorkloadAsked, at_key
 from pgdyno.workload.tables import ROWS_EACH_MAX, scale_for, size_for_memory, sysbench_rows_for
@@ -24,6 +26,23 @@ MEMORY_BYTES_MIN = 64 << 20
 ROLES = ("data", "wal", "temp", "backup", "tablespace.NAME")
 """What a volume can be for. ``tablespace.NAME`` holds the tablespace of that name; there may be several."""
 _ROLE = re.compile(r"data|wal|temp|backup|tablespace\." + TABLESPACE.strip("^$"))
+_NOT_OF_A_LOAD = {
+    "engine": "engine",
+    "clients": "clients",
+    "threads": "threads",
+    "protocol": "protocol",
+    "rate_per_s": "rate_per_s",
+    "arrivals": "arrivals",
+    "think_ms": "think_ms",
+    "late_max_ms": "late_max_ms",
+    "transactions": "transactions",
+    "tries_max": "tries_max",
+    "data_to_memory": "data_to_memory",
+    "load": "load",
+    "warmup_s": "warmup",
+    "measure_s": "duration",
+}
+"""Field -> key of `[workload]` that means nothing to a load."""
 _SECRET = frozenset({"password", "sslpassword", "oauth_client_secret"})
 """Keywords of a connection string that must be nowhere but in the user's own files."""
 
@@ -60,6 +79,8 @@ class WorldTable(Table):
     """Options for mount(8), as `noatime`. Empty: the file system's own."""
     dilation: Annotated[int, Field(ge=1)] = 1
     """Slows volumes, arrivals and PostgreSQL's timers so many times, so that this machine stands for a larger one."""
+    cpus_awake: bool = False
+    """Keeps idle CPUs of this host polling while a run lasts: a sleeping CPU of a virtual machine may be woken late. Worth it where server and driver have CPUs of their own."""
     dsn: str | None = None
     """Connection string of a real server, without a password (use a service file, PGPASSFILE or PGPASSWORD)."""
     bought: dict[str, str] = Field(default_factory=dict)
@@ -79,7 +100,7 @@ class WorldTable(Table):
             if self.bought:
                 raise at_key("bought", 'bought is for kind = "real"; an emulated world has the volumes that it names')
             return self
-        asked = self.model_fields_set & {"volume", "volumes", "file_system", "mount_options", "dilation"}
+        asked = self.model_fields_set & {"volume", "volumes", "file_system", "mount_options", "dilation", "cpus_awake"}
         if asked:
             raise at_key(min(asked), 'it cannot be chosen with kind = "real": the server has its storage and its clock')
         if self.dsn is not None:
@@ -160,6 +181,8 @@ class WorkloadTable(WorkloadAsked):
     """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale` or `rows`: what was cached on a larger machine is cached on a smaller one."""
     load: LoadTable = Field(default_factory=LoadTable)
     """How the tables are made."""
+    bulk: BulkTable = Field(default_factory=lambda: BulkTable.model_validate({}))
+    """For kind `load`: what is loaded."""
 
     def asked(self) -> dict[str, Any]:
         """What was said of the fields of :class:`~pgdyno.workload.spec.WorkloadSpec`; the seed is none of them."""
@@ -167,7 +190,7 @@ class WorkloadTable(WorkloadAsked):
 
     def refusal(self) -> tuple[str, str] | None:
         """The first key that does not go with the others, and why; None for a workload that can be run."""
-        return super().refusal() or next(self._of_data(), None)
+        return super().refusal() or next(chain(self._of_bulk(), self._of_data()), None)
 
     def sized(self, memory_bytes: int) -> Self:
         """The same with as much data as ``data_to_memory`` asks for on an instance of so much memory."""
@@ -179,9 +202,23 @@ class WorkloadTable(WorkloadAsked):
         rows = sysbench_rows_for(size_bytes, self.tables, secondary_index=self.options.create_secondary)
         return self.model_copy(update={"rows": min(rows, ROWS_EACH_MAX)})
 
+    def _of_bulk(self) -> Iterator[tuple[str, str]]:
+        """What is said of files that are loaded."""
+        if self.kind != "load":
+            if "bulk" in self.model_fields_set:
+                yield "bulk", f'it is for kind = "load", and this is kind = "{self.kind}"'
+            return
+        for name, key in _NOT_OF_A_LOAD.items():
+            if name in self.model_fields_set:
+                yield key, "a load has no transactions, and lasts as long as its files do; leave it away"
+        if (why := self.bulk.refusal()) is not None:
+            yield "bulk", why
+
     def _of_data(self) -> Iterator[tuple[str, str]]:
         """What is said of the tables' size, and of how they are made."""
         said = [key for key in ("scale", "rows") if key in self.model_fields_set]
+        if self.kind == "load":
+            return
         if self.kind == "idle":
             for key in sorted({"data_to_memory", "load"} & self.model_fields_set):
                 yield key, "idle clients have no tables"

@@ -24,6 +24,9 @@ APPLICATION_NAME = "pgdyno probe"
 """How the probes' sessions are known to the server, and how they leave themselves out of what they count."""
 PATIENCE_S = 5.0
 """A server that does not answer a query about its counters in this time is recorded as a gap."""
+START_PATIENCE_S = 60.0
+"""The same for the first connection: nothing is measured yet, and a server that has just started on a machine full of other
+work may take long to answer. It is as long as the server itself is given to start."""
 _NS = 1_000_000_000
 
 
@@ -91,7 +94,7 @@ class SqlSampler(ABC):
         import psycopg
 
         try:
-            connection = self._connect()
+            connection = self._connect(max(START_PATIENCE_S, self._patience_s))
         except psycopg.Error as error:
             self._disconnect()
             raise PgdynoError(f"the server cannot be sampled: {error}", remedy="look at the server's log") from error
@@ -148,7 +151,7 @@ class SqlSampler(ABC):
 
         before_ns, cpu_ns = now_ns(), time.thread_time_ns()
         try:
-            connection = self._connection or self._connect()
+            connection = self._connection or self._connect(self._patience_s)
             missing = self._ask(connection)
             if connection.closed:
                 self._disconnect()
@@ -164,14 +167,14 @@ class SqlSampler(ABC):
         self.cost.client_cpu_ns += time.thread_time_ns() - cpu_ns
         self.samples_taken += 1
 
-    def _connect(self) -> Connection:
+    def _connect(self, patience_s: float) -> Connection:
         import psycopg
 
         self._connection = connection = psycopg.connect(
             self._dsn,
             autocommit=True,
             application_name=APPLICATION_NAME,
-            connect_timeout=max(2, int(self._patience_s)),
+            connect_timeout=max(2, int(patience_s)),
         )
         # Not by libpq's `options`: those may be the user's own, and poolers refuse them.
         connection.execute(

@@ -37,9 +37,13 @@ def context_line(comparison: Comparison) -> list[str]:
     """Workload, machine and server in a few words each; what is a factor is left to the arms."""
     record = record_of(comparison)
     workload, instance = record.workload, record.world.instance
-    parts = [f"{workload.get('kind', 'workload')} {workload.get('script') or workload.get('test') or ''}".strip()]
+    kind = workload.get("kind", "workload")
+    what = workload.get("script") or workload.get("test") or workload.get("generate") or ""
+    parts = [f"{kind} {what}".strip()]
     if "scale" in workload:
         parts.append(f"scale {workload['scale']:,}")
+    if kind == "load":
+        parts.append(f"{len(workload.get('tables', ()))} tables")
     if "rows" in workload:
         tables = workload.get("tables", 1)
         parts.append(f"{tables} table{'s' if tables > 1 else ''} of {workload['rows']:,} rows")
@@ -159,7 +163,7 @@ def _across(comparison: Comparison, value_of: Any) -> list[str]:
 
 def _drivers(comparison: Comparison) -> list[str]:
     """Who drove; nothing of records that do not tell."""
-    names = {"native": "pgdyno's driver"}
+    names = {"native": "pgdyno's driver", "loader": "pgdyno load"}
     engines = _across(comparison, lambda run: run.driver.engine if run.driver is not None else "")
     told = [names.get(engine, engine) for engine in engines if engine]
     return [f"driven by {' and '.join(told)}"] if told else []
@@ -196,9 +200,14 @@ def _machine(comparison: Comparison) -> Pairs:
     servers = _across(comparison, _server)
     return [
         *pairs,
-        (name, f"{host.cores} cores, {size(host.memory_bytes)}, Linux {host.kernel}"),
+        (name, f"{host.cores} cores, {size(host.memory_bytes)}, Linux {host.kernel}{_idle(host.cpus_awake)}"),
         ("PostgreSQL", " and ".join(servers)),
     ]
+
+
+def _idle(cpus_awake: bool | None) -> str:
+    """What idle CPUs did; nothing of records that do not tell."""
+    return "" if cpus_awake is None else ", idle CPUs polled" if cpus_awake else ", idle CPUs slept"
 
 
 def _server(run: RunRecord) -> str:
@@ -213,7 +222,11 @@ def _course(comparison: Comparison) -> Pairs:
         ("seed", str(experiment.seed)),
         ("replicates", _replicates(comparison)),
         *((factor.title, ", ".join(factor.cells)) for factor in comparison.factors if len(factor.levels) > 1),
-        ("warm-up, measured", f"{warmup:,.0f} s, {record.measure.seconds:,.0f} s"),
+        (
+            ("measured", "each load as a whole")
+            if record.bulk_load is not None
+            else ("warm-up, measured", f"{warmup:,.0f} s, {record.measure.seconds:,.0f} s")
+        ),
         ("order of the runs", _order(comparison)),
         *(
             (name.replace("_", " "), plain(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
+from pgdyno.analysis.unit import TRANSACTIONS
 from pgdyno.analysis.verdict import dollars, times
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, percent
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.remedy import Remedy
     from pgdyno.analysis.binding.verdict import Verdict
     from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.unit import Unit
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}
@@ -70,7 +72,7 @@ def lines(comparison: Comparison) -> list[tuple[str, str]]:
         what = f"{arm.label}: {verdict_words(binding.verdict)}"
         found.append(("bound by: ", f"{what}: {evidence}" if evidence else what))
         if binding.remedy is not None:
-            found.append(("remedy: ", f"{arm.label}: {remedy_words(binding.remedy)}"))
+            found.append(("remedy: ", f"{arm.label}: {remedy_words(binding.remedy, arm.unit)}"))
     return found
 
 
@@ -82,9 +84,9 @@ def verdict_words(verdict: Verdict) -> str:
     return f"{_SURE[verdict.confidence]}{_name(verdict)} in {percent(verdict.share)} of the time"
 
 
-def remedy_words(remedy: Remedy) -> str:
+def remedy_words(remedy: Remedy, unit: Unit = TRANSACTIONS) -> str:
     """What to do, its price and its effect, in one sentence's end."""
-    parts = [part for part in (_price(remedy), _effect(remedy)) if part]
+    parts = [part for part in (_price(remedy), _effect(remedy, unit)) if part]
     return "; ".join([remedy.action, *parts])
 
 
@@ -103,7 +105,7 @@ def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
         described=f"{arm.label}: {', '.join(parts) or NOT_EXPLAINED}",
         evidence=found.evidence,
         not_seen=found.missing,
-        remedy="" if found.remedy is None else remedy_words(found.remedy),
+        remedy="" if found.remedy is None else remedy_words(found.remedy, arm.unit),
     )
 
 
@@ -132,12 +134,12 @@ def _price(remedy: Remedy) -> str:
     return f"{dollars(remedy.usd_per_month)} a month, {change if remedy.usd_more else 'the same as now'}"
 
 
-def _effect(remedy: Remedy) -> str:
+def _effect(remedy: Remedy, unit: Unit) -> str:
     """``up to 1.50 times the transactions, then volume IOPS``."""
     if remedy.ratio_max is None:
         return ""
     then = "" if remedy.then is None else f", then {TITLES[remedy.then]}"
-    return f"up to {times(remedy.ratio_max)} times the transactions{then}"
+    return f"up to {times(remedy.ratio_max)} times the {unit.many}{then}"
 
 
 def _counted(comparison: Comparison) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ MONTH, EQUAL, MILLION, MILLION_EQUAL, LOSS, FRONT = range(6)
 """Which figure a row is."""
 PERCENT_MIN = 1e-4
 """A smaller probability is not told from the failure of anything else in a data centre."""
-_FRONTS = {"tps": "TPS", "latency_ms_p99": "p99"}
+_FRONTS = {"latency_ms_p99": "p99"}
 
 
 def rows(comparison: Comparison) -> list[Row]:
@@ -32,7 +32,11 @@ def numbered_rows(comparison: Comparison) -> list[tuple[int, Row]]:
         (MILLION, Row("US$ per million transactions", tuple(money(one.usd_per_million_transactions) for one in arms))),
         *_at_equal_size(arms),
         (LOSS, Row("lost within a year", tuple(map(loss, arms)))),
-        *([(FRONT, Row("on the cost front", tuple(map(front, arms))))] if len(arms) > 1 else []),
+        *(
+            [(FRONT, Row("on the cost front", tuple(front(one, comparison.unit.short) for one in arms)))]
+            if len(arms) > 1
+            else []
+        ),
     ]
     return [(which, row) for which, row in every if any(cell != UNKNOWN for cell in row.cells)]
 
@@ -42,9 +46,10 @@ def notes(comparison: Comparison) -> list[str]:
     arms = [comparison.costs[arm.index] for arm in comparison.arms]
     sentences = []
     if any(one.usd_per_month is not None for one in arms):
+        million = any(one.usd_per_million_transactions is not None for one in arms)
         sentences.append(
-            "Per million transactions: at the measured rate, all month. Prices are of the volumes alone, from the day of the"
-            " runs."
+            ("Per million transactions: at the measured rate, all month. " if million else "")
+            + "Prices are of the volumes alone, from the day of the runs."
         )
     if _unequal(arms):
         sentences.append(
@@ -56,8 +61,8 @@ def notes(comparison: Comparison) -> list[str]:
         sentences.append(f"At that size {' and '.join(follow)} would have higher limits than were measured.")
     if len(arms) > 1 and any(one.front for one in arms):
         sentences.append(
-            "On the cost front: no other arm costs less without being slower beyond doubt, by transactions per second or by"
-            " the p99 of the response time."
+            "On the cost front: no other arm costs less without being slower beyond doubt, by"
+            f" {comparison.unit.per_second} or by the p99 of the response time."
         )
     if any(one.loss is not None for one in arms):
         sentences.append(
@@ -86,11 +91,11 @@ def loss(cost: ArmCost) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def front(cost: ArmCost) -> str:
-    """By which measure the arm is on the cost front."""
+def front(cost: ArmCost, rate: str = "TPS") -> str:
+    """By which measure the arm is on the cost front; ``rate`` is what its figures count in a second."""
     if not cost.front:
         return UNKNOWN
-    return " and ".join(_FRONTS[name] for name, on in cost.front.items() if on) or "no"
+    return " and ".join(rate if name == "tps" else _FRONTS[name] for name, on in cost.front.items() if on) or "no"
 
 
 def gib(size_bytes: int | None) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pgdyno.report.document_binding import Binding, binding_of
+from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
 from pgdyno.report.document_loads import LoadOf, load_of
+from pgdyno.report.document_sweep import SweepOf, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +35,7 @@ class _Document(BaseModel):
 
 
 class Tps(_Document):
-    """Transactions per second over the replicates."""
+    """Transactions per second over the replicates; of workload kind `load` rows per second."""
 
     mean: float
     low: float | None
@@ -71,8 +73,19 @@ class SteadyTps(_Document):
     """Independent seconds, or checkpoint cycles, that would tell the mean as well."""
 
 
+class CreditRegime(_Document):
+    """Neighbouring seconds of a run with the same limits."""
+
+    begin_s: int
+    """Since measuring began."""
+    end_s: int
+    gone: list[str]
+    """Credits of a volume, and reserves of the instance, that were gone; empty while all were there."""
+    tps: float
+
+
 class SteadyState(_Document):
-    """Whether one run came to a steady state, by its seconds."""
+    """Whether one run came to a steady state, by its seconds; where its credits went, by those of its longest regime."""
 
     replicate: int
     state: Literal["steady", "not steady", "too short"]
@@ -85,6 +98,8 @@ class SteadyState(_Document):
     """Whole checkpoint cycles; 0 where no checkpoint began."""
     tps: SteadyTps | None
     why: str
+    regimes: list[CreditRegime]
+    """The run divided where credits went or came back; a single one where nothing changed."""
 
 
 class StatementMs(LatencyMs):
@@ -98,7 +113,7 @@ class StatementMs(LatencyMs):
 class Driver(_Document):
     """What drove the workload, and what it needed itself, from the first replicate that tells it."""
 
-    engine: Literal["native", "pgbench", "sysbench"]
+    engine: Literal["native", "pgbench", "sysbench", "loader"]
     connect_ms: float | None
     """Until all clients were connected."""
     cpu_us_per_transaction: float | None
@@ -177,7 +192,7 @@ class Cost(_Document):
     limits_follow_size: bool
     """Whether it would have higher limits at the equal size than were measured."""
     usd_per_million_transactions: float | None
-    """At the measured rate, all month."""
+    """At the measured rate, all month; null of loads."""
     usd_per_million_transactions_at_equal_size: float | None
     loss_per_year: Loss | None
     ends_with_its_instance: bool
@@ -240,6 +255,8 @@ class Arm(_Document):
     cost: Cost
     binding: Binding
     """The limit that binds, its evidence, and the remedy."""
+    bulk_load: BulkLoadOf | None
+    """Of workload kind `load`: what it took, and what the loader said bound; null of other workloads."""
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -320,6 +337,8 @@ class CompareDocument(_Document):
     """Each arm after the first against the first."""
     effects: list[EffectOf]
     """What each factor did; empty for a single factor, whose effects are the ratios."""
+    sweep: SweepOf | None
+    """Its axes and laws; null where no factor has three numbers as levels."""
     loads: list[LoadOf]
     """In the order in which they were made; empty where none was watched."""
     noise_floor: float | None
@@ -342,6 +361,7 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         absent=list(comparison.absent),
         ratios=[ratio for ratio in ratios if ratio is not None],
         effects=[found for effect in comparison.effects if (found := _effect(effect, comparison.factors)) is not None],
+        sweep=sweep_of(comparison),
         loads=[load_of(one) for one in comparison.loads],
         noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),
@@ -388,6 +408,7 @@ def _arm(arm: ArmSummary, comparison: Comparison) -> Arm:
         usd_per_month=arm.usd_per_month,
         cost=_cost(comparison.costs[arm.index]),
         binding=binding_of(comparison.bindings[arm.index]),
+        bulk_load=bulk_load_of(arm, comparison.bindings[arm.index].verdict.limit),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),
@@ -412,6 +433,10 @@ def _steady(replicate: Replicate) -> SteadyState:
         cycles=found.cycles,
         tps=None if tps is None else SteadyTps(mean=tps.mean, low=tps.low, high=tps.high, n_effective=tps.n_effective),
         why=found.why,
+        regimes=[
+            CreditRegime(begin_s=one.begin_s, end_s=one.end_s, gone=list(one.gone), tps=one.tps)
+            for one in replicate.figures.credit.regimes
+        ],
     )
 
 

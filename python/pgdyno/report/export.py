@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError
-from pgdyno.report import cost, figures, summary, sweep, trust
+from pgdyno.report import bulk_load, cost, figures, summary, sweep, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.effects import effect_rows
 from pgdyno.report.page import paper_figures
@@ -36,14 +36,16 @@ def markdown(comparison: Comparison) -> str:
         told = [[f"{row.over} against {row.under}", row.at, row.ratio, row.extent, row.verdict] for row in rows]
         parts += [
             "",
-            "## Effect of each factor on TPS",
+            f"## Effect of each factor on {comparison.unit.short}",
             "",
             *_table(["effect", "with", "ratio", "95 % interval", ""], told),
         ]
+    if loads := bulk_load.rows(comparison):
+        parts += ["", "## The load", "", *_of_arms(comparison.arms, loads)]
     for table in sweep.pivots(comparison):
         head = " \\ ".join(part for part in (table.rows, table.columns) if part)
         title = f": {table.title}" if table.title else ""
-        parts += ["", f"## Transactions per second{title}", ""]
+        parts += ["", f"## {comparison.unit.per_second.capitalize()}{title}", ""]
         parts += _table([head, *table.heads], [[name, *cells] for name, cells in table.lines])
     sentences = sweep.law_sentences(comparison)
     parts += ["", *(f"- {_plain(sentence)}" for sentence in sentences)] if sentences else []

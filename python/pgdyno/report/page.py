@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.series import Series, series_of
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.report import asked, binding, cost, effects, figures, loading, summary, sweep, transactions, trust, waits
+from pgdyno.report import (
+    asked,
+    binding,
+    bulk_load,
+    cost,
+    effects,
+    figures,
+    loading,
+    summary,
+    sweep,
+    transactions,
+    trust,
+    waits,
+)
 from pgdyno.report.document import command_line
 from pgdyno.report.render import WIDTHS_PX, drawing, moment, rendered, write_whole
 from pgdyno.report.theme import LIGHT, PAPER, Theme, png_of
@@ -87,6 +100,7 @@ def html(comparison: Comparison) -> str:
         command=command_line(comparison),
         asked=asked,
         binding=binding,
+        bulk_load=bulk_load,
         cost=cost,
         effects=effects,
         loading=loading,
@@ -149,7 +163,10 @@ def _of_arms(comparison: Comparison, lines: list[tuple[int, bool, Series]]) -> M
     """What has a row, a line or a panel for each arm."""
     arms = comparison.arms
     makers: Makers = {
-        "tps": ("Transactions per second of each arm", lambda width, theme: figures.tps(arms, width, theme)),
+        "tps": (
+            f"{comparison.unit.per_second.capitalize()} of each arm",
+            lambda width, theme: figures.tps(arms, width, theme),
+        ),
         **(_for_many(comparison, lines) if len(arms) > COLUMNS_MAX else _for_few(comparison, lines)),
     }
     if any(arm.waits for arm in arms):

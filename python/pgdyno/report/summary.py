@@ -65,7 +65,7 @@ def summary(comparison: Comparison) -> list[Row]:
     loop = " (closed loop)" if record_of(comparison).workload.get("closed") else ""
     rows = [
         Row("price a month", tuple(UNKNOWN if a.usd_per_month is None else dollars(a.usd_per_month) for a in arms)),
-        Row("transactions per second", tuple(figures(arm.tps.mean) for arm in arms), strong=True),
+        Row(comparison.unit.per_second, tuple(figures(arm.tps.mean) for arm in arms), strong=True),
         Row("95 % interval", tuple(interval(arm.tps.low, arm.tps.high) for arm in arms)),
         *(
             [Row("ratio to the first", tuple(_ratio(comparison, arm) for arm in arms), strong=True)]
@@ -73,7 +73,7 @@ def summary(comparison: Comparison) -> list[Row]:
             else []
         ),
         Row("queries per second, as sysbench counts", tuple(_qps(arm) for arm in arms)),
-        Row("TPS per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
+        Row(f"{comparison.unit.short} per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
         *(
             _percentile_row(f"response time{loop}", [arm.latency_ms for arm in arms], percentile)
             for percentile in (50, 95, 99)
@@ -91,7 +91,7 @@ def brief(comparison: Comparison) -> list[Row]:
     """The figures by which many arms are told apart, for arms as rows."""
     arms = comparison.arms
     rows = [
-        Row("TPS", tuple(figures(arm.tps.mean) for arm in arms), strong=True),
+        Row(comparison.unit.short, tuple(figures(arm.tps.mean) for arm in arms), strong=True),
         Row("± %", tuple(_half_width(arm) for arm in arms)),
         Row("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
         Row("QPS", tuple(_qps(arm) for arm in arms)),
@@ -166,7 +166,7 @@ def server(comparison: Comparison) -> list[Row]:
         values = [arm.server.get(name) for arm in arms]
         if any(value is not None and (value or name.startswith("checkpoints")) for value in values):
             shown = percent if name.endswith("_share") else number if "_per_" in name else _count
-            rows.append(Row(title, tuple(shown(value) for value in values)))
+            rows.append(Row(title.replace("a transaction", f"a {comparison.unit.one}"), tuple(map(shown, values))))
     return rows
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis import scaling
 from pgdyno.analysis.boxes import box_of
 from pgdyno.analysis.distribution import merge
 from pgdyno.analysis.latency_map import latency_map
@@ -52,7 +51,7 @@ class SweepFigure:
 
 @dataclass(frozen=True)
 class Pivot:
-    """TPS of a variant by its axes."""
+    """Transactions a second of a variant (of loads: rows) by its axes."""
 
     title: str
     columns: str
@@ -72,17 +71,6 @@ def figures_of(comparison: Comparison) -> list[SweepFigure]:
     return [figure for maker in makers for figure in maker(comparison, sweep)]
 
 
-def laws(sweep: Sweep) -> list[Scaling | None]:
-    """The law of each variant; None where the axis is not the clients, or has too few of them."""
-    if sweep.x.name != CLIENTS:
-        return [None for _ in sweep.variants]
-    return [
-        scaling.fit([(sweep.x.values[x], replicate.figures.tps) for (x, _), arm in variant.arms.items()
-                     for replicate in arm.replicates])
-        for variant in sweep.variants
-    ]  # fmt: skip
-
-
 def law_sentences(comparison: Comparison) -> list[str]:
     """What the law says of each variant, or that it says nothing."""
     sweep = comparison.sweep
@@ -90,7 +78,7 @@ def law_sentences(comparison: Comparison) -> list[str]:
         return []
     return [
         _law_sentence(variant.label or "the server", law)
-        for variant, law in zip(sweep.variants, laws(sweep), strict=True)
+        for variant, law in zip(sweep.variants, sweep.laws, strict=True)
         if law is not None
     ]
 
@@ -105,7 +93,8 @@ def pivots(comparison: Comparison) -> list[Pivot]:
             (text, tuple(_cell(variant.arms.get((x, 0))) for variant in sweep.variants))
             for x, text in enumerate(sweep.x.texts)
         ]
-        heads = tuple(variant.label or "TPS" for variant in sweep.variants)
+        short = comparison.arms[0].unit.short
+        heads = tuple(variant.label or short for variant in sweep.variants)
         return [Pivot("", "", sweep.x.title, heads, tuple(lines))]
     return [
         Pivot(
@@ -152,12 +141,14 @@ def _law_sentence(label: str, law: Scaling) -> str:
 
 
 def _extent(sweep: Sweep) -> str:
-    """The range of TPS over all arms."""
-    every = [arm.tps.mean for variant in sweep.variants for arm in variant.arms.values()]
-    return f"{digits(min(every))} to {digits(max(every))} transactions per second"
+    """The range over all arms."""
+    arms = [arm for variant in sweep.variants for arm in variant.arms.values()]
+    every = [arm.tps.mean for arm in arms]
+    return f"{digits(min(every))} to {digits(max(every))} {arms[0].unit.per_second}"
 
 
 def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    per_second = comparison.arms[0].unit.per_second
     told = [
         f"{variant.label or 'all arms'}: median {digits(box.median)}, half of the runs {digits(box.first_quartile)} to"
         f" {digits(box.third_quartile)}"
@@ -166,62 +157,65 @@ def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
     ]
     yield SweepFigure(
         "sweep-spread",
-        "Spread of the transactions per second",
-        f"Box plot of transactions per second. {'; '.join(told)}.",
-        "Transactions per second of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
+        f"Spread of the {per_second}",
+        f"Box plot of {per_second}. {'; '.join(told)}.",
+        f"{per_second.capitalize()} of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
         " the box's width beyond it; circles: runs outside.",
         partial(spread.boxes, sweep, comparison.arms),
     )
 
 
 def _bars(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    per_second = comparison.arms[0].unit.per_second
     second = "a variant" if sweep.along is None else f"a level of the {sweep.along.title}, the palest the lowest"
     yield SweepFigure(
         "sweep-bars",
-        f"Transactions per second, grouped by {sweep.x.title}",
+        f"{per_second.capitalize()}, grouped by {sweep.x.title}",
         f"Bars grouped by {sweep.x.title}, from {_extent(sweep)}; the raw table has every figure.",
-        f"Transactions per second (vertical) by {sweep.x.title}. Each bar: {second}; mean of the replicates.",
+        f"{per_second.capitalize()} (vertical) by {sweep.x.title}. Each bar: {second}; mean of the replicates.",
         partial(concurrency.bars, sweep, comparison.arms),
     )
 
 
 def _multiples(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    per_second = comparison.arms[0].unit.per_second
     if sweep.along is None:
         return
     yield SweepFigure(
         "sweep-multiples",
-        f"Transactions per second at each level of the {sweep.x.title}",
-        f"A small panel for each of {len(sweep.x.texts)} levels of the {sweep.x.title}: transactions per second along the"
+        f"{per_second.capitalize()} at each level of the {sweep.x.title}",
+        f"A small panel for each of {len(sweep.x.texts)} levels of the {sweep.x.title}: {per_second} along the"
         f" {sweep.along.title}, {_extent(sweep)}; the raw table has every figure.",
-        f"Transactions per second (vertical) along the {sweep.along.title} (horizontal), on common scales.",
+        f"{per_second.capitalize()} (vertical) along the {sweep.along.title} (horizontal), on common scales.",
         partial(concurrency.multiples, sweep, comparison.arms),
     )
 
 
 def _heat(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+    per_second = comparison.arms[0].unit.per_second
     if sweep.along is None:
         return
     yield SweepFigure(
         "sweep-heat",
-        f"Transactions per second over {sweep.x.title} and {sweep.along.title}",
-        f"Heat map of transactions per second, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
+        f"{per_second.capitalize()} over {sweep.x.title} and {sweep.along.title}",
+        f"Heat map of {per_second}, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
         " has every figure.",
-        f"Transactions per second. Rows: {sweep.x.title}; columns: {sweep.along.title}. The fuller the colour, the more; each variant has shades of its own.",
+        f"{per_second.capitalize()}. Rows: {sweep.x.title}; columns: {sweep.along.title}. The fuller the colour, the more; each variant has shades of its own.",
         partial(heat.throughput, sweep, comparison.arms),
     )
 
 
 def _scaling(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    found = laws(sweep)
+    per_second = comparison.arms[0].unit.per_second
     if sweep.x.name != CLIENTS:
         return
-    drawn = [law if law is not None and law.follows else None for law in found]
+    drawn = [law if law is not None and law.follows else None for law in sweep.laws]
     curve = "Curve: the universal scalability law fitted to the runs. " if any(drawn) else ""
     yield SweepFigure(
         "sweep-scaling",
         "How throughput grows with clients",
-        f"Transactions per second by clients, {_extent(sweep)}. {' '.join(law_sentences(comparison))}".strip(),
-        f"Transactions per second (vertical) by clients. {curve}Circle: an arm.",
+        f"{per_second.capitalize()} by clients, {_extent(sweep)}. {' '.join(law_sentences(comparison))}".strip(),
+        f"{per_second.capitalize()} (vertical) by clients. {curve}Circle: an arm.",
         lambda width, theme: scaling_figure.scaling(sweep, drawn, comparison.arms, width, theme),
     )
 
@@ -273,6 +267,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
 
 def _front(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
     """At the load at which all variants together do most; nothing where there are not two prices."""
+    per_second = comparison.arms[0].unit.per_second
     at = sweep.common_load()
     if at is None:
         return
@@ -290,8 +285,8 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
     yield SweepFigure(
         "sweep-front",
         f"Cost front with {sweep.words(at)}",
-        f"Transactions per second by price a month with {sweep.words(at)}. {'; '.join(told)}.",
-        "Transactions per second (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
+        f"{per_second.capitalize()} by price a month with {sweep.words(at)}. {'; '.join(told)}.",
+        f"{per_second.capitalize()} (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
         " cross: another one costs less and is not slower.",
         lambda width, theme: front.front(offers, comparison.arms, width, theme),
     )

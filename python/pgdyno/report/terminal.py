@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from pgdyno.analysis.verdict import dollars, figures
-from pgdyno.report import binding, cost, trust
+from pgdyno.report import binding, bulk_load, cost, trust
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.sweep import pivots
 from pgdyno.report.words import LISTED_MAX, UNKNOWN
@@ -62,6 +62,8 @@ _COLUMNS = (
 )
 _QPS_PLACE = 2
 """Statements per second are told of sysbench's tests alone; elsewhere the column is not there."""
+_LATENCY_PLACES = (3, 4, 5)
+"""Loads have no response times."""
 
 
 def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH) -> str:
@@ -81,6 +83,7 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
     lines = [
         *(of_arms if listed else _pivots(comparison, width)),
         *_effects(comparison, width),
+        *_loads(comparison, width),
         *(_cost(comparison, names, width) if listed else ()),
         "",
         *_wrapped(comparison.verdict, width),
@@ -153,11 +156,13 @@ def _figures(comparison: Comparison, names: Sequence[str], width: int) -> list[s
     """The table itself: without the interval, then without columns, until it is narrow enough."""
     for interval in (True, False):
         rows = [[column.title for column in _COLUMNS], [column.unit for column in _COLUMNS]]
-        rows[0][0] = _noun(comparison)
+        rows[0][:2] = _noun(comparison), comparison.unit.short
         rows[1][1] = rows[1][1] if interval else ""
         rows += [_row(arm, name, interval) for arm, name in zip(comparison.arms, names, strict=True)]
         told = any(arm.qps is not None for arm in comparison.arms)
-        places = [place for place in range(len(_COLUMNS)) if told or place != _QPS_PLACE]
+        timed = any(arm.latency_ms.total for arm in comparison.arms)
+        left_out = set(() if told else (_QPS_PLACE,)) | set(() if timed else _LATENCY_PLACES)
+        places = [place for place in range(len(_COLUMNS)) if place not in left_out]
         # A little narrower than wide is worth a few columns; much narrower costs the interval first.
         while len(places) > (7 if interval else 3) and _width(rows, places) > width:
             places.remove(max(places, key=lambda place: _COLUMNS[place].spare))
@@ -174,7 +179,7 @@ def _pivots(comparison: Comparison, width: int) -> list[str]:
     """The raw tables of a sweep; more columns than have room stand below."""
     lines: list[str] = []
     for table in pivots(comparison):
-        title = f"TPS, {table.rows}" + (f" by {table.columns}" if table.columns else "")
+        title = f"{comparison.unit.short}, {table.rows}" + (f" by {table.columns}" if table.columns else "")
         lines += [*([""] if lines else []), *_wrapped(f"{title}: {table.title}" if table.title else title, width)]
         rows = [["", *table.heads], *([name, *cells] for name, cells in table.lines)]
         widths = [max(len(row[place]) for row in rows) + 2 for place in range(len(rows[0]))]
@@ -227,7 +232,7 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
         extent = "" if row.estimate is None or row.estimate.low is None else f"({row.extent.replace(' to ', '-')})"
         texts.append((pair, row.ratio, extent, "" if row.verdict in ("more", "fewer") else row.verdict))
     widths = [max(len(text[place]) for text in texts) for place in range(4)]
-    lines = ["", "effect of each factor on TPS"]
+    lines = ["", f"effect of each factor on {comparison.unit.short}"]
     for pair, ratio, extent, verdict in texts:
         if sum(widths) + 6 <= width:
             lines.append(f"{pair:<{widths[0]}}  {ratio:>{widths[1]}}  {extent:<{widths[2]}}  {verdict}".rstrip())
@@ -235,6 +240,12 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
             figure = " ".join(part for part in (ratio, extent, verdict) if part)
             lines += _wrapped(f"{pair.strip()}: {figure}", width, "  " if pair.startswith("  ") else "", "    ")
     return lines + [line for hint in hints(comparison) for line in _wrapped(hint, width, "depends: ")]
+
+
+def _loads(comparison: Comparison, width: int) -> list[str]:
+    """What each arm's load took, where loads are what was measured."""
+    found = bulk_load.lines(comparison)
+    return ["", "the load", *(line for text in found for line in _wrapped(text, width, "", "    "))] if found else []
 
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:

@@ -171,7 +171,11 @@ def trust(comparison: Comparison) -> list[str]:
         )
     sentences.append(
         "A run's figure is the mean of its whole measure phase. Whether it was steady is judged from its seconds, and where"
-        " checkpoints began from whole cycles of them."
+        " checkpoints began from whole cycles of them. Where credits went or came back, the longest part between is"
+        " judged."
+        if record.bulk_load is None
+        else "A run is one load of all files into empty tables, from the word go until a checkpoint has everything on the volume:"
+        " its rows over that time are its figure."
     )
     if record.workload.get("closed"):
         sentences.append(
@@ -187,7 +191,7 @@ def trust(comparison: Comparison) -> list[str]:
 def not_verified(comparison: Comparison) -> list[str]:
     """What nothing here has shown."""
     record = record_of(comparison)
-    world, measure = record.world, record.measure
+    world = record.world
     sentences = []
     if world.kind == "emulated":
         sentences.append(
@@ -205,7 +209,7 @@ def not_verified(comparison: Comparison) -> list[str]:
             " maintenance are part of what was measured."
         )
     sentences.append(
-        f"Each run measured {measure.seconds:,.0f} s. What takes hours (vacuum of a grown table, credit that runs out,"
+        f"{_measured(comparison)}. What takes hours (vacuum of a grown table, credit that runs out,"
         " a cache that goes on filling) is not in it."
     )
     if any(arm.usd_per_month is not None for arm in comparison.arms):
@@ -213,6 +217,14 @@ def not_verified(comparison: Comparison) -> list[str]:
         where = f" in {region}" if region else ""
         sentences.append(f"Prices are list prices of the volumes{where}, without instance, snapshots and transfer.")
     return sentences
+
+
+def _measured(comparison: Comparison) -> str:
+    """How long the runs were."""
+    seconds = [r.figures.record.measure.seconds for arm in comparison.arms for r in arm.replicates]
+    if record_of(comparison).bulk_load is None:
+        return f"Each run measured {seconds[0]:,.0f} s"
+    return f"The loads took {min(seconds):,.0f} to {max(seconds):,.0f} s"
 
 
 def _checks(comparison: Comparison) -> list[str]:

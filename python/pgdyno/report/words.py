@@ -90,4 +90,6 @@ def plain(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:,}"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(one) for one in value) or UNKNOWN
     return UNKNOWN if value is None or value == "" else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _Record = TypeVar("_Record", RunRecord, ExperimentRecord, LoadRecord)
+TABLES_KEPT = 24
+"""Tables in memory: those of one run. Its figures and its evidence ask for the same ones several times, and none is changed."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,23 @@ def list_experiments(root: Path, unreadable: dict[Path, str] | None = None) -> l
 
 
 def _table(directory: Path, name: str) -> pa.Table:
-    import pyarrow.parquet as pq
-
     if name not in tables.TABLES:
         raise InputError(f"there is no table {name}", remedy=f"one of {', '.join(tables.TABLES)}")
     file = directory / f"{name}.parquet"
-    if not file.is_file():
+    try:
+        found = file.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return tables.empty(name)
-    return tables.with_volume(name, pq.read_table(file, partitioning=None))
+    return _read_table(file, name, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=TABLES_KEPT)
+def _read_table(file: Path, name: str, _mtime_ns: int, _size_bytes: int) -> pa.Table:
+    """A table as it is on disk; a file that was replaced is another one."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as opened:
+        return tables.with_volume(name, opened.read())
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -109,6 +109,8 @@ class HostRecord(_Record):
     cores: Count
     kernel: str
     memory_bytes: Count
+    cpus_awake: bool | None = None
+    """Whether idle CPUs polled for work during the run instead of sleeping; None in records from before it was asked."""
 
 
 class PriceRecord(_Record):
@@ -198,7 +200,8 @@ class Lateness(_Record):
 class DriverRecord(_Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
-    engine: Literal["native", "pgbench", "sysbench"]
+    engine: Literal["native", "pgbench", "sysbench", "loader"]
+    """``loader`` is ``pgdyno load``, whose transactions are rows."""
     version: str | None = None
     """Of a program that is not part of pgdyno, as it says itself."""
     threads: Annotated[int, Field(ge=1)] = 1
@@ -298,6 +301,42 @@ class Validity(_Record):
         return self
 
 
+class BulkLoadedTable(_Record):
+    """One table of a load that was measured."""
+
+    table: str
+    files: Count
+    stored_bytes: Count
+    """Of its files, as they are on disk."""
+    bytes: Count
+    """Of its files, uncompressed: what COPY was sent."""
+    rows: Count
+    chunks: Count
+    """Each one COPY and one commit."""
+    connections: Count
+    """Sessions that copied, at the end."""
+    begin_ns: int
+    end_ns: int
+    """When its last commit was durable; the checkpoint is not in it."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """By step, in their order: ``transfer``, ``put_back`` (indexes that were built again among it), ``vacuum``, ``checkpoint`` (waiting
+    for the last commit)."""
+    limits: dict[str, float] = Field(default_factory=dict)
+    """What the loader said that bound while it copied -> share of the seconds, 0 to 1."""
+    indexes: str = ""
+    """What it decided about indexes, and why."""
+
+
+class BulkLoadRecord(_Record):
+    """A load that was the workload of a run: `kind = "load"`."""
+
+    parallel: bool
+    """Whether all tables were loaded at once."""
+    tables: tuple[BulkLoadedTable, ...]
+    checkpoint_s: Annotated[float, Field(ge=0)] | None = None
+    """The one CHECKPOINT at the end of all, which is in the measure phase; None where the role might not."""
+
+
 class RunRecord(_Record):
     """One run: one arm, one replicate."""
 
@@ -332,6 +371,8 @@ class RunRecord(_Record):
     queries: Count | None = None
     """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
     them, and what is tried again counts again. None of other workloads, and in records from before it was kept."""
+    bulk_load: BulkLoadRecord | None = None
+    """What was loaded, of a load that was measured; its rows are the transactions of the account."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()

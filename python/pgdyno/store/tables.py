@@ -22,6 +22,7 @@ TABLES: dict[str, str] = {
     "workload/statement": "the measure phase of pgdyno's own driver: latency of each statement, as counts of HDR buckets;"
     " numbered in the order of the scripts",
     "workload/throughput": "transactions that ended in each second of the run",
+    "workload/bulk_load": "a load that was measured: how far each table was about once a second, and what the loader said that bound",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
     "probe/instance": "what the instance's limits to its volumes count, cumulative, where it has limits; reserves in"
@@ -49,6 +50,7 @@ _COLUMNS: dict[str, str] = {
     "workload/service": "t_begin_ns:i t_end_ns:i script:s latency_us:i count:i",
     "workload/statement": "t_begin_ns:i t_end_ns:i number:i statement:s latency_us:i count:i",
     "workload/throughput": "t_begin_ns:i t_end_ns:i script:s transactions:i failed:i skipped:i",
+    "workload/bulk_load": "t_ns:i target:s rows:i bytes:i connections:i binding:s",
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",
     "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"

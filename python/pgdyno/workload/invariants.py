@@ -5,7 +5,7 @@ counts, sums of balances, and that history grew by exactly the number of transac
 the accounts, by one scan of the largest table: 16 s for each 2 GB on a gp3 volume of 125 MiB/s, so it is asked
 for, on one run of an arm, and not made by default.
 
-Of sysbench's tables the rows are counted, which is a scan of all of them: without ``full`` only while they are few.
+Of sysbench's tables, and of files that were loaded, the rows are counted, which is a scan of all of them: without ``full`` only while they are few.
 
 What a script of the user's does is not known, and idle clients do nothing: of these nothing is checked here.
 """
@@ -15,16 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.record import Check
+from pgdyno.store.record import BulkLoadRecord, Check
 from pgdyno.workload.spec import ROWS_PER_SCALE, Server, WorkloadAsked, WorkloadSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import psycopg
 
     from pgdyno.workload.outcome import Outcome
 
 SYSBENCH_ROWS_COUNTED_MAX = 2_000_000
-"""Rows of all tables that are counted unasked: about 0.5 GB, so some seconds on the slowest of the usual volumes."""
+"""Rows of all tables that are counted unasked: about 0.5 GB of sysbench's, so some seconds on the slowest of the usual volumes."""
 
 _SMALL = """
 SELECT (SELECT count(*) FROM pgbench_branches), (SELECT coalesce(sum(bbalance), 0) FROM pgbench_branches),
@@ -86,6 +88,8 @@ def check(
     more for each of them.
     """
     before = baseline or Baseline()
+    if outcome.bulk_load is not None:
+        return tuple(_bulk_load(server, outcome.bulk_load, full=full))
     if outcome.spec.kind == "sysbench":
         return _sysbench(server, outcome, before, full=full)
     return _pgbench(server, outcome, before, full=full) if outcome.spec.kind == "pgbench" else ()
@@ -176,6 +180,28 @@ def _sysbench(server: Server, outcome: Outcome, before: Baseline, *, full: bool)
         ok, expected = grown == 0, "this test leaves as many as there were"
     detail = f"{were:,} rows in {spec.tables} tables changed by {grown:+,}; {expected}"
     return (Check(name="sysbench_rows", ok=ok, detail=detail),)
+
+
+def _bulk_load(server: Server, loaded: BulkLoadRecord, *, full: bool) -> Iterator[Check]:
+    """Every table has the rows that the loader says came in."""
+    import psycopg
+    from psycopg import sql
+
+    told = {one.table: one.rows for one in loaded.tables}
+    if not full and sum(told.values()) > SYSBENCH_ROWS_COUNTED_MAX:
+        return
+    counted = {}
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        for table in told:
+            row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
+            counted[table] = 0 if row is None else int(row[0])
+    wrong = [
+        f"{table} has {counted[table]:,} rows, {rows:,} came in"
+        for table, rows in told.items()
+        if counted[table] != rows
+    ]
+    detail = ", ".join(wrong) or f"{len(told)} tables have the {sum(told.values()):,} rows that came in"
+    yield Check(name="table_rows", ok=not wrong, detail=detail)
 
 
 def _sysbench_rows(server: Server, tables: int) -> int:

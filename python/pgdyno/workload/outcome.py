@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.store.record import Account, Check, DriverRecord, Phase
+from pgdyno.store.record import Account, BulkLoadRecord, Check, DriverRecord, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +48,10 @@ class Outcome:
     """Statements of a test of sysbench that were answered in the measure phase, BEGIN and COMMIT and what was tried in
     vain among them, as sysbench counts; None of other workloads."""
     command: tuple[str, ...] = field(default=())
+    bulk_load: BulkLoadRecord | None = None
+    """What was loaded; None of other workloads."""
+    moments: pa.Table | None = None
+    """``workload/bulk_load`` of a load."""
 
     @property
     def tps(self) -> float:
@@ -61,7 +65,11 @@ class Outcome:
 
         writer.table("workload/latency", self.latency)
         writer.table("workload/throughput", self.throughput)
-        for name, table in (("workload/service", self.service), ("workload/statement", self.statement)):
+        for name, table in (
+            ("workload/service", self.service),
+            ("workload/statement", self.statement),
+            ("workload/bulk_load", self.moments),
+        ):
             if table is not None:
                 writer.table(name, table)
         writer.file("workload/latency.hdr.json").write_text(json.dumps(self.histograms, indent=1) + "\n")

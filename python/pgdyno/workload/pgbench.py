@@ -58,7 +58,7 @@ def run(
     ``progress`` about once a second. ``prefix`` is a command that runs pgbench (``taskset -c 1``).
 
     Even without a warm-up, measuring begins about a second after the clients started, when pgbench first reports. A run of so
-    many transactions is measured from the begin of the first one to the end of the last; ``duration_s`` is the longest it may take.
+    many transactions is measured from the begin of the first one to the end of the last; it may take a minute more than ``duration_s``.
     Raises :class:`PgdynoError` with pgbench's messages when it could not work; clients that were lost on the way are
     a failed check of the outcome instead.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-Kind = Literal["pgbench", "script", "sysbench", "idle"]
+Kind = Literal["pgbench", "script", "sysbench", "idle", "load"]
 Engine = Literal["native", "pgbench", "sysbench"]
 SysbenchTest = Literal[
     "legacy",
@@ -55,6 +55,7 @@ _KEYS_OF: dict[str, frozenset[str]] = {
     "script": frozenset({"files", *_PGBENCH_TABLES}),
     "sysbench": frozenset({"test", "tables", "rows", "keys", "options"}),
     "idle": frozenset(),
+    "load": frozenset(),
 }
 """Keys that only some kinds of workload have."""
 _KIND_KEYS: frozenset[str] = frozenset().union(*_KEYS_OF.values())
@@ -114,7 +115,7 @@ class WorkloadAsked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kind: Kind = "pgbench"
-    """`pgbench`: its built-in scripts. `script`: `files` of yours. `sysbench`: one of its tests. `idle`: transactions without a statement, which measure the driver."""
+    """`pgbench`: its built-in scripts. `script`: `files` of yours. `sysbench`: one of its tests. `idle`: transactions without a statement, which measure the driver. `load`: files into empty tables, by `pgdyno load`."""
     engine: Engine | None = None
     """The driver: `native` is pgdyno's own, `pgbench` and `sysbench` are the original programs. Default: `pgbench` for scripts, else `native`."""
     script: str = "tpcb-like"
@@ -199,7 +200,7 @@ class WorkloadAsked(BaseModel):
             return tuple((file.name, file.weight) for file in self.files)
         if self.kind == "pgbench":
             return self.scripts
-        return ((self.test if self.kind == "sysbench" else "idle", 1),)
+        return ((self.test if self.kind == "sysbench" else self.kind, 1),)
 
     @property
     def scripts(self) -> tuple[tuple[ScriptName, int], ...]:
@@ -211,7 +212,7 @@ class WorkloadAsked(BaseModel):
         """Whether it may change rows; of a user's script that is not known."""
         if self.kind == "pgbench":
             return any(name not in READ_ONLY for name, _ in self.scripts)
-        return self.kind == "script" or (self.kind == "sysbench" and self.test not in SYSBENCH_READ_ONLY)
+        return self.kind in ("script", "load") or (self.kind == "sysbench" and self.test not in SYSBENCH_READ_ONLY)
 
 
 def _of_loop(asked: WorkloadAsked) -> Iterator[tuple[str, str]]:
@@ -304,6 +305,8 @@ class WorkloadSpec(WorkloadAsked):
 
     def record(self) -> dict[str, Any]:
         """The specification as it stands in ``run.json``, without the keys of other kinds and loops."""
+        if self.kind == "load":
+            return {"kind": self.kind, "seed": self.seed}
         loop = {"arrivals", "late_max_ms"} if self.closed else {"think_ms"}
         loop |= {"transactions"} if self.transactions is None else set()
         others = _KIND_KEYS - _KEYS_OF[self.kind]

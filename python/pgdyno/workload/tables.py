@@ -26,6 +26,9 @@ _SECONDARY_BYTES_PER_ROW = 10
 """The index on ``k``: equal values share an entry. Measured at 100,000 rows: 10 bytes (special) to 20 (uniform)."""
 _TABLE_BYTES_LEAST = 64 << 10
 """What a table takes however few its rows are: maps of free space and visibility, the indexes' first pages."""
+STORED_PER_INPUT_BYTE = 2.6
+"""Bytes of tables and indexes for each byte of a file: 1.28 of the heap and 1.3 of three indexes that are kept (measured, rows of
+98 bytes); room that is asked for must suffice with indexes."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,29 @@ class SysbenchTables:
         return f"{self.count} × {self.rows_each:,} rows"
 
 
+@dataclass(frozen=True)
+class BulkTables:
+    """Those of a load that is measured: empty when it begins."""
+
+    family: ClassVar[str] = "load"
+
+    definitions: str
+    """SQL that makes them; empty where the load makes them itself."""
+    input_bytes: int
+    """Of all files before any compression, about."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What they will take when they are loaded, with their indexes, about."""
+        return round(self.input_bytes * STORED_PER_INPUT_BYTE)
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        return f"empty tables for {self.input_bytes / 2**20:,.0f} MiB of files"
+
+
 Tables = PgbenchTables | SysbenchTables
+"""What is filled before a run."""
 
 
 def scale_for(size_bytes: float, fillfactor: int = 100) -> int:

@@ -60,10 +60,11 @@ class Watch:
     _rest: bytes = b""
 
     def begin_at_once(self) -> None:
-        """Measure until pgbench ends by itself, or until its time is up: it was told how many transactions to make."""
+        """Measure until pgbench ends by itself, which was told how many transactions to make; at most :data:`_GRACE_S` too long."""
         self._measuring = True
         self.time.bench_ns = self.time.begin_ns = now_ns()
-        self.time.end_ns = self.time.stops_ns
+        # Not when its time is up: what is counted then would lack the transactions after it, which are measured too.
+        self.time.end_ns = self.time.stops_ns + int(_GRACE_S * SECOND_NS)
         self.edges[0]()
 
     def until_the_end(self) -> None:

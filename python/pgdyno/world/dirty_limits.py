@@ -19,11 +19,15 @@ from typing import Any
 from pgdyno.errors import HostError
 from pgdyno.world import paths
 from pgdyno.world.process import boot_id
+from pgdyno.world.waiting import wait_until
 
 DIRTY_SHARE = 0.20
 """Of the instance's memory: writers wait above it (the kernel's default is 20 % of the host's)."""
 BACKGROUND_SHARE = 0.10
 """Of the instance's memory: writing starts above it (the kernel's default is 10 % of the host's)."""
+
+LOOK_S = 1.0
+"""Who only looks whether a killed run left something holds the lock for a moment; a run must not be refused for that."""
 
 _PROC = Path("/proc/sys/vm")
 _PAIRS = (("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio"))
@@ -58,7 +62,7 @@ class DirtyLimits:
 
     def acquire(self) -> None:
         """Take the lock, write the old values down, set the new ones. :class:`HostError` when another run holds it."""
-        self._handle = _lock(self._record)
+        wait_until(self._taken, LOOK_S)
         if self._handle is None:
             raise HostError(
                 f"another run (process {_holder(self._record)}) has set the kernel's dirty limits, which exist once",
@@ -72,6 +76,11 @@ class DirtyLimits:
             _set(name, value)
         for name, value in self.timers.items():
             _TIMERS[name].write_text(str(value * self._dilation))
+
+    def _taken(self) -> bool:
+        """Try to take the lock."""
+        self._handle = _lock(self._record)
+        return self._handle is not None
 
     def release(self) -> None:
         """Put the old values back and give the lock up. Releasing twice is allowed."""
@@ -132,8 +141,11 @@ def abandoned(record: Path | None = None) -> bool:
     handle = _lock(path)
     if handle is None:
         return False
-    os.close(handle)
-    return True
+    try:
+        # Read again: the run that had written it may have ended between the look and the lock.
+        return bool(_read_record(os.pread(handle, 65536, 0)))
+    finally:
+        os.close(handle)
 
 
 def _lock(path: Path) -> int | None:

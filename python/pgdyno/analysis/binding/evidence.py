@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.counters import Counters
+    from pgdyno.store.record import RunRecord
 
 SECOND_NS = 1_000_000_000
 MIB = float(1 << 20)
@@ -152,10 +153,15 @@ def _given(run: RunFigures) -> Given:
     record = run.record
     bought = {role: Bought.of(volume_spec(run.run, role)) for role in volume_roles(run.run)}
     return Given(
-        clients=int(record.workload.get("clients", 1)),
+        clients=_clients(record),
         bought={role: one for role, one in bought.items() if one is not None},
         instance=BoughtInstance.of(record.world.instance),
     )
+
+
+def _clients(record: RunRecord) -> int:
+    """Sessions that there are always. Those of a load come and go: of them are those that are seen."""
+    return int(record.workload.get("clients", 1)) if record.bulk_load is None else 0
 
 
 def _devices(counters: Counters, edges: np.ndarray[Any, Any]) -> list[Device | None]:

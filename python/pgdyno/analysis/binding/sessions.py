@@ -17,6 +17,9 @@ LOOKS_MIN = 3
 _COMMIT_LATCHES = frozenset({"walwrite", "walwritelock"})
 """LWLocks of who waits for another session's flush of WAL, under its name and the one before 13."""
 
+_CHECKPOINT = frozenset({"checkpointdone", "checkpointstart"})
+"""Waits of who asked for a checkpoint: another process writes what it waits for."""
+
 
 @dataclass(frozen=True)
 class Sessions:
@@ -27,7 +30,7 @@ class Sessions:
     read: float = 0.0
     """For data to be read, by themselves or by another session."""
     write: float = 0.0
-    """For data to be written or a file to be extended."""
+    """For data to be written, by themselves or by a checkpoint, or a file to be extended."""
     commit: float = 0.0
     """For WAL to be written and synced, by themselves or by another session."""
     lock: float = 0.0
@@ -67,6 +70,8 @@ def state_of(kind: str, event: str) -> str:
     if kind == "LWLock":
         return "commit" if name in _COMMIT_LATCHES else "read" if name == "bufferio" else "lock"
     if kind == "IPC":
+        if name in _CHECKPOINT:
+            return "write"
         return "read" if name == "bufferio" else "other"
     return "lock" if kind in ("Lock", "BufferPin") else "other"
 

@@ -48,7 +48,7 @@ def _bar_rows(sweep: Sweep, variant: Variant, member: int | None, theme: Theme) 
             "tps": float(f"{arm.tps.mean:.4g}"),
             "colour": variant_colour(variant.index, theme),
             "opacity": round(0.35 + 0.65 * (second + 1) / count, 3) if count > 1 else 0.85,
-            "what": f"{arm.label}: {digits(arm.tps.mean)} TPS",
+            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
         }
         for (x, second), arm in sorted(variant.arms.items())
     ]
@@ -128,13 +128,13 @@ def _line_rows(sweep: Sweep, place: int, theme: Theme) -> list[dict[str, Any]]:
         {
             "variant": variant.index,
             "along": sweep.along.values[second],
-            "tps": float(f"{variant.arms[place, second].tps.mean:.4g}"),
+            "tps": float(f"{arm.tps.mean:.4g}"),
             "colour": variant_colour(variant.index, theme),
-            "what": f"{variant.arms[place, second].label}: {digits(variant.arms[place, second].tps.mean)} TPS",
+            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
         }
         for variant in sweep.variants
         for second in sweep.second
-        if (place, second) in variant.arms
+        if (arm := variant.arms.get((place, second))) is not None
     ]
 
 

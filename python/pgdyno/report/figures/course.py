@@ -51,11 +51,12 @@ def timeline(
             else alt.Axis(title=None, labels=False, tickCount=max(4, width_px // 90))
         )
         rows = _line_rows(lines, column)
+        named = arms[0].unit.per_second.capitalize() if column == "tps" else title
         panels.append(
             alt.layer(
                 _checkpoint_rules(sheet, checkpoints, axis),
                 *_lines(sheet, rows, axis, logarithmic),
-            ).properties(width=plot_px, height=92 if width_px > 500 else 78, title=title)
+            ).properties(width=plot_px, height=92 if width_px > 500 else 78, title=named)
         )
     chart = alt.vconcat(*panels, spacing=14).resolve_scale(x="shared", color="independent")
     return sheet.finish(chart)

@@ -34,7 +34,11 @@ def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int
     domain = [min(low, 0.9) / 1.03, max(high, 1.1) * 1.03]
     scale = alt.Scale(type="log", domain=domain, nice=False)
     axis = alt.Axis(
-        title="times the transactions", values=_ticks(domain, plot_px), labelFlush=True, format="~g", titlePadding=8
+        title=f"times the {arms[0].unit.many}",
+        values=_ticks(domain, plot_px),
+        labelFlush=True,
+        format="~g",
+        titlePadding=8,
     )
     y = alt.Y("row:O", axis=None, sort=None, scale=alt.Scale(domain=list(range(len(rows)))))
     base = sheet.chart(data).encode(y=y)

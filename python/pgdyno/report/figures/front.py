@@ -39,7 +39,7 @@ def front(offers: Sequence[Offer], arms: Sequence[ArmSummary], width_px: int, th
         {
             "usd": one.usd_per_month, "tps": one.tps, "low": one.low, "high": one.high, "front": one.on_front,
             "colour": variant_colour(one.colour, theme), "label": one.label,
-            "what": f"{one.label}: {digits(one.tps)} TPS for {dollars(one.usd_per_month)} a month,"
+            "what": f"{one.label}: {digits(one.tps)} {arms[0].unit.short} for {dollars(one.usd_per_month)} a month,"
             f" {'on' if one.on_front else 'not on'} the cost front",
         }
         for one in offers

@@ -48,7 +48,7 @@ def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: Variant, width_px: in
             "y": sweep.x.texts[x],
             "figure": digits(arm.tps.mean),
             "shade": round(SHADES[0] + (SHADES[1] - SHADES[0]) * (arm.tps.mean - low) / extent, 3),
-            "what": f"{arm.label}: {digits(arm.tps.mean)} TPS",
+            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
         }
         for (x, second), arm in sorted(variant.arms.items())
     ]

@@ -32,7 +32,7 @@ def scaling(
             "clients": sweep.x.values[x],
             "tps": float(f"{arm.tps.mean:.4g}"),
             "colour": variant_colour(variant.index, theme),
-            "what": f"{arm.label}: {digits(arm.tps.mean)} TPS",
+            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
         }
         for variant in sweep.variants
         for (x, _), arm in sorted(variant.arms.items())

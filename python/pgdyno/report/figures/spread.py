@@ -26,7 +26,7 @@ def boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme)
     plot_px = width_px - 2 * RIGHT_PX
     rows, points = _rows(sweep, theme)
     most = max([1e-3, *(row["high"] for row in rows), *(point["tps"] for point in points)])
-    axis = alt.Axis(title="transactions per second of a run", tickCount=max(3, width_px // 120), labelFlush=True)
+    axis = alt.Axis(title=f"{arms[0].unit.per_second} of a run", tickCount=max(3, width_px // 120), labelFlush=True)
     scale = alt.Scale(domain=[0, most * 1.03], nice=False)
     y = alt.Y("row:O", axis=None, sort=None)
     colour = alt.Color("colour:N", scale=None)

@@ -30,7 +30,7 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
     points = [_point_row(arm, place) for arm in arms for place in range(len(arm.replicates))]
     most = max([1e-3] + [row["high"] for row in means] + [row["tps"] for row in points])
     axis = alt.Axis(
-        title="transactions per second",
+        title=arms[0].unit.per_second,
         tickCount=max(3, width_px // 120),
         format="~s" if most >= 1e5 else ",.0f" if most >= 5 else ",.2~f",
         labelFlush=True,
@@ -81,7 +81,7 @@ def _mean_row(arm: ArmSummary) -> dict[str, Any]:
         figure += f"  ({digits(max(0.0, low))} to {digits(high)})"
     return {
         "row": arm.index, "arm": str(arm.index), "label": arm.label, "mean": estimate.mean, "low": max(0.0, low),
-        "high": high, "figure": figure, "what": f"{arm.label}: mean {figure} TPS, {estimate.n} replicates",
+        "high": high, "figure": figure, "what": f"{arm.label}: mean {figure} {arm.unit.short}, {estimate.n} replicates",
     }  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def _point_row(arm: ArmSummary, place: int) -> dict[str, Any]:
     state = "" if replicate.valid else ", invalid"
     return {
         "row": arm.index, "arm": str(arm.index), "tps": rate, "valid": replicate.valid,
-        "offset": 0.8 if place % 2 else 0.55, "what": f"{arm.label}, replicate {block}: {digits(rate, 4)} TPS{state}",
+        "offset": 0.8 if place % 2 else 0.55, "what": f"{arm.label}, replicate {block}: {digits(rate, 4)} {arm.unit.short}{state}",
     }  # fmt: skip
 
 

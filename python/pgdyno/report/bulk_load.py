@@ -1,0 +1,125 @@
+"""A load that was measured, in words: what it took, what bound by the loader's word, and by the counters of host and server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.bulk_load import agrees, load_of, request_kib, shares_of
+from pgdyno.report.binding import verdict_words
+from pgdyno.report.words import UNKNOWN, Row, interval, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.bulk_load import ArmLoad
+    from pgdyno.analysis.compare import Comparison
+
+_STEPS = {
+    "transfer": "copying, seconds",
+    "put_back": "indexes built again, seconds",
+    "vacuum": "vacuum and analyze, seconds",
+    "checkpoint": "last commit and checkpoint, seconds",
+}
+NOT_BOUND_SHARE = 0.05
+"""Of the time: a limit for which requests waited less than this is not what the load waited for."""
+
+
+def measured(comparison: Comparison) -> bool:
+    """Whether loads are what was measured."""
+    return any(load_of(arm) is not None for arm in comparison.arms)
+
+
+def rows(comparison: Comparison) -> list[Row]:
+    """The figures of each arm's loads; empty of other workloads."""
+    loads = [load_of(arm) for arm in comparison.arms]
+    if not any(loads):
+        return []
+    steps = dict.fromkeys(step for load in loads if load is not None for step in load.steps_s)
+    found = [
+        Row("seconds", tuple(_of(load, lambda one: number(one.seconds.mean)) for load in loads), strong=True),
+        Row(
+            "95 % interval", tuple(_of(load, lambda one: interval(one.seconds.low, one.seconds.high)) for load in loads)
+        ),
+        Row("rows", tuple(_of(load, lambda one: f"{one.rows:,}") for load in loads)),
+        Row("files, uncompressed, MiB/s", tuple(_of(load, lambda one: number(one.input_mib_per_s)) for load in loads)),
+        *(Row(_STEPS.get(step, step), tuple(_step(load, step) for load in loads)) for step in steps),
+        Row("sessions that copied", tuple(_of(load, lambda one: f"{one.connections:,}") for load in loads)),
+        Row(
+            "written to the volumes for each byte of the files",
+            tuple(_of(load, lambda one: number(one.written_per_input_byte)) for load in loads),
+        ),
+        Row("mean request to the data's volume, KiB", tuple(number(_request_kib(arm)) for arm in comparison.arms)),
+        Row("limit while it copied, as the loader said", tuple(_of(load, _said) for load in loads)),
+        Row("limit by the counters, over all of it", tuple(_bound(comparison, arm) for arm in comparison.arms)),
+        Row(
+            "whether both mean the same",
+            tuple(_agree(comparison, arm, load) for arm, load in zip(comparison.arms, loads, strict=True)),
+        ),
+        Row("above a limit, by the volume's own count", tuple(_above(arm) for arm in comparison.arms)),
+    ]
+    return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """A line for each arm, for the terminal; empty of other workloads."""
+    found = []
+    for arm in comparison.arms:
+        load = load_of(arm)
+        if load is not None:
+            rate = "" if load.input_mib_per_s is None else f" ({number(load.input_mib_per_s)} MiB/s of files)"
+            said = _said(load)
+            limit = "" if said == UNKNOWN else f"; limit while it copied: {said}"
+            found.append(f"{arm.label}: {number(load.seconds.mean)} s for {load.rows:,} rows{rate}{limit}")
+    return found
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Of each arm whose IOPS did not bind, in what requests they would."""
+    return [sentence for arm in comparison.arms if (sentence := iops_note(arm))] if measured(comparison) else []
+
+
+def iops_note(arm: ArmSummary) -> str:
+    """``gp2: its 750 IOPS did not bind``, with why; empty where they did, or where nobody knows."""
+    limit, iops, mib_per_s = arm.data.limits.get("iops"), arm.data.iops, arm.data.mib_per_s
+    share = arm.data.time_above_limit.get("iops")
+    size_kib = request_kib(iops, mib_per_s)
+    if not limit or iops is None or mib_per_s is None or size_kib is None or share is None or share >= NOT_BOUND_SHARE:
+        return ""
+    return (
+        f"{arm.label}: its {limit:,} IOPS did not bind; it completed {number(iops)} a second of {number(size_kib)} KiB on average."
+        f" At the same throughput they would bind with requests below {number(mib_per_s * 1024 / limit)} KiB."
+    )
+
+
+def _of(load: ArmLoad | None, words: Callable[[ArmLoad], str]) -> str:
+    return UNKNOWN if load is None else words(load)
+
+
+def _step(load: ArmLoad | None, step: str) -> str:
+    return UNKNOWN if load is None else number(load.steps_s.get(step))
+
+
+def _said(load: ArmLoad) -> str:
+    return ", ".join(f"{name} {percent(share)}" for name, share in shares_of(load.limits)) or UNKNOWN
+
+
+def _bound(comparison: Comparison, arm: ArmSummary) -> str:
+    return verdict_words(comparison.bindings[arm.index].verdict)
+
+
+def _agree(comparison: Comparison, arm: ArmSummary, load: ArmLoad | None) -> str:
+    same = None if load is None else agrees(load.limit, comparison.bindings[arm.index].verdict.limit)
+    return UNKNOWN if same is None else "yes" if same else "no"
+
+
+def _above(arm: ArmSummary) -> str:
+    shares = arm.data.time_above_limit
+    if not shares:
+        return UNKNOWN
+    limit, share = max(shares.items(), key=lambda item: item[1])
+    return f"{limit} {percent(share)}" if share else "never"
+
+
+def _request_kib(arm: ArmSummary) -> float | None:
+    return request_kib(arm.data.iops, arm.data.mib_per_s)

@@ -1,0 +1,65 @@
+"""A load that was measured, in the JSON that ``run`` and ``report`` print: a part of :mod:`pgdyno.report.document`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.binding.limits import Limit
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class BulkLoadOf(BaseModel):
+    """The loads of an arm, of workload kind `load`; means of the replicates."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: int
+    """Of a run. `tps` of the arm is rows per second."""
+    seconds: float
+    """From the word go to the end of the checkpoint."""
+    seconds_low: float | None
+    """Lower end of the 95 % interval; null for one replicate."""
+    seconds_high: float | None
+    input_bytes: int
+    """Of all files, uncompressed."""
+    input_mib_per_s: float | None
+    connections: int
+    """Sessions that copied at a time."""
+    steps_s: dict[str, float]
+    """`transfer`, `put_back`, `vacuum`, `checkpoint` -> seconds."""
+    written_per_input_byte: float | None
+    """Bytes that reached the volumes for each byte of the files."""
+    request_kib: float | None
+    """Mean size of the requests to the data's volume."""
+    limits: dict[str, Share]
+    """What the loader said that bound while it copied -> share of those seconds."""
+    agrees: bool | None
+    """Whether that means the limit of `binding`; null where either says nothing."""
+
+
+def bulk_load_of(arm: ArmSummary, limit: Limit | None) -> BulkLoadOf | None:
+    """The document of an arm's loads; ``limit`` is the one of its verdict."""
+    load = load_of(arm)
+    if load is None:
+        return None
+    return BulkLoadOf(
+        rows=load.rows,
+        seconds=load.seconds.mean,
+        seconds_low=load.seconds.low,
+        seconds_high=load.seconds.high,
+        input_bytes=load.runs[0].input_bytes,
+        input_mib_per_s=load.input_mib_per_s,
+        connections=load.connections,
+        steps_s=load.steps_s,
+        written_per_input_byte=load.written_per_input_byte,
+        request_kib=request_kib(arm.data.iops, arm.data.mib_per_s),
+        limits={name: min(1.0, share) for name, share in load.limits.items()},
+        agrees=agrees(load.limit, limit),
+    )

@@ -1,0 +1,70 @@
+"""The seven files of ``pgdyno generate imdb``: their columns, how large they are, and tables that take them.
+
+All columns are text, and there is neither a key nor an index, as in the published benchmark of bulk loading ("Optimized
+bulk loading in Amazon RDS for PostgreSQL", AWS database blog): whoever wants others gives definitions of his own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "name.basics": ("nconst", "primaryName", "birthYear", "deathYear", "primaryProfession", "knownForTitles"),
+    "title.akas": (
+        "titleId",
+        "ordering",
+        "title",
+        "region",
+        "language",
+        "types",
+        "attributes",
+        "isOriginalTitle",
+    ),
+    "title.basics": (
+        "tconst",
+        "titleType",
+        "primaryTitle",
+        "originalTitle",
+        "isAdult",
+        "startYear",
+        "endYear",
+        "runtimeMinutes",
+        "genres",
+    ),
+    "title.crew": ("tconst", "directors", "writers"),
+    "title.episode": ("tconst", "parentTconst", "seasonNumber", "episodeNumber"),
+    "title.principals": ("tconst", "ordering", "nconst", "category", "job", "characters"),
+    "title.ratings": ("tconst", "averageRating", "numVotes"),
+}
+"""File -> its header (docs/reference/imdb.md has where it comes from)."""
+
+_BYTES: dict[str, float] = {
+    "name.basics": 15_122_182 * 60,
+    "title.akas": 55_294_765 * 48,
+    "title.basics": 12_323_467 * 84,
+    "title.crew": 12_325_801 * 32,
+    "title.episode": 9_514_619 * 25,
+    "title.principals": 98_073_271 * 43,
+    "title.ratings": 1_641_397 * 17,
+}
+"""Rows at scale 1 times bytes of a row, about (docs/reference/imdb.md); it only feeds estimates."""
+
+TABLES: dict[str, str] = {file.replace(".", "_"): file for file in COLUMNS}
+"""Table -> the file that is loaded into it."""
+
+
+def input_bytes(tables: Iterable[str], scale: float) -> int:
+    """Bytes of the tables' files before any compression, about."""
+    return round(sum(_BYTES[TABLES[table]] for table in tables) * scale)
+
+
+def definitions(tables: Sequence[str]) -> str:
+    """SQL that makes the tables."""
+    return "\n".join(f"CREATE TABLE {table} ({_columns(TABLES[table])});" for table in tables)
+
+
+def _columns(file: str) -> str:
+    return ", ".join(f'"{name}" text' for name in COLUMNS[file])

@@ -1,0 +1,125 @@
+"""Loads in the table, the page and the JSON: rows instead of transactions, steps, and both verdicts of the limit."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
+from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.report import document, table
+from pgdyno.report.bulk_load import iops_note, rows
+from pgdyno.report.page import html
+from tests.analysis.synthetic import make_experiment
+
+from .made import make_loads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.binding.limits import Limit
+
+
+@pytest.fixture(scope="module")
+def loads(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """Two arms: one at its volume's limit, one of which the CPU was the limit."""
+    return summarise(make_loads(tmp_path_factory.mktemp("loads")))
+
+
+def test_rows_take_the_place_of_transactions(loads: Comparison) -> None:
+    assert "times the rows of gp3" in loads.verdict
+    text = table(loads)
+    assert "rows/s" in text
+    assert "TPS" not in text
+    page = html(loads)
+    assert "<h2>Rows per second</h2>" in page
+    assert "Transactions per second" not in page
+    assert "per million transactions" not in page
+    assert "Closed loop" not in page
+
+
+def test_a_load_is_not_asked_whether_it_was_steady(loads: Comparison) -> None:
+    checks = {finding.check for replicate in loads.arms[0].replicates for finding in replicate.findings}
+    assert "rows" in checks
+    assert "steady state" not in checks
+    assert "transactions" not in checks
+
+
+def test_its_lateness_is_weighed_by_how_long_its_sessions_waited(loads: Comparison) -> None:
+    found = [f for f in loads.arms[0].replicates[0].findings if f.check == "lateness"]
+    assert [finding.level for finding in found] == ["ok"]
+    assert "of the load's time" in found[0].figure
+
+
+def test_steps_one_after_another_are_added_and_those_at_once_are_not(tmp_path: Path, loads: Comparison) -> None:
+    one = load_of(loads.arms[0])
+    at_once = load_of(summarise(make_loads(tmp_path, parallel=True)).arms[0])
+    assert one is not None
+    assert at_once is not None
+    assert one.steps_s == {"transfer": 20.0, "vacuum": 4.0, "checkpoint": 2.5}
+    assert at_once.steps_s == {"transfer": 10.0, "vacuum": 2.0, "checkpoint": 2.0}
+    assert (one.connections, at_once.connections) == (2, 4)
+
+
+def test_what_the_loader_said_stands_beside_what_the_counters_say(loads: Comparison) -> None:
+    found = {row.title: row.cells for row in rows(loads)}
+    assert found["limit while it copied, as the loader said"] == (
+        "writes to the volume 80 %, WAL 20 %",
+        "COPY on the server's CPU 90 %, unknown 10 %",
+    )
+    assert found["whether both mean the same"][0] == "yes"
+    assert "volume IOPS" in found["limit by the counters, over all of it"][0]
+    assert found["above a limit, by the volume's own count"][0] == "iops 97 %"
+    made = document(loads).arms
+    assert made[0].bulk_load is not None
+    assert made[0].bulk_load.agrees is True
+    assert made[0].bulk_load.limits["writes to the volume"] == pytest.approx(0.8)
+    assert made[0].bulk_load.seconds == pytest.approx(30.0)
+    assert "the load" in table(loads).splitlines()
+
+
+def test_limits_that_did_not_bind_are_told_with_the_requests_that_would(loads: Comparison) -> None:
+    bound, free = loads.arms
+    assert iops_note(bound) == ""
+    said = iops_note(free)
+    assert "its 16,000 IOPS did not bind" in said
+    # Nine thousand requests of 8 KiB a second are as many bytes as sixteen thousand of four and a half.
+    below = re.search(r"below (\S+) KiB", said)
+    assert below is not None
+    assert float(below[1]) == pytest.approx(4.5, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("said", "limit", "same"),
+    [
+        ("writes to the volume", "volume_throughput", True),
+        ("writes to the volume", "burst_bucket", True),
+        ("WAL", "commit_latency", True),
+        ("WAL", "server_cpu", False),
+        ("COPY on the server's CPU", "server_cpu", True),
+        ("COPY and 3 indexes on the server's CPU", "server_cpu", True),
+        ("COPY and 3 indexes on the server's CPU", "volume_iops", False),
+        ("decompression", "laboratory", True),
+        ("LWLock: Something", "locks", False),
+        (None, "server_cpu", None),
+        ("WAL", None, None),
+    ],
+)
+def test_two_verdicts_mean_the_same_or_not(said: str | None, limit: Limit | None, same: bool | None) -> None:
+    assert agrees(said, limit) is same
+
+
+def test_a_mean_request_needs_both_figures() -> None:
+    assert request_kib(100.0, 25.0) == 256.0
+    assert request_kib(0.0, 25.0) is None
+    assert request_kib(None, 1.0) is None
+
+
+def test_other_workloads_have_nothing_of_it(tmp_path: Path) -> None:
+    found = summarise(make_experiment(tmp_path))
+    assert rows(found) == []
+    assert load_of(found.arms[0]) is None
+    assert document(found).arms[0].bulk_load is None
+    assert "The load" not in html(found)

@@ -1,0 +1,62 @@
+"""How long an experiment is said to take before it is run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.cli.main import run as pgdyno
+from pgdyno.run import OVERHEAD_S, REQUESTS_PER_TRANSACTION, cell_s, plan
+from tests.experiment.documents import experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.run import Plan
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+def planned(clients: int = 10, dilation: int = 1, volume: str = "gp3", **workload: object) -> Plan:
+    """One run on a volume; it lasts a minute unless it ends before."""
+    asked = {"scale": 2, "clients": clients, "warmup": "0s", "duration": "60s", **workload}
+    return plan(experiment(world={"volume": volume, "dilation": dilation}, workload=asked), to_run=False)
+
+
+def seconds(found: Plan) -> float:
+    """What the only run of a replicate is said to take."""
+    return found.seconds(found.cells[0])
+
+
+def test_a_run_of_some_time_takes_that_time() -> None:
+    assert seconds(planned()) == cell_s(planned().cells[0]) == 60 + OVERHEAD_S
+    assert planned().cells_s == 3 * (60 + OVERHEAD_S)
+    assert seconds(planned(dilation=4)) == 240 + OVERHEAD_S
+
+
+@pytest.mark.parametrize(("volume", "iops"), [("gp3", 3000), ("io1:iops=500", 500), ("gp2:size=100GiB", 3000)])
+def test_a_run_of_so_many_transactions_takes_what_its_volume_needs_for_them(volume: str, iops: int) -> None:
+    found = planned(transactions=100, volume=volume)
+    assert seconds(found) == pytest.approx(10 * 100 * REQUESTS_PER_TRANSACTION / iops + OVERHEAD_S)
+    assert cell_s(found.cells[0]) == 60 + OVERHEAD_S
+    assert seconds(planned(transactions=100, volume=volume, dilation=2)) > seconds(found)
+
+
+def test_it_takes_no_longer_than_it_may() -> None:
+    found = planned(transactions=1_000_000)
+    assert seconds(found) == cell_s(found.cells[0])
+
+
+def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(
+        'schema_version = 1\nreplicates = 1\n[world]\nvolume = "gp3"\n'
+        '[workload]\nscale = 2\nclients = 10\nwarmup = "0s"\nduration = "60s"\ntransactions = 100\n'
+    )
+    assert pgdyno(["run", str(file), "--dry-run"]) == 0
+    assert "about 7 s, at most 1 min 06 s" in capsys.readouterr().out
+    assert pgdyno(["run", str(file), "--dry-run", "--json"]) == 0
+    (made,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (made["seconds"], made["seconds_max"]) == (pytest.approx(7.0), 66.0)
