@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.finding import worst
+from pgdyno.analysis.validity import lost_samples
+from pgdyno.analysis.volume_figures import volume_counters
+from pgdyno.store import open_experiment
 from pgdyno.store.record import Check
 
 from .synthetic import GP3, GP3_WAITS, IO2BX, REAL, WARMUP_S, Arm, Plan, make_experiment
@@ -129,6 +133,24 @@ def test_no_samples_of_the_volume_make_the_run_invalid(tmp_path: Path) -> None:
     found = checked(tmp_path, replace(GP3, lost_seconds=frozenset(range(1, 200))))
     assert found["samples"].level == "invalid"
     assert found["lateness"].level == "invalid"
+
+
+@pytest.mark.parametrize("lost", [frozenset(), frozenset({WARMUP_S + 4})])
+def test_a_phase_of_a_second_and_a_half_lacks_what_was_not_sampled_in_it(tmp_path: Path, lost: frozenset[int]) -> None:
+    """Wherever it begins: it has one sample or two of a probe that asks once a second."""
+    (run,) = open_experiment(make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20))).runs
+    asked = volume_counters(run).t_ns
+    volume = pq.read_table(run.path / "probe/volume.parquet")
+    pq.write_table(volume.take([i for i in range(len(asked)) if i not in lost]), run.path / "probe/volume.parquet")
+    whole = run.record.measure
+    for later_s, length_s in itertools.product((3.0, 3.3, 3.6, 3.9), (1.1, 1.5, 1.9, 2.5)):
+        begin_ns = whole.begin_ns + int(later_s * 1e9) + 1
+        end_ns = begin_ns + int(length_s * 1e9)
+        short = whole.model_copy(update={"begin_ns": begin_ns, "end_ns": end_ns})
+        phases = tuple(short if phase == whole else phase for phase in run.record.phases)
+        found = lost_samples(replace(run, record=run.record.model_copy(update={"phases": phases})))
+        due = {i for i, t_ns in enumerate(asked) if begin_ns <= t_ns < end_ns}
+        assert found == (None if due == lost else (len(due & lost) / len(due), len(due)))
 
 
 @pytest.mark.parametrize(("lost", "level"), [(0.0, "ok"), (0.04, "ok"), (0.06, "warn")])

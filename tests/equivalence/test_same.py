@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,19 @@ ONCE = f"{PREFIX}LOG:  statement: select count(*) from pgbench_branches"
 def test_statements_are_counted_for_each_transaction() -> None:
     found = statements([ONCE, *LOG, *LOG, *LOG], 3)
     assert found == {"BEGIN": 1, "UPDATE t SET a = a + ? WHERE b = ?": 1, "SELECT c FROM sbtest? WHERE id=?": 2}
+
+
+def said(failed: int, errors: dict[str, int], lost: int = 0) -> str:
+    summary = {"failed": failed, "errors": errors, "connections_lost": lost, "succeeded": 9, "tps": 3.0}
+    return json.dumps({"summary": summary})
+
+
+def test_what_the_end_of_a_run_cuts_off_is_not_lost_and_everything_else_is() -> None:
+    assert drivers.native(said(0, {})).transactions == 9
+    assert drivers.native(said(1, {"deadlock": 1})).transactions == 9
+    for failed, errors, lost in ((1, {"42P01": 1}, 0), (5, {"deadlock": 5}, 0), (0, {}, 1)):
+        with pytest.raises(PgdynoError, match="lost transactions"):
+            drivers.native(said(failed, errors, lost))
 
 
 @given(st.integers(-(10**9), 10**9), st.text(alphabet="abc 0123-", max_size=20))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.world import awake
 from tools.fidelity import device, fio
 from tools.fidelity.cell import Job
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bench(state_dir: Path) -> Iterator[device.Bench]:
-    """A filled image for pgdyno and a filled file of the same size for the others, in memory."""
-    with device.bench(state_dir) as made:
+    """A filled image for pgdyno and a filled file of the same size for the others, in memory; idle CPUs poll for all of them."""
+    with awake.kept_awake(wanted=awake.possible()), device.bench(state_dir) as made:
         yield made
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
-from tools.equivalence.workloads import connected
+from tools.equivalence.workloads import CLIENTS, connected
 
 if TYPE_CHECKING:
     from tools.equivalence.bench import Bench
@@ -97,7 +97,7 @@ class Driver:
         if code != 0:
             raise PgdynoError(f"`{self._command[0]}` ended with {code}: {err.strip()[-500:]}", remedy="run it by hand")
         if self._side == "native":
-            return _native(out)
+            return native(out)
         return _pgbench(out) if self._original == "pgbench" else _sysbench(out)
 
     def end(self) -> None:
@@ -112,9 +112,12 @@ class Driver:
         return file.read().decode(errors="replace")
 
 
-def _native(out: str) -> Run:
+def native(out: str) -> Run:
+    """What our driver's last line has. :class:`PgdynoError` when it lost a transaction."""
     summary = json.loads(out.splitlines()[-1])["summary"]
-    if summary["failed"] or summary["connections_lost"]:
+    # Such a transaction is begun again, as sysbench does it; each client may have one that the end of the run cut off.
+    cut_off = sum(count for error, count in summary["errors"].items() if error in ("deadlock", "serialization"))
+    if summary["failed"] > min(cut_off, CLIENTS) or summary["connections_lost"]:
         raise PgdynoError(f"the driver lost transactions: {summary['errors']}", remedy="look at the server's log")
     return Run(transactions=summary["succeeded"], tps=summary["tps"])
 

@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from pgdyno.world import paths, preflight
+from pgdyno.world import awake, paths, preflight
 from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
 from tools.fidelity.claim import Claim
@@ -73,7 +73,8 @@ def collect(wanted: list[Cell], root: Path) -> Record:
     with device.bench(paths.state_dir()) as bench:
         for number, cell in enumerate(left, 1):
             begin = time.monotonic()
-            point = measure.measure(cell, bench, os.cpu_count() or 1)
+            with awake.kept_awake(wanted=cell.awake and awake.possible()):
+                point = measure.measure(cell, bench, os.cpu_count() or 1)
             record.add(point)
             print(
                 f"{number}/{len(left)} {_said(point)} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True

@@ -61,6 +61,8 @@ class Cell:
     """So many times slower than a real one. The job's seconds are real; every other figure is in the volume's time."""
     instance: str | None = None
     """Two such volumes are used at once, behind an instance of this type."""
+    awake: bool = True
+    """Whether idle CPUs poll meanwhile, where the machine lets us ask for it (docs/decision/0019-idle-cpus-may-poll.md)."""
 
     @property
     def key(self) -> str:

@@ -7,6 +7,7 @@ record has instead
   occurs, so that a fault of one value or of two together cannot hide (most faults of programs are of that kind);
 - ``rate``: jobs of a minute, for what is claimed over a minute;
 - ``depth-1``: single requests, where an error of a few microseconds shows; three times each, the middle one counts;
+- ``asleep``: the same while idle CPUs may halt, as in a run without ``world.cpus_awake``; no claim is judged on it;
 - ``peers``: the same limits under pgdyno, blk-throttle and QEMU, one after the other;
 - ``path``: the null volume, a plain loop device and QEMU without limits, one after the other;
 - ``types``: every type of volume, an array, an instance, and dilation (:mod:`tools.fidelity.kinds`).
@@ -74,7 +75,15 @@ PATH_JOBS = (
 
 def cells() -> list[Cell]:
     """Every cell, in the order in which they are measured: what is compared stands together, long jobs apart."""
-    parts = [list(path()), list(depth_1(1)), list(pairs()), list(depth_1(2)), list(peers()), list(rate())]
+    parts = [
+        list(path()),
+        list(depth_1(1)),
+        list(asleep()),
+        list(pairs()),
+        list(depth_1(2)),
+        list(peers()),
+        list(rate()),
+    ]
     return [cell for part in [*parts, list(kinds.cells()), list(depth_1(3))] for cell in part]
 
 
@@ -102,6 +111,12 @@ def depth_1(repetition: int) -> Iterator[Cell]:
     mixes: tuple[Mix, ...] = ("read", "write")
     for volume, mix in product(DEPTH_1_VOLUMES, mixes):
         yield Cell("depth-1", "pgdyno", volume, Job("random", mix, 4, 1, DEPTH_1_S), repetition)
+
+
+def asleep() -> Iterator[Cell]:
+    """One request at a time, while idle CPUs may halt."""
+    for cell in depth_1(1):
+        yield replace(cell, part="asleep", awake=False)
 
 
 def peers() -> Iterator[Cell]:

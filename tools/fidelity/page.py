@@ -74,7 +74,7 @@ def _where(machine: Machine, points: list[Point]) -> str:
         f" {again} points were measured again for it. Some task, fio's and the daemon's among them, waited for a core"
         f" {waited / length:.0%} of the time."
         f" The path that pgdyno calibrates at attach and takes off cost {paths[0]:.0f} to {paths[-1]:.0f} µs"
-        f" (half the time at most {median(paths):.0f}).\n"
+        f" (half the time at most {median(paths):.0f}). {_AWAKE[machine.awake]}\n"
     )
 
 
@@ -213,10 +213,18 @@ _TYPES_TEXT = f"""Each type as it is by default, the largest of a family dilated
 {kinds.MIB_PER_S_UNDILATED:,} MiB a second are real; a dilated volume's figures are in its own time. Two volumes behind an instance share what it has.
 **within 5 %**: single requests as fio timed them, each against its own modelled time."""
 
+_ASLEEP_TEXT = """What a run sees that does not ask for `world.cpus_awake`. On a virtual machine a halted CPU is woken by way of the hypervisor,
+which is the host's part of the latency and not the volume's."""
+_AWAKE = {
+    True: "Idle CPUs polled for work ([why](../decision/0019-idle-cpus-may-poll.md)), but for the part that says otherwise.",
+    False: "Idle CPUs could not be kept from halting on this machine.",
+}
+
 _PARTS = {
     "peers": ("The same limits under other throttles", _PEERS_TEXT, _against_peers),
     "path": ("The path without limits", _PATH_TEXT, _paths),
     "depth-1": ("One request at a time", "Service time and nothing else; three times each.", _against_model),
+    "asleep": ("One request at a time, while idle CPUs may halt", _ASLEEP_TEXT, _against_model),
     "rate": ("A minute each", "The last one of gp3 has 10⁵ requests, one at a time.", _against_model),
     "types": ("Every type, arrays, an instance, dilation", _TYPES_TEXT, _of_types),
     "pairs": ("Every pair", _PAIRS_TEXT, _against_model),

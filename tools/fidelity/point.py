@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pgdyno import _engine
+from pgdyno.world import awake
 from tools.fidelity.cell import Cell
 from tools.fidelity.host import Second, steady
 from tools.fidelity.latency import Latency
@@ -112,6 +113,8 @@ class Machine(BaseModel, frozen=True):
     processor: str
     fio: str
     qemu: str
+    awake: bool = False
+    """Whether idle CPUs can be kept polling, as they are for most cells."""
 
     @classmethod
     def here(cls) -> Machine:
@@ -127,6 +130,7 @@ class Machine(BaseModel, frozen=True):
             processor=models[0].split(":", 1)[1].strip() if models else platform.machine(),
             fio=_said("fio", "--version"),
             qemu=_said("qemu-storage-daemon", "--version"),
+            awake=awake.possible(),
         )
 
 

@@ -23,6 +23,9 @@ from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pgdyno.store import Run
 
 LABORATORY_SHARE_WARN = 0.25
@@ -172,19 +175,32 @@ def lost_samples(run: Run, role: str = DATA) -> tuple[float, int] | None:
     """Share of a volume's samples that are missing from the measure phase, and how many were expected.
 
     The interval is the median gap, so that the figure does not depend on what interval was asked for. None when there
-    are too few samples to tell.
+    are too few samples to tell. What is counted are holes between samples: a phase of a second and a half has one sample or two
+    of a probe that asks once a second, and both are all.
     """
     import numpy as np
 
     measure = run.record.measure
     t_ns = volume_counters(run, role).t_ns
-    inside = t_ns[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]
-    if len(t_ns) < 2 or len(inside) == 0:
+    inside = int(np.count_nonzero((t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)))
+    if len(t_ns) < 2 or inside == 0:
         return None
-    expected = round((measure.end_ns - measure.begin_ns) / float(np.median(np.diff(t_ns))))
-    if expected == 0:
-        return 0.0, 0
-    return max(0.0, 1 - len(inside) / expected), expected
+    missing = _holes(t_ns, measure.begin_ns, measure.end_ns)
+    return missing / (inside + missing), inside + missing
+
+
+def _holes(t_ns: NDArray[np.int64], begin_ns: int, end_ns: int) -> int:
+    """How many samples are missing between ``begin_ns`` and ``end_ns``, at the samples' own interval."""
+    import numpy as np
+
+    gaps = np.diff(t_ns)
+    interval = float(np.median(gaps))
+    missing = max(0, int((t_ns[0] - begin_ns) / interval)) + max(0, int((end_ns - t_ns[-1]) / interval))
+    for at, gap in zip(t_ns[:-1], gaps, strict=True):
+        steps = round(float(gap) / interval)
+        instants = (float(at) + float(gap) * step / steps for step in range(1, steps))
+        missing += sum(begin_ns <= instant < end_ns for instant in instants)
+    return missing
 
 
 def _probes(run: RunFigures) -> Iterator[Finding]:
