@@ -15,7 +15,7 @@ import pytest
 
 from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.load import load
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.workload.spec import WorkloadSpec
 
 from ..servers import cluster
 
@@ -32,7 +32,7 @@ OWN = "\\set aid random(1, 100000 * :scale)\nSELECT abalance\n  FROM pgbench_acc
 @pytest.fixture(scope="module")
 def dsn(cluster: Cluster) -> str:
     """A server with pgbench's tables of scale 2."""
-    load(cluster, PgbenchSpec(scale=2))
+    load(cluster, WorkloadSpec(scale=2))
     return cluster.dsn
 
 

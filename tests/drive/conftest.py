@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.workload.pgbench import PgbenchSpec, load
+from pgdyno.workload.pgbench import WorkloadSpec, load
 
 from ..servers import cluster, throwaway_cluster
 from . import secured
@@ -23,7 +23,7 @@ __all__ = ["cluster"]
 @pytest.fixture(scope="session")
 def dsn(cluster: Cluster) -> str:
     """Where the one with pgbench's tables is."""
-    load(cluster, PgbenchSpec(scale=2, clients=1, seed=11))
+    load(cluster, WorkloadSpec(scale=2, clients=1, seed=11))
     return cluster.dsn
 
 
@@ -38,7 +38,7 @@ def guarded(cluster: Cluster) -> Cluster:
 def own() -> Iterator[Cluster]:
     """A server with the same tables that a test may stop, start and kill."""
     with throwaway_cluster() as started:
-        load(started, PgbenchSpec(scale=2, clients=1, seed=11))
+        load(started, WorkloadSpec(scale=2, clients=1, seed=11))
         yield started
 
 

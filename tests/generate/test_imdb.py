@@ -15,6 +15,7 @@ import pytest
 from psycopg import sql
 
 from pgdyno.cli import main as cli_main
+from pgdyno.workload import imdb
 
 if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
@@ -88,6 +89,15 @@ def test_copy_takes_every_row_into_columns_with_types(loaded: Cluster, made: Mad
     assert made.summary["rows"] == sum(told.values())
     # A thousandth of 204 million; the counts of titles that have rows vary by half a per cent (four standard deviations).
     assert made.summary["rows"] == pytest.approx(204_295.502, rel=0.02)
+
+
+def test_the_tables_of_a_load_have_the_columns_that_the_files_have(made: Made) -> None:
+    assert set(imdb.COLUMNS) == {file["name"] for file in made.summary["files"]}
+    for name, columns in imdb.COLUMNS.items():
+        with gzip.open(made.folder / f"{name}.tsv.gz", "rt") as file:
+            assert tuple(file.readline().rstrip("\n").split("\t")) == columns
+    told = sum(file["bytes"] for file in made.summary["files"])
+    assert imdb.input_bytes(imdb.TABLES, SCALE) == pytest.approx(told, rel=0.1), "what estimates are fed"
 
 
 def test_ids_lead_from_file_to_file(loaded: Cluster) -> None:

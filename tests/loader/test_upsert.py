@@ -318,10 +318,12 @@ def test_the_command_makes_a_table_with_that_key_and_says_what_was_merged(
         pgdyno.load(tmp_path / "news.csv", database.dsn, table="other", create=True, upsert=("nr",))
 
 
-def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path) -> None:
-    database.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path, there: bool) -> None:
+    if there:
+        database.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
     file = written(tmp_path, "id,name\n1,a\n1,b\n")
-    found = preflight(Asked((str(file),), database.dsn, upsert=("id",)))
+    found = preflight(Asked((str(file),), database.dsn, upsert=("id",), create=not there))
     assert found.measured is not None, found.notes
     assert found.measured.rows == 2, "a key may come twice"
     assert any("written twice" in note for note in found.notes)

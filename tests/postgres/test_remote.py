@@ -13,7 +13,7 @@ from pgdyno.postgres.cluster import Cluster
 from pgdyno.postgres.remote import RemoteServer
 from pgdyno.workload.client import environment
 from pgdyno.workload.load import load
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.workload.spec import WorkloadSpec
 from tests.conftest import find_system_postgres
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_tables_are_made_when_asked_and_never_replaced(cluster: Cluster) -> None
         connection.execute("CREATE TABLE theirs AS SELECT 1")
         connection.execute("CREATE SCHEMA IF NOT EXISTS bench")
     assert server.require_tables(2, writes=True, yes_create=True)
-    outcome = load(server, PgbenchSpec(scale=2), env=server.environment, replace=False)
+    outcome = load(server, WorkloadSpec(scale=2), env=server.environment, replace=False)
     assert outcome.rows["pgbench_accounts"] == 200_000
     assert "checkpoint" not in outcome.seconds, "an ordinary role may not, and need not"
     assert not server.require_tables(2, writes=True, yes_create=False)
@@ -107,7 +107,7 @@ def test_what_a_role_may_not_is_refused_before(cluster: Cluster) -> None:
     guest = RemoteServer.open(dsn(cluster, "guest"))
     with pytest.raises(InputError, match="guest may not make tables"):
         guest.require_tables(1, writes=True, yes_create=True)
-    load(owner, PgbenchSpec(scale=1), replace=False)
+    load(owner, WorkloadSpec(scale=1), replace=False)
     with pytest.raises(InputError, match="may not SELECT"):
         guest.require_tables(1, writes=False, yes_create=False)
     with owner.connect() as connection:
@@ -118,7 +118,7 @@ def test_what_a_role_may_not_is_refused_before(cluster: Cluster) -> None:
 
 
 def test_a_server_that_cannot_be_written_to_takes_reads(cluster: Cluster) -> None:
-    load(RemoteServer.open(dsn(cluster)), PgbenchSpec(scale=1), replace=False)
+    load(RemoteServer.open(dsn(cluster)), WorkloadSpec(scale=1), replace=False)
     with cluster.connect() as connection:
         connection.execute("ALTER ROLE bench SET default_transaction_read_only = on")
     server = RemoteServer.open(dsn(cluster))

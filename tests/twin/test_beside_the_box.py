@@ -14,7 +14,7 @@ from pgdyno.cli import main as cli_main
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import histogram, pgbench
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.workload.spec import WorkloadSpec
 from pgdyno.world import awake, volume
 from pgdyno.world.journal import Journal
 from tests.twin.box import hidden_limits, mounted_box
@@ -43,7 +43,7 @@ def server(mount: Path) -> Iterator[Cluster]:
     try:
         cluster.initdb()
         with cluster.running(SETTINGS):
-            pgbench.load(cluster, PgbenchSpec(scale=SCALE))
+            pgbench.load(cluster, WorkloadSpec(scale=SCALE))
             yield cluster
     finally:
         cluster.close()
@@ -53,7 +53,7 @@ def measured(cluster: Cluster, clients: int, seed: int, folder: Path) -> Figures
     """One run, after a checkpoint, so that both begin with the same work behind them."""
     with cluster.connect() as connection:
         connection.execute("CHECKPOINT")
-    spec = PgbenchSpec(script="simple-update", clients=clients, seed=seed, scale=SCALE)
+    spec = WorkloadSpec(script="simple-update", clients=clients, seed=seed, scale=SCALE)
     outcome = pgbench.run(cluster, spec, SECONDS, folder, warmup_s=WARMUP_S)
     found = histogram.decode(outcome.histograms["histograms"][histogram.ALL])
     return outcome.tps, found.get_value_at_percentile(99.0) / 1000

@@ -16,7 +16,7 @@ from pgdyno.workload import driver, histogram, native
 from pgdyno.workload.invariants import check, read_baseline
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.spec import PgbenchSpec, WorkloadSpec
+from pgdyno.workload.spec import WorkloadSpec
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Elsewhere:
 
 @pytest.fixture(scope="module")
 def loaded(cluster: Cluster) -> Cluster:
-    load(cluster, PgbenchSpec(scale=2))
+    load(cluster, WorkloadSpec(scale=2))
     return cluster
 
 

@@ -16,7 +16,7 @@ from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram
 from pgdyno.workload.client import environment
 from pgdyno.workload.invariants import check, read_baseline
-from pgdyno.workload.pgbench import Outcome, PgbenchSpec, load, run
+from pgdyno.workload.pgbench import Outcome, WorkloadSpec, load, run
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pgdyno.postgres.cluster import Cluster
 
-SPEC = PgbenchSpec(scale=2, clients=4, seed=11)
+SPEC = WorkloadSpec(scale=2, clients=4, seed=11)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Elsewhere:
     binaries: Any
 
 
-def loaded(cluster: Cluster, spec: PgbenchSpec = SPEC) -> Cluster:
+def loaded(cluster: Cluster, spec: WorkloadSpec = SPEC) -> Cluster:
     load(cluster, spec)
     return cluster
 
@@ -106,7 +106,7 @@ def test_a_baseline_lets_tables_be_used_again(cluster: Cluster, tmp_path: Path) 
 
 
 def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
-    spec = PgbenchSpec(
+    spec = WorkloadSpec(
         script="select-only@3,simple-update@1",
         scale=2,
         clients=4,
@@ -146,7 +146,7 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: Path) -> None:
     """400 transactions for each of the subject's seconds are 200 for each of the host's, and it lasts twice as long."""
-    spec = PgbenchSpec(script="select-only", scale=2, clients=4, rate_per_s=400, late_max_ms=200)
+    spec = WorkloadSpec(script="select-only", scale=2, clients=4, rate_per_s=400, late_max_ms=200)
     shown: list[str] = []
     clock = SubjectClock(now_ns(), 2)
     outcome = run(
@@ -170,7 +170,7 @@ def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: 
 
 @pytest.mark.parametrize("script", ["tpcb-like", "select-only,simple-update"])
 def test_other_versions_of_pgbench(older_server: Cluster, tmp_path: Path, script: str) -> None:
-    spec = PgbenchSpec(scale=1, script=script, clients=2, rate_per_s=200, late_max_ms=500, tries_max=2)
+    spec = WorkloadSpec(scale=1, script=script, clients=2, rate_per_s=200, late_max_ms=500, tries_max=2)
     outcome = run(loaded(older_server, spec), spec, 1.0, tmp_path)
     assert [found for found in (*outcome.checks, *check(older_server, outcome, full=True)) if not found.ok] == []
 
@@ -258,7 +258,7 @@ def test_an_account_is_whole(tpcb: Outcome) -> None:
 
 
 def test_so_many_transactions_are_measured_from_the_first_to_the_last(cluster: Cluster, tmp_path: Path) -> None:
-    spec = PgbenchSpec(scale=2, clients=4, seed=11, transactions=50)
+    spec = WorkloadSpec(scale=2, clients=4, seed=11, transactions=50)
     called: list[str] = []
     found = run(
         loaded(cluster, spec), spec, 30.0, tmp_path,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import InputError
 from pgdyno.workload import native
 from pgdyno.workload.scripts import SCRIPTS, parse_script
-from pgdyno.workload.spec import PgbenchSpec
+from pgdyno.workload.spec import WorkloadSpec
 
 
 @given(st.lists(st.sampled_from(SCRIPTS), unique=True, min_size=1), st.data())
@@ -22,7 +22,7 @@ def test_a_mix_reads_back_in_its_order(names: list[str], data: st.DataObject) ->
 
 
 def test_a_weight_is_1_when_it_is_not_given() -> None:
-    assert PgbenchSpec(script="select-only,simple-update@3").scripts == (("select-only", 1), ("simple-update", 3))
+    assert WorkloadSpec(script="select-only,simple-update@3").scripts == (("select-only", 1), ("simple-update", 3))
 
 
 @pytest.mark.parametrize(
@@ -78,21 +78,21 @@ def test_a_weight_is_1_when_it_is_not_given() -> None:
 )
 def test_what_is_illegal_is_refused_with_the_reason(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        PgbenchSpec.of(**values)
+        WorkloadSpec.of(**values)
 
 
 def test_the_record_says_whether_the_loop_is_closed() -> None:
-    assert PgbenchSpec().record()["closed"] is True
-    open_loop = PgbenchSpec(rate_per_s=100).record()
+    assert WorkloadSpec().record()["closed"] is True
+    open_loop = WorkloadSpec(rate_per_s=100).record()
     assert open_loop["closed"] is False
-    assert PgbenchSpec(**{name: value for name, value in open_loop.items() if name != "closed"}) == PgbenchSpec(
+    assert WorkloadSpec(**{name: value for name, value in open_loop.items() if name != "closed"}) == WorkloadSpec(
         rate_per_s=100, engine="pgbench"
     )
 
 
 def test_the_driver_is_the_original_where_there_is_one_for_scripts() -> None:
     asked = {"kind": "script", "files": ({"name": "a.sql", "text": "SELECT 1;"},)}
-    assert [PgbenchSpec(**more).driver for more in ({}, asked, {"kind": "sysbench"}, {"engine": "native"})] == [
+    assert [WorkloadSpec(**more).driver for more in ({}, asked, {"kind": "sysbench"}, {"engine": "native"})] == [
         "pgbench",
         "pgbench",
         "native",
@@ -101,10 +101,10 @@ def test_the_driver_is_the_original_where_there_is_one_for_scripts() -> None:
 
 
 def test_a_test_of_sysbench_is_as_its_original_unless_it_is_said() -> None:
-    legacy, other = PgbenchSpec(kind="sysbench", test="legacy"), PgbenchSpec(kind="sysbench")
+    legacy, other = WorkloadSpec(kind="sysbench", test="legacy"), WorkloadSpec(kind="sysbench")
     assert (legacy.protocol, other.protocol) == ("simple", "prepared")
     assert legacy.tries_max == other.tries_max == 0
-    said = PgbenchSpec(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
+    said = WorkloadSpec(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
     assert (said.protocol, said.tries_max) == ("prepared", 2)
 
 
@@ -120,11 +120,11 @@ def test_a_test_of_sysbench_is_as_its_original_unless_it_is_said() -> None:
     ],
 )
 def test_what_may_write_is_known(values: dict[str, Any], writes: bool) -> None:
-    assert PgbenchSpec(**values).writes is writes
+    assert WorkloadSpec(**values).writes is writes
 
 
 def test_a_record_has_no_keys_of_other_kinds() -> None:
-    sysbench = PgbenchSpec(kind="sysbench", test="oltp_read_only", tables=4).record()
+    sysbench = WorkloadSpec(kind="sysbench", test="oltp_read_only", tables=4).record()
     assert (sysbench["kind"], sysbench["engine"], sysbench["test"], sysbench["tables"]) == (
         "sysbench",
         "native",
@@ -132,19 +132,19 @@ def test_a_record_has_no_keys_of_other_kinds() -> None:
         4,
     )
     assert not {"script", "scale", "files", "fillfactor", "arrivals"} & sysbench.keys()
-    script = PgbenchSpec(kind="script", files=({"name": "a.sql", "text": "SELECT 1;", "weight": 3},)).record()
+    script = WorkloadSpec(kind="script", files=({"name": "a.sql", "text": "SELECT 1;", "weight": 3},)).record()
     assert script["script"] == "a.sql@3"
     assert script["files"] == [{"name": "a.sql", "text": "SELECT 1;", "weight": 3}]
 
 
 def test_slowed_time_slows_what_a_driver_is_told() -> None:
-    told = PgbenchSpec(rate_per_s=800, late_max_ms=20).dilated(8)
+    told = WorkloadSpec(rate_per_s=800, late_max_ms=20).dilated(8)
     assert (told.rate_per_s, told.late_max_ms) == (100, 160)
-    assert PgbenchSpec(engine="native", think_ms=2).dilated(8).think_ms == 16
+    assert WorkloadSpec(engine="native", think_ms=2).dilated(8).think_ms == 16
 
 
 def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
-    asked = PgbenchSpec(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
+    asked = WorkloadSpec(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
     assert asked.options.told(asked.test) == {"sum_ranges": 4, "skip_trx": True}
     told = native.document(asked, 0, 1000)["workload"]["sysbench"]
     assert (told["sum_ranges"], told["skip_trx"], "range_size" in told) == (4, True, False)
@@ -164,4 +164,4 @@ def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
     ids=str,
 )
 def test_options_that_a_test_reads_are_taken(values: dict[str, Any]) -> None:
-    assert PgbenchSpec.of(kind="sysbench", **values).refusal() is None
+    assert WorkloadSpec.of(kind="sysbench", **values).refusal() is None

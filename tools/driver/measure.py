@@ -15,7 +15,7 @@ from pgdyno import _engine
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload.client import environment
-from pgdyno.workload.pgbench import PgbenchSpec
+from pgdyno.workload.pgbench import WorkloadSpec
 from pgdyno.workload.pgbench import load as load_pgbench
 from pgdyno.world.journal import Journal
 from tools.driver import process
@@ -72,7 +72,7 @@ def _server(loads: list[Load]) -> Iterator[Cluster]:
         try:
             cluster.initdb()
             with cluster.running(_SETTINGS):
-                load_pgbench(cluster, PgbenchSpec(scale=SCALE, clients=1, seed=SEED))
+                load_pgbench(cluster, WorkloadSpec(scale=SCALE, clients=1, seed=SEED))
                 if any(load.original == "sysbench" for load in loads):
                     process.run(Run(prepare_sysbench(cluster), b""), environment(cluster), PREPARE_S)
                 with cluster.connect() as connection:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
 
 _LSN = "SELECT pg_current_wal_insert_lsn()"
+_PRIMARY_KEY = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"
 
 
 @dataclass(frozen=True)
@@ -85,19 +86,24 @@ def measure(connection: Connection, ready: Ready) -> Measured | str:
 
 
 def _copy_of(connection: Connection, ready: Ready) -> str:
-    """An empty table like the one that is loaded, in this transaction only."""
+    """An empty table like the one that is loaded, in this transaction only.
+
+    An upsert's rows go into a table without indexes first, where a key may come twice.
+    """
     schema = ready.table.schema if ready.table is not None else None
     name = quoted(f"pgdyno_sample_{secrets.token_hex(4)}")
     full = name if schema is None else f"{quoted(schema)}.{name}"
     if ready.table is not None:
         # Without defaults, since one that calls nextval() would take numbers of the real table's sequence.
-        # An upsert's rows go into a table without indexes first, where a key may come twice.
         without = "EXCLUDING DEFAULTS" + (" EXCLUDING INDEXES" if ready.keys else "")
         like = f"CREATE TABLE {full} (LIKE {ready.table.quoted} INCLUDING ALL {without})"
         server.run(connection, like)
     else:
         assert ready.definition is not None
         server.run(connection, ready.definition.replace(f"CREATE TABLE {ready.name}", f"CREATE TABLE {full}", 1))
+        if ready.asked.upsert:
+            key = server.one(connection, _PRIMARY_KEY, (full,))[0]
+            server.run(connection, f"ALTER TABLE {full} DROP CONSTRAINT {quoted(key)}")
     return full
 
 

@@ -16,7 +16,7 @@ from pgdyno.errors import PgdynoError
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.loaded import LoadOutcome, Progress, checkpoint
-from pgdyno.workload.spec import ROWS_PER_SCALE, PgbenchSpec, Server
+from pgdyno.workload.spec import ROWS_PER_SCALE, Server, WorkloadSpec
 from pgdyno.workload.tables import PgbenchTables
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SHARE_VACUUM = 0.68
 
 def load(
     server: Server,
-    spec: PgbenchSpec | PgbenchTables,
+    spec: WorkloadSpec | PgbenchTables,
     progress: Progress | None = None,
     *,
     log: Path | None = None,
@@ -126,7 +126,7 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
                 yield part.strip()
 
 
-def _count_rows(server: Server, spec: PgbenchSpec | PgbenchTables) -> dict[str, int]:
+def _count_rows(server: Server, spec: WorkloadSpec | PgbenchTables) -> dict[str, int]:
     import psycopg
     from psycopg import sql
 

@@ -22,7 +22,7 @@ from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import LoadOutcome, Progress, load
 from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.scripts import READ_ONLY
-from pgdyno.workload.spec import PgbenchSpec, Server, WorkloadSpec
+from pgdyno.workload.spec import Server, WorkloadSpec
 from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
 from pgdyno.world.scratch import scratch_directory
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["LoadOutcome", "Outcome", "PgbenchSpec", "load", "run"]
+__all__ = ["LoadOutcome", "Outcome", "WorkloadSpec", "load", "run"]
 
 
 def run(

@@ -316,7 +316,3 @@ class WorkloadSpec(WorkloadAsked):
         if self.kind == "script":
             written["script"] = ",".join(f"{name}@{weight}" for name, weight in self.mix)
         return {"kind": self.kind, "engine": self.driver, "closed": self.closed, **written}
-
-
-PgbenchSpec = WorkloadSpec
-"""A workload of the default kind, or pgbench's tables alone."""
