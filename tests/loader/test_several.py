@@ -101,6 +101,16 @@ def test_a_load_begins_with_two_sessions_at_least(
     assert connections(Asked(("a.csv",), "dbname=a", connections=1)) == (1, 1)
 
 
+def test_a_load_begins_with_no_more_sessions_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the machine's processors there may be more than the engine takes, or than were asked for at most."""
+    monkeypatch.setattr("os.cpu_count", lambda: 192)
+    assert connections(Asked(("a.csv",), "dbname=a")) == (191, 256)
+    assert connections(Asked(("a.csv",), "dbname=a", connections_max=4)) == (4, 4)
+    assert connections(Asked(("a.csv",), "dbname=a", connections=3, connections_max=8)) == (3, 8)
+    monkeypatch.setattr("os.cpu_count", lambda: 448)
+    assert connections(Asked(("a.csv",), "dbname=a")) == (256, 256)
+
+
 def test_chunks_are_longer_only_where_nobody_says_how_long() -> None:
     assert Asked(("a.csv",), "dbname=a").chunk_bytes_max > CHUNK_BYTES
     assert Asked(("a.csv",), "dbname=a", chunk_bytes=1 << 20).chunk_bytes_max == 1 << 20

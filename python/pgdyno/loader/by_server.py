@@ -180,7 +180,8 @@ def _lines(sent: Sent) -> Generator[dict[str, Any]]:
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(contextlib.closing(_session(sent)))
         done, waiting = _left(first, sent)
-        count = max(1, min(sent.asked.connections or SESSIONS, len(waiting)))
+        usual = min(SESSIONS, sent.asked.connections_max or SESSIONS)
+        count = max(1, min(sent.asked.connections or usual, len(waiting)))
         more = [stack.enter_context(contextlib.closing(_session(sent))) for _ in range(count - 1)]
         importing = _Importing(sent, [first, *more])
         # Before the sessions are closed its threads are waited for.

@@ -36,6 +36,8 @@ CONNECTIONS_MIN = 2
 few seconds is over before a second one would have been added."""
 CONNECTIONS_MAX_FACTOR = 2
 """Sessions to end with at most, beside those to begin with: some then wait for the volume while others compute."""
+CONNECTIONS_LIMIT = 256
+"""Sessions that the engine takes at most (its `order.rs`). Machines with more than 129 processors would reckon with more."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,11 @@ class Transferred:
 
 def connections(asked: Asked) -> tuple[int, int]:
     """Sessions to begin and to end with: processors less one, as Amazon's document on loading advises, then adapted."""
-    begin = asked.connections or max(CONNECTIONS_MIN, (os.cpu_count() or 2) - 1)
-    most = asked.connections_max or (asked.connections or begin * CONNECTIONS_MAX_FACTOR)
-    return begin, max(begin, most)
+    usual = min(CONNECTIONS_LIMIT, max(CONNECTIONS_MIN, (os.cpu_count() or 2) - 1))
+    # Who says only how many there may be does not want more to begin with.
+    begin = asked.connections or min(usual, asked.connections_max or usual)
+    most = asked.connections_max or asked.connections or min(CONNECTIONS_LIMIT, begin * CONNECTIONS_MAX_FACTOR)
+    return begin, most
 
 
 def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
