@@ -13,7 +13,7 @@ from pgdyno.loader.asked import CHUNK_BYTES, Asked
 from pgdyno.loader.format import CSV, Format
 from pgdyno.loader.sample import line_end, take
 from pgdyno.loader.source import Source
-from pgdyno.loader.transfer import connections
+from pgdyno.loader.transfer import Transferred, _end, connections
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,6 +109,13 @@ def test_a_load_begins_with_no_more_sessions_than_there_may_be(monkeypatch: pyte
     assert connections(Asked(("a.csv",), "dbname=a", connections=3, connections_max=8)) == (3, 8)
     monkeypatch.setattr("os.cpu_count", lambda: 448)
     assert connections(Asked(("a.csv",), "dbname=a")) == (256, 256)
+
+
+def test_the_sessions_that_are_told_are_those_at_the_end() -> None:
+    done = Transferred(connections=3)
+    counted = {"rows_loaded": 9, "rows_rejected": 0, "bytes": 99, "chunks": 1, "elapsed_ms": 10.5}
+    _end(done, {"event": "end", "connections": 2, **counted})
+    assert done.connections == 2, "a third one was tried, brought nothing, and was ended"
 
 
 def test_chunks_are_longer_only_where_nobody_says_how_long() -> None:

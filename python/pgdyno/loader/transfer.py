@@ -151,6 +151,7 @@ def _end(done: Transferred, line: Mapping[str, Any]) -> None:
     cpu = line.get("cpu_ms") or {}
     done.rows_loaded, done.rows_rejected = int(line["rows_loaded"]), int(line["rows_rejected"])
     done.bytes, done.chunks = int(line["bytes"]), int(line["chunks"])
+    done.connections = int(line["connections"])  # without one that was tried and brought nothing
     done.seconds = int(line["elapsed_ms"]) / 1e3
     done.client_cpu_s = (int(cpu.get("user", 0)) + int(cpu.get("system", 0))) / 1e3
     done.rss_bytes_max = int(line.get("rss_bytes_max") or 0)
