@@ -155,6 +155,15 @@ def test_parquet_is_text_with_the_types_of_its_columns(tmp_path: Path) -> None:
     assert text == found.head
 
 
+def test_parquet_that_is_damaged_inside_is_one_sentence(tmp_path: Path) -> None:
+    file = parquet_file(tmp_path / "t.parquet")
+    content = bytearray(file.read_bytes())
+    content[4:36] = b"\xff" * 32  # the header of the first page; index and marks are whole
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="no Parquet file that can be read"):
+        source.find([str(file)])
+
+
 def test_parquet_that_has_no_columns_of_text_is_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet

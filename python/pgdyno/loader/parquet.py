@@ -95,7 +95,9 @@ def _opened(name: str, opening: Open) -> Iterator[Any]:
     try:
         with parquet.ParquetFile(opening()) as file:
             yield file
-    except pa.ArrowInvalid as error:
+    except BrokenPipeError:
+        raise  # of who takes the text, and not of the file
+    except (pa.ArrowInvalid, OSError) as error:  # of a damaged page Arrow says OSError
         raise InputError(f"{name} is no Parquet file that can be read: {error}", remedy="write it again") from None
 
 
