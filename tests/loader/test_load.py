@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,17 @@ import pytest
 
 import pgdyno
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_FAILURE, EXIT_HOST, EXIT_OK, EXIT_REJECTED, EXIT_USAGE, InputError, PgdynoError
-from pgdyno.loader import ledger, table
+from pgdyno.errors import (
+    EXIT_FAILURE,
+    EXIT_HOST,
+    EXIT_OK,
+    EXIT_REJECTED,
+    EXIT_USAGE,
+    HostError,
+    InputError,
+    PgdynoError,
+)
+from pgdyno.loader import ledger, parquet, table
 
 from .database import RICH, Database
 from .test_files import parquet_file
@@ -149,6 +160,27 @@ def test_parquet_comes_in_with_its_types(database: Database, tmp_path: Path) -> 
     assert load(file, database, create=True).already
     with pytest.raises(InputError, match="Parquet has neither"):
         load(file, database, delimiter=";")
+
+
+def test_parquet_that_breaks_off_does_not_pass_for_a_shorter_file(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came of it would end in a chunk with other bounds than the same chunk of the whole file has."""
+    file = parquet_file(tmp_path / "t.parquet", rows=20_000)
+    made, real = itertools.count(1), parquet._csv
+
+    def breaking(rows: Any, *, header: bool) -> bytes:
+        if threading.current_thread().name == "pgdyno-parquet" and next(made) > 15:
+            raise HostError("the store is away", remedy="wait")
+        return real(rows, header=header)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parquet, "BATCH_ROWS", 1000)
+        patched.setattr(parquet, "_csv", breaking)
+        with pytest.raises(HostError, match="the store is away"):
+            load(file, database, create=True)
+    assert load(file, database, create=True).rows_loaded == 20_000
+    assert database.rows("SELECT count(*), count(DISTINCT share) FROM t") == [(20_000, 20_000)]
 
 
 def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
     import io
@@ -59,32 +59,41 @@ def facts(name: str, opening: Open, bytes_max: int) -> Facts:
 
 
 @contextlib.contextmanager
-def piped(name: str, opening: Open) -> Iterator[int]:
-    """The reading end of a pipe that gives the whole file as CSV. What ends it too early is raised with the block's end."""
+def piped(name: str, opening: Open, failed: list[BaseException]) -> Iterator[int]:
+    """The reading end of a pipe that gives the whole file as CSV.
+
+    What breaks it off is appended to ``failed`` at once, and raised with the block's end. Until then the pipe stays open: its
+    end would be that of the file for whoever reads it, whose last chunk would be committed with bounds that no whole file has.
+    """
     reading, writing = os.pipe()
-    failed: list[Exception] = []
-    thread = threading.Thread(target=_pour, args=(name, opening, writing, failed), name="pgdyno-parquet", daemon=True)
+    left = threading.Event()
+    arguments = (name, opening, writing, failed, left)
+    thread = threading.Thread(target=_pour, args=arguments, name="pgdyno-parquet", daemon=True)
     thread.start()
     try:
         yield reading
     finally:
         os.close(reading)
+        left.set()
         thread.join()
     if failed:
         raise failed[0]
 
 
-def _pour(name: str, opening: Open, writing: int, failed: list[Exception]) -> None:
-    try:
-        with os.fdopen(writing, "wb") as out, _opened(name, opening) as file:
-            begun = False
-            for batch in file.iter_batches(batch_size=BATCH_ROWS):
-                out.write(_csv(batch, header=not begun))
-                begun = True
-    except BrokenPipeError:
-        pass  # whoever reads has an error of its own
-    except (PgdynoError, OSError) as error:
-        failed.append(error)
+def _pour(name: str, opening: Open, writing: int, failed: list[BaseException], left: threading.Event) -> None:
+    """Write all of a file; after an error, wait until the reader has ``left``, whose own errors are not ours."""
+    with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb") as out:
+        try:
+            with _opened(name, opening) as file:
+                begun = False
+                for batch in file.iter_batches(batch_size=BATCH_ROWS):
+                    out.write(_csv(batch, header=not begun))
+                    begun = True
+        except BrokenPipeError:
+            raise
+        except BaseException as error:  # noqa: BLE001 (it is raised where the text is waited for)
+            failed.append(error)
+            left.wait()
 
 
 @contextlib.contextmanager

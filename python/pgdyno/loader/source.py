@@ -153,8 +153,13 @@ def _stream(descriptor: int, name: str) -> Source:
 
 
 @contextlib.contextmanager
-def opened(sources: Sequence[Source]) -> Iterator[tuple[list[dict[str, Any]], tuple[int, ...]]]:
-    """Where the engine finds each source, in its words, and the descriptors that it must inherit for that."""
+def opened(
+    sources: Sequence[Source], failed: list[BaseException] | None = None
+) -> Iterator[tuple[list[dict[str, Any]], tuple[int, ...]]]:
+    """Where the engine finds each source, in its words, and the descriptors that it must inherit for that.
+
+    ``failed`` gets what breaks off a source that is made here (:func:`parquet.piped`), whose end then does not come.
+    """
     with contextlib.ExitStack() as stack:
         objects = [source.remote for source in sources if source.remote is not None and source.parquet is None]
         served = stack.enter_context(remote.Served(objects)) if objects else None
@@ -163,7 +168,7 @@ def opened(sources: Sequence[Source]) -> Iterator[tuple[list[dict[str, Any]], tu
         descriptors: list[int] = []
         for source in sources:
             if source.stream is not None or source.parquet is not None:
-                descriptors.append(stack.enter_context(_piped(source)))
+                descriptors.append(stack.enter_context(_piped(source, [] if failed is None else failed)))
                 places.append({"path": f"/dev/fd/{descriptors[-1]}"})
             elif source.remote is not None and served is not None:
                 one = {"object": next(numbers), "bytes": source.remote.bytes}
@@ -173,11 +178,11 @@ def opened(sources: Sequence[Source]) -> Iterator[tuple[list[dict[str, Any]], tu
         yield places, tuple(descriptors)
 
 
-def _piped(source: Source) -> contextlib.AbstractContextManager[int]:
+def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractContextManager[int]:
     if source.stream is not None:
         return _refilled(source.head, source.stream)
     one = source.remote
-    return parquet.piped(source.name, lambda: Path(source.name) if one is None else remote.Seekable(one))
+    return parquet.piped(source.name, lambda: Path(source.name) if one is None else remote.Seekable(one), failed)
 
 
 @contextlib.contextmanager

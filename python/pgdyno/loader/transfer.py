@@ -18,7 +18,7 @@ from pgdyno.loader.server import keywords
 from pgdyno.loader.sessions import Sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pgdyno.loader.asked import Asked
     from pgdyno.loader.format import Format
@@ -118,11 +118,20 @@ def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def transfer(sent: Sent, tell: Tell) -> Transferred:
     """Load, and say how it goes. Raises what the engine ends with."""
+    failed: list[BaseException] = []
     with (
-        source.opened(sent.sources) as (places, descriptors),
+        source.opened(sent.sources, failed) as (places, descriptors),
         contextlib.closing(_engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as said,
     ):
-        return follow(sent, said, tell)
+        return follow(sent, _unless(failed, said), tell)
+
+
+def _unless(failed: Sequence[BaseException], said: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The engine's lines. It has one each second, also while it waits for a source that ``failed`` here: then it is ended."""
+    for line in said:
+        if failed:
+            raise failed[0]
+        yield line
 
 
 def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transferred:
