@@ -254,6 +254,14 @@ def test_a_header_says_which_columns_its_values_belong_to() -> None:
             columns.chosen(names, COLUMNS, wanted, {}, header=not wanted)
 
 
+def test_a_long_value_hides_no_header() -> None:
+    """Longer than what Python's csv takes unless it is told to; else the header was loaded as a row."""
+    data = b"id,body\n1,short\n2," + b"x" * 200_000 + b"\n3,last\n"
+    found = take(Source("a.csv", data, len(data), 0, "x"), CSV, "UTF8")
+    assert [row[0] for row in found.rows] == ["id", "1", "2", "3"]
+    assert columns.looks_like_names(found.rows)
+
+
 def test_a_wrong_delimiter_is_told_from_the_first_line() -> None:
     with pytest.raises(InputError, match="has 1 value between") as error:
         columns.check_width([["1;Ann;1970"]], 3, CSV, "1;Ann;1970")

@@ -59,6 +59,8 @@ class Format:
 
     def _csv(self, text: str) -> list[list[str | None]]:
         doubled = self.escape == self.quote
+        # Python's own limit is half of what is looked at: one long value would hide all rows, and the header with them.
+        csv.field_size_limit(max(csv.field_size_limit(), len(text)))
         try:
             reader = csv.reader(
                 io.StringIO(text, newline=""),
@@ -69,7 +71,7 @@ class Format:
             )
             return [[None if value == self.null else value for value in row] for row in reader]
         except csv.Error:
-            return []  # a row longer than the module takes; COPY takes it
+            return []  # what the module does not take COPY may
 
     def _text(self, text: str) -> list[list[str | None]]:
         lines = re.split(r"\r\n|\n|\r", text)
