@@ -133,6 +133,28 @@ def test_a_doubled_key_is_named_and_all_else_comes_back(database: Database) -> N
     assert database.shape("rich") == before
 
 
+def test_a_table_that_cannot_be_put_back_does_not_keep_the_others_from_it(database: Database) -> None:
+    database.run("CREATE TABLE one (a int PRIMARY KEY); CREATE TABLE two (a int PRIMARY KEY)")
+    before = database.shape("two")
+    change_everything(database, "one")
+    change_everything(database, "two")
+    database.run("INSERT INTO one VALUES (1), (1)")
+    with pytest.raises(PgdynoError, match="one_pkey"):
+        restore(database.dsn)
+    assert database.shape("two") == before
+    database.run("TRUNCATE one")
+    with database.session() as connection:
+        found = table.find(connection, "one")
+        assert found is not None
+        ledgers.lock(connection, found.oid, found.quoted)
+        change_everything(database, "two")
+        with pytest.raises(InputError, match="another pgdyno load"):
+            restore(database.dsn)
+    assert database.shape("two") == before
+    restore(database.dsn)
+    assert database.left_to_undo() == 0
+
+
 def test_what_others_depend_on_stays(each: Database) -> None:
     each.run(
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from pgdyno.errors import PgdynoError
 from pgdyno.loader import ledger, server, staging
 from pgdyno.loader.flow import server_errors
 from pgdyno.loader.put_back import put_back
@@ -30,28 +31,43 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
         for entry in journal.entries():
             by_target.setdefault(entry.target, []).append(entry)
         done: list[str] = []
+        failed: list[PgdynoError] = []
         for target, entries in by_target.items():
-            oid = server.one(connection, "SELECT to_regclass(%s)::oid", (target,))[0]
-            if oid is None:
-                _forget(connection, journal, [entry for entry in entries if entry.kind != staging.KIND])
-                staged = [entry for entry in entries if entry.kind == staging.KIND]
-                put_back(into, connection, journal, staged, lambda _share, _text: None)
-                continue
-            ledger.lock(connection, oid, target)
             try:
-                for job in sorted({entry.job for entry in entries}):
-                    ledger.end_orphans(connection, job)
-                put_back(
-                    into,
-                    connection,
-                    journal,
-                    entries,
-                    lambda share, text: told({"event": "step", "share": share, "text": text}),
-                )
-            finally:
-                ledger.unlock(connection, oid)
-            done += [f"{entry.kind}: {entry.what}" for entry in entries]
+                done += _restore(into, connection, journal, target, entries, told)
+            except PgdynoError as error:
+                failed.append(error)
+        if len(failed) > 1:
+            raise PgdynoError("; ".join(error.message for error in failed), remedy=failed[0].remedy)
+        if failed:
+            raise failed[0]
     return done
+
+
+def _restore(
+    into: str, connection: Connection, journal: Journal, target: str, entries: list[Entry], told: Tell
+) -> list[str]:
+    """Put a table back, and say what."""
+    oid = server.one(connection, "SELECT to_regclass(%s)::oid", (target,))[0]
+    if oid is None:
+        _forget(connection, journal, [entry for entry in entries if entry.kind != staging.KIND])
+        staged = [entry for entry in entries if entry.kind == staging.KIND]
+        put_back(into, connection, journal, staged, lambda _share, _text: None)
+        return []
+    ledger.lock(connection, oid, target)
+    try:
+        for job in sorted({entry.job for entry in entries}):
+            ledger.end_orphans(connection, job)
+        put_back(
+            into,
+            connection,
+            journal,
+            entries,
+            lambda share, text: told({"event": "step", "share": share, "text": text}),
+        )
+    finally:
+        ledger.unlock(connection, oid)
+    return [f"{entry.kind}: {entry.what}" for entry in entries]
 
 
 def _forget(connection: Connection, journal: Journal, entries: list[Entry]) -> None:
