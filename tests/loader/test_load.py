@@ -12,6 +12,7 @@ import threading
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 import pgdyno
@@ -262,6 +263,24 @@ def test_a_load_that_a_bad_row_ended_goes_on_with_a_reject_file(database: Databa
     database.run("UPDATE pgdyno_load.job SET ended = NULL")
     with pytest.raises(InputError, match="rejects: "):
         load(file, database, reject=tmp_path / "other.csv")
+
+
+def test_sessions_of_an_abandoned_load_are_ended_before_its_table_is_emptied(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of an engine whose command was killed may bring rows a little longer, which nobody would know of."""
+    monkeypatch.setattr(ledger, "ORPHANS_LEAVE_S", 2.0)
+    database.run("CREATE TABLE people (id int CHECK (id <> 2500), name text, points int)")
+    file = people(tmp_path)
+    with pytest.raises(PgdynoError, match="check constraint"):
+        load(file, database)
+    database.run("ALTER TABLE people DROP CONSTRAINT people_id_check")
+    name = f"pgdyno load {database.one('SELECT job FROM pgdyno_load.job')}"
+    with psycopg.connect(database.dsn, autocommit=True, application_name=name) as orphan:
+        assert load(file, database, truncate=True, abandon=True).rows_loaded == ROWS
+        with pytest.raises(psycopg.OperationalError):
+            orphan.execute("SELECT 1")
+    assert whole(database) == EXPECTED
 
 
 def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tmp_path: Path) -> None:

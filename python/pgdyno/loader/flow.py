@@ -211,6 +211,10 @@ class _Load:
         ledger.ensure(self.connection)
         ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
         plan = ledger.plan_of(ready.target, ready.sources, ready.options())
+        before = ledger.interrupted(self.connection, ready.target)
+        if before is not None:
+            # Also of one that is to be abandoned: its rows must not come after the table was emptied.
+            ledger.end_orphans(self.connection, before)
         try:
             job = ledger.open_job(
                 self.connection,
@@ -220,11 +224,10 @@ class _Load:
                 again=self.asked.again,
                 abandon=self.asked.abandon,
             )
-        except ledger.AlreadyLoaded as before:
-            self._already(ready, before)
+        except ledger.AlreadyLoaded as done:
+            self._already(ready, done)
             return None
         self.result.job = job.number
-        ledger.end_orphans(self.connection, job.number)
         journal = Journal(self.connection)
         left = [entry for entry in journal.entries(ready.target.quoted) if entry.job != job.number]
         if left:

@@ -54,6 +54,9 @@ _ORPHANS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AN
 _LOCK_KEY = 0x7067646C
 """First half of the advisory locks: "pgdl". The second half is the table."""
 _OID_OFFSET = 1 << 31
+_INTERRUPTED = (
+    "SELECT job, plan, begun FROM pgdyno_load.job WHERE target = %s AND ended IS NULL ORDER BY job DESC LIMIT 1"
+)
 _HOLES = """
 SELECT source FROM (
     SELECT source, chunk, first_byte, lag(end_byte) OVER w AS before, row_number() OVER w - 1 AS number
@@ -162,6 +165,12 @@ def end_orphans(connection: Connection, job: int) -> None:
         )
 
 
+def interrupted(connection: Connection, table: Table) -> int | None:
+    """The job of a load of the table that has not ended."""
+    row = maybe(connection, _INTERRUPTED, (table.quoted,))
+    return None if row is None else int(row[0])
+
+
 def open_job(
     connection: Connection, table: Table, plan: Mapping[str, Any], *, truncate: bool, again: bool, abandon: bool
 ) -> Job:
@@ -170,11 +179,7 @@ def open_job(
     :class:`InputError` when an interrupted one had another plan; :class:`AlreadyLoaded`.
     """
     with connection.transaction():
-        row = maybe(
-            connection,
-            "SELECT job, plan, begun FROM pgdyno_load.job WHERE target = %s AND ended IS NULL ORDER BY job DESC LIMIT 1",
-            (table.quoted,),
-        )
+        row = maybe(connection, _INTERRUPTED, (table.quoted,))
         if row is not None and abandon:
             run(connection, "DELETE FROM pgdyno_load.chunk WHERE job = %s", (row[0],))
             run(connection, "DELETE FROM pgdyno_load.job WHERE job = %s", (row[0],))
