@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -31,9 +32,6 @@ from pgdyno.loader import ledger, parquet, table
 
 from .database import RICH, Database
 from .test_files import parquet_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SMALL = 4096
 """Chunks so short that a small file has many."""
@@ -233,6 +231,19 @@ def test_rejected_rows_are_kept_as_they_were(each: Database, tmp_path: Path) -> 
     mended = bad.read_text().replace("2,no", "6,yes").replace('x,"d', '7,"d')
     (tmp_path / "mended.csv").write_text(mended.replace("3,\n1,f\n4,g,h\n", "8,z\n"))
     assert load(tmp_path / "mended.csv", each, table="t").rows_loaded == 3
+
+
+def test_a_file_that_is_loaded_is_no_file_for_rejected_rows(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be replaced by the rows that were rejected, and those that are yet to come would be gone."""
+    database.run("CREATE TABLE t (id int)")
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "t.csv"
+    file.write_text("1\nx\n")
+    with pytest.raises(InputError, match="would take its place"):
+        load(file, database, header=False, reject=Path("t.csv"))
+    assert file.read_text() == "1\nx\n"
 
 
 def test_a_changed_file_is_refused_with_the_difference(database: Database, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
@@ -113,6 +114,8 @@ class Ready:
 def get_ready(connection: Connection, asked: Asked) -> Ready:
     """Look at files and table, and refuse what does not fit. Nothing is changed."""
     sources = source.find(asked.sources, S3(asked.s3_endpoint, asked.s3_anonymous))
+    if asked.reject is not None:
+        _require_another_file(asked.reject, sources)
     names = [one.file_name for one in sources]
     columnar = _parquet_only(asked, sources)
     formatted = formats.CSV if columnar else formats.choose(asked, names)
@@ -224,6 +227,17 @@ def _require_one_header(samples: Sequence[Sample]) -> None:
         raise InputError(
             f"the first row of {other.source.name} is not the header of {first.source.name}",
             remedy="load them one by one, or say --no-header",
+        )
+
+
+def _require_another_file(reject: Path, sources: Sequence[Source]) -> None:
+    """Rejected rows take the place of what is at their path, also after an error: of rows that are yet to be loaded."""
+    place = reject.resolve()
+    same = next((one for one in sources if one.remote is None and Path(one.name).resolve() == place), None)
+    if same is not None:
+        raise InputError(
+            f"--reject {reject} is a file that is loaded, and rejected rows would take its place",
+            remedy="name another file for them",
         )
 
 
