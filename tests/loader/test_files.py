@@ -101,6 +101,8 @@ def test_files_are_found_by_name_and_by_pattern(tmp_path: Path) -> None:
         ("folder", "is a directory"),
         ("empty.csv", "is empty"),
         ("no-*.csv", "no file matches"),
+        ("x" * 300, "cannot be read: File name too long"),
+        ("x*" * 150, "no file matches"),
         ("table.parquet", "no Parquet file that can be read"),
         ("twice.csv", "named twice"),
     ],

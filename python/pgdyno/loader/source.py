@@ -106,12 +106,18 @@ def _object(one: Remote) -> Source:
 
 def _files(word: str) -> list[Source]:
     path = Path(word)
-    if path.exists() or not set(word) & _MAGIC:
+    if not set(word) & _MAGIC or _is_there(path):
         return [_file(path)]
     paths = sorted(found for found in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if not found.is_dir())
     if not paths:
         raise InputError(f"no file matches {word}", remedy="check the pattern; a shell leaves it as it is in quotes")
     return [_file(found) for found in paths]
+
+
+def _is_there(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # of what may not be looked at, or has too long a name
+        return path.exists()
+    return False
 
 
 def _file(path: Path) -> Source:
