@@ -417,6 +417,28 @@ def test_standard_input_is_loaded_and_cannot_go_on(database: Database, tmp_path:
     assert "standard input" in done.stderr
 
 
+def test_after_a_bad_row_of_a_pipe_nobody_is_told_to_go_on(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int)")
+    pipe = tmp_path / "t.csv"
+    os.mkfifo(pipe)
+
+    def load_from(text: str, **options: Any) -> Any:
+        writer = threading.Thread(target=pipe.write_text, args=(text,), daemon=True)
+        writer.start()
+        try:
+            return load(pipe, database, header=False, **options)
+        finally:
+            writer.join(60)
+
+    with pytest.raises(PgdynoError, match="t.csv line 2") as error:
+        load_from("1\nx\n")
+    assert "goes on" not in error.value.remedy
+    assert "--abandon and --truncate" in error.value.remedy
+    with pytest.raises(InputError, match="nobody knows whether it has the same rows again"):
+        load_from("1\n2\n")
+    assert load_from("1\n2\n", abandon=True, truncate=True).rows_loaded == 2
+
+
 def test_the_library_is_imported_when_it_is_used() -> None:
     program = "import sys, pgdyno\nassert 'pgdyno.loader' not in sys.modules\npgdyno.load\nassert 'pgdyno.loader' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True, env=os.environ)

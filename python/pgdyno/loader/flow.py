@@ -36,6 +36,8 @@ AFTER_BAD_ROW = (
 AFTER_BAD_ROW_STAGED = (
     "nothing is merged yet: the same command goes on, also with --reject; a mended file begins anew, with --abandon"
 )
+AFTER_PIPE = "nobody can go on with what came through a pipe: begin anew, with --abandon and --truncate"
+AFTER_PIPE_STAGED = "nobody can go on with what came through a pipe: begin anew, with --abandon"
 AFTER_BAD_OBJECT = (
     "objects that were committed stay: the same command goes on with the others; a mended object is read by it anew"
 )
@@ -123,6 +125,8 @@ class _Load:
         self.asked, self.tell = asked, tell
         self.result = Loaded("")
         self._sessions = sessions
+        self._is_piped = False
+        """Whether a source can be read only once."""
         self.connection = self._connect()
 
     def run(self) -> Loaded:
@@ -192,6 +196,7 @@ class _Load:
     def _ready(self) -> Ready:
         look = get_ready if self.asked.via is None else by_server.get_ready
         ready = look(self.connection, self.asked)
+        self._is_piped = any(one.stream is not None for one in ready.sources)
         for note in ready.notes:
             self._note(note)
         if ready.definition is not None:
@@ -372,13 +377,19 @@ class _Load:
             return error
         # The engine's: chunks may have been committed, so it is not as if nothing had happened.
         after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
-        after = after if self.asked.via is None else AFTER_BAD_OBJECT
+        after = self._to_go_on(after if self.asked.via is None else AFTER_BAD_OBJECT)
         after = f"; {after}" if ready.failure is None else ""
         return PgdynoError(error.message, remedy=f"{error.remedy}{after}".removeprefix("; "))
 
     def _interrupted(self, what: str) -> Interrupted:
         """What to do after Ctrl-C: without a ledger the same command would load again what is loaded."""
-        return Interrupted(what, remedy=GO_ON if self.asked.ledger else AFTER_NO_LEDGER)
+        return Interrupted(what, remedy=self._to_go_on(GO_ON) if self.asked.ledger else AFTER_NO_LEDGER)
+
+    def _to_go_on(self, usual: str) -> str:
+        """What to do after an error. With a pipe the same command would be refused, since nobody knows what comes again."""
+        if not self._is_piped:
+            return usual
+        return AFTER_PIPE_STAGED if self.asked.upsert else AFTER_PIPE
 
     def _step(self, name: str, work: Callable[[], T]) -> T:
         began = time.monotonic()
