@@ -69,13 +69,14 @@ def further(
     """
     for cells in islice(experiment.blocks(), experiment.replicates, None):
         records = [run.record for run in open_experiment(directory).runs]
+        there = {record.position for record in records}
+        lacking = [cell for cell in cells if cell.position not in there]
         scatter = scatter_of(record for record in records if record.block < cells[0].block)
-        wanted = _fitting(allocation.chosen(scatter, _groups(experiment)), cells, scatter, left_s(), estimate)
+        wanted = _fitting(allocation.chosen(scatter, _groups(experiment)), lacking, scatter, left_s(), estimate)
         if not wanted:
             return
-        there = {record.position for record in records}
-        for cell in cells:
-            if cell.arm.index in wanted and cell.position not in there:
+        for cell in lacking:
+            if cell.arm.index in wanted:
                 if _seconds(cell, scatter, estimate) > left_s():
                     return
                 yield cell
@@ -101,13 +102,17 @@ def _groups(experiment: Experiment) -> list[Group]:
 
 
 def _fitting(
-    groups: Sequence[Group], cells: Sequence[Cell], scatter: dict[int, Scatter], left_s: float, estimate: CellSeconds
+    groups: Sequence[Group], lacking: Sequence[Cell], scatter: dict[int, Scatter], left_s: float, estimate: CellSeconds
 ) -> set[int]:
-    """Arms of the best groups that fit together; a long one is passed over for a shorter one."""
-    takes = {cell.arm.index: _seconds(cell, scatter, estimate) for cell in cells}
+    """Arms of the best groups that fit together; a long one is passed over for a shorter one.
+
+    ``lacking`` are the cells of the block that have no run yet. What has one takes no time again: of an interrupted block
+    its runs are off ``left_s`` already.
+    """
+    takes = {cell.arm.index: _seconds(cell, scatter, estimate) for cell in lacking}
     wanted: set[int] = set()
     for group in groups:
-        if math.fsum(takes[arm] for arm in wanted | group) <= left_s:
+        if math.fsum(takes.get(arm, 0.0) for arm in wanted | group) <= left_s:
             wanted |= group
     return wanted
 

@@ -178,6 +178,20 @@ def test_an_interrupted_block_is_ended_as_if_nothing_had_happened(tmp_path: Path
     assert [cell.position for cell in (*before, *after)] == [cell.position for cell in uninterrupted]
 
 
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_what_an_interrupted_block_has_is_not_paid_for_twice(
+    tmp_path: Path, asked: Experiment, stop_after: int
+) -> None:
+    """The budget has room for two blocks of two runs: of what is left, the runs that are there need nothing."""
+    whole = begun(tmp_path / "whole", asked)
+    parts = begun(tmp_path / "parts", asked)
+    uninterrupted = go_on(whole, asked, 4 * RUN_S)
+    assert len(uninterrupted) == 4
+    before = go_on(parts, asked, 4 * RUN_S, stop_after=stop_after)
+    after = go_on(parts, asked, 4 * RUN_S - RUN_S * len(before))
+    assert [cell.position for cell in (*before, *after)] == [cell.position for cell in uninterrupted]
+
+
 def test_nothing_is_begun_that_does_not_fit(tmp_path: Path, asked: Experiment) -> None:
     path = begun(tmp_path, asked)
     assert go_on(path, asked, RUN_S) == []
