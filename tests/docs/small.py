@@ -47,7 +47,15 @@ def smaller(words: list[str]) -> list[str]:
         more = [f"--dilation={SLOWED}"]
     if words[0] == "run" and _kind(words) == "load":
         return [*words, "--replicates=1", "--keep-invalid", *more]  # it has neither clients nor a duration
-    return [*words, *SMALLER.get(words[0], []), *more]
+    return [*words, *_free(words, SMALLER.get(words[0], [])), *more]
+
+
+def _free(words: list[str], settings: list[str]) -> list[str]:
+    """Those that set nothing that is a factor of the experiment file, which would be refused."""
+    file = _file(words) if words[0] == "run" else None
+    document = tomllib.loads(file.read_text()) if file is not None else {}
+    factors = tuple(f"--set={name}=" for name in document.get("factors", {}))
+    return [setting for setting in settings if not setting.startswith(factors)]
 
 
 def _file(words: list[str]) -> Path | None:

@@ -105,6 +105,18 @@ def test_what_the_command_line_sets_wins_and_is_named(tmp_path: Path) -> None:
         read_experiment(tmp_path / "trial.toml", flags=flags)
 
 
+@pytest.mark.parametrize("assignment", ["world.volume=gp2", "workload.bulk.order=parallel", "world.volumes.wal=gp2"])
+def test_what_a_factor_sets_is_not_set_in_vain(assignment: str, tmp_path: Path) -> None:
+    """The arms are the factor's, whatever its key is set to: a user would take gp3 for gp2."""
+    key = assignment.partition("=")[0]
+    factor = "world.volumes" if key.startswith("world.volumes.") else key
+    text = FILE.replace('"world.volume"', f'"{factor}"')
+    with pytest.raises(InputError) as found:
+        written(tmp_path, text, assignment)
+    assert found.value.message.startswith(f"--set {assignment}: {factor} is a factor")
+    assert f"--set 'factors.{factor}=[" in found.value.remedy
+
+
 @pytest.mark.parametrize(
     ("text", "path", "value"),
     [

@@ -40,10 +40,13 @@ def read_experiment(
         target = tuple(key.split("."))
         document = factors.substituted(document, {target: value})
         set_here[target] = flag
+    assigned: dict[tuple[str, ...], str] = {}
     for assignment in assignments:
         target, value = parse_assignment(assignment)
         document = factors.substituted(document, {target: value})
-        set_here[target] = f"--set {assignment}"
+        assigned[target] = f"--set {assignment}"
+    _require_effect(document, assigned)
+    set_here.update(assigned)
     origin = Origin(str(path), key_lines(text), set_here)
     return Experiment.of(_with_bulk(_with_scripts(document, path.parent, origin), path.parent, origin), origin)
 
@@ -59,6 +62,22 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
     except factors.UnknownKey as error:
         raise InputError(f"--set: an experiment has no key `{name.strip()}`{error}", remedy=remedy) from None
     return path, _value(written.strip())
+
+
+def _require_effect(document: Mapping[str, Any], assigned: Mapping[tuple[str, ...], str]) -> None:
+    """Refuse an assignment to a factor's key: every arm has a level there, so the assignment would change nothing."""
+    levels_of = document.get("factors")
+    for name in levels_of if isinstance(levels_of, dict) else ():
+        try:
+            path = factors.target(ExperimentFile, name)
+        except factors.UnknownKey:
+            continue  # the error of whoever reads the document
+        for target, flag in assigned.items():
+            if target[: len(path)] == path:
+                raise InputError(
+                    f"{flag}: {name} is a factor, so every arm has one of its levels instead",
+                    remedy=f"set its levels, as --set 'factors.{name}=[LEVEL, ...]'",
+                )
 
 
 def _with_scripts(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
