@@ -121,13 +121,13 @@ def plan(
     experiment: Experiment,
     *,
     resume: Path | None = None,
-    only: Sequence[str] = (),
+    only: Sequence[int] = (),
     yes_create: bool = False,
     to_run: bool = True,
 ) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
-    ``resume`` is the directory of an experiment that is continued, ``only`` the labels of the arms to run. Without
+    ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
     ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
     without root.
     """
@@ -138,7 +138,7 @@ def plan(
         done = finished(resume)
         cells = tuple(cell for cell in cells if cell.position not in done)
     if only:
-        cells = tuple(cell for cell in cells if cell.arm.label in only)
+        cells = tuple(cell for cell in cells if cell.arm.index in only)
     if experiment.real:
         missing = missing_tables(experiment, arms, yes_create=yes_create)
         return Plan(experiment, arms, {}, cells, resume, missing, further=more)

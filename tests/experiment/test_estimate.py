@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.run import OVERHEAD_S, REQUESTS_PER_TRANSACTION, cell_s, plan
-from tests.experiment.documents import experiment
+from tests.experiment.documents import FILE, experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +60,15 @@ def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert pgdyno(["run", str(file), "--dry-run", "--json"]) == 0
     (made,) = json.loads(capsys.readouterr().out)["runs"]
     assert (made["seconds"], made["seconds_max"]) == (pytest.approx(7.0), 66.0)
+
+
+def test_one_of_two_arms_with_one_label_is_made_by_its_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same level twice shows the noise, and both arms are called alike."""
+    file = tmp_path / "noise.toml"
+    file.write_text(FILE.replace('"io2bx"', '"gp3"'))
+    assert pgdyno(["run", str(file), "--dry-run", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 4
+    assert pgdyno(["run", str(file), "--dry-run", "--json", "--only", "2"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 2

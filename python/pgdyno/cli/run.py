@@ -61,7 +61,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     experiment = _experiment(file, options)
-    only = _labels(experiment, options["only"])
+    only = _arms(experiment, options["only"])
     planned = plan(
         experiment,
         resume=options["resume"],
@@ -105,19 +105,19 @@ def _directory(resume: Path, results: Path | None) -> Path:
     return (named if not resume.exists() and named.is_dir() else resume).absolute()
 
 
-def _labels(experiment: Experiment, only: tuple[str, ...]) -> list[str]:
-    """The labels that ``--only`` names, by themselves or by number."""
+def _arms(experiment: Experiment, only: tuple[str, ...]) -> list[int]:
+    """Indexes of the arms that ``--only`` names by label or by number; of arms with one label only the number tells which."""
     import difflib
 
     from pgdyno.errors import InputError
 
     labels = [arm.label for arm in experiment.arms]
-    chosen = []
+    chosen: list[int] = []
     for text in only:
         if text in labels:
-            chosen.append(text)
+            chosen += [index for index, label in enumerate(labels) if label == text]
         elif text.isascii() and text.isdigit() and 0 < int(text) <= len(labels):
-            chosen.append(labels[int(text) - 1])
+            chosen.append(int(text) - 1)
         else:
             near = difflib.get_close_matches(text, labels, n=1)
             remedy = f"did you mean `{near[0]}`?" if near else f"there are: {'; '.join(labels)}"
