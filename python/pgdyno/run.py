@@ -184,7 +184,7 @@ def execute(
         for cell in _due(planned, directory, allowed, listener):
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
-            raise PgdynoError("loading took the whole time, no run was begun", remedy="allow more time with --budget")
+            raise PgdynoError("loading took the whole time, no run was begun", remedy=_more_time(planned, allowed))
     return directory
 
 
@@ -194,7 +194,7 @@ def _require_time(planned: Plan, allowed: Allowance) -> None:
     if planned.cells and least_s > allowed.left_s:
         raise InputError(
             f"loading and the first run take about {least_s:.0f} s",
-            remedy="allow more time: with --budget, or the file's budget",
+            remedy=_more_time(planned, allowed),
         )
 
 
@@ -202,7 +202,8 @@ def _due(planned: Plan, directory: Path, allowed: Allowance, listener: Listener)
     """The runs to make, each when the one before it is finished."""
     for cell in planned.cells:
         if cell_s(cell) > allowed.left_s:
-            listener.note(f"the time is used up; {_way_on(planned, directory)} makes the other runs")
+            way = _way_on(planned, directory, longer=allowed.of_file)
+            listener.note(f"the time is used up; {way} makes the other runs")
             return
         yield cell
     if planned.further:
@@ -286,10 +287,26 @@ def _kept(directory: Path, planned: Plan) -> Iterator[None]:
         raise
 
 
-def _way_on(planned: Plan, directory: Path) -> str:
-    """The command that continues an experiment. A connection string is not in its record, so the file is named."""
-    file = f"{planned.experiment.origin.name} " if planned.experiment.real else ""
-    return f"`pgdyno run {file}--resume {directory}`"
+def _way_on(planned: Plan, directory: Path, *, longer: bool = False) -> str:
+    """The command that continues an experiment; ``longer`` where the budget of its file is used up.
+
+    A connection string is not in its record, and a longer budget neither, so the file is named.
+    """
+    name = planned.experiment.origin.name
+    # What was continued without its file comes from its record.
+    named = name if name and not name.endswith(".json") else "EXPERIMENT.toml"
+    file = f"{named} " if planned.experiment.real or longer else ""
+    more = " --set budget=TIME" if longer else ""
+    return f"`pgdyno run {file}--resume {directory}{more}`"
+
+
+def _more_time(planned: Plan, allowed: Allowance) -> str:
+    """How to allow more. The budget of a file that is continued counts from its first run, and stands in the record."""
+    if not allowed.of_file:
+        return "allow more time with --budget"
+    if planned.directory is None:
+        return "allow more time: raise the file's budget, or give --set budget=TIME"
+    return f"allow more time: {_way_on(planned, planned.directory, longer=True)}"
 
 
 def _forget(directory: Path) -> None:

@@ -41,6 +41,11 @@ class Allowance:
     began_s: float = field(default_factory=time.monotonic)
 
     @property
+    def of_file(self) -> bool:
+        """Whether it is the file's budget that ends first, which ``--budget`` cannot lengthen."""
+        return self.in_all_s - self.spent_s < self.at_once_s
+
+    @property
     def left_s(self) -> float:
         """What is left of the shorter one."""
         elapsed_s = time.monotonic() - self.began_s

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.run import OVERHEAD_S, REQUESTS_PER_TRANSACTION, cell_s, plan
+from pgdyno.errors import InputError
+from pgdyno.run import OVERHEAD_S, REQUESTS_PER_TRANSACTION, Listener, _due, cell_s, execute, plan
+from pgdyno.schedule import Allowance
 from tests.experiment.documents import FILE, experiment
 
 if TYPE_CHECKING:
@@ -72,3 +75,23 @@ def test_one_of_two_arms_with_one_label_is_made_by_its_number(
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 4
     assert pgdyno(["run", str(file), "--dry-run", "--json", "--only", "2"]) == 0
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 2
+
+
+def test_who_has_no_time_left_is_told_which_limit_to_raise(tmp_path: Path) -> None:
+    """--budget is one limit and the file's budget another; the first does not lengthen the second."""
+    limited = plan(experiment(budget="1s"), to_run=False)
+    with pytest.raises(InputError, match="loading and the first run take about") as caught:
+        execute(limited, root=tmp_path, command=())
+    assert "--set budget=" in caught.value.remedy
+    assert "--budget" not in caught.value.remedy
+    with pytest.raises(InputError, match="loading and the first run take about") as caught:
+        execute(planned(), root=tmp_path, command=(), budget_s=1.0)
+    assert "--budget" in caught.value.remedy
+    assert list(tmp_path.iterdir()) == []
+
+    said: list[str] = []
+    for allowed in (Allowance(at_once_s=1.0), Allowance(in_all_s=600.0, spent_s=599.0)):
+        asked = replace(limited, directory=tmp_path)
+        assert list(_due(asked, tmp_path, allowed, Listener(note=said.append))) == []
+    assert f"--resume {tmp_path}`" in said[0]
+    assert f"--resume {tmp_path} --set budget=" in said[1]
