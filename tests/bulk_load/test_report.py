@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.analysis.against import against
 from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
 from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.report import against as report_against
 from pgdyno.report import document, table
 from pgdyno.report.bulk_load import iops_note, rows
 from pgdyno.report.page import html
 from tests.analysis.synthetic import make_experiment
 
-from .made import make_loads
+from .made import PLAN, make_loads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +40,18 @@ def test_rows_take_the_place_of_transactions(loads: Comparison) -> None:
     assert "Transactions per second" not in page
     assert "per million transactions" not in page
     assert "Closed loop" not in page
+
+
+def test_a_load_against_another_is_told_in_rows(loads: Comparison, tmp_path: Path) -> None:
+    found = against(loads, loads)
+    assert "times the rows" in report_against.verdict(found)
+    page = report_against.html(found)
+    assert "rows/s here" in page
+    assert "rows per second, mean of the replicates" in page
+    assert "TPS here" not in page
+    transactions = summarise(make_experiment(tmp_path, PLAN))
+    assert {arm.volume for arm in transactions.arms} == {arm.volume for arm in loads.arms}
+    assert against(loads, transactions).pairs == (), "rows are not held against transactions"
 
 
 def test_a_load_is_not_asked_whether_it_was_steady(loads: Comparison) -> None:

@@ -27,7 +27,7 @@ class Pair:
     arm: ArmSummary
     other: ArmSummary
     ratio: Estimate | None
-    """TPS of ``arm`` over that of ``other``; None where either did no transaction."""
+    """TPS of ``arm`` over that of ``other`` (of loads, rows per second); None where either did none."""
 
     @property
     def distinguishable(self) -> bool:
@@ -55,10 +55,13 @@ class Against:
 
 
 def against(one: Comparison, other: Comparison) -> Against:
-    """Match arms by their levels as they were written; where each has a single arm, those two whatever they are called."""
-    by_name = {arm.volume: arm for arm in other.arms}
-    matched = [(arm, by_name[arm.volume]) for arm in one.arms if arm.volume in by_name]
-    if not matched and len(one.arms) == len(other.arms) == 1:
+    """Match arms by their levels as they were written; where each has a single arm, those two whatever they are called.
+
+    An arm that counts rows of a load has no answer among arms that count transactions.
+    """
+    by_name = {(arm.volume, arm.unit): arm for arm in other.arms}
+    matched = [(arm, by_name[arm.volume, arm.unit]) for arm in one.arms if (arm.volume, arm.unit) in by_name]
+    if not matched and len(one.arms) == len(other.arms) == 1 and one.unit == other.unit:
         matched = [(one.arms[0], other.arms[0])]
     mine, theirs = {arm.index for arm, _ in matched}, {arm.index for _, arm in matched}
     return Against(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.against import Against, Pair
     from pgdyno.analysis.difference import Difference
+    from pgdyno.analysis.unit import Unit
 
 TOLD_MAX = 4
 """More arms than this are counted in the verdict instead of told one by one."""
@@ -29,10 +30,13 @@ class Line:
 
     label: str
     cells: tuple[str, ...]
-    """In the order of :data:`COLUMNS`."""
+    """In the order of :func:`columns`."""
 
 
-COLUMNS = ("TPS here", "TPS there", "ratio", "95 % interval", "verdict", "p99 here, ms", "p99 there, ms")
+def columns(unit: Unit) -> tuple[str, ...]:
+    """The heads of the table of common arms."""
+    short = unit.short
+    return (f"{short} here", f"{short} there", "ratio", "95 % interval", "verdict", "p99 here, ms", "p99 there, ms")
 
 
 def write_against(found: Against, output: Path) -> Path:
@@ -56,7 +60,8 @@ def html(found: Against) -> str:
         verdict=verdict(found),
         caveat=caveat(found),
         drawn=drawn,
-        columns=COLUMNS,
+        columns=columns(found.one.unit),
+        unit=found.one.unit,
         lines=lines(found),
         tables=[
             ("What was asked for", differing(found.configuration)),
@@ -81,7 +86,8 @@ def verdict(found: Against) -> str:
             for up in (True, False)
         )
         same = len(found.pairs) - more - fewer
-        return f"Of {len(found.pairs)} common arms {more} do more transactions here, {fewer} do fewer and {same} are not distinguishable."
+        many = found.one.unit.many
+        return f"Of {len(found.pairs)} common arms {more} do more {many} here, {fewer} do fewer and {same} are not distinguishable."
     return " ".join(_sentence(pair) for pair in found.pairs)
 
 
@@ -136,7 +142,7 @@ def _extent(pair: Pair) -> str:
 
 def _word(pair: Pair) -> str:
     if pair.ratio is None:
-        return "no transactions"
+        return f"no {pair.arm.unit.many}"
     if pair.ratio.low is None:
         return "too few runs for an interval"
     return ("more" if pair.ratio.mean > 1 else "fewer") if pair.distinguishable else "not distinguishable"
@@ -144,13 +150,13 @@ def _word(pair: Pair) -> str:
 
 def _sentence(pair: Pair) -> str:
     if pair.ratio is None:
-        return f"{pair.arm.label} did no transactions in one of them."
-    ratio = times(pair.ratio.mean)
+        return f"{pair.arm.label} did no {pair.arm.unit.many} in one of them."
+    ratio = f"{times(pair.ratio.mean)} times the {pair.arm.unit.many}"
     if pair.ratio.low is None:
-        return f"{pair.arm.label} did {ratio} times the transactions here: too few runs for an interval."
+        return f"{pair.arm.label} did {ratio} here: too few runs for an interval."
     if not pair.distinguishable:
-        return f"{pair.arm.label} here and there are not distinguishable: {ratio} times the transactions ({extent_of(pair.ratio)})."
-    return f"{pair.arm.label} does {ratio} times the transactions here ({extent_of(pair.ratio)})."
+        return f"{pair.arm.label} here and there are not distinguishable: {ratio} ({extent_of(pair.ratio)})."
+    return f"{pair.arm.label} does {ratio} here ({extent_of(pair.ratio)})."
 
 
 def _effect(pair: Pair) -> EffectRow:
