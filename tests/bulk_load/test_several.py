@@ -84,6 +84,20 @@ def test_a_load_that_takes_too_long_is_ended_and_said(tmp_path: Path) -> None:
         assert "was not done within" in process.failure(0.2).message
 
 
+def test_a_process_that_is_never_ready_is_not_a_load_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More time for the load would not help: it has not begun."""
+    monkeypatch.setattr("pgdyno.bulk_load.process._START_S", 0.2)
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with (
+        LoaderProcess(command, tmp_path / "log", _environment(None)) as process,
+        pytest.raises(EngineError, match="was not ready within") as caught,
+    ):
+        process.ask({})
+    assert "timeout" not in caught.value.remedy
+
+
 def test_a_process_that_ends_before_it_is_ready_is_said_with_its_last_words(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no such thing')"]
     with (

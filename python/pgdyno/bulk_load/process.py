@@ -70,6 +70,10 @@ class LoaderProcess:
         with contextlib.closing(self._lines(_START_S)) as lines:
             if any(line.get("ready") for line in lines):
                 return
+        if self._late.is_set():
+            raise EngineError(
+                f"the loader was not ready within {_START_S:,.0f} s", remedy="run it again when the machine has less to do"
+            )
         raise self.failure(_START_S)
 
     def go(self, limit_s: float) -> Generator[dict[str, Any]]:
