@@ -167,6 +167,12 @@ def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
     assert "own.sql:2:" in refused(dsn, spec(workload=workload))["message"]
 
 
+def test_the_last_thought_of_a_client_is_not_in_the_time_of_the_whole(dsn: str) -> None:
+    found = drive(dsn, spec("select-only", arrivals={"think": {"ms": 30_000}})).summary
+    assert found["succeeded"] == 4, "each client thinks longer than the run lasts"
+    assert (found["end_ns"] - found["begin_ns"]) / 1e9 < 20, "with the last thought it would be 30 s; 1 s was asked for"
+
+
 def test_that_clients_begin_together_is_no_lateness_of_the_driver(dsn: str) -> None:
     """Validity is judged by what it was late for: in a closed loop it waits for nothing but answers."""
     found = drive(dsn, spec("select-only", clients=20, duration_ms=300))

@@ -144,6 +144,18 @@ def test_a_driver_that_is_told_to_stop_accounts_for_all_that_it_began(dsn: str) 
     assert deltas == balances
 
 
+def test_a_driver_that_is_told_to_stop_does_not_wait_for_what_is_due_later(dsn: str) -> None:
+    """The clients have taken transactions from the schedule that are due after 30, 60, 90 and 120 s."""
+    asked = steady(600_000, arrivals={"fixed": {"rate_per_s": 1 / 30}}, drain_ms=500)
+    with driving(dsn, asked) as process:
+        line(process)
+        line(process)
+        process.send_signal(signal.SIGTERM)
+        _, found = summary_of(process)
+    assert found["failed"] == found["skipped_ended"] == 0
+    assert settled(found) == found["scheduled_with_warmup"]
+
+
 def test_a_server_that_never_answers_is_given_up_after_the_time_to_drain(dsn: str) -> None:
     asked = spec(workload=own_script("SELECT 1;"), arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
     with driving(dsn, asked | {"duration_ms": 2000, "drain_ms": 200}) as process:

@@ -26,13 +26,15 @@ impl Idle {
 
 impl Client for Idle {
     fn next(&mut self, now: Nanos, _outcome: Outcome<'_>, arrivals: &mut Arrivals) -> Next<'_> {
-        if std::mem::take(&mut self.thinking) {
+        if std::mem::take(&mut self.thinking) && !arrivals.has_ended(now) {
             let think_ns = arrivals.think_ns(&mut self.random);
             if think_ns > 0 {
                 return Next::WaitUntil(now + think_ns);
             }
         }
         let due = match self.due {
+            // The end came early.
+            Some(due) if arrivals.give_back(due) => return Next::Done,
             Some(due) => due,
             None => match arrivals.claim(now) {
                 Claim::Begin(at) => at,

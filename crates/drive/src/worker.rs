@@ -236,12 +236,6 @@ impl<'a> Worker<'a> {
         self.drain_ns = self.drain_ns.min(now + (self.shared.drain_ns - self.shared.end_ns));
         self.end_ns = self.end_ns.min(now);
         self.arrivals = self.arrivals.clone().until(self.end_ns);
-        // Those who wait for a time that may now never come look again.
-        for (client, slot) in self.slots.iter().enumerate() {
-            if slot.waits == Waits::Time {
-                self.timers.push(Reverse((now, client)));
-            }
-        }
     }
 
     fn run_due(&mut self, now: u64) -> Result<(), DriveError> {
@@ -398,12 +392,17 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Nothing begins any more: who waits for a connection need not.
+    /// Nothing begins any more: who waits for a connection need not. Who waits for a time looks again: it may be
+    /// that of a transaction that never comes, or that is due after an end that came early.
     fn settle(&mut self, now: u64) -> Result<(), DriveError> {
         for client in 0..self.slots.len() {
-            if let Waits::Connection(since) = self.slots[client].waits {
-                self.record.down_ns += now.saturating_sub(since);
-                self.resume(client)?;
+            match self.slots[client].waits {
+                Waits::Connection(since) => {
+                    self.record.down_ns += now.saturating_sub(since);
+                    self.resume(client)?;
+                }
+                Waits::Time => self.resume(client)?,
+                Waits::Answer(..) | Waits::Nothing => (),
             }
         }
         Ok(())

@@ -119,6 +119,14 @@ impl Arrivals {
         claim
     }
 
+    /// Takes back a claim for this time, which is to come, if the end is before it now: it was put earlier meanwhile.
+    /// True if it was taken back; it is then not to be begun, and counts as never scheduled.
+    pub fn give_back(&mut self, at: Nanos) -> bool {
+        let beyond = self.until.is_some_and(|end| at >= end);
+        self.claimed -= u64::from(beyond);
+        beyond
+    }
+
     /// How many transactions were claimed, to be begun or skipped: each must come to an end.
     pub fn claimed(&self) -> u64 {
         self.claimed

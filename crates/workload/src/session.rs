@@ -253,15 +253,19 @@ impl<P: Program> Client for Session<P> {
             }
             (State::Free, _) => {
                 // The first transaction does not wait; nor does one after a slot that was skipped, as only closed
-                // loops think.
-                let think_ns = if self.begun == 0 { 0 } else { arrivals.think_ns(&mut self.think) };
+                // loops think; and after the end nobody does.
+                let thinks = self.begun > 0 && !arrivals.has_ended(now);
+                let think_ns = if thinks { arrivals.think_ns(&mut self.think) } else { 0 };
                 if think_ns == 0 {
                     return self.claim(now, arrivals);
                 }
                 self.state = State::Thinking(now.saturating_add(think_ns));
                 Next::WaitUntil(now.saturating_add(think_ns))
             }
-            (State::Thinking(until) | State::Waiting(until), _) if now < until => Next::WaitUntil(until),
+            // A client that thinks has nothing to wait for when nothing is begun any more.
+            (State::Thinking(until), _) if now < until && !arrivals.has_ended(now) => Next::WaitUntil(until),
+            (State::Waiting(at), _) if arrivals.give_back(at) => self.claim(now, arrivals),
+            (State::Waiting(at), _) if now < at => Next::WaitUntil(at),
             (State::Thinking(_), _) => self.claim(now, arrivals),
             (State::Waiting(at), _) => self.begin(now, at),
             (State::Aborting, _) => {

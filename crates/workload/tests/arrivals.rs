@@ -89,6 +89,30 @@ fn thinking_comes_between_transactions_of_a_closed_loop() {
 }
 
 #[test]
+fn after_the_end_nobody_thinks_any_more() {
+    let workload = Mix::default().script("s", "SELECT 1;", 1).unwrap().build();
+    let mut arrivals = Arrivals::new(Pattern::Closed(Think::Constant(60 * SECOND)), 1, 0).until(SECOND);
+    let mut client = workload.client(identity(None));
+    let done = Outcome::Succeeded { status: Status::Idle, answer: None };
+    assert!(matches!(client.next(0, Outcome::Ready, &mut arrivals), Next::Send(_)));
+    assert!(matches!(client.next(5, done, &mut arrivals), Next::Finished(_)));
+    assert!(matches!(client.next(5, Outcome::Ready, &mut arrivals), Next::WaitUntil(_)));
+    assert!(matches!(client.next(SECOND, Outcome::Ready, &mut arrivals), Next::Done));
+}
+
+#[test]
+fn what_is_due_after_an_end_that_came_early_is_not_begun_and_was_not_scheduled() {
+    let workload = Mix::default().script("s", "SELECT 1;", 1).unwrap().build();
+    let mut arrivals = fixed(vec![Segment::constant(SECOND, 0.1)]).until(100 * SECOND);
+    let mut client = workload.client(identity(None));
+    assert!(matches!(client.next(0, Outcome::Ready, &mut arrivals), Next::WaitUntil(_)));
+    assert_eq!(arrivals.claimed(), 1);
+    arrivals = arrivals.until(SECOND);
+    assert!(matches!(client.next(SECOND, Outcome::Ready, &mut arrivals), Next::Done));
+    assert_eq!(arrivals.claimed(), 0);
+}
+
+#[test]
 fn failures_are_counted_and_the_next_transaction_goes_on() {
     let workload = Mix::default().builtin(Builtin::TpcbLike, 1).build();
     let code = SqlState(*b"23514");
