@@ -104,6 +104,18 @@ def test_the_content_of_an_image_is_there_again(state: Path) -> None:
     nothing_is_left(state)
 
 
+@needs_fuse
+def test_a_place_where_the_image_cannot_be_leaves_the_volume_as_it_is(state: Path) -> None:
+    mount = state.parent / "mnt"
+    with volume.attached("null", mount=mount) as attached:
+        (mount / "kept").write_text("kept")
+        with pytest.raises(InputError, match="another file system"):
+            attached.detach(save_image=Path("/proc/image"))
+        assert attached.alive
+        assert (mount / "kept").read_text() == "kept"
+    nothing_is_left(state)
+
+
 def test_a_volume_on_a_disk_keeps_its_content_in_its_store_and_in_its_image(state: Path, tmp_path: Path) -> None:
     """More than its workers have at a time, in pages that are not in the cache when they are read."""
     mount, store, image = state.parent / "mnt", tmp_path / "store", tmp_path / "image"

@@ -130,6 +130,11 @@ impl Attached {
         self.volumes
     }
 
+    /// Refuses a place where its content cannot be kept as an image.
+    pub(crate) fn require_savable(&self, target: &Path) -> Result<()> {
+        self.pipeline.require_savable(target)
+    }
+
     /// From here on nothing is delayed: detaching takes as long as it takes.
     pub(crate) fn hurry(&self) {
         self.pipeline.set_mode(Mode::Bypass);

@@ -295,6 +295,11 @@ impl Pipeline {
         self.store.grow(size_bytes)
     }
 
+    /// Refuses a place where [`Self::save`] cannot keep it.
+    pub(crate) fn require_savable(&self, target: &Path) -> Result<()> {
+        self.store.require_savable(target)
+    }
+
     /// Keeps the volume's content as an image; nothing may be written after this.
     pub(crate) fn save(&self, target: &Path) -> Result<()> {
         self.store.save(target)

@@ -279,8 +279,12 @@ impl Daemon {
             let gone = EmulateError::new(format!("the volume {name:?} is gone"), "see `pgdyno volume list`");
             return (as_json(&gone), Ok(()));
         };
-        attached.hurry();
-        if let Err(error) = attached.unmount() {
+        let savable = save_image.map_or(Ok(()), |target| attached.require_savable(target));
+        let unmounted = savable.and_then(|()| {
+            attached.hurry();
+            attached.unmount()
+        });
+        if let Err(error) = unmounted {
             attached.stay();
             self.volumes.insert(name.to_owned(), attached);
             return (as_json(&error), Ok(()));

@@ -10,6 +10,7 @@ mod mapping;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,6 +116,28 @@ impl Store {
     /// The folder of the top layer.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Refuses a place where [`Self::save`] cannot make an image. To be asked while the volume is up:
+    /// once it is down, its content cannot be saved elsewhere.
+    pub(crate) fn require_savable(&self, target: &Path) -> Result<()> {
+        let is_empty = || fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
+        if target.symlink_metadata().is_ok_and(|facts| !facts.is_dir() || !is_empty()) {
+            return Err(EmulateError::new(
+                format!("{} exists already", target.display()),
+                "name a folder that does not exist yet",
+            ));
+        }
+        let file_system = |folder: &Path| fs::metadata(folder).map(|facts| facts.dev()).ok();
+        let whole = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
+        if whole.ancestors().skip(1).find_map(file_system) == file_system(&self.folder) {
+            return Ok(());
+        }
+        let here = self.folder.parent().unwrap_or(&self.folder).display();
+        Err(EmulateError::new(
+            format!("{} is on another file system than the volume's content", target.display()),
+            format!("name a new folder on the file system of {here}"),
+        ))
     }
 
     /// Turns the top layer into an image at `target`. Nothing may be written after this.

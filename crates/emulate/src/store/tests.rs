@@ -74,6 +74,22 @@ fn a_smaller_volume_than_the_image_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_place_where_no_image_can_be_made_is_refused_before_it_is_too_late() {
+    let (base, taken, free) = (folder("p-base"), folder("p-taken"), folder("p-free"));
+    let store = Store::create(&base, SIZE, None, false).expect("create");
+    fs::create_dir_all(taken.join("something")).expect("a folder that is not empty");
+    for (target, part) in [(taken.as_path(), "exists already"), (Path::new("/proc/new"), "another file system")] {
+        let error = store.require_savable(target).expect_err(part);
+        assert!(error.message.contains(part), "{error:?}");
+    }
+    store.require_savable(&free.join("deep/image")).expect("its folders are made with it");
+    store.require_savable(&free).expect("beside the content");
+    for path in [base, taken] {
+        fs::remove_dir_all(path).expect("clean up");
+    }
+}
+
+#[test]
 fn random_writes_zeros_and_clones_agree_with_plain_bytes() {
     random_steps(&std::env::temp_dir());
 }
