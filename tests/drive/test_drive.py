@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.workload import histogram
 
-from .driven import drive, driving, refused, settled, spec
+from .driven import drive, driving, own_script, refused, settled, spec
 
 _LEDGER = """
 SELECT (SELECT count(*) FROM pgbench_history), (SELECT coalesce(sum(delta), 0) FROM pgbench_history),
@@ -160,6 +160,12 @@ def test_a_script_of_the_users_runs_with_its_variables_and_answers(dsn: str) -> 
     found = drive(dsn, spec(workload=workload, transactions_max=50))
     assert found.summary["succeeded"] == 4 * 50
     assert found.summary["scripts"][0]["name"] == "own.sql"
+
+
+def test_a_statement_behind_the_sync_of_a_pipeline_is_prepared_once(dsn: str) -> None:
+    text = "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n"
+    found = drive(dsn, spec(workload=own_script(text), transactions_max=3))
+    assert (found.summary["succeeded"], found.summary["failed"]) == (4 * 3, 0)
 
 
 def test_a_malformed_script_names_line_and_column(dsn: str) -> None:

@@ -24,7 +24,8 @@ pub(crate) struct Link {
     /// ReadyForQuery messages that are still to come.
     awaited: u32,
     prepared: Vec<bool>,
-    preparing: VecDeque<usize>,
+    /// Statements whose parsing is not confirmed, in the order in which they were sent; none ends a segment.
+    preparing: VecDeque<Option<usize>>,
     keep: bool,
     /// Where the session stood when it last said so.
     pub status: Status,
@@ -74,9 +75,9 @@ impl Link {
         let StatementId(id) = statement.id;
         let id = id as usize;
         let name = if self.protocol == Protocol::Prepared { names[id].as_str() } else { "" };
-        if self.protocol == Protocol::Extended || !(self.prepared[id] || self.preparing.contains(&id)) {
+        if self.protocol == Protocol::Extended || !(self.prepared[id] || self.preparing.contains(&Some(id))) {
             wire::parse(&mut self.out, name, statement.template.numbered());
-            self.preparing.push_back(id);
+            self.preparing.push_back(Some(id));
         }
         let parameters = (0..statement.parameters.len()).map(|index| match statement.parameters.get(index) {
             Parameter::Text(text) => Some(text),
@@ -91,6 +92,7 @@ impl Link {
     /// Ends a segment of a pipeline.
     pub(crate) fn sync(&mut self) {
         wire::sync(&mut self.out);
+        self.preparing.push_back(None);
         self.awaited += 1;
     }
 
@@ -143,12 +145,13 @@ impl Link {
                         b"E" => Status::InFailedTransaction,
                         _ => Status::Idle,
                     };
-                    self.preparing.clear();
+                    // What is left of this segment was not parsed; the next ones are still to be answered.
+                    while let Some(Some(_)) = self.preparing.pop_front() {}
                     self.awaited = self.awaited.saturating_sub(1);
                     complete = self.awaited == 0;
                 }
                 b'1' => {
-                    if let (Some(id), Protocol::Prepared) = (self.preparing.pop_front(), self.protocol) {
+                    if let (Some(Some(id)), Protocol::Prepared) = (self.preparing.pop_front(), self.protocol) {
                         self.prepared[id] = true;
                     }
                 }
