@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -106,4 +107,13 @@ def test_credits_that_are_left_are_the_burst_balance(capsys: pytest.CaptureFixtu
         assert "s at full burst" in table
         page = parse(exposition(["c"]))["pgdyno_volume_burst_balance_ratio"].value()
         assert page >= after["burst_balance_ppm"] / 1e6
+    clean(found.state_dir)
+
+
+@pytest.mark.needs_fuse
+def test_a_dilated_volume_has_the_minutes_of_its_own_time() -> None:
+    with volume.attached("gp3", mount=None, name="m", dilation=8) as found:
+        begin_ns = found.facts["started_monotonic_ns"]
+        live = samples.of_volume(found)
+        assert live.begin_ns < live.end_ns < begin_ns + (time.monotonic_ns() - begin_ns) / 8
     clean(found.state_dir)

@@ -125,12 +125,17 @@ impl Served {
         written.context(|| "cannot write the volume's facts".to_owned(), "free some space")
     }
 
+    /// The instant is given twice: on this machine's clock, and on that of the volume's users, as minutes have it.
     fn stats(&self, histograms: bool) -> Value {
+        // Before anything that may wait: a modification holds what it changes until its file system has grown.
+        let clock = &self.pipeline.core.clock;
+        let (t_ns, (seen_ns, _)) = (monotonic_ns(), clock.seen(clock.now()));
         let (counters, histograms) = self.pipeline.stats(histograms, process_cpu_ns());
-        let progress = self.elastic().progress(self.pipeline.core.clock.now());
+        let progress = self.elastic().progress(clock.now());
         let facts = self.facts();
-        let mut answer = json!({"t_ns": monotonic_ns(), "dilation": facts["dilation"], "name": facts["name"], "spec": facts["spec"]["spec"],
-            "counters": counters, "instance": self.pipeline.core.instance_counters(), "modification": progress});
+        let mut answer = json!({"t_ns": t_ns, "seen_ns": seen_ns, "dilation": facts["dilation"],
+            "name": facts["name"], "spec": facts["spec"]["spec"], "counters": counters, "modification": progress,
+            "instance": self.pipeline.core.instance_counters()});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);
         }

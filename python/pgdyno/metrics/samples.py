@@ -89,7 +89,7 @@ def of_volume(attached: AttachedVolume) -> Samples:
     """The samples that the daemon of an attached volume keeps: each full minute of the last day, and now."""
     kept = attached.minutes()
     now = attached.stats()
-    rows = [*kept["minutes"], {"t_ns": now["t_ns"], "counters": now["counters"]}]
+    rows = [*kept["minutes"], {"t_ns": now["seen_ns"], "counters": now["counters"]}]
     return Samples(attached.name, attached.spec, Anchor(**kept["anchor"]), _counters(rows))
 
 

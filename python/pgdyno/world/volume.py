@@ -66,7 +66,10 @@ class AttachedVolume:
         return self.daemon.alive()
 
     def stats(self) -> dict[str, Any]:
-        """Counters and histograms since attach, as the engine gives them (``t_ns`` is CLOCK_MONOTONIC)."""
+        """Counters and histograms since attach, as the engine gives them (``t_ns`` is CLOCK_MONOTONIC).
+
+        ``seen_ns`` is the same instant as :meth:`minutes` has it: of a dilated volume on the clock of its users.
+        """
         return self._ask("stats")
 
     def minutes(self) -> dict[str, Any]:
