@@ -168,6 +168,11 @@ def test_a_statement_behind_the_sync_of_a_pipeline_is_prepared_once(dsn: str) ->
     assert (found.summary["succeeded"], found.summary["failed"]) == (4 * 3, 0)
 
 
+def test_a_copy_that_wants_rows_ends_the_run_and_not_each_connection(dsn: str) -> None:
+    asked = spec(workload=own_script("COPY pgbench_history FROM STDIN;"))
+    assert "COPY wants rows" in refused(dsn, asked)["message"]
+
+
 def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
     workload = {"pgbench": {"scripts": [{"text": "SELECT 1;\n\\set x 1 +\n", "name": "own.sql"}], "scale": 1}}
     assert "own.sql:2:" in refused(dsn, spec(workload=workload))["message"]

@@ -165,7 +165,8 @@ impl Link {
                     self.failure.get_or_insert(state);
                     self.said = Some(said);
                 }
-                b'G' | b'W' => return Err(io::Error::new(io::ErrorKind::InvalidData, "COPY has no data here")),
+                // The next connection would come to the same: this is no loss of one.
+                b'G' | b'W' => return Err(io::Error::new(io::ErrorKind::Unsupported, "COPY wants rows of the client")),
                 b'T' if self.keep => describe(&mut self.answer, body),
                 b'D' if self.keep => row(&mut self.answer, body),
                 _ => (),

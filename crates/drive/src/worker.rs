@@ -288,6 +288,10 @@ impl<'a> Worker<'a> {
                 self.slots[client].waits = Waits::Time;
                 self.go_on(client, What::Answered)
             }
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Err(DriveError::new(
+                format!("the script cannot be driven: {error}"),
+                "let it INSERT, or COPY from a file of the server",
+            )),
             Err(_) => self.lose(client),
         }
     }
