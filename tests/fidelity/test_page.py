@@ -49,6 +49,17 @@ def test_a_claim_that_does_not_hold_is_said() -> None:
     assert "why" in str(broken[0])
 
 
+def test_a_part_that_was_measured_anew_is_said(tmp_path: Path) -> None:
+    record = Record(tmp_path)
+    assert record.repeated() == []
+    for part in ("depth-1", "types", "depth-1"):
+        record.repeats(part)
+    points = list(synthetic.record())
+    text = page.render(synthetic.MACHINE, points, judge(points), record.repeated())
+    assert "after the record had been judged: `depth-1` 2 times, `types` once." in text
+    assert "anew" not in page.render(synthetic.MACHINE, points, judge(points))
+
+
 def test_a_job_that_a_run_would_refuse_is_marked() -> None:
     points = list(synthetic.record())
     index = next(i for i, p in enumerate(points) if p.cell.part == "pairs" and p.modelled)

@@ -9,11 +9,12 @@ import time
 from functools import partial
 from pathlib import Path
 
+from pgdyno.errors import PgdynoError
 from pgdyno.world import awake, paths, preflight
 from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
 from tools.fidelity.claim import Claim
-from tools.fidelity.point import Point, Record
+from tools.fidelity.point import Machine, Point, Record
 from tools.measured import code, ended, none_yet, published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,10 +26,15 @@ def main() -> int:
     """The command line; exit code 1 when a claim does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity", description=__doc__)
     parser.add_argument(
-        "--part", choices=sorted({cell.part for cell in matrix.cells()}), help="measure this part alone"
+        "--part", choices=matrix.parts(), help="measure this part alone"
     )
     parser.add_argument(
         "--short", type=int, metavar="SECONDS", help="a trial: jobs of at most so long, nothing is judged"
+    )
+    parser.add_argument(
+        "--again",
+        choices=matrix.parts(),
+        help="measure this part of the latest record anew, all of it, and write the page, which says so",
     )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     parser.add_argument("--list", action="store_true", help="print the cells and how long they take")
@@ -46,6 +52,8 @@ def _run(asked: argparse.Namespace) -> int:
         if record is None:
             raise none_yet("fidelity")
         return code(write(record))
+    if asked.again:
+        return code(write(again(asked.again, RESULTS)))
     if asked.short or asked.part:
         # A part or a trial is no record: it must not be taken for one that was interrupted.
         record = collect(wanted, RESULTS.with_name("fidelity-trial"))
@@ -66,8 +74,27 @@ def collect(wanted: list[Cell], root: Path) -> Record:
             wanted = [cell for cell in wanted if cell.world != world]
     record = Record.resumed(root, wanted)
     left = [cell for cell in wanted if not record.has(cell)]
+    _measure(record, left, len(wanted))
+    return record
+
+
+def again(part: str, root: Path) -> Record:
+    """Measure a part of the latest record anew. :class:`PgdynoError` when that is of another build or machine."""
+    preflight.require_root("the fidelity record")
+    record = Record.latest(root)
+    if record is None:
+        raise none_yet("fidelity")
+    if record.machine != Machine.here():
+        raise PgdynoError(f"{record.folder} is of another build or machine", remedy="run `make bench ONLY=fidelity`")
+    left = [cell for cell in matrix.cells() if cell.part == part]
+    record.repeats(part)
+    _measure(record, left, len(left))
+    return record
+
+
+def _measure(record: Record, left: list[Cell], of: int) -> None:
     print(
-        f"{record.folder}: {len(wanted) - len(left)} of {len(wanted)} points are there, {_length(left)}",
+        f"{record.folder}: {of - len(left)} of {of} points are there, {_length(left)}",
         file=sys.stderr,
     )
     with device.bench(paths.state_dir()) as bench:
@@ -79,14 +106,13 @@ def collect(wanted: list[Cell], root: Path) -> Record:
             print(
                 f"{number}/{len(left)} {_said(point)} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True
             )
-    return record
 
 
 def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     points = record.points()
     judged = claims.judge(points)
-    return published(PAGE, page.render(record.machine, points, judged), judged)
+    return published(PAGE, page.render(record.machine, points, judged, record.repeated()), judged)
 
 
 def _said(point: Point) -> str:

@@ -87,6 +87,11 @@ def cells() -> list[Cell]:
     return [cell for part in [*parts, list(kinds.cells()), list(depth_1(3))] for cell in part]
 
 
+def parts() -> list[str]:
+    """The names of the parts, in the order of their first cells."""
+    return list(dict.fromkeys(cell.part for cell in cells()))
+
+
 def pairs() -> Iterator[Cell]:
     """Cells in which every pair of values occurs. Greedy, and the same every time."""
     axes = (range(len(VOLUMES)), range(len(MODES)), range(len(BLOCKS_KIB)), range(len(DEPTHS)))

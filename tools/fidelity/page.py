@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import median
 
@@ -35,9 +36,9 @@ writes this page; every point stays as JSON, with its whole distributions, in `r
 """
 
 
-def render(machine: Machine, points: list[Point], claims: list[Claim]) -> str:
-    """The page."""
-    parts = [_HEAD, _where(machine, points), "## Claims\n", _claims(claims)]
+def render(machine: Machine, points: list[Point], claims: list[Claim], repeated: Sequence[str] = ()) -> str:
+    """The page. ``repeated`` are the parts that were measured anew after the whole."""
+    parts = [_HEAD, _where(machine, points), *_again(repeated), "## Claims\n", _claims(claims)]
     for name in _PARTS:
         of_part = [point for point in points if point.cell.part == name]
         parts += [part(name, of_part)] if of_part else []
@@ -76,6 +77,12 @@ def _where(machine: Machine, points: list[Point]) -> str:
         f" The path that pgdyno calibrates at attach and takes off cost {paths[0]:.0f} to {paths[-1]:.0f} µs"
         f" (half the time at most {median(paths):.0f}). {_AWAKE[machine.awake]}\n"
     )
+
+
+def _again(repeated: Sequence[str]) -> list[str]:
+    counts = Counter(repeated)
+    times = ", ".join(f"`{part}` {'once' if count == 1 else f'{count} times'}" for part, count in counts.items())
+    return [f"Measured anew, as whole parts, after the record had been judged: {times}.\n"] if counts else []
 
 
 def _claims(claims: list[Claim]) -> str:

@@ -148,6 +148,7 @@ class Record:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._machine_file = folder / "machine.json"
+        self._repeated_file = folder / "repeated.txt"
 
     @classmethod
     def resumed(cls, root: Path, cells: list[Cell]) -> Record:
@@ -182,6 +183,14 @@ class Record:
         unfinished = file.with_suffix(".unfinished")
         unfinished.write_text(point.model_dump_json())
         unfinished.rename(file)
+
+    def repeats(self, part: str) -> None:
+        """Note that a part is measured anew."""
+        self._repeated_file.write_text("\n".join([*self.repeated(), part]) + "\n")
+
+    def repeated(self) -> list[str]:
+        """Parts that were measured anew, once for each time."""
+        return self._repeated_file.read_text().split() if self._repeated_file.exists() else []
 
     def points(self) -> list[Point]:
         """All points in the order in which they were measured."""
