@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -55,3 +56,29 @@ def test_a_run_that_ends_while_one_looks_is_no_killed_one(tmp_path: Path, monkey
 
     monkeypatch.setattr(dirty_limits, "_lock", ends_first)
     assert not abandoned(record)
+
+
+@pytest.mark.parametrize("refused", [dirty_limits._NAMES, ("dirty_background_bytes",)], ids=["all", "one"])
+def test_limits_that_cannot_be_set_stay_as_they_were(
+    refused: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "dirty_limits.json"
+    before = {"dirty_bytes": 0, "dirty_ratio": 20, "dirty_background_bytes": 0, "dirty_background_ratio": 10}
+    kernel = dict(before)
+
+    def write(name: str, value: int) -> None:
+        if name in refused:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"/proc/sys/vm/{name}")
+        pair = next(pair for pair in dirty_limits._PAIRS if name in pair)
+        kernel.update(dict.fromkeys(pair, 0) | {name: value})
+
+    monkeypatch.setattr(dirty_limits, "_set", write)
+    monkeypatch.setattr(dirty_limits, "current_limits", lambda: dict(kernel))
+    with pytest.raises(HostError, match="Read-only file system") as caught:
+        DirtyLimits(128 << 20, 1, record=record).acquire()
+    assert "privileged" in caught.value.remedy
+    assert kernel == before
+    assert record.read_bytes() == b"", "nothing is left to put back"
+    handle = take(record)
+    assert handle is not None, "the lock was given up"
+    os.close(handle)

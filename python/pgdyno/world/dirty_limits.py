@@ -10,6 +10,7 @@ In a dilated world the times after which the kernel writes back by itself are ma
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -61,17 +62,35 @@ class DirtyLimits:
         self._handle: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, write the old values down, set the new ones. :class:`HostError` when another run holds it."""
+        """Take the lock, write the old values down, set the new ones.
+
+        :class:`HostError` when another run holds it, or when the kernel's settings cannot be written.
+        """
         wait_until(self._taken, LOOK_S)
         if self._handle is None:
             raise HostError(
                 f"another run (process {_holder(self._record)}) has set the kernel's dirty limits, which exist once",
                 remedy="wait until it ends; two runs on one machine would disturb each other's numbers anyway",
             )
-        _restore_abandoned(self._handle)
+        try:
+            self._change(self._handle)
+        except BaseException as error:
+            # Of what cannot be put back either the record stays, for `pgdyno doctor --clean`.
+            with contextlib.suppress(OSError):
+                self.release()
+            if not isinstance(error, OSError):
+                raise
+            raise HostError(
+                f"the kernel's dirty limits cannot be set: {error}",
+                remedy="run it on the host itself, or in a privileged container: /proc/sys must be writable",
+            ) from None
+
+    def _change(self, handle: int) -> None:
+        """Write the old values down, set the new ones."""
+        _restore_abandoned(handle)
         self.old = current_limits()
         self.timers = current_timers() if self._dilation > 1 else {}
-        _write(self._handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old, "timers": self.timers})
+        _write(handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old, "timers": self.timers})
         for name, value in self.wanted.items():
             _set(name, value)
         for name, value in self.timers.items():
@@ -166,14 +185,17 @@ def _restore_abandoned(handle: int) -> list[str]:
         return []
     done = []
     if record["boot_id"] == boot_id():
-        old = record["old"]
+        old, now = record["old"], current_limits()
         for in_bytes, ratio in _PAIRS:
+            # What could not be set cannot be written back either, and need not be.
+            if all(now[each] == old[each] for each in (in_bytes, ratio)):
+                continue
             # Writing one of a pair zeroes the other, so only the one that was in force is written.
             name = in_bytes if old[in_bytes] else ratio
             _set(name, old[name])
             done.append(f"set vm.{name} back to {old[name]}")
         for name, value in record.get("timers", {}).items():
-            if _TIMERS[name].exists():
+            if _TIMERS[name].exists() and int(_TIMERS[name].read_text()) != value:
                 _TIMERS[name].write_text(str(value))
                 done.append(f"set {name} back to {value}")
     os.ftruncate(handle, 0)
