@@ -31,8 +31,8 @@ def factor(name: str, *levels: str) -> Factor:
 
 @pytest.mark.parametrize(
     ("level", "value"),
-    [("16", 16.0), ("0.5", 0.5), ("512MiB", 2.0**29), ("90s", 90.0), ("2 min", 120.0), ("gp3", None), ("64MB", None),
-     ("", None), ("-1", None), ("1e3", None)],
+    [("16", 16.0), ("0.5", 0.5), ("512MiB", 2.0**29), ("90s", 90.0), ("2 min", 120.0), ("gp3", None), ("64MB", 2.0**26),
+     ("8kB", 2.0**13), ("1us", 1e-6), ("1d", 86400.0), ("64mb", None), ("", None), ("-1", None), ("1e3", None)],
 )  # fmt: skip
 def test_a_level_that_is_a_number_has_its_base_unit(level: str, value: float | None) -> None:
     assert number_of(level) == value
@@ -46,6 +46,14 @@ def test_an_axis_has_its_levels_in_the_order_of_their_values() -> None:
     assert axis_of(0, factor("workload.clients", "8", "16")) is None
     assert axis_of(0, factor("world.volume", "gp2", "gp3", "io2")) is None
     assert axis_of(0, factor("workload.duration", "60s", "1min", "2min")) is None
+
+
+def test_settings_of_postgresql_are_an_axis_in_its_own_units() -> None:
+    axis = axis_of(0, factor("postgres.parameters.work_mem", "1GB", "4MB", "512kB"))
+    assert axis is not None
+    assert axis.texts == ("512kB", "4MB", "1GB")
+    assert axis_of(0, factor("postgres.parameters.work_mem", "1MB", "4096", "16MB")) is None, "4096 of its unit, kB"
+    assert axis_of(0, factor("postgres.parameters.vacuum_cost_delay", "0", "2ms", "10ms")) is not None
 
 
 @pytest.fixture(scope="module")

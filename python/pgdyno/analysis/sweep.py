@@ -30,11 +30,20 @@ _UNITS = {
     "MiB": 2.0**20,
     "GiB": 2.0**30,
     "TiB": 2.0**40,
+    "B": 1.0,
+    "kB": 2.0**10,
+    "MB": 2.0**20,
+    "GB": 2.0**30,
+    "TB": 2.0**40,
+    "us": 1e-6,
     "ms": 1e-3,
     "s": 1.0,
     "min": 60.0,
     "h": 3600.0,
+    "d": 86400.0,
 }
+"""pgdyno's, and those of PostgreSQL's settings, whose kB has 1024 bytes: elsewhere decimal sizes are refused when read."""
+_SETTINGS = "postgres.parameters."
 
 
 @dataclass(frozen=True)
@@ -140,9 +149,11 @@ def sweep_of(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> Sweep | N
 
 
 def axis_of(place: int, factor: Factor) -> Axis | None:
-    """A factor as an axis; None where its levels are no numbers, or fewer than three."""
+    """A factor as an axis; None where its levels are no numbers that can be compared, or fewer than three."""
     values = [number_of(level) for level in factor.levels]
     known = [value for value in values if value is not None]
+    if factor.name.startswith(_SETTINGS) and _has_both(factor.levels):
+        return None
     if len(known) < len(values) or len(set(known)) < LEVELS_MIN or len(set(known)) < len(known):
         return None
     order = sorted(range(len(known)), key=lambda level: known[level])
@@ -154,6 +165,12 @@ def axis_of(place: int, factor: Factor) -> Axis | None:
         texts=tuple(factor.levels[level] for level in order),
         place={level: at for at, level in enumerate(order)},
     )
+
+
+def _has_both(levels: Sequence[str]) -> bool:
+    """Whether some have a unit and others none: a bare number is in its setting's own unit, which is not known here."""
+    units = {level.lstrip("0123456789. ") != "" for level in levels if number_of(level) != 0}
+    return len(units) > 1
 
 
 def number_of(level: str) -> float | None:
