@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.cost import SECONDS_PER_MONTH
+from pgdyno.analysis.cost import SECONDS_PER_MONTH, _cost
 from pgdyno.store.record import PriceRecord
 
 from .synthetic import GP3, IO2BX, REAL, Arm, Plan, make_experiment
@@ -97,6 +97,8 @@ def test_limits_that_follow_the_size_are_said(tmp_path: Path) -> None:
     assert costs[0].loss is None
     same_size = compared(tmp_path / "same", gp2, GP3).costs
     assert not same_size[0].limits_follow_size
+    beside_unknown = _cost(compared(tmp_path / "again", gp2, GP3).arms[0], 100 << 30, None, {})
+    assert not beside_unknown.limits_follow_size, "there is no size to say it of"
 
 
 def test_every_volume_of_an_arm_is_paid_and_can_be_lost(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mappin
         size_bytes=size,
         equal_size_bytes=largest,
         usd_per_month_at_equal_size=equal,
-        limits_follow_size=size != largest and price is not None and price.limits_follow_size,
+        limits_follow_size=largest not in (None, size) and price is not None and price.limits_follow_size,
         usd_per_million_transactions=_per_million(usd, arm),
         usd_per_million_transactions_at_equal_size=_per_million(equal, arm),
         loss=durability.loss_of_volumes(by_role),
