@@ -9,6 +9,7 @@ A load is watched like a run, and its record lies in the experiment's directory,
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -345,7 +346,7 @@ def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
             one.arm,
             ("workload", _size_key(workload)),
             f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
-            f"ask for less data or a larger volume, as {spec.split(':')[0]}:size=100GiB",
+            f"ask for less data, or for a volume of at least {math.ceil(needed / 2**30)} GiB",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 
 from pgdyno.analysis.loads import LoadFigures
 from pgdyno.dataset import DatasetKey, dataset_keys, loaded, tables_of
+from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.resolved import ResolvedArm, resolve
@@ -83,6 +85,17 @@ def keys_of(tmp_path: Path, load: str) -> list[DatasetKey]:
     )
     found = read_experiment(file)
     return list(dataset_keys(found, resolve(found, to_run=False)).values())
+
+
+def test_data_that_have_no_room_are_said_with_the_room_they_need(tmp_path: Path) -> None:
+    file = tmp_path / "experiment.toml"
+    file.write_text('schema_version = 1\n[world]\nvolume = "gp3:size=200GiB"\n[workload]\nscale = 20000\n')
+    found = read_experiment(file)
+    with pytest.raises(InputError, match=r"gp3:size=200GiB holds 200\.0 GiB, and scale 20000 needs") as caught:
+        dataset_keys(found, resolve(found, to_run=False))
+    least_gib = math.ceil(PgbenchTables(20_000).size_bytes / 2**30 + 0.5)
+    assert least_gib > 200
+    assert f"at least {least_gib} GiB" in caught.value.remedy
 
 
 def test_only_a_limited_load_is_of_its_volume(tmp_path: Path) -> None:
