@@ -85,6 +85,16 @@ def test_a_real_server_is_neither_made_nor_set_and_its_password_is_not_here(
     assert "hush" not in found.value.message + found.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [("gp3 (copy)", "gp3 -copy-"), ("größer", "gr-er"), ("._x", "x"), ("n" * 61, "n" * 60), ("比較", "run")],
+)
+def test_a_file_may_be_called_as_its_owner_likes(stem: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{stem}.toml"
+    path.write_text(FILE)
+    assert read_experiment(path).name == name
+
+
 def test_what_the_command_line_sets_wins_and_is_named(tmp_path: Path) -> None:
     set_here = (
         "workload.duration=5s",

@@ -14,6 +14,7 @@ from pgdyno.experiment.quantity import Seconds
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable
 
 TABLES = ("world", "instance", "postgres", "client", "workload")
+NAME_LENGTH_MAX = 60
 
 
 class ExperimentFile(Table):
@@ -21,7 +22,7 @@ class ExperimentFile(Table):
 
     schema_version: Literal[1]
     """Version of this format."""
-    name: str = Field("", pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$|^$", max_length=60)
+    name: str = Field("", pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$|^$", max_length=NAME_LENGTH_MAX)
     """A short name; part of the name of the results. Default: the file's."""
     title: str = ""
     """What the experiment is about, in one line; the report's title."""

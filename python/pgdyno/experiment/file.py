@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.experiment import factors
-from pgdyno.experiment.arm import ExperimentFile
+from pgdyno.experiment.arm import NAME_LENGTH_MAX, ExperimentFile
 from pgdyno.experiment.model import Experiment
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.origin import Path as Place
@@ -34,7 +35,7 @@ def read_experiment(
     except tomllib.TOMLDecodeError as error:
         # Its message ends in the line and the column.
         raise InputError(f"{path}: {error}", remedy="mend the line; strings stand in quotes") from None
-    document.setdefault("name", path.stem)
+    document.setdefault("name", _default_name(path.stem))
     set_here: dict[tuple[str | int, ...], str] = {}
     for key, (flag, value) in (flags or {}).items():
         target = tuple(key.split("."))
@@ -49,6 +50,11 @@ def read_experiment(
     set_here.update(assigned)
     origin = Origin(str(path), key_lines(text), set_here)
     return Experiment.of(_with_bulk(_with_scripts(document, path.parent, origin), path.parent, origin), origin)
+
+
+def _default_name(stem: str) -> str:
+    """A file's name as that of an experiment, which takes fewer characters: nobody wrote it there to be refused."""
+    return re.sub(r"[^A-Za-z0-9._ -]+", "-", stem).lstrip("._ -")[:NAME_LENGTH_MAX]
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
