@@ -40,3 +40,11 @@ def test_what_is_no_experiment_is_refused(experiment: Path, capsys: pytest.Captu
     one = next((experiment / "runs").iterdir())
     assert run(["report", str(one)]) == EXIT_USAGE
     assert f"remedy: pgdyno report {experiment}" in capsys.readouterr().err
+
+
+def test_a_page_that_its_figure_would_overwrite_is_refused(
+    experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", str(experiment), "--output", str(tmp_path / "made.png")]) == EXIT_USAGE
+    assert "--format png" in capsys.readouterr().err.partition("remedy:")[2]
+    assert not list(tmp_path.iterdir())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.series import Series, series_of
 from pgdyno.analysis.volume_figures import DATA
+from pgdyno.errors import InputError
 from pgdyno.report import (
     asked,
     binding,
@@ -58,9 +59,14 @@ class ReportFiles:
 def write_report(comparison: Comparison, output: Path) -> ReportFiles:
     """Write the page to ``output`` and its main figure beside it with the suffix ``.png``; both replace what was there.
 
-    Raises :class:`HostError` when they cannot be written.
+    Raises :class:`InputError` when both would be one file, :class:`HostError` when they cannot be written.
     """
     figure = output.with_suffix(".png")
+    if figure == output:
+        raise InputError(
+            f"{output} would be the page and its figure at once",
+            remedy="name the page FILE.html, or take --format png with a folder as --output",
+        )
     write_whole(output, html(comparison).encode())
     with figures.unchecked():
         paper = main_figure(comparison, PNG_WIDTH_PX)
