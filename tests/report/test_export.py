@@ -117,6 +117,18 @@ def test_results_without_a_common_arm_say_so(comparison: Comparison, tmp_path: P
     outline(html(found))
 
 
+def test_the_same_volume_twice_is_held_against_both_in_their_order(tmp_path: Path) -> None:
+    arms = (GP3, replace(GP3, tps=1500.0))
+    one = summarise(make_experiment(tmp_path, Plan(arms=arms, measure_s=20)))
+    later = Plan(arms=arms, measure_s=20, created_unix_ns=CREATED_UNIX_NS + 1)
+    found = against(one, summarise(make_experiment(tmp_path, later)))
+    assert [(pair.arm.index, pair.other.index) for pair in found.pairs] == [(0, 0), (1, 1)]
+    assert found.alone == found.alone_of_other == ()
+    fewer = against(one, summarise(make_experiment(tmp_path, replace(later, arms=(GP3,), seed=9))))
+    assert [(pair.arm.index, pair.other.index) for pair in fewer.pairs] == [(0, 0)]
+    assert [arm.index for arm in fewer.alone] == [1]
+
+
 def test_an_unpaired_ratio_covers_the_truth() -> None:
     """Of 2,000 pairs of experiments the interval misses one in twenty; three and five runs of unequal spread."""
     rng = np.random.default_rng(11)

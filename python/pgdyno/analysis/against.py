@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,11 @@ def against(one: Comparison, other: Comparison) -> Against:
 
     An arm that counts rows of a load has no answer among arms that count transactions.
     """
-    by_name = {(arm.volume, arm.unit): arm for arm in other.arms}
-    matched = [(arm, by_name[arm.volume, arm.unit]) for arm in one.arms if (arm.volume, arm.unit) in by_name]
+    waiting: dict[tuple[str, Unit], list[ArmSummary]] = {}
+    for arm in other.arms:
+        waiting.setdefault((arm.volume, arm.unit), []).append(arm)
+    # The same level twice is two arms: the first answers to the first.
+    matched = [(arm, same.pop(0)) for arm in one.arms if (same := waiting.get((arm.volume, arm.unit)))]
     if not matched and len(one.arms) == len(other.arms) == 1 and one.unit == other.unit:
         matched = [(one.arms[0], other.arms[0])]
     mine, theirs = {arm.index for arm, _ in matched}, {arm.index for _, arm in matched}
