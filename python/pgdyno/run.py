@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -160,8 +160,19 @@ def execute(
     directory = _directory(planned, root, written)
     if planned.directory is not None:
         written = open_experiment(directory).record
+    with held(directory):
+        # Before the lock was taken another process may have made runs that were missing when this was planned.
+        done = finished(directory)
+        lacking = replace(planned, cells=tuple(cell for cell in planned.cells if cell.position not in done))
+        _make(lacking, directory, written, allowance(planned.experiment, directory, budget_s), listener)
+    return directory
+
+
+def _make(
+    planned: Plan, directory: Path, written: record.ExperimentRecord, allowed: Allowance, listener: Listener
+) -> None:
+    """Make the runs of a plan in an experiment's directory, which is held."""
     with (
-        held(directory),
         _kept(directory, planned),
         loaded(planned.wanted, partial(_loading, listener, planned), directory, listener.note) as datasets,
         files_of(planned.due, planned.experiment.seed, _loading(listener, planned)) as files,
@@ -185,7 +196,6 @@ def execute(
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
             raise PgdynoError("loading took the whole time, no run was begun", remedy=_more_time(planned, allowed))
-    return directory
 
 
 def _require_time(planned: Plan, allowed: Allowance) -> None:

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno import run as flow
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
+from pgdyno.resume import finished
 from pgdyno.run import OVERHEAD_S, REQUESTS_PER_TRANSACTION, Listener, _due, cell_s, execute, plan
 from pgdyno.schedule import Allowance
+from pgdyno.store import open_experiment
+from tests.analysis.synthetic import Plan as Made
+from tests.analysis.synthetic import make_experiment
 from tests.experiment.documents import FILE, experiment
 
 if TYPE_CHECKING:
@@ -95,3 +100,20 @@ def test_who_has_no_time_left_is_told_which_limit_to_raise(tmp_path: Path) -> No
         assert list(_due(asked, tmp_path, allowed, Listener(note=said.append))) == []
     assert f"--resume {tmp_path}`" in said[0]
     assert f"--resume {tmp_path} --set budget=" in said[1]
+
+
+def test_runs_that_were_made_before_the_lock_was_taken_are_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody continues an experiment whose last run is still being made, and ends before the lock is asked for."""
+    directory = make_experiment(tmp_path, Made(missing=frozenset({(3, 1)}), measure_s=20))
+    there = finished(directory)
+    assert len(there) == 5
+    before = plan(experiment(replicates=6), to_run=False)
+    assert {cell.position for cell in before.cells} == set(range(6))
+    made: list[Plan] = []
+    monkeypatch.setattr(flow, "_record", lambda _planned, _command: open_experiment(directory).record)
+    monkeypatch.setattr(flow, "_directory", lambda *_: directory)
+    monkeypatch.setattr(flow, "_make", lambda planned, *_: made.append(planned))
+    assert execute(before, root=tmp_path, command=()) == directory
+    assert [{cell.position for cell in one.cells} for one in made] == [set(range(6)) - there]
