@@ -161,3 +161,29 @@ def test_options_are_a_factor(tmp_path: Path) -> None:
     found = written(tmp_path, text + '[factors]\n"workload.options.range_size" = [10, 1000]\n')
     assert [arm.label for arm in found.arms] == ["range_size 10", "range_size 1000"]
     assert [arm.workload.options.range_size for arm in found.arms] == [10, 1000]
+
+
+def paced(folder: Path, rate: float, dilation: int) -> Experiment:
+    """The original sysbench at a rate."""
+    return written(
+        folder,
+        f'schema_version = 1\n[world]\nvolume = "gp3"\ndilation = {dilation}\n'
+        f'[workload]\nkind = "sysbench"\nengine = "sysbench"\nrate_per_s = {rate}\n',
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "dilation", "nearest"),
+    [(50, 20, "ask for 40 or 60,"), (2.5, 1, "ask for 2 or 3,"), (0.2, 1, "ask for 1,"), (7, 20, "ask for 20,")],
+)
+def test_a_rate_that_sysbench_would_round_is_refused_with_the_nearest(
+    tmp_path: Path, rate: float, dilation: int, nearest: str
+) -> None:
+    with pytest.raises(InputError, match=r"trial\.toml:8: workload\.rate_per_s: sysbench begins a whole") as found:
+        paced(tmp_path, rate, dilation)
+    assert nearest in found.value.remedy
+
+
+@pytest.mark.parametrize(("rate", "dilation"), [(60, 20), (100.4, 1), (3, 1), (1999, 20)])
+def test_a_rate_that_rounding_leaves_alone_is_driven(tmp_path: Path, rate: float, dilation: int) -> None:
+    assert paced(tmp_path, rate, dilation).arms[0].workload.rate_per_s == rate

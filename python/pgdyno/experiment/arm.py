@@ -175,6 +175,13 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
     if (refusal := arm.workload.refusal()) is not None:
         key, message = refusal
         raise origin.error(arm.written(("workload", key)), message)
+    if rates := arm.workload.rates_instead(world.dilation):
+        second = "a second" if world.dilation == 1 else f"in a second of the host, which is 1/{world.dilation} here"
+        raise origin.error(
+            arm.written(("workload", "rate_per_s")),
+            f"sysbench begins a whole number of transactions {second}, so it cannot drive {arm.workload.rate_per_s:g}/s",
+            f'ask for {" or ".join(map(str, rates))}, or take engine = "native", which drives any rate',
+        )
     if arm.workload.transactions is not None and arm.workload.warmup_s > 0:
         place = arm.written(("workload", "transactions"))
         raise origin.error(place, "so many transactions are all measured, none is warm-up", 'write warmup = "0s"')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
@@ -43,6 +44,8 @@ SYSBENCH_READ_ONLY: frozenset[str] = frozenset(
     {"oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges"}
 )
 """Tests of sysbench that write nothing."""
+RATE_OFF_MAX = 0.01
+"""Of a rate: an original that can only drive another one may be so far off, which no comparison of loads would notice."""
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
 """Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
 
@@ -182,6 +185,18 @@ class WorkloadAsked(BaseModel):
         A table of an experiment file may lack what its factors give, so this is asked of each arm.
         """
         return next(chain(_of_loop(self), _of_count(self), _of_kind(self), _of_engine(self)), None)
+
+    def rates_instead(self, dilation: int) -> tuple[int, ...]:
+        """The nearest rates that sysbench can drive, where it cannot drive the one that is asked for; else none.
+
+        It takes whole numbers only, and counts in the host's seconds.
+        """
+        if self.driver != "sysbench" or self.rate_per_s is None:
+            return ()
+        below = math.floor(self.rate_per_s / dilation)
+        nearest = tuple(rate * dilation for rate in (below, below + 1) if rate > 0)
+        off = min(abs(rate - self.rate_per_s) for rate in nearest)
+        return nearest if off > RATE_OFF_MAX * self.rate_per_s else ()
 
     @property
     def driver(self) -> Engine:

@@ -127,7 +127,7 @@ def _arguments(server: Server, spec: WorkloadSpec) -> list[str]:
         arguments.append("--auto-inc=on")
     arguments += [_option(name, value, legacy=legacy) for name, value in spec.options.told(spec.test).items()]
     if spec.rate_per_s is not None:
-        # It takes whole numbers only.
+        # It takes whole numbers only; a rate that this changes is refused before (WorkloadAsked.rates_instead).
         arguments.append(f"--rate={max(1, round(spec.rate_per_s))}")
     return arguments
 
