@@ -40,6 +40,9 @@ def smaller(words: list[str]) -> list[str]:
         return [*words, "--quick"]
     if words[:2] == ["metrics", "serve"] and "--once" not in words:
         return [*words, "--once"]  # it serves until Ctrl-C
+    if words[:2] == ["drive", "idle"]:
+        # It has no tables, and refuses what says how large they are.
+        return [*words, *(setting for setting in SMALLER["drive"] if not setting.startswith("--scale="))]
     more: list[str] = []
     if words[0] == "run":
         more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pgdyno.workload.spec import Server, WorkloadSpec
 
 _SCALE_DEFAULT = 10
+_NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
+"""Options that are about a server, which idle clients have none of."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
 """Settings of the embedded server are those of so much memory; nothing is limited."""
 _CONNECTIONS_BESIDE = 20
@@ -101,7 +103,9 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> WorkloadSpec:
     }
     if options["arrivals"] is not None:
         asked["arrivals"] = options["arrivals"]
-    if asked["kind"] != "idle":
+    if asked["kind"] == "idle":
+        _refuse_server(options)
+    else:
         asked["scale"] = _SCALE_DEFAULT if options["scale"] is None else options["scale"]
     try:
         spec = WorkloadSpec.of(**asked)
@@ -109,6 +113,18 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> WorkloadSpec:
         raise InputError(error.message, remedy="see `pgdyno drive --help`") from error
     native.require(spec)
     return spec
+
+
+def _refuse_server(options: Mapping[str, Any]) -> None:
+    """Refuse what says something of a server beside `idle`."""
+    from pgdyno.errors import InputError
+
+    given = [f"--{name.replace('_', '-')}" for name in _NOT_OF_IDLE if options[name] is not None]
+    if given:
+        raise InputError(
+            f"idle clients have no server, so {' and '.join(given)} would change nothing",
+            remedy=f"leave {' and '.join(given)} away, or name a script instead of `idle`",
+        )
 
 
 def _kind(scripts: tuple[str, ...]) -> dict[str, Any]:
