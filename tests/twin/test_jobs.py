@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from pgdyno.errors import HostError
+from pgdyno.twin import jobs
 from pgdyno.twin.jobs import Job, ask
 from pgdyno.twin.measure import OPS, SIZES_KIB, Schedule
 from pgdyno.twin.target import MIB, opened
@@ -56,3 +58,15 @@ def test_a_disk_answers(tmp_path: Path) -> None:
 def test_a_disk_that_fails_is_said_in_its_own_words(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="fio failed on"):
         ask(str(tmp_path), REGION, Job("read", 4, 1, 1), tmp_path)
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_a_disk_that_completes_nothing_is_said(logged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log is empty, and numpy has nothing to say about disks."""
+
+    def nothing(*_: object) -> str:
+        return json.dumps({"jobs": [{"read": {"total_ios": 0}}]})
+
+    monkeypatch.setattr(jobs, "_fio", nothing)
+    with pytest.raises(HostError, match="/dev/dead completed no read in 3 s"):
+        ask("/dev/dead", REGION, Job("read", 4, 1, 3, logged=logged), tmp_path)

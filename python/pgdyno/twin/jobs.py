@@ -112,10 +112,11 @@ def ask(path: str, region_bytes: int, job: Job, scratch: Path) -> Answer:
         log = Path(folder) / "course" if job.logged else None
         said = _fio(job.words(path, region_bytes, log), job.seconds + PATIENCE_S, Path(folder), path)
         found = json.loads(said[said.index("{") :])["jobs"][0]
+        side = found[job.op]
+        # Before the log is read: of a disk that completed nothing it is empty.
+        if not side["total_ios"]:
+            raise HostError(f"{path} completed no {job.op} in {job.seconds} s", remedy="see whether the disk works")
         course = _course(Path(f"{log}_lat.1.log")) if log else None
-    side = found[job.op]
-    if not side["total_ios"]:
-        raise HostError(f"{path} completed no {job.op} in {job.seconds} s", remedy="see whether the disk works")
     latency = Distribution.of_bins(side["lat_ns"]["bins"])
     if job.synced:
         latency = latency.plus(Distribution.of_bins(found["sync"]["lat_ns"]["bins"]))
