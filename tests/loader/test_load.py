@@ -430,7 +430,7 @@ def test_after_a_bad_row_of_a_pipe_nobody_is_told_to_go_on(database: Database, t
         finally:
             writer.join(60)
 
-    with pytest.raises(PgdynoError, match="t.csv line 2") as error:
+    with pytest.raises(PgdynoError, match=r"t\.csv line 2") as error:
         load_from("1\nx\n")
     assert "goes on" not in error.value.remedy
     assert "--abandon and --truncate" in error.value.remedy

@@ -25,9 +25,7 @@ PAGE = ROOT / "docs" / "reference" / "fidelity.md"
 def main() -> int:
     """The command line; exit code 1 when a claim does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity", description=__doc__)
-    parser.add_argument(
-        "--part", choices=matrix.parts(), help="measure this part alone"
-    )
+    parser.add_argument("--part", choices=matrix.parts(), help="measure this part alone")
     parser.add_argument(
         "--short", type=int, metavar="SECONDS", help="a trial: jobs of at most so long, nothing is judged"
     )

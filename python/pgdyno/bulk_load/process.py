@@ -72,7 +72,8 @@ class LoaderProcess:
                 return
         if self._late.is_set():
             raise EngineError(
-                f"the loader was not ready within {_START_S:,.0f} s", remedy="run it again when the machine has less to do"
+                f"the loader was not ready within {_START_S:,.0f} s",
+                remedy="run it again when the machine has less to do",
             )
         raise self.failure(_START_S)
 

@@ -47,7 +47,8 @@ def read_experiment(
         document = factors.substituted(document, {target: value})
         assigned[target] = f"--set {assignment}"
     _require_effect(document, assigned)
-    set_here.update(assigned)
+    for target, flag in assigned.items():
+        set_here[target] = flag
     origin = Origin(str(path), key_lines(text), set_here)
     return Experiment.of(_with_bulk(_with_scripts(document, path.parent, origin), path.parent, origin), origin)
 
