@@ -84,6 +84,7 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
         ('"people.csv", ', '"people.csv@No Name", ', "is no name of a table"),
         ("files =", 'generate = "imdb"\nfiles =', "say what is loaded"),
         ("files =", "scale = 0.5\nfiles =", "scale is for files that are generated"),
+        ("files =", "connections = 257\nfiles =", "workload.bulk.connections"),
         ("files =", 'tuned = false\nindexes = "rebuild"\nfiles =', "with tuned = false indexes are kept"),
         ('kind = "load"', 'kind = "load"\nclients = 4', "workload.clients: a load has no transactions"),
         ('kind = "load"', 'kind = "load"\nduration = "9s"', "workload.duration: a load has no transactions"),

@@ -72,6 +72,18 @@ def test_what_the_loader_refuses_is_the_error_with_its_remedy(database: Database
     assert "--create" in failure.remedy
 
 
+def test_an_option_that_makes_no_sense_is_said_before_anything_begins(tmp_path: Path, engine: Path) -> None:
+    asked = document(tmp_path, "dbname=x", parallel=False)
+    asked["loads"][1]["connections"] = 300
+    with (
+        LoaderProcess(COMMAND, tmp_path / "log", _environment(None)) as process,
+        pytest.raises(PgdynoError, match="--connections: 300 is more than 256") as caught,
+    ):
+        process.ask(asked)
+    assert type(caught.value) is PgdynoError, "with its own remedy, and not that of a process that broke"
+    assert "256" in caught.value.remedy
+
+
 def test_a_load_that_takes_too_long_is_ended_and_said(tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -328,6 +328,11 @@ def test_a_difference_is_named_with_both_values() -> None:
     "options",
     [
         {"connections": 0},
+        {"connections": 300},
+        {"connections_max": 257},
+        {"chunk_bytes": 1 << 63},
+        {"rate_bytes_per_s": 1 << 63},
+        {"max_rejects": 1 << 63},
         {"connections": 4, "connections_max": 2},
         {"chunk_bytes": 10},
         {"columns": ("a",), "rename": {"b": "c"}},

@@ -23,6 +23,8 @@ _UNPACKED_RATIO = 4.0
 """Bytes that a compressed one becomes, about: text of this kind under gzip becomes 2.5 to 5 times as long. For estimates."""
 _MAGIC = frozenset("*?[")
 _OF_GENERATED = ("scale", "gzip", "tables")
+_CONNECTIONS_LIMIT = 256
+"""Sessions that `pgdyno load` takes at most."""
 
 
 class SqlFile(BaseModel):
@@ -55,7 +57,7 @@ class BulkTable(BaseModel):
     """A file of SQL, relative to the experiment file, that makes the tables with their keys and indexes; it is run before the load. Default: generated files go into tables of text columns, others into tables by their header and a sample."""
     order: Order = "one-after-another"
     """One table after the other, or all at once."""
-    connections: Annotated[int, Field(ge=1, le=1000)] | None = None
+    connections: Annotated[int, Field(ge=1, le=_CONNECTIONS_LIMIT)] | None = None
     """Sessions that copy into one table, from beginning to end. Default: those of `pgdyno load`, which adapts them."""
     chunk_bytes: Bytes | None = Field(None, alias="chunk")
     """Of a file, for one COPY and one commit. Default: that of `pgdyno load`."""

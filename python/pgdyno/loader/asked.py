@@ -23,6 +23,10 @@ CHUNK_BYTES_MAX = 64 << 20
 CHUNK_BYTES_MIN = 1 << 10
 MAX_REJECTS = 1000
 """Rows that are rejected before the load gives up: more are a wrong option, not bad rows."""
+CONNECTIONS_LIMIT = 256
+"""Sessions that the engine takes at most (its `order.rs`). Machines with more than 129 processors would reckon with more."""
+_NUMBER_LIMIT = (1 << 63) - 1
+"""Of bytes and rows: the columns of the ledger hold no more, and the engine refuses what is twice as much."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +102,18 @@ class Asked:
         """Refuses what makes no sense, whatever the server."""
         if not self.sources:
             raise InputError("no file is named", remedy="name one, or `-` for standard input")
-        for flag, number, least in (
-            ("--connections", self.connections, 1),
-            ("--connections-max", self.connections_max, self.connections or 1),
-            ("--chunk", self.chunk_bytes, CHUNK_BYTES_MIN),
-            ("--rate", self.rate_bytes_per_s, 1),
-            ("--max-rejects", self.max_rejects, 0),
+        for flag, number, least, most in (
+            ("--connections", self.connections, 1, CONNECTIONS_LIMIT),
+            ("--connections-max", self.connections_max, self.connections or 1, CONNECTIONS_LIMIT),
+            ("--chunk", self.chunk_bytes, CHUNK_BYTES_MIN, _NUMBER_LIMIT),
+            ("--rate", self.rate_bytes_per_s, 1, _NUMBER_LIMIT),
+            ("--max-rejects", self.max_rejects, 0, _NUMBER_LIMIT),
         ):
             if number is not None and number < least:
                 raise InputError(f"{flag}: {number} is less than {least}", remedy=f"give {least} or more")
+            if number is not None and number > most:
+                # The engine would refuse it too, but only after the table was emptied.
+                raise InputError(f"{flag}: {number} is more than {most}", remedy=f"give {most} or less")
         if self.columns and self.rename:
             raise InputError(
                 "--columns says what each value is, and --rename what a header means", remedy="leave one of them away"

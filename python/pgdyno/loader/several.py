@@ -76,10 +76,6 @@ def _checkpoint(into: str, tell: Tell) -> None:
 def main() -> int:
     """Do what standard input asks for; returns the exit code."""
     document = json.loads(sys.stdin.readline())
-    loads = [Asked(**{**one, "sources": tuple(one["sources"])}) for one in document["loads"]]
-    for name in _LATER:
-        importlib.import_module(name)
-    _engine.checked()
     lock = threading.Lock()
 
     def tell(event: Mapping[str, Any]) -> None:
@@ -87,11 +83,15 @@ def main() -> int:
             sys.stdout.write(json.dumps(event) + "\n")
             sys.stdout.flush()
 
-    tell({"ready": True})
-    if not sys.stdin.readline():
-        return 1
-    threading.Thread(target=_end_with_who_asked, name="pgdyno-asked", daemon=True).start()
     try:
+        loads = [Asked(**{**one, "sources": tuple(one["sources"])}) for one in document["loads"]]
+        for name in _LATER:
+            importlib.import_module(name)
+        _engine.checked()
+        tell({"ready": True})
+        if not sys.stdin.readline():
+            return 1
+        threading.Thread(target=_end_with_who_asked, name="pgdyno-asked", daemon=True).start()
         load_all(loads, parallel=bool(document["parallel"]), tell=tell)
     except PgdynoError as error:
         tell({"error": {"message": error.message, "remedy": error.remedy}})

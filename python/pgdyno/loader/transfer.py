@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.errors import EngineError
 from pgdyno.loader import limit, source
+from pgdyno.loader.asked import CONNECTIONS_LIMIT
 from pgdyno.loader.compression import compression_of
 from pgdyno.loader.ledger import CHUNKS
 from pgdyno.loader.server import keywords
@@ -36,8 +37,6 @@ CONNECTIONS_MIN = 2
 few seconds is over before a second one would have been added."""
 CONNECTIONS_MAX_FACTOR = 2
 """Sessions to end with at most, beside those to begin with: some then wait for the volume while others compute."""
-CONNECTIONS_LIMIT = 256
-"""Sessions that the engine takes at most (its `order.rs`). Machines with more than 129 processors would reckon with more."""
 
 
 @dataclass(frozen=True)
