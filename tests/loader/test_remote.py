@@ -278,6 +278,19 @@ def test_checksums_are_taken_from_where_they_stand(server: Store) -> None:
     assert stated.name == f"{server.url}/e.csv"
 
 
+@pytest.mark.parametrize("text", ["AAAAA", "AAAA", "AAAA="])
+def test_what_is_no_checksum_is_left_unsaid(server: Store, text: str) -> None:
+    """Too short to be one, or no base64 at all: the content is not held to it, and one that stands behind it counts."""
+    good = hashlib.sha512(DATA).digest()
+    behind = f"sha-512=:{base64.b64encode(good).decode()}:"
+    server.held |= {
+        "/i.csv": Held(DATA, headers={"Repr-Digest": f"sha-256=:{text}:"}),
+        "/j.csv": Held(DATA, headers={"Repr-Digest": f"sha-256=:{text}:, {behind}"}),
+    }
+    assert found(f"{server.url}/i.csv").object.facts.checksum is None
+    assert found(f"{server.url}/j.csv").object.facts.checksum == Checksum("SHA512", good)
+
+
 def of_s3(server: Store, key: str) -> Remote:
     (one,) = remote.find(f"s3://bucket/{key}", remote.S3(server.url, anonymous=True), HEAD)
     return one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import functools
 import hashlib
@@ -155,9 +156,18 @@ def _facts(answer: BaseHTTPResponse, expected: Checksum | None) -> Facts | None:
         length = int(said) if said.isdigit() else None
     if length is None:
         return None
-    digest = _DIGEST.search(headers.get("Repr-Digest") or "")
-    stored = None if digest is None else Checksum(f"SHA{digest[1]}", base64.b64decode(digest[2]))
-    return Facts(length, headers.get("ETag"), None, headers.get("Last-Modified"), expected or stored)
+    checksum = expected or _stored(headers.get("Repr-Digest") or "")
+    return Facts(length, headers.get("ETag"), None, headers.get("Last-Modified"), checksum)
+
+
+def _stored(said: str) -> Checksum | None:
+    """The first checksum of ``Repr-Digest`` that is one: what is not as long as it must be says nothing of the content."""
+    for name, text in _DIGEST.findall(said):
+        with contextlib.suppress(binascii.Error):
+            value = base64.b64decode(text)
+            if len(value) == int(name) // 8:
+                return Checksum(f"SHA{name}", value)
+    return None
 
 
 @contextlib.contextmanager
