@@ -118,6 +118,19 @@ def test_a_file_that_cannot_be_loaded_is_one_sentence(tmp_path: Path, name: str,
     assert error.value.remedy
 
 
+def test_a_file_by_two_ways_is_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows would be loaded twice."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.csv"
+    path.write_text("1\n")
+    (tmp_path / "link.csv").symlink_to(path)
+    for words in (["a.csv", str(path)], ["link.csv", "a.csv"], ["[a].csv", str(path)]):
+        with pytest.raises(InputError, match="is the same file as"):
+            source.find(words)
+    (tmp_path / "b.csv").write_text("1\n")
+    assert len(source.find(["a.csv", "b.csv"])) == 2, "a copy is another file"
+
+
 def parquet_file(path: Path, rows: int = 3) -> Path:
     """Every kind of value that has a type in PostgreSQL, with NULLs and empty strings."""
     import pyarrow as pa

@@ -83,11 +83,19 @@ def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
     found: list[Source] = []
     for word in words:
         found += [_stream(sys.stdin.fileno(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
-    names = [source.name for source in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{twice[0]} is named twice", remedy="name each file once")
+    _refuse_twice(found)
     return found
+
+
+def _refuse_twice(found: Sequence[Source]) -> None:
+    """By the names, and of files by where these lead: rows of ``a.csv`` and of ``./folder/../a.csv`` are the same."""
+    first: dict[str, str] = {}
+    for source in found:
+        place = source.name if source.sha256 is None else str(Path(source.name).resolve())
+        if place in first:
+            what = "is named twice" if first[place] == source.name else f"is the same file as {first[place]}"
+            raise InputError(f"{source.name} {what}", remedy="name each file once")
+        first[place] = source.name
 
 
 def _named(word: str, where: S3 | None) -> list[Source]:
