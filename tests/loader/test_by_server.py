@@ -152,6 +152,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "rejects": ({"reject": Path("bad.csv")}, ["s3://b/a.csv"], "keeps none of those that it refuses"),
     "create": ({"create": True}, ["s3://b/a.csv"], "nobody here sees the rows"),
     "rate": ({"rate_bytes_per_s": 1000}, ["s3://b/a.csv"], "as fast as it can"),
+    "chunk": ({"chunk_bytes": 1 << 20}, ["s3://b/a.csv"], "--chunk --via aws_s3: each object is one COPY"),
     "endpoint": ({"s3_endpoint": "http://127.0.0.1:9000"}, ["s3://b/a.csv"], "from AWS alone"),
     "anonymous": ({"s3_anonymous": True}, ["s3://b/a.csv"], "rights of its own role"),
     "rename": ({"rename": {"a": "id"}}, ["s3://b/a.csv"], "nobody here sees the header"),

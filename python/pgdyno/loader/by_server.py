@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader import columns, ledger, server, table, upsert
 from pgdyno.loader import format as formats
+from pgdyno.loader.asked import CHUNK_BYTES
 from pgdyno.loader.ready import Ready
 from pgdyno.loader.sample import Sample
 from pgdyno.loader.source import Source
@@ -140,6 +141,7 @@ def _refuse(asked: Asked) -> None:
         ("--create", asked.create, "nobody here sees the rows that would say which columns there are"),
         ("--rename", bool(asked.rename), "nobody here sees the header; --columns says what the values are"),
         ("--rate", asked.rate_bytes_per_s is not None, "the server reads as fast as it can"),
+        ("--chunk", asked.chunk_bytes != CHUNK_BYTES, "each object is one COPY and one commit"),
         ("--s3-endpoint", asked.s3_endpoint is not None, "the extension reads from AWS alone"),
         ("--s3-anonymous", asked.s3_anonymous, "the server reads with the rights of its own role"),
     ):
