@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import socket
@@ -25,6 +26,7 @@ from pgdyno.loader.remote.checksum import ALGORITHMS, Fold
 from pgdyno.loader.remote.find import Remote
 from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience, fetch
 from pgdyno.loader.remote.store import PIECE_BYTES, Checksum, Dropped, Facts
+from pgdyno.world.waiting import wait_until
 
 from .stores import Held, Store, content, store
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOON = Patience(tries=3, pause_first_s=0.001, pause_most_s=0.002)
+WAIT_S = 30.0
 HEAD = 1000
 """Of a file's beginning, here."""
 
@@ -377,6 +380,7 @@ def asked_of(path: Path, **request: Any) -> list[tuple[bytes, bytes]]:
     """The frames of an answer."""
     frames = []
     with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(WAIT_S)
         connection.connect(str(path))
         connection.sendall(json.dumps(request).encode() + b"\n")
         with connection.makefile("rb") as answer:
@@ -403,6 +407,36 @@ def test_the_engine_is_given_what_it_asks_for_where_nobody_else_may_ask(server: 
         folder = served.path.parent
     assert not folder.exists()
     assert [str(one.failure or "")[:4] for one in objects] == ["", server.url[:4]]
+
+
+@pytest.mark.parametrize("times", [2, 1 << 30])
+def test_a_connection_that_cannot_be_taken_is_tried_again_and_then_said(
+    server: Store, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Where there is no descriptor left. Whoever asks must not wait for an answer that never comes."""
+    accept, left = socket.socket.accept, [times]
+
+    def full(listening: socket.socket) -> tuple[socket.socket, Any]:
+        if listening.family == socket.AF_UNIX and left[0]:
+            left[0] -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", full)
+    if times > 2:
+        monkeypatch.setattr(serve, "ACCEPT_S", 0.0)
+    server.held["/k.csv"] = Held(DATA)
+    failed: list[BaseException] = []
+    with serve.Served([found(f"{server.url}/k.csv")], SOON, failed) as served:
+        if times == 2:
+            assert asked_of(served.path, object=0, first=0, whole=True)[-1] == (b"Z", b"")
+            assert failed == []
+            return
+        assert wait_until(lambda: bool(failed), WAIT_S)
+    (error,) = failed
+    assert isinstance(error, HostError)
+    assert "Too many open files" in error.message
+    assert "ulimit" in error.remedy
 
 
 def test_a_file_can_be_read_at_any_place(server: Store) -> None:

@@ -15,6 +15,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +34,9 @@ PATH_BYTES_MAX = 100
 """Of a socket's name; the kernel takes 107."""
 WAITING_MAX = 64
 """Connections that nobody has answered yet."""
+ACCEPT_S = 10.0
+"""For so long a connection is tried to be taken where this process has no descriptor left for it: those of others end."""
+_ACCEPT_AGAIN_S = 0.1
 _FRAME = struct.Struct(">cI")
 CONTENT, FAILED, ALL = b"D", b"E", b"Z"
 
@@ -40,8 +44,12 @@ CONTENT, FAILED, ALL = b"D", b"E", b"Z"
 class Served:
     """Answers from the beginning of a ``with`` block to its end."""
 
-    def __init__(self, objects: Sequence[Remote], patience: Patience = PATIENCE) -> None:
+    def __init__(
+        self, objects: Sequence[Remote], patience: Patience = PATIENCE, failed: list[BaseException] | None = None
+    ) -> None:
+        """``failed`` gets why nobody is answered any more, should it come to that."""
         self._objects = objects
+        self._failed = [] if failed is None else failed
         self._ahead = Ahead(patience)
         self._folder: Path | None = None
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -77,11 +85,20 @@ class Served:
         shutil.rmtree(self.path.parent, ignore_errors=True)
 
     def _listen(self) -> None:
+        full: float | None = None
         while not self._ahead.stop.given:
             try:
                 connection, _ = self._listening.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if self._ahead.stop.given:
+                    return
+                full = full or time.monotonic()
+                if time.monotonic() - full > ACCEPT_S:
+                    self._failed.append(_full(error))
+                    return
+                self._ahead.stop.wait(_ACCEPT_AGAIN_S)
+                continue
+            full = None
             threading.Thread(target=self._answer, args=(connection,), name="pgdyno-object", daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
@@ -127,6 +144,13 @@ class Served:
     def _pieces(self, remote: Remote, first: int, end: int) -> Generator[Bytes]:
         with contextlib.closing(self._ahead.pieces(remote.object, remote.head, first, end)) as pieces:
             yield from pieces
+
+
+def _full(error: OSError) -> HostError:
+    return HostError(
+        f"the engine cannot be given what it asks for: {error.strerror}",
+        remedy="allow more open files (`ulimit -n`), and run the same command again to go on",
+    )
 
 
 def _say(connection: socket.socket, kind: bytes, content: Bytes) -> None:
