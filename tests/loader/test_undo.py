@@ -81,6 +81,32 @@ def test_a_restore_that_is_interrupted_goes_on(database: Database, monkeypatch: 
     assert database.shape("rich") == before
 
 
+def test_an_order_to_end_that_was_lost_is_given_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes between two statements is lost. Ctrl-C would then wait until the index is built."""
+    order = psycopg.Connection.cancel
+    lost: list[object] = []
+
+    def cancel(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        if lost:
+            order(connection)
+        lost.append(connection)
+
+    def interrupt(_share: float, _text: str) -> None:
+        active = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(30)' AND state = 'active'"
+        if database.one(active):
+            raise KeyboardInterrupt
+
+    database.run("CREATE TABLE t (a int)")
+    monkeypatch.setattr(psycopg.Connection, "cancel", cancel)
+    with database.session() as connection:
+        journal = Journal(connection)
+        journal.make(undo.Change("index", "x", (), (("SELECT pg_sleep(30)",),)), JOB, '"public"."t"')
+        with pytest.raises(KeyboardInterrupt):
+            put_back.put_back(database.dsn, connection, journal, journal.entries(), interrupt)
+    assert len(lost) > 1
+    assert database.left_to_undo() == 1, "what was under way was ended, and did not come to its end"
+
+
 def test_a_change_that_fails_is_not_made_and_not_written_down(database: Database) -> None:
     database.run("CREATE TABLE t (a int)")
     with database.session() as connection:

@@ -42,8 +42,6 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """Variables that say where objects are; AWS's own programs look at them in this order."""
 HEADER_MATCH_FROM = 150000
 """COPY compares a header with the columns' names from this version on (release notes of PostgreSQL 15)."""
-CANCEL_AGAIN_S = 1.0
-"""An order to cancel that comes between two statements is lost."""
 _ADDRESS = re.compile(r"s3://([^/]+)/(.+)", re.DOTALL)
 _PACKED = (".zst", ".zstd", ".xz", ".bz2")
 _ANSWER = re.compile(r"(\d+)(?: rows imported\b.*?(?: of (\d+) bytes)?)?", re.DOTALL)
@@ -261,15 +259,8 @@ class _Importing:
 
     def stop(self, futures: set[Future[tuple[int, int]]]) -> None:
         """End what is under way, and begin nothing more."""
-        import psycopg
-
         self._stopping.set()
-        left = {future for future in futures if not future.cancel()}
-        while left:
-            for session in self._sessions:
-                with contextlib.suppress(psycopg.Error):
-                    session.cancel()
-            left = wait(left, timeout=CANCEL_AGAIN_S).not_done
+        server.cancel(self._sessions, futures)
 
 
 def _counted(answer: str) -> tuple[int, int]:

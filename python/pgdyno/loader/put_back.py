@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
 from pgdyno.loader import undo
-from pgdyno.loader.server import connect, one, run, said
+from pgdyno.loader.server import cancel, connect, one, run, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,10 +83,7 @@ def _build(dsn: str, connection: Connection, entries: Sequence[Entry], note: Not
         try:
             _wait(futures, note)
         except BaseException:
-            for future in futures:
-                future.cancel()
-            for session in sessions:
-                session.cancel()
+            cancel(sessions, futures)
             raise
         return {token: line for future in futures for token, line in future.result().items()}
 

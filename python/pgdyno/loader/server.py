@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from pgdyno.postgres import remote
 from pgdyno.postgres.binaries import VERSION_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from concurrent.futures import Future
 
     import psycopg
 
@@ -22,6 +24,8 @@ APPLICATION_NAME = "pgdyno load"
 """How the sessions of a load are known to the server; those that copy have the job's number behind it."""
 _CHECKPOINTER_FROM = 150000
 """The role pg_checkpoint is from this version on; before, superusers alone may order a checkpoint."""
+_CANCEL_AGAIN_S = 1.0
+"""An order to cancel that comes between two statements is lost."""
 _FACTS = """
 SELECT current_setting('server_version_num')::int, current_setting('server_version'),
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
@@ -141,6 +145,18 @@ def maybe(connection: Connection, query: str, values: Sequence[Any] = ()) -> tup
 def run(connection: Connection, statement: str, values: Sequence[Any] = ()) -> None:
     """A statement without an answer."""
     connection.execute(statement.encode(), values or None)
+
+
+def cancel(sessions: Iterable[Connection], futures: Iterable[Future[Any]]) -> None:
+    """End the statements of sessions, and wait for the threads that run them; those that have not begun never do."""
+    import psycopg
+
+    left = {future for future in futures if not future.cancel()}
+    while left:
+        for session in sessions:
+            with contextlib.suppress(psycopg.Error):
+                session.cancel()
+        left = wait(left, timeout=_CANCEL_AGAIN_S).not_done
 
 
 def said(error: Exception) -> str:

@@ -172,7 +172,8 @@ def opened(
 ) -> Iterator[tuple[list[dict[str, Any]], tuple[int, ...]]]:
     """Where the engine finds each source, in its words, and the descriptors that it must inherit for that.
 
-    ``failed`` gets what breaks off a source that is made here (:func:`parquet.piped`) or given from here, whose end then does not come.
+    ``failed`` gets what breaks off a source that is made here (:func:`parquet.piped`) or given
+    from here, whose end then does not come.
     """
     with contextlib.ExitStack() as stack:
         objects = [source.remote for source in sources if source.remote is not None and source.parquet is None]
