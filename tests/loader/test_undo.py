@@ -219,12 +219,58 @@ def test_storage_parameters_come_back_in_their_order(each: Database) -> None:
     assert change_everything(each, "t") == 0
 
 
+def known(database: Database, name: str) -> None:
+    """The job of the changes, as a load has it in the ledger: which table they are in."""
+    database.run(
+        "INSERT INTO pgdyno_load.job (job, target, plan) OVERRIDING SYSTEM VALUE"
+        f" VALUES ({JOB}, '{name}', jsonb_build_object('table_oid', '{name}'::regclass::oid::bigint))"
+    )
+
+
 def test_a_table_that_is_gone_takes_its_entries_with_it(database: Database) -> None:
     database.run("CREATE TABLE t (a int PRIMARY KEY)")
     change_everything(database, "t")
+    known(database, "t")
     database.run("DROP TABLE t")
     assert restore(database.dsn) == []
     assert database.left_to_undo() == 0
+    assert list(default_folder().glob("*")) == []
+
+
+def test_what_a_renamed_table_had_is_kept_until_it_has_its_name_again(database: Database) -> None:
+    database.run("CREATE TABLE t (a int PRIMARY KEY); CREATE INDEX t_more ON t (a)")
+    before = database.shape("t")
+    changes = change_everything(database, "t")
+    known(database, "t")
+    database.run("ALTER TABLE t RENAME TO u")
+    with pytest.raises(PgdynoError, match=r"is called public\.u now") as error:
+        restore(database.dsn)
+    assert "--restore" in error.value.remedy
+    assert database.left_to_undo() == changes
+    database.run("ALTER TABLE u RENAME TO t")
+    restore(database.dsn)
+    assert database.shape("t") == before
+
+
+@pytest.mark.parametrize("schema", [True, False], ids=["with the journal", "with its files alone"])
+def test_what_a_table_had_of_which_nothing_is_known_is_kept_until_somebody_says_so(
+    database: Database, schema: bool
+) -> None:
+    """Its job was abandoned, or the schema was dropped: the table may be gone, and may have another name."""
+    database.run("CREATE TABLE t (a int PRIMARY KEY)")
+    changes = change_everything(database, "t")
+    database.run("ALTER TABLE t RENAME TO u")
+    if not schema:
+        database.run("DROP SCHEMA pgdyno_load CASCADE")
+    with pytest.raises(PgdynoError, match="nothing says whether it has another name") as error:
+        restore(database.dsn)
+    assert len(list(default_folder().glob("undo-*.json"))) == changes
+    if schema:
+        database.run(error.value.remedy.split("`")[-2])
+        assert restore(database.dsn) == []
+        assert list(default_folder().glob("*")) == []
+    else:
+        assert str(default_folder()) in error.value.remedy
 
 
 def test_a_restore_waits_for_no_load_that_is_alive(database: Database) -> None:
