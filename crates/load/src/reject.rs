@@ -141,6 +141,12 @@ impl Rejects {
         remove().map_err(|error| cannot_write(&self.parts, &error))
     }
 
+    /// This try is over, and its sessions have ended. One that rejected nothing leaves no folder. A planner may hold this for
+    /// longer, when the folder is the next try's: so that is not done when it is dropped.
+    pub(crate) fn leave(&self) {
+        let _ = std::fs::remove_dir(&self.parts);
+    }
+
     /// The file appears whole or not at all.
     fn join_one<'a>(
         &self,
@@ -166,13 +172,6 @@ impl Rejects {
 
     fn part_path(&self, (source, chunk): (usize, u64)) -> PathBuf {
         self.parts.join(format!("{source:06}-{chunk:09}"))
-    }
-}
-
-impl Drop for Rejects {
-    /// A load that rejected nothing leaves no folder.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.parts);
     }
 }
 
@@ -347,6 +346,17 @@ mod tests {
         assert!(!folder.0.join("rej.parts").exists() && !folder.0.join("rej.parts.old").exists());
         assert_eq!(rejects.join(|_| Vec::new()).unwrap().len(), 2, "they are there already");
         assert_eq!(folder.text("rej"), "h0\r\nx,1\r\ny,2\r\n");
+    }
+
+    #[test]
+    fn a_try_that_is_held_for_longer_leaves_the_folder_to_the_next_one() {
+        let folder = Folder::new("late");
+        let late = Rejects::new(&folder.spec(9), &Chunks::new()).unwrap();
+        late.leave();
+        assert!(!folder.0.join("rej.parts").exists());
+        let next = Rejects::new(&folder.spec(9), &Chunks::new()).unwrap();
+        drop(late);
+        assert!(next.part(0, 0, None).is_ok());
     }
 
     #[test]

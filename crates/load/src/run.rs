@@ -90,11 +90,11 @@ impl<W: Write> Run<'_, W> {
         }
         // Rows that were rejected can be looked at after an error too; the error is what is told.
         let joined = shared.rejects.as_ref().map_or(Ok(Vec::new()), |all| all.join(|source| shared.header(source)));
-        if let Some(rejects) = &shared.rejects
-            && (loaded.is_ok() || self.spec.ledger.is_none())
-            && joined.is_ok()
-        {
-            rejects.tidy()?;
+        if let Some(rejects) = &shared.rejects {
+            if (loaded.is_ok() || self.spec.ledger.is_none()) && joined.is_ok() {
+                rejects.tidy()?;
+            }
+            rejects.leave();
         }
         let (sessions, reject_files) = (loaded?, joined?);
         self.end(&shared, sessions, &reject_files);
