@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow
 import pytest
 
-from .loaded import Target, load, order, refused
+from .loaded import Loaded, Target, load, order, outcome, refused
 from .test_load import ROWS, TABLE, written
 
 if TYPE_CHECKING:
@@ -86,3 +86,36 @@ def test_a_pipe_is_loaded_as_it_comes(target: Target, tmp_path: Path, kind: str)
     assert done.rows == (ROWS, 0)
     assert done.begin["sources"] == [{"name": "standard input", "bytes_stored": None, "compression": "auto"}]
     assert target.one("SELECT count(DISTINCT id) FROM t") == ROWS
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_pipe_ends_when_its_writer_says_so_and_not_when_it_is_closed(
+    target: Target, tmp_path: Path, told: bool
+) -> None:
+    """The kernel closes the pipes of a process that is killed: the last row may be a part of one, which COPY takes."""
+    target.run(TABLE)
+    content = written(tmp_path / "plain.csv").read_bytes()
+    (reader, writer), (end, telling) = os.pipe(), os.pipe()
+
+    def write() -> None:
+        with os.fdopen(telling, "wb") as word, os.fdopen(writer, "wb") as file:
+            file.write(content)
+            if told:
+                file.flush()
+                word.write(b".")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    asked = order(ledger=target.ledger(), chunk_bytes=len(content) // 2, connections=1)
+    asked["sources"] = [{"path": f"/dev/fd/{reader}", "name": "standard input", "end": f"/dev/fd/{end}"}]
+    found = outcome(target.dsn, asked, pass_fds=[reader, end])
+    thread.join()
+    os.close(reader)
+    os.close(end)
+    if told:
+        assert isinstance(found, Loaded), found
+        assert found.rows == (ROWS, 0)
+        return
+    assert isinstance(found, dict), found.end
+    assert "standard input broke off" in found["message"]
+    assert target.one("SELECT count(*) FROM t") < ROWS, "the last chunk is not in"

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
-from pgdyno.loader import columns, compression, ledger, source
+from pgdyno.loader import columns, compression, ledger, pipe, source
 from pgdyno.loader.asked import Asked
 from pgdyno.loader.format import CSV, Format, bare, choose
 from pgdyno.loader.sample import Sample, take, whole_rows
@@ -167,6 +167,7 @@ def test_parquet_is_text_with_the_types_of_its_columns(tmp_path: Path) -> None:
         text = b""
         while more := os.read(descriptors[0], 1 << 16):
             text += more
+        assert os.read(descriptors[1], 9) == pipe.ALL, "that was all"
     assert text == found.head
 
 
@@ -205,22 +206,23 @@ def test_a_fingerprint_is_another_one_when_the_file_changes(tmp_path: Path) -> N
 def test_a_stream_gives_its_beginning_once_more() -> None:
     reading, writing = os.pipe()
     content = bytes(range(1, 200)) * 300
-    with os.fdopen(writing, "wb") as pipe:
-        pipe.write(content)
+    with os.fdopen(writing, "wb") as before:
+        before.write(content)
     one = source.Source("standard input", os.read(reading, 1000), stream=reading)
     with source.opened([one]) as (places, descriptors):
-        assert places == [{"path": f"/dev/fd/{descriptors[0]}"}]
+        assert places == [{"path": f"/dev/fd/{descriptors[0]}", "end": f"/dev/fd/{descriptors[1]}"}]
         found = b""
         while more := os.read(descriptors[0], 1 << 16):
             found += more
+        assert os.read(descriptors[1], 9) == pipe.ALL, "that was all"
     os.close(reading)
     assert found == content
 
 
 def test_a_stream_that_nobody_reads_to_its_end_does_not_hang() -> None:
     reading, writing = os.pipe()
-    with os.fdopen(writing, "wb") as pipe:
-        pipe.write(b"x" * 60_000)
+    with os.fdopen(writing, "wb") as before:
+        before.write(b"x" * 60_000)
     one = source.Source("standard input", b"y" * 200_000, stream=reading)
     with source.opened([one]) as (_, descriptors):
         assert os.read(descriptors[0], 10) == b"y" * 10

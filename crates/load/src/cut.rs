@@ -113,6 +113,7 @@ impl<'a> Cutter<'a> {
             }
         }
         self.source.unchanged()?;
+        self.source.whole()?;
         match self.planner.finish() {
             Some(last) => self.emit(last),
             None => Ok(true),

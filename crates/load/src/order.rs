@@ -106,6 +106,9 @@ pub struct SourceSpec {
     pub compression: Compression,
     /// What it is called in messages.
     pub name: String,
+    /// Of a pipe: where a byte says that all of it was written. Without it its end is that of what was written.
+    #[serde(default)]
+    pub end: Option<PathBuf>,
     /// Given when it lies elsewhere: `path` is then the socket where its bytes are asked for.
     #[serde(default)]
     pub remote: Option<RemoteSpec>,

@@ -30,6 +30,8 @@ pub(crate) struct Source {
     pub compression: Compression,
     /// Of a file; none of a pipe, or of what lies elsewhere.
     file: Option<Facts>,
+    /// Of a pipe: where a byte says that all of it was written.
+    end: Option<PathBuf>,
     remote: Option<Remote>,
 }
 
@@ -72,7 +74,8 @@ impl Source {
     }
 
     fn new(spec: &SourceSpec, file: Option<Facts>, remote: Option<Remote>) -> Self {
-        Self { name: spec.name.clone(), path: spec.path.clone(), compression: spec.compression, file, remote }
+        let SourceSpec { path, compression, name, end, .. } = spec.clone();
+        Self { name, path, compression, file, end, remote }
     }
 
     /// With its compression, as its first bytes say where nobody else does. A file that cannot be read is found so, too.
@@ -147,6 +150,20 @@ impl Source {
         }
         let message = format!("{} was changed while it was read", self.name);
         Err(LoadError::new(message, "empty the table, and load it again when nobody writes to the file"))
+    }
+
+    /// Refuses the end of a pipe of which nobody says that it was all: the kernel closes what a killed process has written to,
+    /// and the last row may be a part of one.
+    pub(crate) fn whole(&self) -> Result<(), LoadError> {
+        let Some(end) = &self.end else { return Ok(()) };
+        match File::open(end).and_then(|mut end| end.read_exact(&mut [0])) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                let message = format!("{} broke off: what was to write it has ended", self.name);
+                Err(LoadError::new(message, "look why it has ended"))
+            }
+            Err(error) => Err(cannot_read(&self.name, &error)),
+        }
     }
 
     /// What it means that reading ended with an error, after so many bytes of what is stored in it.
@@ -244,11 +261,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_is_whole_when_somebody_says_so() {
+        let is_whole = |end: Option<&str>| {
+            let name = "n".to_owned();
+            let compression = Compression::None;
+            let end = end.map(PathBuf::from);
+            let spec = SourceSpec { path: "/dev/null".into(), compression, name, end, remote: None };
+            Source::inspect(&spec).unwrap().whole()
+        };
+        assert!(is_whole(None).is_ok());
+        assert!(is_whole(Some("/dev/zero")).is_ok(), "there is a byte");
+        assert!(is_whole(Some("/dev/null")).unwrap_err().message.contains("n broke off"));
+    }
+
+    #[test]
     fn what_is_no_file_is_said() {
         let spec = |path: &str| SourceSpec {
             path: path.into(),
             compression: Compression::Auto,
             name: "n".to_owned(),
+            end: None,
             remote: None,
         };
         assert!(Source::inspect(&spec("/")).unwrap_err().message.contains("directory"));

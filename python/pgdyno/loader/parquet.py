@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
+from pgdyno.loader import pipe
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from pgdyno.loader.pipe import Pipe
 
     Open = Callable[[], Path | io.RawIOBase]
     """Where a file can be read; each reader opens it anew."""
@@ -59,36 +62,42 @@ def facts(name: str, opening: Open, bytes_max: int) -> Facts:
 
 
 @contextlib.contextmanager
-def piped(name: str, opening: Open, failed: list[BaseException]) -> Iterator[int]:
-    """The reading end of a pipe that gives the whole file as CSV.
+def piped(name: str, opening: Open, failed: list[BaseException]) -> Iterator[tuple[int, int]]:
+    """The reading ends of a pipe that gives the whole file as CSV, and of the one that says so.
 
     What breaks it off is appended to ``failed`` at once, and raised with the block's end. Until then the pipe stays open: its
     end would be that of the file for whoever reads it, whose last chunk would be committed with bounds that no whole file has.
     """
-    reading, writing = os.pipe()
+    made = pipe.made()
     left = threading.Event()
-    arguments = (name, opening, writing, failed, left)
+    arguments = (name, opening, made, failed, left)
     thread = threading.Thread(target=_pour, args=arguments, name="pgdyno-parquet", daemon=True)
     thread.start()
     try:
-        yield reading
+        yield made.read
     finally:
-        os.close(reading)
+        made.leave()
         left.set()
         thread.join()
     if failed:
         raise failed[0]
 
 
-def _pour(name: str, opening: Open, writing: int, failed: list[BaseException], left: threading.Event) -> None:
+def _pour(name: str, opening: Open, to: Pipe, failed: list[BaseException], left: threading.Event) -> None:
     """Write all of a file; after an error, wait until the reader has ``left``, whose own errors are not ours."""
-    with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb") as out:
+    with (
+        contextlib.suppress(BrokenPipeError),
+        os.fdopen(to.telling, "wb", buffering=0) as end,
+        os.fdopen(to.writing, "wb") as out,
+    ):
         try:
             with _opened(name, opening) as file:
                 begun = False
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
                     out.write(_csv(batch, header=not begun))
                     begun = True
+            out.flush()
+            end.write(pipe.ALL)
         except BrokenPipeError:
             raise
         except BaseException as error:  # noqa: BLE001 (it is raised where the text is waited for)

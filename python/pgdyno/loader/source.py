@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.loader import parquet, remote
+from pgdyno.errors import InputError
+from pgdyno.loader import parquet, pipe, remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pgdyno.loader.pipe import Pipe
     from pgdyno.loader.remote import S3, Remote
 
 END_BYTES = 64 << 10
@@ -183,8 +184,9 @@ def opened(
         descriptors: list[int] = []
         for source in sources:
             if source.stream is not None or source.parquet is not None:
-                descriptors.append(stack.enter_context(_piped(source, [] if failed is None else failed)))
-                places.append({"path": f"/dev/fd/{descriptors[-1]}"})
+                reading, told = stack.enter_context(_piped(source, [] if failed is None else failed))
+                descriptors += [reading, told]
+                places.append({"path": f"/dev/fd/{reading}", "end": f"/dev/fd/{told}"})
             elif source.remote is not None and served is not None:
                 one = {"object": next(numbers), "bytes": source.remote.bytes}
                 places.append({"path": str(served.path), "remote": one})
@@ -193,7 +195,7 @@ def opened(
         yield places, tuple(descriptors)
 
 
-def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractContextManager[int]:
+def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractContextManager[tuple[int, int]]:
     if source.stream is not None:
         return _refilled(source.head, source.stream)
     one = source.remote
@@ -201,26 +203,27 @@ def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractCo
 
 
 @contextlib.contextmanager
-def _refilled(head: bytes, stream: int) -> Iterator[int]:
+def _refilled(head: bytes, stream: int) -> Iterator[tuple[int, int]]:
     """A pipe that gives what was read already, and then the rest."""
-    try:
-        reading, writing = os.pipe()
-    except OSError as error:
-        raise HostError(f"no pipe can be made: {error.strerror}", remedy="close other programs") from error
-    thread = threading.Thread(target=_pour, args=(head, stream, writing), name="pgdyno-source", daemon=True)
+    made = pipe.made()
+    thread = threading.Thread(target=_pour, args=(head, stream, made), name="pgdyno-source", daemon=True)
     thread.start()
     try:
-        yield reading
+        yield made.read
     finally:
-        # Whoever waits for a reader is told that there is none.
-        os.close(reading)
+        made.leave()
 
 
-def _pour(head: bytes, stream: int, writing: int) -> None:
-    """Everything of ``stream`` after ``head`` into ``writing``, until either end is closed."""
-    with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb", buffering=0) as out:
+def _pour(head: bytes, stream: int, to: Pipe) -> None:
+    """Everything of ``stream`` after ``head`` into a pipe, until either end is closed."""
+    with (
+        contextlib.suppress(BrokenPipeError),
+        os.fdopen(to.telling, "wb", buffering=0) as end,
+        os.fdopen(to.writing, "wb", buffering=0) as out,
+    ):
         rest = memoryview(head)
         while rest:
             while rest:
                 rest = rest[out.write(rest) or 0 :]
             rest = memoryview(os.read(stream, 1 << 20))
+        end.write(pipe.ALL)
