@@ -53,17 +53,12 @@ impl Attached {
         let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
         folder.create()?;
         let begin = || {
-            let on_disk = spec.store != "memory";
             let layer = folder.layer(&spec.store);
-            let store = Store::create(&layer, storage.total.size_bytes, spec.image.as_deref(), on_disk)?;
-            let pipeline = Pipeline::new(core, store, on_disk, storage)?;
-            let mut threads = Vec::new();
-            for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
-                threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
-            }
-            let request_bytes = storage.total.params().request_bytes();
-            let session = start_session(&folder, &spec.name, pipeline.clone(), request_bytes, orders.clone())?;
-            Ok((pipeline, threads, session))
+            let (size_bytes, image) = (storage.total.size_bytes, spec.image.as_deref());
+            let store = Store::create(&layer, size_bytes, image, spec.store != "memory")?;
+            serve_content(core, store, spec, storage, &folder, orders).inspect_err(|_| {
+                let _ = fs::remove_dir_all(&layer);
+            })
         };
         match begin() {
             Ok((pipeline, threads, session)) => Ok(Self {
@@ -198,6 +193,32 @@ fn aborted_is_ended(ended: std::io::Result<()>) -> std::io::Result<()> {
         Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
         other => other,
     }
+}
+
+/// What of a volume is up before the kernel knows of it.
+type Serving = (Arc<Pipeline>, Vec<JoinHandle<()>>, BackgroundSession);
+
+/// Puts up what serves the content by FUSE. The workers of one that cannot be served end.
+fn serve_content(
+    core: &Arc<Core>,
+    store: Store,
+    spec: &ServeSpec,
+    storage: &Storage,
+    folder: &VolumeDir,
+    orders: &Sender<Order>,
+) -> Result<Serving> {
+    let on_disk = spec.store != "memory";
+    let pipeline = Pipeline::new(core, store, on_disk, storage)?;
+    let begin = || -> Result<Serving> {
+        let mut threads = Vec::new();
+        for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
+            threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
+        }
+        let request_bytes = storage.total.params().request_bytes();
+        let session = start_session(folder, &spec.name, pipeline.clone(), request_bytes, orders.clone())?;
+        Ok((pipeline.clone(), threads, session))
+    };
+    begin().inspect_err(|_| pipeline.stop())
 }
 
 fn spawn(

@@ -25,6 +25,7 @@ use crate::error::{Context, EmulateError, Result};
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
 const META: &str = "image.json";
+const UNWRITABLE: &str = "check that the folder is writable and has space";
 
 /// What an image's folder says about it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,12 +46,22 @@ pub(crate) struct Store {
 
 impl Store {
     /// A new writable layer in `folder`, on top of the image `parent` if given. `direct`: the folder is on a disk, so
-    /// the layer is opened with O_DIRECT and never cached twice.
+    /// the layer is opened with O_DIRECT and never cached twice. `folder` must not exist; nothing of it stays when this
+    /// fails.
     pub(crate) fn create(folder: &Path, size_bytes: u64, parent: Option<&Path>, direct: bool) -> Result<Self> {
-        let remedy = "check that the folder is writable and has space";
-        fs::create_dir_all(folder).context(|| format!("cannot create {}", folder.display()), remedy)?;
+        let above = folder.parent().unwrap_or(folder);
+        // One that is there already is somebody else's, and is not removed.
+        let made = fs::create_dir_all(above).and_then(|()| fs::create_dir(folder));
+        made.context(|| format!("cannot create {}", folder.display()), UNWRITABLE)?;
+        Self::stack(folder, size_bytes, parent, direct).inspect_err(|_| {
+            let _ = fs::remove_dir_all(folder);
+        })
+    }
+
+    /// The layers: a new one in `folder`, and those of the image.
+    fn stack(folder: &Path, size_bytes: u64, parent: Option<&Path>, direct: bool) -> Result<Self> {
         let top = Layer::create(folder, size_bytes, direct)
-            .context(|| format!("cannot create a volume of {size_bytes} bytes in {}", folder.display()), remedy)?;
+            .context(|| format!("cannot create a volume of {size_bytes} bytes in {}", folder.display()), UNWRITABLE)?;
         let mut layers = vec![top];
         let mut next = parent.map(Path::to_path_buf);
         while let Some(folder) = next {

@@ -63,14 +63,27 @@ fn zeros_over_an_image_survive_being_saved() {
 }
 
 #[test]
-fn a_smaller_volume_than_the_image_is_refused_with_a_remedy() {
+fn an_image_that_is_refused_leaves_nothing_behind() {
     let (base, image) = (folder("s-base"), folder("s-image"));
     Store::create(&base, SIZE, None, false).expect("create").save(&image).expect("save");
     let error = Store::create(&base, SIZE / 2, Some(&image), false).expect_err("too small");
     assert!(error.remedy.contains("at least as large"), "{error:?}");
-    for path in [base, image] {
-        fs::remove_dir_all(path).expect("clean up");
-    }
+    assert!(!base.exists(), "the layer of a volume that is too small");
+    fs::write(image.join(META), "{").expect("damage");
+    let error = Store::create(&base, SIZE, Some(&image), false).expect_err("damaged");
+    assert!(error.message.contains("is damaged"), "{error:?}");
+    assert!(!base.exists(), "the layer of a volume whose image is damaged");
+    fs::remove_dir_all(image).expect("clean up");
+}
+
+#[test]
+fn content_that_is_there_already_is_neither_used_nor_removed() {
+    let base = folder("t-base");
+    let store = Store::create(&base, SIZE, None, false).expect("create");
+    let error = Store::create(&base, SIZE, None, false).expect_err("taken");
+    assert!(error.message.contains("cannot create"), "{error:?}");
+    assert!(base.join("data").exists());
+    store.remove().expect("remove");
 }
 
 #[test]
