@@ -73,7 +73,7 @@ impl Elastic {
         let optimizing = wanted.optimizing.unwrap_or_else(|| optimizing(storage.total.size_bytes));
         let course = Course { modifying_ns: nanos(MODIFYING.min(optimizing)), optimizing_ns: nanos(optimizing) };
         let now = pipeline.core.clock.now();
-        self.modifications.ask(now, wanted.rule, course).map_err(|refused| {
+        self.modifications.allows(now, wanted.rule).map_err(|refused| {
             let wait_s = (refused.allowed_at - now).div_ceil(1_000_000_000);
             EmulateError::new(
                 refused.rule,
@@ -85,6 +85,7 @@ impl Elastic {
             pipeline.grow(storage.total.size_bytes).context(|| "cannot make the volume larger".to_owned(), remedy)?;
         }
         pipeline.modify(&storage);
+        self.modifications.count(now, course);
         self.storage = storage;
         if larger { seen.grow() } else { Ok(()) }
     }

@@ -69,21 +69,22 @@ pub struct Modifications {
 }
 
 impl Modifications {
-    /// Notes a modification at `now`, if the rule allows it. Time never goes back.
+    /// Whether the rule allows a modification at `now`. Time never goes back.
     ///
     /// # Errors
     /// The rule, and when it allows the next one.
-    pub fn ask(&mut self, now: Nanos, rule: FrequencyRule, course: Course) -> Result<(), TooSoon> {
-        if let Some(refused) = self.refusal(now, rule) {
-            return Err(refused);
-        }
+    pub fn allows(&self, now: Nanos, rule: FrequencyRule) -> Result<(), TooSoon> {
+        self.refusal(now, rule).map_or(Ok(()), Err)
+    }
+
+    /// Counts a modification that the rule allowed and that took effect, as of `now`.
+    pub fn count(&mut self, now: Nanos, course: Course) {
         if self.asked.len() == IN_A_DAY {
             self.asked.pop_front();
         }
         self.asked.push_back(now);
         self.optimizing_at = now.saturating_add(course.modifying_ns);
         self.completed_at = self.optimizing_at.saturating_add(course.optimizing_ns);
-        Ok(())
     }
 
     /// Of the last modification at `now`; `None` when there was none.

@@ -77,34 +77,52 @@ fn a_larger_volume_holds_more_and_an_array_with_it() {
     }
 }
 
+/// A modification that takes effect if the rule allows it.
+fn ask(history: &mut Modifications, now: Nanos, rule: FrequencyRule, course: Course) -> Result<(), TooSoon> {
+    history.allows(now, rule).map(|()| history.count(now, course))
+}
+
+#[test]
+fn a_modification_counts_only_when_it_took_effect() {
+    for rule in [FrequencyRule::FourInADay, FrequencyRule::SixHours] {
+        let mut history = Modifications::default();
+        for _ in 0..5 {
+            history.allows(SECOND, rule).unwrap();
+        }
+        assert_eq!(history.state(SECOND), None);
+        history.count(SECOND, Course { modifying_ns: SECOND, optimizing_ns: SECOND });
+        history.allows(2 * SECOND, rule).unwrap_err();
+    }
+}
+
 #[test]
 fn four_in_a_day_and_each_after_the_other() {
     let mut history = Modifications::default();
     assert_eq!(history.state(0), None);
     let course = Course { modifying_ns: 10 * SECOND, optimizing_ns: HOUR };
-    history.ask(SECOND, FrequencyRule::FourInADay, course).unwrap();
+    ask(&mut history, SECOND, FrequencyRule::FourInADay, course).unwrap();
     assert_eq!(history.state(5 * SECOND), Some(ModificationState::Modifying));
     assert_eq!(history.state(12 * SECOND), Some(ModificationState::Optimizing));
-    let refused = history.ask(12 * SECOND, FrequencyRule::FourInADay, course).unwrap_err();
+    let refused = ask(&mut history, 12 * SECOND, FrequencyRule::FourInADay, course).unwrap_err();
     assert!(refused.rule.contains("completed"), "{refused:?}");
     assert_eq!(refused.allowed_at, 11 * SECOND + HOUR);
     assert_eq!(history.state(refused.allowed_at), Some(ModificationState::Completed));
     for again in 1..4 {
-        history.ask(again * 2 * HOUR, FrequencyRule::FourInADay, course).unwrap();
+        ask(&mut history, again * 2 * HOUR, FrequencyRule::FourInADay, course).unwrap();
     }
-    let refused = history.ask(10 * HOUR, FrequencyRule::FourInADay, course).unwrap_err();
+    let refused = ask(&mut history, 10 * HOUR, FrequencyRule::FourInADay, course).unwrap_err();
     assert!(refused.rule.contains("four times in 24 hours"), "{refused:?}");
     assert_eq!(refused.allowed_at, SECOND + 24 * HOUR);
-    history.ask(refused.allowed_at, FrequencyRule::FourInADay, course).unwrap();
+    ask(&mut history, refused.allowed_at, FrequencyRule::FourInADay, course).unwrap();
 }
 
 #[test]
 fn six_hours_apart_by_the_older_rule() {
     let mut history = Modifications::default();
-    history.ask(0, FrequencyRule::SixHours, AT_ONCE).unwrap();
-    let refused = history.ask(6 * HOUR - 1, FrequencyRule::SixHours, AT_ONCE).unwrap_err();
+    ask(&mut history, 0, FrequencyRule::SixHours, AT_ONCE).unwrap();
+    let refused = ask(&mut history, 6 * HOUR - 1, FrequencyRule::SixHours, AT_ONCE).unwrap_err();
     assert_eq!(refused.allowed_at, 6 * HOUR);
-    history.ask(6 * HOUR, FrequencyRule::SixHours, AT_ONCE).unwrap();
+    ask(&mut history, 6 * HOUR, FrequencyRule::SixHours, AT_ONCE).unwrap();
 }
 
 /// A specification of this test: IOPS.
