@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::DriveError;
+use crate::user::operating_systems_user;
 use crate::vanish::{self, Patience};
 
 /// Keyword, and the variable of the environment that stands for it.
@@ -28,7 +30,7 @@ const KEYWORDS: [(&str, &str); 12] = [
 ];
 /// Debian's and upstream's places of the server's socket, in this order.
 const SOCKET_DIRS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
-/// A server that does not answer within this is not there. libpq would wait for ever.
+/// A server that does not answer within this is not there. libpq would wait for ever; here one says so, by 0.
 const CONNECT_TIMEOUT_S: u64 = 10;
 
 /// How TLS is asked for.
@@ -54,7 +56,8 @@ pub(crate) struct ConnInfo {
     pub sslrootcert: Option<PathBuf>,
     pub options: Option<String>,
     pub application_name: String,
-    pub connect_timeout_s: u64,
+    /// None: as long as it takes.
+    pub connect_timeout: Option<Duration>,
     pub patience: Patience,
 }
 
@@ -102,7 +105,7 @@ impl ConnInfo {
         };
         let port = u16::try_from(number("port", 5432)?)
             .map_err(|_| DriveError::new("the connection's port is beyond 65535", "give the server's port"))?;
-        let user = get("user").or_else(|| environment("USER")).unwrap_or_else(|| "postgres".to_owned());
+        let user = get("user").map_or_else(operating_systems_user, Ok)?;
         let dbname = get("dbname").unwrap_or_else(|| user.clone());
         let passfile = get("passfile")
             .map(PathBuf::from)
@@ -111,13 +114,15 @@ impl ConnInfo {
             let text = private_text(&passfile?)?;
             find_password(&text, &[&host, &port.to_string(), &dbname, &user])
         });
+        let connect_timeout_s = number("connect_timeout", CONNECT_TIMEOUT_S)?;
+        let connect_timeout = (connect_timeout_s > 0).then(|| Duration::from_secs(connect_timeout_s));
         let local = host.starts_with('/');
         Ok(Self {
             sslmode: if local { SslMode::Disable } else { ssl_mode(get("sslmode").as_deref())? },
             sslrootcert: get("sslrootcert").map(PathBuf::from),
             options: get("options"),
             application_name: get("application_name").unwrap_or_else(|| "pgdyno drive".to_owned()),
-            connect_timeout_s: number("connect_timeout", CONNECT_TIMEOUT_S)?.max(1),
+            connect_timeout,
             patience: Patience::of(number)?,
             host,
             port,
@@ -250,6 +255,24 @@ mod tests {
         let text = "[a]\nhost=x\n# no\n[b]\nport = 7\n[c]\nport=8\n";
         assert_eq!(section(text, "b").unwrap(), settings(&[("port", "7")]));
         assert_eq!(section(text, "d"), None);
+    }
+
+    #[test]
+    fn no_timeout_is_no_limit() {
+        let timeout = |text| {
+            let given = settings(&[("host", "h"), ("user", "u"), ("connect_timeout", text)]);
+            ConnInfo::resolve(&given, |_| None).unwrap().connect_timeout
+        };
+        assert_eq!(timeout("0"), None);
+        assert_eq!(timeout("3"), Some(Duration::from_secs(3)));
+        assert_eq!(timeout(""), Some(Duration::from_secs(CONNECT_TIMEOUT_S)));
+    }
+
+    #[test]
+    fn who_is_not_said_is_the_user_of_the_operating_system_and_not_of_the_shell() {
+        let shell = |name: &str| (name == "USER").then(|| "somebody else".to_owned());
+        let found = ConnInfo::resolve(&settings(&[("host", "h")]), shell).map(|found| found.user).ok();
+        assert_eq!(found, operating_systems_user().ok());
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod stream;
 mod sysbench;
 mod talk;
 mod tls;
+mod user;
 mod vanish;
 mod wait;
 mod wire;

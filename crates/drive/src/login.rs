@@ -1,8 +1,8 @@
-//! From nothing to a connection that is ready for queries. It blocks, with a deadline on each step, and so happens
-//! before a run, or on a thread of its own during one.
+//! From nothing to a connection that is ready for queries. It blocks, with a deadline on each step unless none is wanted,
+//! and so happens before a run, or on a thread of its own during one.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl LoginError {
 
 /// Connects and logs in.
 pub(crate) fn log_in(to: &ConnInfo) -> Result<Session, LoginError> {
-    let timeout = Duration::from_secs(to.connect_timeout_s);
+    let timeout = to.connect_timeout;
     let stream = open(to, timeout)?;
     stream.set_timeout(timeout)?;
     let mut session = Session { stream, inbox: Inbox::new(), server_version: String::new() };
@@ -90,13 +90,13 @@ pub(crate) fn log_in(to: &ConnInfo) -> Result<Session, LoginError> {
     Ok(session)
 }
 
-fn open(to: &ConnInfo, timeout: Duration) -> Result<Stream, LoginError> {
+fn open(to: &ConnInfo, timeout: Option<Duration>) -> Result<Stream, LoginError> {
     if to.host.starts_with('/') {
         return Ok(Stream::Unix(UnixStream::connect(format!("{}/.s.PGSQL.{}", to.host, to.port))?));
     }
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in (to.host.as_str(), to.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
+        match connect(&address, timeout) {
             Ok(mut socket) => {
                 // A statement is one small packet; it must not wait for the acknowledgement of the last.
                 socket.set_nodelay(true)?;
@@ -113,8 +113,12 @@ fn open(to: &ConnInfo, timeout: Duration) -> Result<Stream, LoginError> {
     Err(last.into())
 }
 
-fn ask_for_tls(socket: &mut TcpStream, timeout: Duration) -> Result<(), LoginError> {
-    socket.set_read_timeout(Some(timeout))?;
+fn connect(address: &SocketAddr, timeout: Option<Duration>) -> io::Result<TcpStream> {
+    timeout.map_or_else(|| TcpStream::connect(address), |timeout| TcpStream::connect_timeout(address, timeout))
+}
+
+fn ask_for_tls(socket: &mut TcpStream, timeout: Option<Duration>) -> Result<(), LoginError> {
+    socket.set_read_timeout(timeout)?;
     let mut out = Vec::new();
     wire::ssl_request(&mut out);
     socket.write_all(&out)?;

@@ -64,9 +64,8 @@ impl Stream {
         }
     }
 
-    /// Longest wait of a read or write while connecting.
-    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let timeout = Some(timeout);
+    /// Longest wait of a read or write while connecting; None: for ever.
+    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Unix(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),
             Self::Tcp(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),

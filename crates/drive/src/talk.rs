@@ -57,7 +57,7 @@ impl Talk {
         let session = log_in(to).map_err(|error| error.into_error(to))?;
         let unusable = |error: io::Error| DriveError::new(format!("the socket cannot wait: {error}"), "try again");
         rustix::io::ioctl_fionbio(&session.stream, false).map_err(|error| unusable(error.into()))?;
-        session.stream.set_timeout(LOOK).map_err(unusable)?;
+        session.stream.set_timeout(Some(LOOK)).map_err(unusable)?;
         let mut talk = Self {
             stream: session.stream,
             inbox: session.inbox,
