@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno import _engine
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.store import RunWriter
 from pgdyno.store.subject_clock import SubjectClock
@@ -234,3 +235,23 @@ def test_a_password_is_not_in_the_environment_of_the_driver_unless_it_is_given(
     made = native.environment({"PGPASSFILE": "/a"})
     assert made["PGPASSFILE"] == "/a"
     assert not {"PGOPTIONS", "PGPASSWORD"} & made.keys()
+
+
+def test_many_clients_at_a_long_distance_have_the_time_to_log_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[float] = []
+
+    def spawn(*_asked: Any, timeout_s: float, **_more: Any) -> _engine.Spawned:
+        given.append(timeout_s)
+        raise PgdynoError("this is no driver", remedy="")
+
+    monkeypatch.setattr(_engine, "spawn", spawn)
+    for clients, dilation in ((1, 1), (800, 1), (800, 4)):
+        document = native.document(TPCB.model_copy(update={"clients": clients}), 0, 1000)
+        with pytest.raises(PgdynoError, match="no driver"):
+            native.Driving(document, tmp_path / "err", dilation=dilation)
+    # They log in one after the other, each with five round trips without TLS, of a second at most.
+    assert given[0] >= _engine.TIMEOUT_S
+    assert given[1] >= 800 * 5
+    assert given[2] >= 4 * 800 * 5

@@ -32,6 +32,9 @@ DRAIN_MS = 60_000
 """How long transactions may take that have begun when the load ends: one may wait for a slow volume."""
 GRACE_MS = 10_000
 """The driver keeps its own deadlines; when it is so much later than all of them, it hangs."""
+LOGIN_S = 6.0
+"""What the log-in of a client takes at most: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).
+They come one after the other."""
 _EXIT_S = 10.0
 """Between the end of what the driver says and its own."""
 
@@ -54,12 +57,15 @@ class Driving:
         *,
         env: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
+        dilation: int = 1,
     ) -> None:
         """Start it, and return when all clients are connected and begin. What it refuses is raised.
 
-        ``document`` is its specification, ``log`` takes its standard error.
+        ``document`` is its specification, ``log`` takes its standard error. A round trip is ``dilation`` times as long as
+        it is said to be.
         """
-        self._engine = _engine.spawn(["drive"], document, log=log, env=env, prefix=prefix)
+        start_s = _engine.TIMEOUT_S + LOGIN_S * dilation * int(document["clients"])
+        self._engine = _engine.spawn(["drive"], document, log=log, env=env, prefix=prefix, timeout_s=start_s)
         self._rest = b""
         self._give_up_ns = now_ns() + 1_000_000 * (
             int(document["warmup_ms"]) + int(document["duration_ms"]) + int(document["drain_ms"]) + GRACE_MS
@@ -164,7 +170,11 @@ def run(
     warmup_ms = round(1000 * clock.host_s(warmup_s))
     asked = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
     with Driving(
-        asked | {"server": connection(server)}, out_dir / "drive.err", env=environment(env), prefix=prefix
+        asked | {"server": connection(server)},
+        out_dir / "drive.err",
+        env=environment(env),
+        prefix=prefix,
+        dilation=clock.dilation,
     ) as driving:
         if on_start is not None:
             on_start(driving.pid)
