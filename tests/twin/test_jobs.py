@@ -12,6 +12,8 @@ from pgdyno.twin import jobs
 from pgdyno.twin.jobs import Job, ask
 from pgdyno.twin.measure import OPS, SIZES_KIB, Schedule
 from pgdyno.twin.target import MIB, opened
+from pgdyno.world.process import working_below
+from pgdyno.world.waiting import wait_until
 
 REGION = 16 * MIB
 
@@ -70,3 +72,16 @@ def test_a_disk_that_completes_nothing_is_said(logged: bool, tmp_path: Path, mon
     monkeypatch.setattr(jobs, "_fio", nothing)
     with pytest.raises(HostError, match="/dev/dead completed no read in 3 s"):
         ask("/dev/dead", REGION, Job("read", 4, 1, 3, logged=logged), tmp_path)
+
+
+@pytest.mark.needs_fio
+def test_an_fio_that_is_too_late_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job asks for an hour: who gives up on it after a second must not leave it at the disk."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(jobs, "PATIENCE_S", -3599.0)
+    with opened(tmp_path, REGION, overwrite=False) as disk:
+        job = Job("write", 8, 1, 3600, rate_per_s=10)
+        with pytest.raises(HostError, match="did not end on .* within 1 s"):
+            ask(disk.path, REGION, job, scratch)
+        assert wait_until(lambda: not working_below(scratch), 10)

@@ -5,6 +5,7 @@ fio is the judge because it knows nothing of pgdyno: both sides of a comparison 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 Op = Literal["read", "write"]
 PATIENCE_S = 60.0
 """What fio may take beyond its time: a slow disk with many requests outstanding answers the last ones late."""
+_KILLED_S = 10.0
+"""What fio may take to be gone once it is killed: one that waits for a disk that does not answer stays until it does."""
 _START_S = 0.5
 """What fio takes to begin and to end, for the estimate of what is left."""
 
@@ -59,6 +62,8 @@ class Job:
         kind = {("read", True): "randread", ("write", True): "randwrite"}.get((self.op, self.random), self.op)
         words = [
             *("fio", "--name=fit", f"--filename={path}", f"--size={region_bytes}", "--direct=1"),
+            # A process for the job would have a session of its own too, and go on when fio is killed.
+            "--thread",
             # One at a time by system calls, as PostgreSQL writes its WAL. fio counts its own sleep between requests into
             # an fdatasync that it asked for by libaio.
             f"--ioengine={'psync' if self.depth == 1 else 'libaio'}",
@@ -133,17 +138,26 @@ def ask(path: str, region_bytes: int, job: Job, scratch: Path) -> Answer:
 
 
 def _fio(command: Sequence[str], timeout_s: float, folder: Path, path: str) -> str:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=timeout_s)
+        answer, complaint = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
+        _kill(process)
         raise HostError(
             f"fio did not end on {path} within {timeout_s:.0f} s", remedy="see whether the disk answers at all"
         ) from None
-    if done.returncode != 0:
-        raise HostError(
-            f"fio failed on {path}: {(done.stderr or done.stdout).strip()[-500:]}", remedy="see what fio says"
-        )
-    return done.stdout
+    except BaseException:
+        _kill(process)
+        raise
+    if process.returncode != 0:
+        raise HostError(f"fio failed on {path}: {(complaint or answer).strip()[-500:]}", remedy="see what fio says")
+    return answer
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=_KILLED_S)
 
 
 def _course(log: Path) -> Course:
