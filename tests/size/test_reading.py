@@ -106,6 +106,17 @@ def test_a_device_that_was_left_out_because_it_was_idle_counts_as_idle() -> None
     assert [sample.ops_per_s for sample in samples] == [1200, 0, 1200]
 
 
+def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
+    """``iostat -z`` then writes the names of the columns alone."""
+    lines = formats.iostat_12_7([*LOAD, LOAD[0]], 1).splitlines()
+    rows = [place for place, line in enumerate(lines) if line.startswith(formats.DEVICE)]
+    del lines[rows[2]]
+    untimed = [line for line in lines if "T23:" not in line]
+    for found in (read_iostat("\n".join(lines)), iostat.read("\n".join(untimed), "file", interval_s=1.0)):
+        samples = found[formats.DEVICE].samples
+        assert [(sample.seconds, sample.ops_per_s) for sample in samples] == [(1, 1200), (1, 0), (1, 1200)]
+
+
 def test_a_line_that_was_cut_off_is_left_out() -> None:
     text = formats.iostat_12_7(LOAD, 1).rstrip()
     assert len(read_iostat(text[:-30])[formats.DEVICE].samples) == 1

@@ -81,11 +81,11 @@ def _of_text(text: str) -> Iterator[Report]:
     for line in text.splitlines():
         words = line.split()
         if _STAMP.fullmatch(line.strip()) and seconds_of_day(line) is not None:
-            if report.cells:
+            if report.cells or seen:  # names of columns alone: no device did anything, and `-z` leaves all out
                 yield report
             report, names, seen = Report(at_s=seconds_of_day(line)), [], set()
         elif columns.is_header(words):
-            if seen & set(words) - {"Device", "Device:"} and report.cells:  # a column again: the next report begins
+            if seen & set(words) - {"Device", "Device:"}:  # a column again: the next report begins
                 yield report
                 report, seen = Report(), set()
             names, seen = words, seen | set(words)
@@ -93,7 +93,7 @@ def _of_text(text: str) -> Iterator[Report]:
             names = []
         elif names:
             _add_row(report, names, words)
-    if report.cells:
+    if report.cells:  # without a device it may have been cut off
         yield report
 
 
