@@ -120,6 +120,8 @@ def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
 def test_a_line_that_was_cut_off_is_left_out() -> None:
     text = formats.iostat_12_7(LOAD, 1).rstrip()
     assert len(read_iostat(text[:-30])[formats.DEVICE].samples) == 1
+    text = formats.sar_12(LOAD, 1).partition("Average:")[0]
+    assert len(read_sar(f"{text}23:58:03")[formats.DEVICE].samples) == 2
 
 
 @pytest.mark.parametrize(

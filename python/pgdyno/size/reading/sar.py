@@ -53,7 +53,7 @@ def _of_text(text: str) -> Iterator[Row]:
         if at is None or "RESTART" in line:  # blank, the system's line, averages, a restart
             names = []
             continue
-        words = words[2:] if words[1] in _MERIDIEM else words[1:]
+        words = words[2:] if words[1:2] and words[1] in _MERIDIEM else words[1:]
         if columns.is_header(words):
             names, stamp, before = words, at, at
         elif names and len(words) == len(names):
