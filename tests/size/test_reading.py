@@ -235,3 +235,17 @@ def test_the_only_device_that_did_something_is_taken() -> None:
     found = read_iostat(formats.iostat_12_7(LOAD, 1))
     idle = read_iostat(formats.iostat_12_7([Interval(0, 0, 0, 0)] * 2, 1))
     assert choose({"sda": idle[formats.DEVICE], **found}, [], "file").device == formats.DEVICE
+
+
+def test_volumes_that_were_not_attached_at_the_same_time_are_not_added_up() -> None:
+    """Each lacks a minute, and not the same one: as many samples, of other minutes."""
+    documents = []
+    for volume, missing in (("vol-a", 1), ("vol-b", 2), ("vol-c", 2)):
+        document = json.loads(formats.cloudwatch([*LOAD, *LOAD, *LOAD], 60, volume))
+        for result in document["MetricDataResults"]:
+            del result["Timestamps"][missing], result["Values"][missing]
+        documents.append(json.dumps(document))
+    found = read_cloudwatch("\n".join(documents))
+    with pytest.raises(InputError, match="not the same intervals"):
+        choose(found, ["vol-a", "vol-b"], "file")
+    assert len(choose(found, ["vol-b", "vol-c"], "file").samples) == 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pgdyno.errors import InputError
 
@@ -27,6 +27,8 @@ class Sample:
     """Mean time of a request; ``None`` where the source does not say, or there was no request."""
     limited: bool | None = None
     """Whether the provider says that more was wanted than provisioned; ``None`` where it says nothing."""
+    at_s: float | None = field(default=None, compare=False)
+    """When it began, in seconds since 1970, where intervals may be missing; ``None`` where the source has all."""
 
     @property
     def ops_per_s(self) -> float:
@@ -100,10 +102,10 @@ def choose(found: Mapping[str, Measured], wanted: Sequence[str], path: str) -> M
 
 
 def _sum(left: Measured, right: Measured, path: str) -> Measured:
-    if [sample.seconds for sample in left.samples] != [sample.seconds for sample in right.samples]:
+    if [(sample.seconds, sample.at_s) for sample in left.samples] != [(one.seconds, one.at_s) for one in right.samples]:
         raise InputError(
             f"{path}: {left.device} and {right.device} have not the same intervals, and cannot be added up",
-            remedy="name one --device, or measure them together, without `-z`",
+            remedy="name one --device, or measure them together, for a time in which all were attached",
         )
     sizes = (left.size_bytes, right.size_bytes)
     return replace(
@@ -130,6 +132,7 @@ def _both(left: Sample, right: Sample) -> Sample:
         queue_length=sum(queues) if queues else None,
         latency_ms=sum(ms * ops for ms, ops in waits) / ops_per_s if waits and ops_per_s else None,
         limited=any(flags) if flags else None,
+        at_s=left.at_s,
     )
 
 

@@ -177,6 +177,7 @@ def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, 
         queue_length=figures.get("queue", {}).get(at),
         latency_ms=1000 * busy_s / (reads + writes) if busy_s is not None and reads + writes else None,
         limited=limited > 0 if limited is not None else None,
+        at_s=at,
     )
 
 
