@@ -218,6 +218,19 @@ def test_checks_of_the_provider_are_kept() -> None:
     assert [sample.limited for sample in found.samples] == [False, True]
 
 
+def test_what_the_volume_and_its_instance_count_is_not_added_up() -> None:
+    document = json.loads(formats.cloudwatch(LOAD, 60, ""))
+    results = document["MetricDataResults"]
+    instance = [one | {"Label": one["Label"].replace("Volume", "EBS")} for one in results[:4]]
+    results += instance
+    with pytest.raises(InputError, match="EBSReadOps and VolumeReadOps of volume count the same requests"):
+        read_cloudwatch(json.dumps(document))
+    for one in instance:
+        one["Label"] = f"i-0a1b {one['Label']}"
+    assert set(read_cloudwatch(json.dumps(document))) == {"volume", "i-0a1b"}
+
+
+
 def test_several_devices_must_be_named_and_are_added_up() -> None:
     found = read_iostat(formats.iostat_12_7(LOAD, 1))
     both = {"nvme1n1": found[formats.DEVICE], "dm-0": found[formats.DEVICE]}

@@ -138,9 +138,21 @@ def _refuse_average(metric: str, statistic: str, points: dict[float, float], pat
         raise InputError(f"{path}: {metric} is an average, from which no rate follows", remedy=_REMEDY)
 
 
+def _refuse_twice(name: str, metrics: dict[str, dict[float, float]], path: str) -> None:
+    """What a volume and its instance or database count are the same requests: their sum would be twice the load."""
+    for figure in ("read_ops", "write_ops", "read_bytes", "write_bytes"):
+        several = [metric for metric in sorted(metrics) if METRICS[metric][0] == figure]
+        if len(several) > 1:
+            raise InputError(
+                f"{path}: {' and '.join(several)} of {name} count the same requests",
+                remedy="ask for one of them, or let each Label say whose it is: `vol-0a1b VolumeReadOps`",
+            )
+
+
 def _measured(
     name: str, metrics: dict[str, dict[float, float]], path: str, interval_s: float | None, notes: list[str]
 ) -> Measured:
+    _refuse_twice(name, metrics, path)
     period_s = interval_s or _period_s(metrics, path)
     figures: dict[str, dict[float, float]] = {}
     for metric, points in metrics.items():
