@@ -230,7 +230,6 @@ def test_what_the_volume_and_its_instance_count_is_not_added_up() -> None:
     assert set(read_cloudwatch(json.dumps(document))) == {"volume", "i-0a1b"}
 
 
-
 def test_several_devices_must_be_named_and_are_added_up() -> None:
     found = read_iostat(formats.iostat_12_7(LOAD, 1))
     both = {"nvme1n1": found[formats.DEVICE], "dm-0": found[formats.DEVICE]}

@@ -13,7 +13,7 @@ import pytest
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
 from pgdyno.store import RunWriter, open_run, write_experiment
-from pgdyno.store.query import RUNS_COLUMNS, describe_views, query
+from pgdyno.store.query import RUNS_COLUMNS, QueryResult, describe_views, query
 from pgdyno.store.tables import TABLES, from_rows
 
 from .conftest import EXPERIMENT_ID, make_experiment_record, make_record
@@ -115,6 +115,11 @@ def test_query_prints_json_csv_and_a_table(results: Path, capsys: pytest.Capture
     assert printed.out.splitlines() == ["arm  tps  valid", "---  ---  -----", "gp3   10  True"]
     assert printed.err == "(1 row)\n"
     assert pgdyno([*base, "--csv", "--json"]) == 2
+
+
+def test_two_columns_of_one_name_are_no_object() -> None:
+    with pytest.raises(InputError, match="two columns are called `tps`"):
+        QueryResult(("arm", "tps", "tps"), (("gp3", 1.0, 2.0),)).dictionaries()
 
 
 def test_help_lists_the_views(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,13 @@ class QueryResult:
     rows: tuple[tuple[Any, ...], ...]
 
     def dictionaries(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries by column."""
+        """The rows as dictionaries by column. :class:`InputError` where two columns have one name: one would be lost."""
+        twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(
+                f"two columns are called `{twice}`, and an object has one of a name",
+                remedy=f"give one of them another name: `SELECT ... AS {twice}_2`",
+            )
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
