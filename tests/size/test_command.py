@@ -105,6 +105,7 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: 
         (("--iostat", "FILE", "--headroom", "-3%"), "no share"),
         (("--iostat", "FILE", "--percentile", "10"), "50<=x<=100"),
         (("--iostat", "FILE", "--size", "100GB"), "--size"),
+        (("--iostat", "FILE", "--interval", "0s"), "--interval"),
         (("--iostat", "FILE", "--type", "gp33"), "no volume type"),
         (("--iostat", "FILE", "--instance", "r6g.huge"), "r6g"),
         (("--iostat", "FILE", "--device", "sdz"), "no device `sdz`"),

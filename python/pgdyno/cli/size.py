@@ -70,7 +70,7 @@ def command(
     from pgdyno.size.advice import advise
     from pgdyno.size.demand import demand_of
 
-    interval_s = None if interval is None else parse_seconds(interval, "--interval")
+    interval_s = None if interval is None else _interval_s(interval)
     measured = _measured(
         {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch},
         live,
@@ -86,6 +86,17 @@ def command(
         members_max=arrays,
     )
     _show(advice, as_json, html)
+
+
+def _interval_s(text: str) -> float:
+    """:class:`InputError` where it is no time, or none at all."""
+    from pgdyno.errors import InputError
+    from pgdyno.experiment.quantity import parse_seconds
+
+    seconds = parse_seconds(text, "--interval")
+    if seconds <= 0:
+        raise InputError("--interval: nothing is done in 0 s", remedy="write the length of an interval: 1s")
+    return seconds
 
 
 def _measured(
