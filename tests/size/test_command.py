@@ -164,6 +164,14 @@ def test_a_device_that_goes_away_is_said(tmp_path: Path) -> None:
         live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=unplug)
 
 
+def test_a_machine_that_stood_still_makes_one_long_interval_and_none_without_length(tmp_path: Path) -> None:
+    disk, stalls = Disk(tmp_path), iter([0.0, 5.3])
+    found = live.watch(
+        "sdx", 10, sysfs=tmp_path, clock=lambda: disk.now, wait=lambda s: disk.wait(s + next(stalls, 0.0))
+    )
+    assert [sample.seconds for sample in found.samples] == pytest.approx([1, 6.3, 0.7, 1, 1])
+
+
 def test_a_moment_is_too_short_to_see_a_load(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     with pytest.raises(InputError, match="too few"):

@@ -61,7 +61,9 @@ def watch(
     while before.at_s - begin < seconds - STEP_S / 2:
         if tell is not None:
             tell(seconds - (before.at_s - begin))
-        wait(max(0.0, begin + STEP_S * (len(samples) + 1) - clock()))
+        # The next whole step: who was late, since the machine stood still, does not catch up by steps of no length.
+        step = int((before.at_s - begin) / STEP_S + 0.5) + 1
+        wait(max(0.0, begin + STEP_S * step - clock()))
         now = _counters(node, clock())
         samples.append(_between(before, now))
         before = now
