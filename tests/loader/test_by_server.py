@@ -111,7 +111,7 @@ def test_a_killed_load_goes_on_with_the_objects_that_have_no_line(database: Data
     before = database.rows("SELECT id, xmin::text FROM t")
     assert len(before) == 100
     # What the killed command had dropped comes back with this run too.
-    found = load([first, second], database, indexes="rebuild", connections=2, chunk_bytes=64 << 10)
+    found = load([first, second], database, indexes="rebuild", connections=2)
     assert found.rows_loaded == 200
     assert database.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(200, 200)]
     assert set(before) <= set(database.rows("SELECT id, xmin::text FROM t"))

@@ -54,7 +54,8 @@ def loading(
     database: Database, file: Path | str, *words: str, restore: bool = False
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A load in a session of its own: what is killed is all of it. Or ``--restore`` alone."""
-    arguments = [str(file), "--into", database.dsn, "--indexes", "rebuild", "--chunk", "64KiB", *words]
+    here = () if "--via" in words else ("--chunk", "64KiB")
+    arguments = [str(file), "--into", database.dsn, "--indexes", "rebuild", *here, *words]
     if restore:
         arguments = ["--restore", database.dsn]
     process = subprocess.Popen(

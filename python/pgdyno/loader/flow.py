@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.upsert import Merged
 
 T = TypeVar("T")
+STANDARD_INPUT = 0
 GO_ON = "run the same command again to go on"
 AFTER_BAD_ROW = (
     "what was committed stays: the same command goes on, also with --reject; a mended file begins anew, with --abandon and"
@@ -196,7 +197,11 @@ class _Load:
     def _ready(self) -> Ready:
         look = get_ready if self.asked.via is None else by_server.get_ready
         ready = look(self.connection, self.asked)
-        self._is_piped = any(one.stream is not None for one in ready.sources)
+        piped = [one.stream for one in ready.sources if one.stream is not None]
+        self._is_piped = bool(piped)
+        for descriptor in piped:
+            if descriptor != STANDARD_INPUT:  # a FIFO that was opened here: who writes into it next is of another load
+                self._sessions.callback(os.close, descriptor)
         for note in ready.notes:
             self._note(note)
         if ready.definition is not None:
