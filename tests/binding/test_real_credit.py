@@ -27,7 +27,7 @@ DOCUMENT = {
     "name": "credits",
     "replicates": 1,
     # Above the baseline of 300 IOPS by so much that credits are gone after some ten seconds, on any machine.
-    "world": {"volume": "gp2:size=100GiB,credits=5000"},
+    "world": {"volume": "gp2:size=100GiB,credits=6000"},
     "instance": {"memory": "96MiB"},
     "workload": {
         "script": "select-only", "scale": 20, "clients": 16, "rate_per_s": 500,
