@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.upsert import Merged
 
 T = TypeVar("T")
-STANDARD_INPUT = 0
+STANDARD_INPUT_DESCRIPTOR = 0
 GO_ON = "run the same command again to go on"
 AFTER_BAD_ROW = (
     "what was committed stays: the same command goes on, also with --reject; a mended file begins anew, with --abandon and"
@@ -200,7 +200,8 @@ class _Load:
         piped = [one.stream for one in ready.sources if one.stream is not None]
         self._is_piped = bool(piped)
         for descriptor in piped:
-            if descriptor != STANDARD_INPUT:  # a FIFO that was opened here: who writes into it next is of another load
+            # A FIFO was opened here: who writes into it next is of another load.
+            if descriptor != STANDARD_INPUT_DESCRIPTOR:
                 self._sessions.callback(os.close, descriptor)
         for note in ready.notes:
             self._note(note)
