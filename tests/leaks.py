@@ -126,9 +126,14 @@ def _is_of_another_run(process: Path) -> bool:
 
 
 def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
-    """Processes of this run by pid and start, except this one and the children of those known."""
+    """Processes of this run by pid and start, except this one and the children of those known.
+
+    A child of this process is the run's whatever it has in its environment: while it executes another program, as a
+    browser's launcher does some time after it was started, it has none for a moment, and would not be seen as known.
+    """
     parents: dict[int, int] = {}
-    found: dict[int, tuple[str, str]] = {}
+    alive: dict[int, tuple[str, str]] = {}
+    marked: set[int] = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -140,12 +145,19 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
         name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         pid = int(entry.name)
         parents[pid] = int(fields[1])
+        if fields[0] in "ZX" or name in FOLLOWERS:
+            continue
+        alive[pid] = (f"{pid}@{fields[19]}", f"{pid} ({name}): {command[:120]}")
         # A thread of the kernel has no command, and no environment that would say whose it is.
-        is_program = bool(command) and fields[0] not in "ZX" and name not in FOLLOWERS
-        if is_program and (_marked(pid, run_dir) or f"{run_dir}/" in command):
-            found[pid] = (f"{pid}@{fields[19]}", f"{pid} ({name}): {command[:120]}")
+        if command and (_marked(pid, run_dir) or f"{run_dir}/" in command):
+            marked.add(pid)
     old = {int(key.split("@")[0]) for key in known.processes} if known is not None else set()
-    return {key: text for pid, (key, text) in found.items() if not _descends(pid, old, parents)}
+    here = {os.getpid()}
+    return {
+        key: text
+        for pid, (key, text) in alive.items()
+        if (pid in marked or _descends(pid, here, parents)) and not _descends(pid, old, parents)
+    }
 
 
 def _descends(pid: int, ancestors: set[int], parents: dict[int, int]) -> bool:

@@ -47,6 +47,28 @@ def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run
             os.kill(int(pid), 9)
 
 
+def test_a_process_without_an_environment_is_found_and_ended(run_dir: Path) -> None:
+    before = leaks.look(run_dir)
+    process = subprocess.Popen(["sleep", "600"], env={})
+    (left,) = leaks.leaked(run_dir, before, 0.3)
+    assert f"{process.pid} (sleep)" in left
+    assert process.wait() != 0
+
+
+def test_a_server_without_an_environment_is_known(run_dir: Path) -> None:
+    """As one has none for a moment while it executes another program; its children are marked again later."""
+    script = f"read line; {leaks.MARK}={run_dir} sleep 600 & wait"
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, env={"PATH": os.environ["PATH"]}) as server:
+        before = leaks.look(run_dir)
+        assert server.stdin is not None
+        server.stdin.write(b"go\n")
+        server.stdin.flush()
+        assert leaks.leaked(run_dir, before, 0.3) == []
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        for pid in children:
+            os.kill(int(pid), 9)
+
+
 @pytest.mark.needs_root
 def test_a_mount_and_a_loop_device_left_behind_are_found_and_removed(run_dir: Path, tmp_path: Path) -> None:
     before = leaks.look(run_dir)
