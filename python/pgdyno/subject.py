@@ -127,7 +127,7 @@ def emulated(
     placement = Placement(world.placement, world.file_system, options, limited, world.dilation)
     with contextlib.ExitStack() as stack:
         # Before the path to the volume is calibrated: it is as long as CPUs take to wake.
-        stack.enter_context(awake.kept_awake(wanted=world.cpus_awake))
+        stack.enter_context(awake.kept_awake(wanted=awake.decided(world.cpus_awake)))
         with watch.stage("attach"):
             attached = stack.enter_context(
                 attach_placement(placement, name=name, images=dataset.images, seed=seed, journal=journal)
@@ -227,7 +227,7 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
         file_system=resolved.arm.world.file_system,
         mount_options=resolved.arm.world.mount_options,
         instance=with_offers(resolved.instance),
-        host=host_facts(cpus_awake=resolved.arm.world.cpus_awake),
+        host=host_facts(cpus_awake=awake.decided(resolved.arm.world.cpus_awake)),
     )
 
 

@@ -36,3 +36,11 @@ def test_where_it_is_not_possible_it_is_refused_and_nothing_is_made(
     assert not (tmp_path / "none").exists()
     with awake.kept_awake(wanted=False):
         assert not awake.possible()
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_run_that_does_not_say_has_it_where_it_is_possible(monkeypatch: pytest.MonkeyPatch, can: bool) -> None:
+    monkeypatch.setattr(awake, "possible", lambda: can)
+    assert awake.decided(None) is can
+    assert awake.decided(True)
+    assert not awake.decided(False)

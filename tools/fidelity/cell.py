@@ -62,7 +62,7 @@ class Cell:
     instance: str | None = None
     """Two such volumes are used at once, behind an instance of this type."""
     awake: bool = True
-    """Whether idle CPUs poll meanwhile, where the machine lets us ask for it (docs/decision/0019-idle-cpus-may-poll.md)."""
+    """Whether idle CPUs poll meanwhile, where the machine lets us ask for it (docs/decision/0019-idle-cpus-poll.md)."""
 
     @property
     def key(self) -> str:

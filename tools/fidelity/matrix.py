@@ -7,7 +7,7 @@ record has instead
   occurs, so that a fault of one value or of two together cannot hide (most faults of programs are of that kind);
 - ``rate``: jobs of a minute, for what is claimed over a minute;
 - ``depth-1``: single requests, where an error of a few microseconds shows; three times each, the middle one counts;
-- ``asleep``: the same while idle CPUs may halt, as in a run without ``world.cpus_awake``; no claim is judged on it;
+- ``asleep``: the same while idle CPUs may halt, as in a run with ``world.cpus_awake = false``; no claim is judged on it;
 - ``peers``: the same limits under pgdyno, blk-throttle and QEMU, one after the other;
 - ``path``: the null volume, a plain loop device and QEMU without limits, one after the other;
 - ``types``: every type of volume, an array, an instance, and dilation (:mod:`tools.fidelity.kinds`).

@@ -220,10 +220,10 @@ _TYPES_TEXT = f"""Each type as it is by default, the largest of a family dilated
 {kinds.MIB_PER_S_UNDILATED:,} MiB a second are real; a dilated volume's figures are in its own time. Two volumes behind an instance share what it has.
 **within 5 %**: single requests as fio timed them, each against its own modelled time."""
 
-_ASLEEP_TEXT = """What a run sees that does not ask for `world.cpus_awake`. On a virtual machine a halted CPU is woken by way of the hypervisor,
+_ASLEEP_TEXT = """What a run sees with `world.cpus_awake = false`, or on a host that does not let idle CPUs be kept awake. On a virtual machine a halted CPU is woken by way of the hypervisor,
 which is the host's part of the latency and not the volume's."""
 _AWAKE = {
-    True: "Idle CPUs polled for work ([why](../decision/0019-idle-cpus-may-poll.md)), but for the part that says otherwise.",
+    True: "Idle CPUs polled for work ([why](../decision/0019-idle-cpus-poll.md)), but for the part that says otherwise.",
     False: "Idle CPUs could not be kept from halting on this machine.",
 }
 

@@ -79,8 +79,8 @@ class WorldTable(Table):
     """Options for mount(8), as `noatime`. Empty: the file system's own."""
     dilation: Annotated[int, Field(ge=1)] = 1
     """Slows volumes, arrivals and PostgreSQL's timers so many times, so that this machine stands for a larger one."""
-    cpus_awake: bool = False
-    """Keeps idle CPUs of this host polling while a run lasts: a sleeping CPU of a virtual machine may be woken late. Worth it where server and driver have CPUs of their own."""
+    cpus_awake: bool | None = None
+    """Keeps idle CPUs of this host polling while a run lasts: a sleeping CPU of a virtual machine may be woken late. Default: yes where this host allows it; `true` insists."""
     dsn: str | None = None
     """Connection string of a real server, without a password (use a service file, PGPASSFILE or PGPASSWORD)."""
     bought: dict[str, str] = Field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Keeps idle CPUs polling for work instead of sleeping, while a run lasts.
 
-On a virtual machine a sleeping CPU is woken by way of the hypervisor, which may take hundreds of microseconds. Where server and driver
-have a CPU each, they then do little but wake each other; where they share CPUs, the kernel puts both on one that is
-awake anyway (``docs/decision/0019-idle-cpus-may-poll.md``).
+On a virtual machine a sleeping CPU is woken by way of the hypervisor, which may take hundreds of microseconds: too late
+for a volume's answer that is due, and for a statement between driver and server
+(``docs/decision/0019-idle-cpus-poll.md``).
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ def possible() -> bool:
     return os.access(LATENCY, os.W_OK)
 
 
+def decided(asked: bool | None) -> bool:
+    """What a run does that ``asked`` for it, asked for the opposite, or did not say: then it is done where possible."""
+    return possible() if asked is None else asked
+
+
 def require() -> None:
     """:class:`HostError` where it cannot be asked for."""
     if not possible():
         raise HostError(
             f"idle CPUs cannot be kept awake: {LATENCY} cannot be written",
-            remedy=f"run as root, in a container with `--device {LATENCY}`; or leave world.cpus_awake away",
+            remedy=f"run as root, in a container with `--device {LATENCY}`; or without `world.cpus_awake = true`",
         )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import HostError, PgdynoError
-from pgdyno.world import cgroup, clean, mounts, paths, preflight
+from pgdyno.world import awake, cgroup, clean, mounts, paths, preflight
 from pgdyno.world.volume import list_volumes
 
 Status = Literal["ok", "warn", "fail"]
@@ -67,6 +67,7 @@ def examine(state_dir: Path | None = None) -> list[Check]:
         ("CPU steal", _steal),
         ("clock", _clock),
         ("timers", _timers),
+        ("idle CPUs", _idle_cpus),
         ("memory pressure", _memory_pressure),
         ("DAMON reclaim", _damon),
         ("writeback throttle", _wbt),
@@ -201,6 +202,13 @@ def _timers() -> Check:
     found = f"a sleep of 1 ms ends {late_us:.0f} µs late"
     remedy = "end other programs; many virtual machines halt idle CPUs too eagerly"
     return Check("timers", *(("warn", found, remedy) if late_us > 500 else ("ok", found)))
+
+
+def _idle_cpus() -> Check:
+    if awake.possible():
+        return Check("idle CPUs", "ok", "can be kept from sleeping while a run lasts")
+    found = f"sleep during a run, and wake late on a virtual machine: {awake.LATENCY} cannot be written"
+    return Check("idle CPUs", "warn", found, f"run as root; in a container pass `--device {awake.LATENCY}`")
 
 
 def _memory_pressure() -> Check:
