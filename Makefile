@@ -1,7 +1,7 @@
 # `make help` lists what there is. Every target makes what it needs first.
 
 # What the demonstration compares; a few minutes on two cores, as root.
-DEMO_ARGS ?= gp3 io2bx:iops=16000 --warmup 10s --duration 20s
+DEMO_ARGS ?= gp3 io2bx:iops=8000 --warmup 10s --duration 20s
 
 PY := .venv/bin/python
 
