@@ -1,6 +1,6 @@
 # `make help` lists what there is. Every target makes what it needs first.
 
-# What the demonstration compares; a few minutes on two cores, as root.
+# What the demonstration compares; a few minutes on two cores, as root. At 16,000 IOPS two cores would be the limit, not the volume.
 DEMO_ARGS ?= gp3 io2bx:iops=8000 --warmup 10s --duration 20s
 
 PY := .venv/bin/python
