@@ -133,6 +133,9 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
         (read_sar, '{"a": 1}', "sadf -j"),
         (read_cloudwatch, "<html>", "get-metric-data"),
         (read_cloudwatch, '{"MetricDataResults": []}', "VolumeReadOps"),
+        (read_cloudwatch, '["vol-0a1b2c3d"]', "--query"),
+        (read_cloudwatch, '{"MetricDataResults": [{"Label": "VolumeReadOps"}]}', "--query"),
+        (read_cloudwatch, '{"Datapoints": [{"Timestamp": "today", "Sum": 1}]}', "--query"),
     ],
 )
 def test_what_is_no_such_file_is_refused_with_how_to_make_one(reader: Read, text: str, remedy: str) -> None:

@@ -117,6 +117,15 @@ def test_query_prints_json_csv_and_a_table(results: Path, capsys: pytest.Capture
     assert pgdyno([*base, "--csv", "--json"]) == 2
 
 
+def test_json_has_numbers_for_decimals_and_null_for_what_is_none(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT 1.25::DECIMAL(9, 2) AS price, 3::HUGEINT::DECIMAL(20, 0) AS whole, 'inf'::DOUBLE AS none, [1.5, 'nan'::DOUBLE] AS some"
+    assert pgdyno(["query", sql, "--json", "--results", str(results)]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == [{"price": 1.25, "whole": 3, "none": None, "some": [1.5, None]}]
+
+
 def test_two_columns_of_one_name_are_no_object() -> None:
     with pytest.raises(InputError, match="two columns are called `tps`"):
         QueryResult(("arm", "tps", "tps"), (("gp3", 1.0, 2.0),)).dictionaries()

@@ -108,7 +108,7 @@ def _instance_bandwidth(rng: random.Random) -> dict[str, Any]:
 
 def _volume_latency(rng: random.Random) -> dict[str, Any]:
     workload = {"script": "select-only", "scale": 30, "clients": rng.choice([1, 2, 3])}
-    volume = rng.choice([FAST, "gp3:iops=8000", "io1:iops=8000"])
+    volume = rng.choice([FAST, "gp3:iops=8000", "io1:size=200GiB,iops=8000"])
     return {"world": {"volume": volume}, "instance": {"memory": "96MiB"}, "workload": workload}
 
 

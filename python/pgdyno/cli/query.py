@@ -55,7 +55,21 @@ def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None
 def _print_json(found: QueryResult) -> None:
     import json
 
-    click.echo(json.dumps(found.dictionaries(), default=str, indent=1))
+    click.echo(json.dumps(_plain(found.dictionaries()), default=str, indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: a decimal as the number that it is, null for what is no number."""
+    from decimal import Decimal
+    from math import isfinite
+
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _print_csv(found: QueryResult) -> None:

@@ -122,6 +122,10 @@ class Asked:
             raise InputError(
                 "without a ledger nothing is known of earlier loads", remedy="leave --again and --abandon away"
             )
+        if self.s3_region is not None and self.via is None:
+            raise InputError(
+                "--s3-region is for --via aws_s3", remedy="add that, or say the region of what is read here by AWS_REGION"
+            )
         if self.upsert and not self.ledger:
             raise InputError(
                 "--upsert stages rows, and the ledger says which those are", remedy="leave --no-ledger away"

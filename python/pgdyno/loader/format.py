@@ -90,6 +90,9 @@ class Format:
         )
 
 
+_NO_DELIMITER_OF_TEXT = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
+"""They would be taken for what a backslash escapes, or for the end of the data."""
+
 CSV = Format("csv", ",", "", '"', '"')
 """COPY's own defaults."""
 
@@ -102,15 +105,37 @@ def choose(asked: Asked, names: Sequence[str]) -> Format:
             raise InputError(f"{flag}: `{value}` is not one single-byte character", remedy="give one, as `;`")
     if name == "csv":
         quote = asked.quote or '"'
-        return Format("csv", asked.delimiter or ",", asked.null or "", quote, asked.escape or quote)
+        return _sound(Format("csv", asked.delimiter or ",", asked.null or "", quote, asked.escape or quote))
     if asked.quote is not None or asked.escape is not None:
         raise InputError(
             f"values of the format {name} are not quoted", remedy="leave --quote and --escape away, or say --format csv"
         )
     null = "\\N" if asked.null is None else asked.null
     if name == "tsv":
-        return Format("csv", asked.delimiter or "\t", null, _NEVER, _NEVER)
-    return Format("text", asked.delimiter or "\t", null)
+        return _sound(Format("csv", asked.delimiter or "\t", null, _NEVER, _NEVER))
+    return _sound(Format("text", asked.delimiter or "\t", null))
+
+
+def _sound(made: Format) -> Format:
+    """The same; :class:`InputError` for what COPY would refuse, which would be after the table was emptied.
+
+    Rules: PostgreSQL 18 documentation, COPY, parameters DELIMITER, NULL and QUOTE.
+    """
+    delimiter, null = made.delimiter, made.null
+    for wrong, message, remedy in (
+        (made.kind == "csv" and delimiter == made.quote, f"--delimiter and --quote are both `{delimiter}`", "change one"),
+        (
+            made.kind == "text" and delimiter in _NO_DELIMITER_OF_TEXT,
+            f"--delimiter: `{delimiter}` cannot stand between values of the format text",
+            "say --format csv, if that is what it is",
+        ),
+        (delimiter in null, f"--null: `{null}` has the delimiter in it", "give another one"),
+        (made.kind == "csv" and made.quote in null, f"--null: `{null}` has the quote in it", "give another one"),
+        ("\r" in null or "\n" in null, "--null: it has the end of a line in it", "give another one"),
+    ):
+        if wrong:
+            raise InputError(message, remedy=remedy)
+    return made
 
 
 def _by_names(names: Sequence[str]) -> FormatName:

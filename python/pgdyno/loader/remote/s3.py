@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import functools
 import threading
@@ -151,7 +152,10 @@ def _checksum(client: Any, where: Mapping[str, str], head: Mapping[str, Any]) ->
     if found is None:
         return None
     algorithm, (text, dash, _) = found[0], found[1].partition("-")
-    value = base64.b64decode(text)
+    try:
+        value = base64.b64decode(text)
+    except binascii.Error:
+        return None
     # Who does not say which kind it is, and has an object that came in parts (its ETag then has a dash), may mean either.
     kind = head.get("ChecksumType") or ("COMPOSITE" if dash or "-" in head.get("ETag", "") else "FULL_OBJECT")
     if kind == "FULL_OBJECT":

@@ -84,21 +84,32 @@ def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Mea
 def _series(text: str, path: str) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
     """Label, name of the query, statistic (empty: not said), values by time, and what a reader must know."""
     for document in _documents(text, path):
-        more = "CloudWatch has more pages than this file" if document.get("NextToken") else ""
-        for result in document.get("MetricDataResults", []):
-            label, identifier = str(result.get("Label", "")), str(result.get("Id", ""))
-            status = str(result.get("StatusCode", "Complete"))
-            if status not in ("Complete", "PartialData"):
-                raise InputError(f"{path}: CloudWatch gave up on {label or identifier}: {status}", remedy="ask again")
-            pairs = zip(result["Timestamps"], result["Values"], strict=True)
-            note = more or ("CloudWatch calls its answer partial" if status == "PartialData" else "")
-            yield label, identifier, "", {_unix_s(at): float(value) for at, value in pairs}, note
-        for statistic in (SUM, AVERAGE):
-            values = {
-                _unix_s(p["Timestamp"]): float(p[statistic]) for p in document.get("Datapoints", []) if statistic in p
-            }
-            if values:
-                yield str(document.get("Label", "")), "", statistic, values, ""
+        try:
+            yield from _of(document, path)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path} is JSON, and not as CloudWatch answers: {type(error).__name__} {error}",
+                remedy="write it with `aws cloudwatch get-metric-data --output json`, without --query",
+            ) from error
+
+
+def _of(document: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
+    """The same of one document; an error of Python's where it is of another shape."""
+    more = "CloudWatch has more pages than this file" if document.get("NextToken") else ""
+    for result in document.get("MetricDataResults", []):
+        label, identifier = str(result.get("Label", "")), str(result.get("Id", ""))
+        status = str(result.get("StatusCode", "Complete"))
+        if status not in ("Complete", "PartialData"):
+            raise InputError(f"{path}: CloudWatch gave up on {label or identifier}: {status}", remedy="ask again")
+        pairs = zip(result["Timestamps"], result["Values"], strict=True)
+        note = more or ("CloudWatch calls its answer partial" if status == "PartialData" else "")
+        yield label, identifier, "", {_unix_s(at): float(value) for at, value in pairs}, note
+    for statistic in (SUM, AVERAGE):
+        values = {
+            _unix_s(p["Timestamp"]): float(p[statistic]) for p in document.get("Datapoints", []) if statistic in p
+        }
+        if values:
+            yield str(document.get("Label", "")), "", statistic, values, ""
 
 
 def _documents(text: str, path: str) -> Iterator[dict[str, Any]]:
