@@ -21,7 +21,7 @@ from pgdyno.world.waiting import wait_until
 
 MARK = "PGDYNO_TEST_RUN"
 """Environment variable that names the run; children inherit it. Its value is the run's directory."""
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 """What a test ended may take this long to be gone."""
 FOLLOWERS = {"chrome_crashpad"}
 """Processes that leave their parent and end with it all the same; the parent is looked at."""

@@ -220,6 +220,21 @@ def _due(planned: Plan, directory: Path, allowed: Allowance, listener: Listener)
         yield from further(planned.experiment, directory, lambda: allowed.left_s, cell_s)
 
 
+def begun(planned: Plan, budget_s: float | None) -> int:
+    """How many of the planned runs are begun before the time is used up, as far as one knows before.
+
+    :class:`InputError` where none is, as :func:`execute` says it.
+    """
+    allowed = allowance(planned.experiment, planned.directory, budget_s)
+    _require_time(planned, allowed)
+    left_s = allowed.left_s - planned.load_s
+    for number, cell in enumerate(planned.cells):
+        if cell_s(cell) > left_s:
+            return number
+        left_s -= planned.seconds(cell)
+    return len(planned.cells)
+
+
 def run_experiment(experiment: Experiment, *, root: Path, command: tuple[str, ...]) -> Path:
     """Plan and execute an experiment without an audience."""
     return execute(plan(experiment), root=root, command=command)

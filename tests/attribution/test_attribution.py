@@ -29,7 +29,7 @@ def test_a_draw_has_every_limit_as_often_and_comes_out_the_same() -> None:
     assert len({str(one.document) for one in drawn}) == len(drawn)
 
 
-@pytest.mark.parametrize("scenario", draw(command.SEED, 2 * len(LIMITS)), ids=lambda one: one.key)
+@pytest.mark.parametrize("scenario", draw(command.SEED, command.COUNT), ids=lambda one: one.key)
 def test_every_scenario_can_be_run(scenario: Scenario) -> None:
     arms = resolve(Experiment.of(document(scenario)), to_run=False)
     assert len(arms) == (1 if scenario.control is None else 2)

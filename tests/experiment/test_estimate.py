@@ -70,6 +70,24 @@ def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (made["seconds"], made["seconds_max"]) == (pytest.approx(7.0), 66.0)
 
 
+def test_a_dry_run_says_what_the_budget_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(FILE)
+    dry = ["run", str(file), "--dry-run"]
+    assert pgdyno(dry) == 0
+    assert "within the budget" not in capsys.readouterr().out
+    assert pgdyno([*dry, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["runs_within_budget"] == len(document["runs"]) == 4
+    first_three = document["load_s"] + sum(one["seconds"] for one in document["runs"][:3])
+    assert pgdyno([*dry, "--json", "--budget", f"{first_three + 1}s"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs_within_budget"] == 3
+    assert pgdyno([*dry, "--budget", f"{first_three + 1}s"]) == 0
+    assert "within the budget: 3 of these 4 runs" in capsys.readouterr().out
+    assert pgdyno([*dry, "--budget", "1s"]) == 2
+    assert "allow more time with --budget" in capsys.readouterr().err
+
+
 def test_one_of_two_arms_with_one_label_is_made_by_its_number(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

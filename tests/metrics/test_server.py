@@ -32,7 +32,7 @@ def serving(exposition: Callable[[], str]) -> Iterator[tuple[str, int]]:
 
 def ask(address: tuple[str, int], path: str) -> tuple[int, str, str]:
     """Status, type and body."""
-    connection = http.client.HTTPConnection(*address, timeout=10)
+    connection = http.client.HTTPConnection(*address, timeout=60)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

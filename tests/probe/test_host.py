@@ -34,7 +34,7 @@ def engine() -> None:
 
 def sampled(probe: HostProbe, count: int) -> bool:
     """Wait until the probe has written so many samples."""
-    return wait_until(lambda: probe.lines.exists() and probe.lines.read_bytes().count(b"\n") >= count, 10.0)
+    return wait_until(lambda: probe.lines.exists() and probe.lines.read_bytes().count(b"\n") >= count, 60.0)
 
 
 def test_samples_lie_on_a_grid_and_cpu_never_goes_back(tmp_path: Path) -> None:

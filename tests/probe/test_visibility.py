@@ -245,7 +245,7 @@ def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_contai
         for server_pid in Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split():
             os.kill(int(server_pid), signal.SIGQUIT)  # as `pg_ctl stop -m immediate`; unshare ends with it
         container.wait(30.0)
-        assert wait_until(lambda: not working_below(cluster.data_dir), 10.0)
+        assert wait_until(lambda: not working_below(cluster.data_dir), 60.0)
         cluster.close()
         shutil.rmtree(folder)
 
@@ -297,7 +297,7 @@ def as_nobody(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     os.close(writing)
     with os.fdopen(reading, "rb") as said:
         text = said.read()
-    assert wait_until(lambda: os.waitpid(child, os.WNOHANG)[0] == child, 10.0)
+    assert wait_until(lambda: os.waitpid(child, os.WNOHANG)[0] == child, 60.0)
     assert text, "the child failed: its traceback is above"
     found: dict[str, Any] = json.loads(text)
     return found

@@ -40,7 +40,7 @@ def cost(samples: Samples) -> dict[str, Any]:
 def sampled(probe: WaitEventProbe, count: int) -> bool:
     """Wait until so many more samples were taken."""
     goal = probe.samples_taken + count
-    return wait_until(lambda: probe.samples_taken >= goal, 10.0)
+    return wait_until(lambda: probe.samples_taken >= goal, 60.0)
 
 
 @contextlib.contextmanager
@@ -52,7 +52,7 @@ def one_waits_for_a_lock(server: Cluster) -> Iterator[None]:
         waiting.start()
         with server.connect() as watcher:
             query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-            assert wait_until(lambda: watcher.execute(query).fetchone() == (1,), 10.0)
+            assert wait_until(lambda: watcher.execute(query).fetchone() == (1,), 60.0)
         try:
             yield
         finally:

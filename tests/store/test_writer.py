@@ -127,6 +127,21 @@ def test_only_one_process_makes_the_runs_of_an_experiment(tmp_path: Path, make_e
         pass
 
 
+def test_an_experiment_that_was_removed_is_not_continued(make_experiment: MakeExperiment, tmp_path: Path) -> None:
+    """Who is interrupted before its first run removes its directory, also while another waits for it to let go."""
+    directory = make_experiment(tmp_path)
+
+    def removed_meanwhile(*_: object) -> None:
+        (directory / "experiment.json").unlink()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgdyno.store.writer.fcntl.flock", removed_meanwhile)
+        with pytest.raises(HostError, match="is gone"), held(directory):
+            raise AssertionError("not reached")
+    with pytest.raises(HostError, match="is gone"), held(directory):
+        raise AssertionError("not reached")
+
+
 def test_a_table_is_kept_until_its_file_is_another_one(tmp_path: Path) -> None:
     import os
 

@@ -85,7 +85,7 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path, state_dir: Path) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(60) == 130
     assert list(tmp_path.iterdir()) == []
-    assert wait_until(lambda: not _fio_below(process.pid), 10)
+    assert wait_until(lambda: not _fio_below(process.pid), 60.0)
 
 
 def _fio_below(session: int) -> list[str]:

@@ -26,7 +26,7 @@ from pgdyno.world.instance import Instance
 from pgdyno.world.waiting import wait_until
 with Instance("killed-" + sys.argv[1], 128 << 20, sys.argv[2] or None) as instance:
     child = subprocess.Popen(instance.join_args(["sleep", "1000"]), start_new_session=True, stdout=subprocess.DEVNULL)
-    wait_until(lambda: all(str(child.pid) in file.read_text().split() for file in instance.join_files), 10.0)
+    wait_until(lambda: all(str(child.pid) in file.read_text().split() for file in instance.join_files), 60.0)
     print(child.pid, *instance.join_files, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -70,7 +70,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         to_run=not options["dry_run"],
     )
     if options["dry_run"]:
-        _print_plan(planned, as_json)
+        _print_plan(planned, as_json, budget_s)
     else:
         execute_and_show(planned, options["results"], as_json, keep_invalid, budget_s)
 
@@ -125,11 +125,12 @@ def _arms(experiment: Experiment, only: tuple[str, ...]) -> list[int]:
     return chosen
 
 
-def _print_plan(planned: Plan, as_json: bool) -> None:
+def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
     import json
 
-    from pgdyno.run import cell_s
+    from pgdyno.run import begun, cell_s
 
+    count = begun(planned, at_once_s)
     total_s = planned.load_s + planned.cells_s
     if as_json:
         runs = [
@@ -143,7 +144,8 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
             for c in planned.cells
         ]
         arms = [{"label": arm.label, "factors": arm.levels} for arm in planned.experiment.arms]
-        click.echo(json.dumps({"arms": arms, "runs": runs, "load_s": planned.load_s, "total_s": total_s}, indent=1))
+        said = {"arms": arms, "runs": runs, "runs_within_budget": count, "load_s": planned.load_s, "total_s": total_s}
+        click.echo(json.dumps(said, indent=1))
         return
     for arm in planned.experiment.arms:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
@@ -156,6 +158,8 @@ def _print_plan(planned: Plan, as_json: bool) -> None:
     if planned.further and budget_s is not None:
         click.echo(f"then more runs of the arms that scatter most, until {_time(budget_s)} are used")
     click.echo(f"about {_time(total_s)} in all")
+    if count < len(planned.cells):
+        click.echo(f"within the budget: {count} of these {len(planned.cells)} runs; --resume makes the others")
 
 
 def _duration(seconds: float, longest_s: float) -> str:

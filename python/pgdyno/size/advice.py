@@ -153,7 +153,7 @@ def _notes(advice: Advice) -> list[str]:
         notes.append(
             f"an interval is {longest:g} s long, which hides peaks within it; leave more headroom, or measure finer"
         )
-    if len(measured.samples) * (100 - demand.percentile) < 100:
+    if demand.percentile < 100 and len(measured.samples) * (100 - demand.percentile) < 100:
         notes.append(
             f"{len(measured.samples)} intervals are too few for the {demand.percentile:g}th percentile: their maximum is taken"
         )

@@ -121,15 +121,28 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
 
 @contextlib.contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Keep every other process from making runs of this experiment; :class:`HostError` when one does."""
-    with (directory / "experiment.json").open("rb") as file:
+    """Keep every other process from making runs of this experiment; :class:`HostError` when one does, or has removed it."""
+    path = directory / "experiment.json"
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(path.open("rb"))
+        except FileNotFoundError:
+            raise _gone(directory) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise HostError(
                 f"another pgdyno makes the runs of {directory}", remedy="wait until it has ended, or end it"
             ) from None
+        if not path.exists():  # removed between the two
+            raise _gone(directory)
         yield
+
+
+def _gone(directory: Path) -> HostError:
+    return HostError(
+        f"{directory} is gone: the pgdyno that had begun it ended before its first run", remedy="begin it anew"
+    )
 
 
 def _make_durable(directory: Path) -> None:
