@@ -123,9 +123,11 @@ def test_cores_are_bought_with_an_instance(run: RunFigures) -> None:
 
 
 def test_fewer_checkpoints_cost_nothing(run: RunFigures) -> None:
-    often = Checkpoints((True,) * 10, started=3, requested=3, seconds=10.0, written_share=0.8, outside_ratio=1.7)
+    often = Checkpoints((True,) * 10, started=3, requested=3, seconds=10.0, moved_share=0.75, outside_ratio=1.1)
     limit, found = remedy(run, CAPPED, given(), often)
-    assert (limit, found.usd_more, found.ratio_max) == ("checkpoints", 0.0, 1.7)
+    assert (limit, found.usd_more, found.ratio_max) == ("checkpoints", 0.0, 4.0)
+    everything = replace(often, moved_share=1.0)
+    assert remedy(run, CAPPED, given(), everything)[1].ratio_max == RATIO_MAX
 
 
 @pytest.mark.parametrize(

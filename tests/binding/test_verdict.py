@@ -100,18 +100,27 @@ def test_a_limit_that_is_reached_without_them_is_the_volume_s() -> None:
 
 
 def test_one_checkpoint_after_the_other_that_writes_most_is_what_binds() -> None:
-    often = checkpoints([True] * 30, started=4, requested=4, written_share=0.8)
+    often = checkpoints([True] * 30, started=4, requested=4, moved_share=0.8)
     assert {one.limit for one in because_of_checkpoints([IOPS] * 30, often) if one} == {"checkpoints"}
     slower = because_of_checkpoints([COMMIT] * 30, often)
     assert {(one.limit, one.sure) for one in slower if one} == {("checkpoints", False)}
     for other in (
-        checkpoints([True] * 30, started=1, written_share=0.8),
-        checkpoints([True] * 30, started=4, written_share=0.3),
-        checkpoints([True] * 30, started=4),
-        checkpoints([True] * 200, started=2, written_share=0.8),
+        checkpoints([True] * 30, started=1, moved_share=0.8),
+        checkpoints([True] * 30, started=4, moved_share=0.3),
+        checkpoints([True] * 30, started=4, written_share=0.9),
+        checkpoints([True] * 200, started=2, moved_share=0.8),
     ):
         kept: list[Found | None] = [IOPS] * len(other.inside)
         assert because_of_checkpoints(kept, other) == kept
+
+
+def test_checkpoints_of_less_than_a_second_leave_no_time_that_is_free_of_them() -> None:
+    """Every second one, with a volume at its limit in between too: whole pages go to WAL there."""
+    inside = [True, False] * 6
+    often = checkpoints(inside, started=6, requested=6, moved_share=0.7)
+    assert {one.limit for one in because_of_checkpoints([IOPS] * 12, often) if one} == {"checkpoints"}
+    mostly_reads = checkpoints(inside, started=6, requested=6, written_share=0.9, moved_share=0.2)
+    assert because_of_checkpoints([IOPS] * 12, mostly_reads) == [IOPS] * 12
 
 
 def test_neighbours_with_one_answer_are_one_span() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "attribution" / "record.json"
 PAGE = ROOT / "docs" / "reference" / "attribution.md"
-SEED = 20_261_122
+SEED = 20_261_123
 COUNT = 77
 """Seven of each limit: some turn out not to be what was meant, and sixty must be left."""
 

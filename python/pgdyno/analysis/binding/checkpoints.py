@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _DONE = ("num_done", "sync_time_ms", "write_time_ms")
 """What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""
 
+INTERVAL_MAX_S = 60.0
+"""From one checkpoint's begin to the next. PostgreSQL itself warns below 30 s (checkpoint_warning), and its default is 5
+minutes: a page that is changed once a minute goes whole into WAL each time."""
+MOVED_MIN = 0.5
+"""Of all bytes moved: without the checkpoints there would be less than half of them."""
+
 
 @dataclass(frozen=True)
 class Checkpoints:
@@ -36,6 +42,8 @@ class Checkpoints:
     written_share: float | None = None
     """Of all bytes that went to the volumes: pages that checkpoints wrote, and whole pages in WAL, which each page needs
     after a checkpoint. None where either is not known."""
+    moved_share: float | None = None
+    """The same pages, of all bytes that went to the volumes or came from them."""
     outside_ratio: float | None = None
     """Transactions per second outside of checkpoints over those of the whole phase; None where either is not known."""
 
@@ -43,6 +51,15 @@ class Checkpoints:
     def interval_s(self) -> float | None:
         """Mean time from one begin to the next; None with fewer than two."""
         return self.seconds / self.started if self.started >= 2 else None
+
+    @property
+    def too_often(self) -> bool:
+        """Whether they follow each other so closely that most of what volumes do is because of them.
+
+        Then the time outside of them is no better: a page that is changed there for the first time goes whole into WAL.
+        """
+        interval_s, share = self.interval_s, self.moved_share
+        return interval_s is not None and interval_s <= INTERVAL_MAX_S and share is not None and share >= MOVED_MIN
 
 
 def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
@@ -56,13 +73,15 @@ def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     begin_ns = edges[:-1].tolist()
     inside = tuple(any(begin < right and end > left for begin, end in spans)
                    for left, right in zip(begin_ns, edges[1:].tolist(), strict=True))  # fmt: skip
+    theirs, written, read = _bytes(run, counters)
     timed, requested = (_grown(counters, name, measure) for name in ("num_timed", "num_requested"))
     return Checkpoints(
         inside=inside,
         started=timed + requested,
         requested=requested,
         seconds=measure.seconds,
-        written_share=_written_share(run, counters),
+        written_share=_share(theirs, written),
+        moved_share=_share(theirs, None if written is None or read is None else written + read),
         outside_ratio=_outside_ratio(run, edges, inside),
     )
 
@@ -93,16 +112,24 @@ def _ends(counters: Counters) -> list[int]:
     return []
 
 
-def _written_share(run: RunFigures, checkpointer: Counters) -> float | None:
+def _bytes(run: RunFigures, checkpointer: Counters) -> tuple[float | None, float | None, float | None]:
+    """What is theirs, what all volumes wrote, and what they read, in bytes; None for what is not known."""
     span = (run.record.measure.begin_ns, run.record.measure.end_ns)
     wal = Counters.of(run.run.table("probe/wal"), time="t_end_ns")
     pages = [checkpointer.delta("buffers_written", *span), wal.delta("wal_fpi", *span)]
-    written = [device_counters(run.run, role).delta("write_bytes", *span) for role in volume_roles(run.run)]
-    known = [one for one in written if one is not None]
-    if None in pages or not known or sum(known) <= 0:
+    theirs = None if None in pages else sum(page for page in pages if page is not None) * BLOCK_BYTES
+    devices = [device_counters(run.run, role) for role in volume_roles(run.run)]
+    written, read = (
+        [moved for one in devices if (moved := one.delta(name, *span)) is not None]
+        for name in ("write_bytes", "read_bytes")
+    )
+    return theirs, sum(written) if written else None, sum(read) if read else None
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    if part is None or whole is None or math.isnan(part) or not whole > 0:
         return None
-    theirs = sum(page for page in pages if page is not None) * BLOCK_BYTES
-    return None if math.isnan(theirs) else min(1.0, theirs / sum(known))
+    return min(1.0, part / whole)
 
 
 def _outside_ratio(run: RunFigures, edges: np.ndarray[Any, Any], inside: tuple[bool, ...]) -> float | None:

@@ -87,7 +87,11 @@ def remedy_of(run: RunBinding, verdict: Verdict, figures: RunFigures) -> Remedy 
 def _without(limit: Limit, run: RunBinding) -> Remedy:
     if limit != "checkpoints":
         return Remedy(_WITHOUT[limit])
-    ratio = run.evidence.checkpoints.outside_ratio
+    found = run.evidence.checkpoints
+    ratio = found.outside_ratio
+    if found.too_often and found.moved_share is not None:
+        # There is no time without them to compare with; a volume that moves so much less has room for so much more.
+        ratio = 1 / max(1 - found.moved_share, 1 / RATIO_MAX)
     return Remedy(_WITHOUT[limit], usd_more=0.0, ratio_max=None if ratio is None else max(1.0, min(ratio, RATIO_MAX)))
 
 

@@ -34,11 +34,6 @@ INSIDE_TO_OUTSIDE = 2.0
 """Times as often inside as outside: the same limit in both is the volume's."""
 OUTSIDE_MIN = 5
 """Seconds outside of checkpoints; of fewer no share is taken."""
-INTERVAL_MAX_S = 60.0
-"""From one checkpoint's begin to the next. PostgreSQL itself warns below 30 s (checkpoint_warning), and its default is 5
-minutes: a page that is changed once a minute goes whole into WAL each time."""
-WRITTEN_MIN = 0.5
-"""Of all bytes written: without the checkpoints there would be less than half of them."""
 _OF_WRITES: frozenset[Limit] = frozenset((*CAPS, "commit_latency"))
 """What bytes that are written make worse."""
 
@@ -123,15 +118,14 @@ def because_of_checkpoints(found: Sequence[Found | None], checkpoints: Checkpoin
     outside = [one for one, within in zip(found, checkpoints.inside, strict=True) if not within]
     if not inside:
         return list(found)
-    if len(outside) >= OUTSIDE_MIN:
-        within, without = _capped(inside), _capped(outside)
-        if within < CAPPED_INSIDE_MIN or without > CAPPED_OUTSIDE_MAX or within < INSIDE_TO_OUTSIDE * without:
-            return list(found)
-        return [_theirs(one, CAPS) if here else one for one, here in zip(found, checkpoints.inside, strict=True)]
-    interval_s, share = checkpoints.interval_s, checkpoints.written_share
-    if interval_s is None or interval_s > INTERVAL_MAX_S or share is None or share < WRITTEN_MIN:
+    if checkpoints.too_often:
+        return [_theirs(one, _OF_WRITES) for one in found]
+    if len(outside) < OUTSIDE_MIN:
         return list(found)
-    return [_theirs(one, _OF_WRITES) for one in found]
+    within, without = _capped(inside), _capped(outside)
+    if within < CAPPED_INSIDE_MIN or without > CAPPED_OUTSIDE_MAX or within < INSIDE_TO_OUTSIDE * without:
+        return list(found)
+    return [_theirs(one, CAPS) if here else one for one, here in zip(found, checkpoints.inside, strict=True)]
 
 
 def _theirs(found: Found | None, of: frozenset[Limit]) -> Found | None:
