@@ -119,6 +119,21 @@ def test_interval_is_calibrated_though_strata_scatter_differently(replicates: in
     assert 0.935 <= covered / SERIES <= 0.995
 
 
+def test_strata_of_a_single_value_add_no_degrees_of_freedom() -> None:
+    """A budget that ended within a block leaves one combination with two runs and nine with one each."""
+    estimate = stratified_ratio([[0.01, -0.01], *[[0.0]] * 9])
+    assert estimate.degrees == pytest.approx(1.0)
+    assert stratified_ratio([[0.01, -0.01], [0.01, -0.01], [0.0], [0.0]]).degrees == pytest.approx(2.0)
+    rng = np.random.default_rng(20261129)
+    covered = 0
+    for draws in rng.normal(0.0, 0.05, (SERIES, 11)).tolist():
+        found = stratified_ratio([draws[:2], *([value] for value in draws[2:])])
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 1 <= found.high
+    assert 0.93 <= covered / SERIES <= 0.97  # exact here: 3.5 standard errors either way
+
+
 def test_a_hint_of_dependence_is_false_in_one_experiment_of_twenty() -> None:
     rng = np.random.default_rng(20261125)
     base = np.exp(

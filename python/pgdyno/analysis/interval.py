@@ -92,14 +92,15 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
         raise ValueError("an interval needs at least one value")
     n = sum(len(values) for values in filled)
     mean = math.fsum(math.fsum(values) / len(values) for values in filled) / len(filled)
-    spreads = [_variance(values) for values in filled if len(values) > 1]
-    if not spreads:
+    several = [values for values in filled if len(values) > 1]
+    if not several:
         return Estimate(math.exp(mean), None, None, n)
-    usual = math.fsum(spreads) / len(spreads)
-    squares = math.fsum((_variance(values) if len(values) > 1 else usual) / len(values) for values in filled)
-    below = math.fsum(
-        (_variance(values) / len(values)) ** 2 / (len(values) - 1) for values in filled if len(values) > 1
-    )
+    # A single value borrows the mean spread of the others, so each of these counts for more and none is added to them:
+    # with one stratum of two values there is one degree of freedom, however many single ones lean on it.
+    borrowed = (len(filled) - len(several)) / len(several)
+    parts = [_variance(values) * (1 / len(values) + borrowed) for values in several]
+    squares = math.fsum(parts)
+    below = math.fsum(part**2 / (len(values) - 1) for part, values in zip(parts, several, strict=True))
     # Strata without any spread at all leave nothing to weigh them by; the smallest number of degrees is the safe one.
     degrees = squares**2 / below if below > 0 else 1.0
     half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(squares) / len(filled))
