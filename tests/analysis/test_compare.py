@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -101,9 +102,26 @@ def test_repetitions_are_pooled(tmp_path: Path) -> None:
     assert found.ratios[0].estimate.n == 6
 
 
+def test_repetitions_with_other_numbers_of_replicates_lack_none(tmp_path: Path) -> None:
+    first = make_experiment(tmp_path, SHORT)
+    second = make_experiment(tmp_path, replace(SHORT, replicates=2, created_unix_ns=CREATED_UNIX_NS + 1))
+    for directories in ((first, second), (second, first)):
+        found = summarise(*directories)
+        assert [(arm.tps.n, arm.missing) for arm in found.arms] == [(5, 0), (5, 0)]
+
+
+def test_a_result_is_not_pooled_with_itself(experiment: Path, tmp_path: Path) -> None:
+    """Each of its runs would count twice, and the interval would be too narrow."""
+    copy = tmp_path / "copy"
+    shutil.copytree(experiment, copy)
+    for again in (experiment, copy):
+        with pytest.raises(InputError, match="are one result") as caught:
+            summarise(experiment, again)
+        assert caught.value.remedy == "name each result once"
+
+
 def test_other_experiments_are_not_pooled(experiment: Path, tmp_path: Path) -> None:
     import json
-    import shutil
 
     other = tmp_path / "other"
     shutil.copytree(experiment, other)

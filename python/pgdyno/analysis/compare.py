@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pgdyno.store import Experiment
     from pgdyno.store.record import ExperimentRecord
 
 
@@ -135,30 +136,50 @@ class Comparison:
 def summarise(*directories: Path) -> Comparison:
     """Compare the arms of an experiment; several directories are pooled when the experiments were equal.
 
-    Raises :class:`InputError` when a directory is no experiment, has no finished run, or differs from the first in
-    anything that can change a result.
+    Raises :class:`InputError` when a directory is no experiment, has no finished run, is there twice, or differs from
+    the first in anything that can change a result.
     """
     experiments = [open_experiment(directory) for directory in directories]
     first = experiments[0].record
-    for other in experiments[1:]:
-        if other.record.experiment_hash != first.experiment_hash:
-            raise InputError(
-                f"{other.path} is another experiment than {experiments[0].path}",
-                remedy="make one report for each; only repetitions of the same experiment are pooled",
-            )
+    _require_poolable(experiments)
     figures = [figures_of(run) for experiment in experiments for run in experiment.runs]
     if not figures:
         raise InputError(f"{experiments[0].path} has no finished run", remedy="repeat the experiment")
     unreadable = tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items())
-    return compared(first, figures, directories, unreadable)
+    planned = sum(experiment.record.replicates for experiment in experiments)
+    return compared(first, figures, directories, unreadable, planned=planned)
+
+
+def _require_poolable(experiments: Sequence[Experiment]) -> None:
+    """Refuse results that are not repetitions of the first: other experiments, and one that is there already."""
+    seen: dict[str, Path] = {}
+    for one in experiments:
+        if one.record.experiment_hash != experiments[0].record.experiment_hash:
+            raise InputError(
+                f"{one.path} is another experiment than {experiments[0].path}",
+                remedy="make one report for each; only repetitions of the same experiment are pooled",
+            )
+        # Its runs would count twice, and every interval would be too narrow.
+        there = seen.get(one.record.experiment_id)
+        if there is not None:
+            raise InputError(f"{one.path} and {there} are one result", remedy="name each result once")
+        seen[one.record.experiment_id] = one.path
 
 
 def compared(
-    first: ExperimentRecord, figures: Sequence[RunFigures], paths: Sequence[Path], unreadable: tuple[str, ...] = ()
+    first: ExperimentRecord,
+    figures: Sequence[RunFigures],
+    paths: Sequence[Path],
+    unreadable: tuple[str, ...] = (),
+    *,
+    planned: int | None = None,
 ) -> Comparison:
-    """The comparison of runs whose figures are known; ``paths`` are the directories that they are from."""
+    """The comparison of runs whose figures are known; ``paths`` are the directories that they are from.
+
+    ``planned`` is how many replicates there should be of each arm; without it, those of ``first`` in each directory.
+    """
     factors = factors_of(first, [run.record for run in figures])
-    arms = _arms(figures, factors, planned=first.replicates * len(paths))
+    arms = _arms(figures, factors, first.replicates * len(paths) if planned is None else planned)
     present = {arm.index for arm in arms}
     return Comparison(
         experiment=first,
