@@ -91,6 +91,9 @@ def test_the_command_prints_or_writes(experiment: Path, tmp_path: Path, capsys: 
     assert (tmp_path / "runs.csv").read_text().startswith("experiment,run,arm,replicate,position,world.volume,tps,")
     assert run(["report", str(experiment), "--format", "md", "--against", str(experiment)]) == EXIT_USAGE
     assert "--against makes a page" in capsys.readouterr().err
+    assert run(["report", str(experiment), "--format", "csv", "--json"]) == EXIT_USAGE
+    said = capsys.readouterr()
+    assert (said.out, "--json and --format csv are two documents" in said.err) == ("", True)
 
 
 def test_one_result_against_another(

@@ -55,6 +55,10 @@ def command(
     directories = [_directory(result, root) for result in results]
     if against is not None and (kind != "html" or as_json):
         raise InputError("--against makes a page", remedy="leave --format and --json away")
+    if as_json and kind not in ("html", "json"):
+        raise InputError(
+            f"--json and --format {kind} are two documents", remedy="leave one of them away, or ask for both in turn"
+        )
     comparison = summarise(*directories)
     if against is not None:
         _against(comparison, summarise(_directory(against, root)), output or directories[0] / "against.html")
