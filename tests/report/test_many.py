@@ -18,6 +18,7 @@ from pgdyno.report import document, table
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.page import WIDTHS_PX, html
 from pgdyno.report.terminal import WIDTH_MIN
+from pgdyno.report.trust import not_verified
 
 from ..analysis.synthetic import GP3, GP3_WAITS, IO2BX, REAL, Plan, factorial, make_experiment
 from . import chromium
@@ -200,6 +201,17 @@ def test_reasons_of_many_runs_are_told_once(tmp_path: Path) -> None:
     text = table(summarise(make_experiment(tmp_path, replace(plan, arms=late))))
     assert text.count("invalid: ") == 1
     assert "lateness: 16 runs of 16 arms" in " ".join(text.split())
+
+
+def test_runs_of_different_length_are_told_as_a_range(tmp_path: Path) -> None:
+    """Runs of so many transactions end when these are done."""
+    directory = make_experiment(tmp_path, Plan(measure_s=20, replicates=1))
+    assert not_verified(summarise(directory))[-2].startswith("Each run measured 20 s. ")
+    path = min((directory / "runs").glob("*/run.json"))
+    record = json.loads(path.read_text())
+    record["phases"][1]["end_ns"] -= 12_500_000_000
+    path.write_text(json.dumps(record))
+    assert not_verified(summarise(directory))[-2].startswith("Each run measured 7.5 to 20 s. ")
 
 
 def test_a_run_directory_from_elsewhere_reports_the_same(two_volumes: Comparison, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.finding import worst
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
-from pgdyno.analysis.verdict import share, sides
+from pgdyno.analysis.verdict import figures, share, sides
 from pgdyno.analysis.volume_figures import path_us
 from pgdyno.report import effects
 from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, clients_of, record_of
@@ -223,7 +223,10 @@ def _measured(comparison: Comparison) -> str:
     """How long the runs were."""
     seconds = [r.figures.record.measure.seconds for arm in comparison.arms for r in arm.replicates]
     if record_of(comparison).bulk_load is None:
-        return f"Each run measured {seconds[0]:,.0f} s"
+        # Runs of so many transactions end when these are done, and a duration can be a factor.
+        whole = {f"{one:,.0f}" for one in seconds}
+        extent = whole.pop() if len(whole) == 1 else f"{figures(min(seconds), 2)} to {figures(max(seconds), 2)}"
+        return f"Each run measured {extent} s"
     return f"The loads took {min(seconds):,.0f} to {max(seconds):,.0f} s"
 
 
