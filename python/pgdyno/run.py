@@ -133,7 +133,8 @@ def plan(
     """
     arms = resolve(experiment, to_run=to_run)
     cells = experiment.cells
-    more = experiment.file.budget_s is not None and not only and allowance(experiment, resume, None).left_s > 0
+    left_s = allowance(experiment, resume, None).left_s
+    more = experiment.file.budget_s is not None and not only and left_s > 0
     if resume is not None:
         done = finished(resume)
         cells = tuple(cell for cell in cells if cell.position not in done)
@@ -142,7 +143,9 @@ def plan(
     if experiment.real:
         missing = missing_tables(experiment, arms, yes_create=yes_create)
         return Plan(experiment, arms, {}, cells, resume, missing, further=more)
-    return Plan(experiment, arms, dataset_keys(experiment, arms), cells, resume, further=more)
+    planned = Plan(experiment, arms, dataset_keys(experiment, arms), cells, resume, further=more)
+    # What is left of the budget may be too little for loading anew: then there would be nothing to load for.
+    return planned if cells or planned.load_s < left_s else replace(planned, further=False)
 
 
 def execute(

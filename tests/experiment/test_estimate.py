@@ -18,6 +18,7 @@ from pgdyno.store import open_experiment
 from tests.analysis.synthetic import Plan as Made
 from tests.analysis.synthetic import make_experiment
 from tests.experiment.documents import FILE, experiment
+from tests.experiment.test_design import begun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +136,12 @@ def test_runs_that_were_made_before_the_lock_was_taken_are_not_made_again(
     monkeypatch.setattr(flow, "_make", lambda planned, *_: made.append(planned))
     assert execute(before, root=tmp_path, command=()) == directory
     assert [{cell.position for cell in one.cells} for one in made] == [set(range(6)) - there]
+
+
+def test_data_are_not_loaded_where_loading_would_use_up_what_is_left_of_the_budget(tmp_path: Path) -> None:
+    """All planned runs are there, and took a minute; no further one could follow the load."""
+    for budget, loads in (("62s", 0), ("10min", 3)):
+        asked = experiment(replicates=2, budget=budget, factors={"workload.scale": [1, 2, 3]})
+        again = plan(asked, resume=begun(tmp_path / budget, asked), to_run=False)
+        assert again.cells == ()
+        assert (again.further, len(again.wanted)) == (loads > 0, loads)
