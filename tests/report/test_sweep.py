@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.analysis.unit import ROWS
 from pgdyno.report import document, table
 from pgdyno.report.figures.parts import evenly
 from pgdyno.report.page import WIDTHS_PX, html, main_figure
@@ -77,6 +78,15 @@ def test_each_figure_is_what_vega_lite_takes(sixty: Comparison, place: int) -> N
     made = figures_of(sixty)[place].make(WIDTHS_PX["medium"], PAGE)
     assert made["datasets"]
     assert not re.search(r"\bnan\b|\binf\b", str(made))
+
+
+def test_the_spread_of_loads_is_told_in_rows(tmp_path: Path) -> None:
+    found = swept(tmp_path, clients=(1, 2, 4), counts=(100,))
+    for arm in found.arms:
+        arm.__dict__["unit"] = ROWS
+    made = str(figures_of(found)[0].make(WIDTHS_PX["wide"], PAGE))
+    assert "rows/s, half of" in made
+    assert "TPS" not in made
 
 
 def test_without_a_second_axis_some_figures_have_nothing_to_show(clients_alone: Comparison) -> None:

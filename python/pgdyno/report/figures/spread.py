@@ -56,17 +56,17 @@ def _rows(sweep: Sweep, theme: Theme) -> tuple[list[dict[str, Any]], list[dict[s
     rows: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     for variant in sweep.variants:
-        box = box_of(variant.runs_tps)
+        box, short = box_of(variant.runs_tps), variant.most[1].unit.short
         label, colour = variant.label or "all arms", variant_colour(variant.index, theme)
         figure = f"{digits(box.first_quartile)} / {digits(box.median)} / {digits(box.third_quartile)}"
-        what = f"{label}: median {digits(box.median)} TPS, half of {box.n} runs within {digits(box.first_quartile)} to"
+        what = f"{label}: median {digits(box.median)} {short}, half of {box.n} runs within"
         rows.append(
             {"row": variant.index, "label": label, "low": box.low, "first": box.first_quartile, "median": box.median,
              "third": box.third_quartile, "high": box.high, "colour": colour, "figure": figure,
-             "what": f"{what} {digits(box.third_quartile)}"}
+             "what": f"{what} {digits(box.first_quartile)} to {digits(box.third_quartile)}"}
         )  # fmt: skip
         points += [
-            {"row": variant.index, "tps": tps, "colour": colour, "what": f"{label}: {digits(tps)} TPS"}
+            {"row": variant.index, "tps": tps, "colour": colour, "what": f"{label}: {digits(tps)} {short}"}
             for tps in box.outside
         ]
     return rows, points
