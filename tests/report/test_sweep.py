@@ -80,6 +80,13 @@ def test_each_figure_is_what_vega_lite_takes(sixty: Comparison, place: int) -> N
     assert not re.search(r"\bnan\b|\binf\b", str(made))
 
 
+def test_variants_without_a_panel_are_named(sixty: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any("Not drawn" in figure.caption for figure in figures_of(sixty))
+    monkeypatch.setattr("pgdyno.report.sweep.MAPS_MAX", 1)
+    short = {figure.name for figure in figures_of(sixty) if figure.caption.endswith("for want of room: io2bx.")}
+    assert short == {"sweep-cumulative", "sweep-over-time"}
+
+
 def test_the_spread_of_loads_is_told_in_rows(tmp_path: Path) -> None:
     found = swept(tmp_path, clients=(1, 2, 4), counts=(100,))
     for arm in found.arms:

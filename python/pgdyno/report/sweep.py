@@ -238,7 +238,7 @@ def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
             "Response times, cumulative",
             f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(told)}.",
             f"Share of the transactions (vertical) that took no longer than so many milliseconds (horizontal, logarithmic). A curve"
-            f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.",
+            f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.{_passed_over(sweep)}",
             lambda width, theme: cumulative.cumulative(panels, comparison.arms, width, theme),
         )
 
@@ -248,6 +248,9 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
     chosen = [variant.most[1] for variant in sweep.variants[:MAPS_MAX]]
     if len(sweep.variants) == 1 and sweep.variants[0].least[1] is not chosen[0]:
         chosen.append(sweep.variants[0].least[1])
+    whose = "Of each variant the arm that does the most transactions"
+    if len(sweep.variants) < len(chosen):
+        whose = "The arm that does the most transactions, and the one that does the fewest"
     colours = {arm.index: variant.index for variant in sweep.variants for arm in variant.arms.values()}
     maps = [
         (arm.label, colours[arm.index], cells)
@@ -260,9 +263,15 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
             "Response times over time",
             f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _ in maps)}.",
             "Response time in milliseconds (vertical, logarithmic) over the seconds of the measure phase; the fuller the colour, the more"
-            " transactions. Of each variant the arm that does the most transactions, its replicate with the median.",
+            f" transactions. {whose}, its replicate with the median.{_passed_over(sweep)}",
             lambda width, theme: heat.latencies(maps, comparison.arms, width, theme),
         )
+
+
+def _passed_over(sweep: Sweep) -> str:
+    """That there are variants that have no panel, where there are."""
+    more = sweep.variants[MAPS_MAX:]
+    return f" Not drawn, for want of room: {', '.join(variant.label for variant in more)}." if more else ""
 
 
 def _front(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
