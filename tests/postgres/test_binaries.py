@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,22 @@ def test_a_directory_that_others_can_write_to_is_refused(package: Path, tmp_path
     (tmp_path / "var").chmod(0o777)
     with pytest.raises(HostError, match="others than root can write"):
         binaries.published_copy(package, tmp_path / "var")
+
+
+def test_a_directory_that_cannot_be_made_is_said(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HostError, match="cannot be made") as caught:
+        binaries.published_copy(package, tmp_path / "file" / "var")
+    assert "PGDYNO_POSTGRES_DIR" in caught.value.remedy
+
+
+def test_a_copy_can_be_walked_to_whatever_the_umask(package: Path, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        copy = binaries.published_copy(package, tmp_path / "lib" / "var")
+    finally:
+        os.umask(before)
+    assert {folder.stat().st_mode & 0o777 for folder in (copy, *copy.parents[:3])} == {0o755}
 
 
 def test_missing_programs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,18 @@ def test_it_runs_without_privileges(cluster: Cluster) -> None:
         assert (status["CapEff"], status["NoNewPrivs"]) == ("0" * 16, "1")
 
 
+@needs_root
+def test_a_strict_umask_does_not_bar_the_servers_way(state: Path) -> None:
+    """As hardened machines have it: what is made for the server is made for its user to walk through."""
+    made = Cluster(find_binaries(), state.parent / "data")
+    before = os.umask(0o077)
+    try:
+        made.initdb()
+    finally:
+        os.umask(before)
+        made.close()
+
+
 @needs_cgroups
 def test_all_its_processes_are_in_the_instance(cluster: Cluster) -> None:
     with (

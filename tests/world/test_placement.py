@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +28,28 @@ def test_each_volume_draws_from_a_seed_of_its_own() -> None:
     assert seed_of(7, "data") == 7
     assert len({seed_of(7, role) for role in ("data", "wal", "temp", "tablespace.a", "tablespace.b")}) == 5
     assert all(0 <= seed_of(2**62 - 1, role) < 2**62 for role in ("data", "wal"))
+
+
+def test_the_servers_user_can_walk_to_the_volumes_whatever_the_umask(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+
+    def attach(_spec: str, *, mount: Path, **_: object) -> volume.AttachedVolume:
+        modes.append(mount.parent.stat().st_mode & 0o777)
+        raise InputError("enough was seen", remedy="none")
+
+    monkeypatch.setattr(volume, "attach", attach)
+    before = os.umask(0o077)
+    try:
+        with (
+            pytest.raises(InputError, match="enough"),
+            attach_placement(Placement({"data": "gp3"}), name="v", journal=Journal(state)),
+        ):
+            pass
+    finally:
+        os.umask(before)
+    assert modes == [0o755]
 
 
 @needs_fuse

@@ -20,7 +20,7 @@ from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.postgres import settings as settings_module
 from pgdyno.postgres.binaries import PgBinaries
 from pgdyno.postgres.user import require_reachable, server_user
-from pgdyno.world import preflight, shared_memory
+from pgdyno.world import paths, preflight, shared_memory
 from pgdyno.world.instance import Instance
 from pgdyno.world.journal import SERVER_NAME, Journal
 from pgdyno.world.launch import Launched, SystemUser, launch
@@ -270,7 +270,7 @@ class Cluster:
         if self._owns_run_dir and self._run_dir_entry is None:
             # It holds the log of a server that did not start, so it lasts as long as this command.
             self._run_dir_entry = self._journal.record("directory", path=str(self.run_dir))
-        self.run_dir.mkdir(parents=True, exist_ok=True, mode=0o755)
+        paths.make_walkable(self.run_dir)
         self.socket_dir.mkdir(exist_ok=True)
         self.give(self.socket_dir)
         require_reachable(self.socket_dir, self.user)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgdyno.errors import HostError
+from pgdyno.world import paths
 
 _COMPLETE = ".complete"
 """Written into a copy before it gets its final name: holds the hash, so a copy without it is not one of ours."""
@@ -62,7 +63,13 @@ def _is_complete(target: Path, content_hash: str) -> bool:
 
 
 def _make_parent(parent: Path) -> None:
-    parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    try:
+        paths.make_walkable(parent)
+    except OSError as error:
+        raise HostError(
+            f"{parent}, from where PostgreSQL is to be run, cannot be made: {error.strerror}",
+            remedy="set PGDYNO_POSTGRES_DIR to a directory that can be made or is there",
+        ) from None
     facts = parent.stat()
     if facts.st_uid not in (0, os.geteuid()) or facts.st_mode & 0o022:
         raise HostError(

@@ -20,10 +20,19 @@ def image_dir() -> Path:
 
 
 def make_state_dir(state: Path) -> None:
-    """Make the state directory, which PostgreSQL's user must be able to walk through, whatever the umask."""
-    if not state.is_dir():
-        state.mkdir(parents=True, exist_ok=True)
-        state.chmod(0o755)
+    """Make the state directory."""
+    make_walkable(state)
+
+
+def make_walkable(folder: Path) -> None:
+    """Make a directory with those above it that are missing.
+
+    Everyone can walk through what was made, whatever the umask: PostgreSQL's user must be able to.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        one.chmod(0o755)
 
 
 def volumes_dir(state: Path) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.errors import InputError
-from pgdyno.world import volume
+from pgdyno.world import paths, volume
 from pgdyno.world.file_system import FileSystem
 from pgdyno.world.journal import Journal
 from pgdyno.world.volume import AttachedVolume
@@ -80,6 +80,7 @@ def attach_placement(
     in the instance's.
     """
     attached = AttachedPlacement()
+    paths.make_walkable(journal.state_dir / "mounts")
     with ExitStack() as stack:
         for number, role in enumerate(placement.roles):
             own = name if role == DATA else f"{name}-{number}"
