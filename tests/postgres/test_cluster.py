@@ -151,6 +151,17 @@ def test_a_tcp_port_needs_its_password(cluster: Cluster) -> None:
         assert cluster.password not in cluster.log_path.read_text()
 
 
+def test_names_with_spaces_are_names(state: Path) -> None:
+    """Of the state directory, and of where temporary files are."""
+    made = Cluster(find_binaries(), state.parent / "my data", run_dir=state.parent / "my run")
+    try:
+        made.initdb()
+        with made.running(), made.connect() as connection:
+            assert connection.info.host == str(made.socket_dir)
+    finally:
+        made.close()
+
+
 def test_a_used_directory_is_refused(cluster: Cluster) -> None:
     with pytest.raises(InputError, match="not empty"):
         cluster.initdb()

@@ -88,8 +88,10 @@ class Cluster:
 
     @property
     def dsn(self) -> str:
-        """Connection string over the local socket."""
-        return f"host={self.socket_dir} port={self.port} user={SUPERUSER} dbname={DATABASE}"
+        """Connection string over the local socket; a name with a space in it is quoted."""
+        from psycopg.conninfo import make_conninfo
+
+        return make_conninfo(host=str(self.socket_dir), port=self.port, user=SUPERUSER, dbname=DATABASE)
 
     @property
     def version(self) -> str:
