@@ -62,6 +62,26 @@ def test_version_2_without_cpuset_hands_down_what_there_is(tmp_path: Path) -> No
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
 
 
+def test_a_containers_own_group_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """Version 2 hands nothing down from a group that has processes, unless it is the kernel's own root."""
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    (tmp_path / "cgroup.subtree_control").touch()
+    info = tmp_path / "mountinfo"
+    info.write_text(line(tmp_path, "cgroup2", "rw"))
+    found = cgroup.find_hierarchy(info)
+    found.require_groups()
+    (tmp_path / "cgroup.type").write_text("domain\n")
+    with pytest.raises(HostError, match="hands no controllers down") as caught:
+        found.require_groups()
+    assert "--cgroupns=host" in caught.value.remedy
+    (tmp_path / "cgroup.procs").write_text("")
+    found.require_groups()
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    (tmp_path / "cgroup.subtree_control").write_text("cpuset cpu memory\n")
+    found.require_groups()
+
+
 @needs_root
 def test_version_2_in_the_kernel(tmp_path: Path) -> None:
     """Where version 1 holds memory and CPUs the tree of version 2 still obeys its rules, with what is left to it."""

@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_HOST
-from pgdyno.world import doctor, preflight
+from pgdyno.errors import EXIT_HOST, HostError
+from pgdyno.world import cgroup, doctor, preflight
 
 from .needs import needs_fuse, needs_root
 from .test_journal import die_leaving
@@ -52,6 +52,16 @@ def test_a_check_that_breaks_is_a_finding(state: Path, monkeypatch: pytest.Monke
     found = {check.name: check for check in doctor.examine(state)}
     assert found["CPU steal"].status == "warn"
     assert "no /proc" in found["CPU steal"].found
+
+
+def test_control_groups_that_cannot_be_made_are_said(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def own_group(_self: cgroup.V2) -> None:
+        raise HostError("it is a container's own group", remedy="run it outside")
+
+    monkeypatch.setattr(cgroup, "find_hierarchy", lambda: cgroup.V2(state, frozenset(("cpu", "cpuset", "memory"))))
+    monkeypatch.setattr(cgroup.V2, "require_groups", own_group)
+    found = {check.name: check for check in doctor.examine(state)}["control groups"]
+    assert (found.status, found.remedy) == ("fail", "run it outside")
 
 
 @needs_root

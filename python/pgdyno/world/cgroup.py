@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ PARENT = "pgdyno"
 
 Controller = Literal["memory", "cpu", "cpuacct", "cpuset"]
 CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
+_OUT_OF_THE_CONTAINER = "run outside of the container, or start it with `--cgroupns=host --privileged`"
 
 
 class Hierarchy(Protocol):
@@ -31,6 +34,9 @@ class Hierarchy(Protocol):
 
     def group(self, controller: Controller, name: str) -> Path:
         """The directory of the group ``name`` for a controller."""
+
+    def require_groups(self) -> None:
+        """Groups can be made, as far as that is seen without making one. :class:`HostError` if not."""
 
     def prepare(self, group: Path, controller: Controller) -> None:
         """Make the parent group so that a new group beneath it is usable at once."""
@@ -56,6 +62,10 @@ class V1:
     def group(self, controller: Controller, name: str) -> Path:
         """``/sys/fs/cgroup/CONTROLLER/pgdyno/NAME``."""
         return self.mounts[controller] / PARENT / name
+
+    def require_groups(self) -> None:
+        """The memory controller's tree can be written to."""
+        _require_writable(self.mounts["memory"])
 
     def prepare(self, group: Path, controller: Controller) -> None:
         """A cpuset group takes no process before it has CPUs and memory nodes, and the parent comes first."""
@@ -95,6 +105,14 @@ class V2:
         """The same directory for every controller."""
         return self.root / PARENT / name
 
+    def require_groups(self) -> None:
+        """The tree can be written to, and its root hands controllers down or can: it is the kernel's, or empty."""
+        _require_writable(self.root)
+        handed_down = set((self.root / "cgroup.subtree_control").read_text().split())
+        is_the_kernels = not (self.root / "cgroup.type").exists()
+        if not (self.controllers <= handed_down or is_the_kernels) and (self.root / "cgroup.procs").read_text().strip():
+            raise _hands_nothing_down(self.root, os.strerror(errno.EBUSY))
+
     def prepare(self, group: Path, controller: Controller) -> None:
         """Hand the controllers down from the root to the groups beneath the parent.
 
@@ -107,10 +125,7 @@ class V2:
                 (folder / "cgroup.subtree_control").write_text(wanted)
             except OSError as error:
                 # A group that is not the real root may hand controllers down or have processes, not both.
-                raise HostError(
-                    f"{folder} hands no controllers down ({error.strerror}): it is a container's own group",
-                    remedy="run outside of the container, or start it with `--cgroupns=host --privileged`",
-                ) from None
+                raise _hands_nothing_down(folder, str(error.strerror)) from None
 
     def limit_memory(self, group: Path, memory_bytes: int) -> None:
         """Sets ``memory.max``, no swap for the group."""
@@ -121,6 +136,17 @@ class V2:
     def give_way(self, group: Path) -> None:
         """Sets ``cpu.weight`` to the least there is."""
         (group / "cpu.weight").write_text("1")
+
+
+def _require_writable(tree: Path) -> None:
+    if os.statvfs(tree).f_flag & os.ST_RDONLY:
+        raise HostError(f"{tree} is read-only here: no control group can be made", remedy=_OUT_OF_THE_CONTAINER)
+
+
+def _hands_nothing_down(folder: Path, why: str) -> HostError:
+    return HostError(
+        f"{folder} hands no controllers down ({why}): it is a container's own group", remedy=_OUT_OF_THE_CONTAINER
+    )
 
 
 def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:

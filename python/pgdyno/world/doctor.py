@@ -141,6 +141,7 @@ def _postgres() -> Check:
 
 def _cgroups() -> Check:
     hierarchy = cgroup.find_hierarchy()
+    hierarchy.require_groups()
     lacks = [controller for controller in cgroup.CONTROLLERS if not hierarchy.offers(controller)]
     found = f"version {hierarchy.version}" + (f", without {' and '.join(lacks)}" if lacks else "")
     return Check("control groups", "warn" if lacks else "ok", found, "mount the controllers named" if lacks else "")
