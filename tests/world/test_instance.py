@@ -16,6 +16,7 @@ from pgdyno.world import cgroup, dirty_limits
 from pgdyno.world.clean import clean
 from pgdyno.world.dirty_limits import DirtyLimits, current_limits, wanted_limits
 from pgdyno.world.instance import Instance, parse_cpus
+from pgdyno.world.journal import Journal
 
 from .needs import expect, first_cpu, needs_cgroups, needs_root
 
@@ -85,6 +86,20 @@ def test_one_name_is_one_instance(state: Path) -> None:
         with pytest.raises(HostError, match="already"), Instance(name, 128 * MIB, dirty_limits=False):
             pass
         assert clean(state) == [], "an instance in use is left alone"
+
+
+@needs_cgroups
+def test_a_group_that_cannot_be_made_leaves_no_entry(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise HostError("nothing is handed down", remedy="run it outside")
+
+    monkeypatch.setattr(type(cgroup.find_hierarchy()), "prepare", refuse)
+    with (
+        pytest.raises(HostError, match="handed down"),
+        Instance(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False),
+    ):
+        pass
+    assert Journal(state).entries() == []
 
 
 @needs_cgroups

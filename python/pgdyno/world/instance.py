@@ -62,9 +62,9 @@ class Instance:
         self._version = hierarchy.version
         try:
             if self._wants_dirty_limits:
-                limits = DirtyLimits(self.memory_bytes, self._version, self._dilation)
-                limits.acquire()
-                self._dirty = limits
+                # Known before it is taken: an interruption between the two would leave them set.
+                self._dirty = DirtyLimits(self.memory_bytes, self._version, self._dilation)
+                self._dirty.acquire()
             for controller in cgroup.CONTROLLERS:
                 self._make(hierarchy, controller)
             hierarchy.limit_memory(self._groups["memory"], self.memory_bytes)
@@ -165,14 +165,14 @@ class Instance:
         )
         if group.exists():
             raise taken
-        entry = self._journal.record("cgroup", path=str(group))
+        entry = self._entries[group] = self._journal.record("cgroup", path=str(group))
         try:
             hierarchy.prepare(group, controller)
             group.mkdir()
         except FileExistsError:
+            del self._entries[group]  # it is not ours to remove
             self._journal.done(entry)
             raise taken from None
-        self._entries[group] = entry
 
     def _bind_cpus(self, group: Path, version: int) -> None:
         if self.cpus is not None:
