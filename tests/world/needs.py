@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _has_cgroups() -> bool:
     try:
-        find_hierarchy()
+        find_hierarchy().require_groups()
     except (PgdynoError, OSError):
         return False
     return True

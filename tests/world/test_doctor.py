@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_HOST, HostError
 from pgdyno.world import cgroup, doctor, preflight
 
-from .needs import needs_fuse, needs_root
+from .needs import needs_cgroups, needs_fuse, needs_root
 from .test_journal import die_leaving
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 
+@needs_cgroups
 @needs_fuse
 def test_a_machine_that_can_do_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--json"]) == 0
@@ -41,7 +43,9 @@ def test_a_machine_that_cannot(
     said = capsys.readouterr().out
     for name in ("root", "/dev/fuse", "engine", "PostgreSQL"):
         assert re.search(rf"^fail  {name} .*\n +remedy: .+", said, re.MULTILINE), name
-    assert "Missing for emulated volumes: root, /dev/fuse, engine, PostgreSQL" in said
+    missing = re.search(r"Missing for emulated volumes: (.+)\.", said)
+    assert missing is not None
+    assert {"root", "/dev/fuse", "engine", "PostgreSQL"} <= set(missing[1].split(", "))
 
 
 def test_a_check_that_breaks_is_a_finding(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +66,17 @@ def test_control_groups_that_cannot_be_made_are_said(state: Path, monkeypatch: p
     monkeypatch.setattr(cgroup.V2, "require_groups", own_group)
     found = {check.name: check for check in doctor.examine(state)}["control groups"]
     assert (found.status, found.remedy) == ("fail", "run it outside")
+
+
+def test_room_for_images_is_looked_for_where_they_are_kept(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDYNO_IMAGE_DIR", str(tmp_path / "not" / "yet"))
+    free_bytes = {tmp_path.resolve(): 1 << 30}
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free_bytes.get(Path(path), 1 << 40)))
+    found = {check.name: check for check in doctor.examine(state)}["images"]
+    assert (found.status, found.found) == ("fail", f"1.0 GiB free in {tmp_path.resolve()}")
+    assert "PGDYNO_IMAGE_DIR" in found.remedy
 
 
 @needs_root

@@ -61,7 +61,7 @@ def examine(state_dir: Path | None = None) -> list[Check]:
         ("PostgreSQL", _postgres),
         ("control groups", _cgroups),
         ("memory", _memory),
-        ("/dev/shm", _shared_memory_space),
+        ("images", _image_space),
         ("disk space", _disk_space),
         ("CPUs", _cpus),
         ("CPU steal", _steal),
@@ -154,11 +154,16 @@ def _memory() -> Check:
     return Check("memory", status, f"{available / 2**30:.1f} GiB available", remedy)
 
 
-def _shared_memory_space() -> Check:
-    free = shutil.disk_usage("/dev/shm").free
+def _image_space() -> Check:
+    """Loaded data sets, and what their clones change, are kept there: in memory unless somebody chose another place."""
+    folder = paths.image_dir()
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    free = shutil.disk_usage(there).free
     status: Status = "ok" if free >= MEMORY_WARN_BYTES else "warn" if free >= MEMORY_FAIL_BYTES else "fail"
-    remedy = "" if status == "ok" else "run `mount -o remount,size=8G /dev/shm`; in a container pass `--shm-size 8g`"
-    return Check("/dev/shm", status, f"{free / 2**30:.1f} GiB free", remedy)
+    remedy = "free some space there, or name another directory in PGDYNO_IMAGE_DIR"
+    if paths.is_below(there, Path("/dev/shm")):
+        remedy = "run `mount -o remount,size=8G /dev/shm`; in a container pass `--shm-size 8g`"
+    return Check("images", status, f"{free / 2**30:.1f} GiB free in {there}", "" if status == "ok" else remedy)
 
 
 def _disk_space() -> Check:
