@@ -92,15 +92,24 @@ def _loops(run_dir: Path) -> dict[str, str]:
 def _cgroups() -> dict[str, str]:
     """Groups below any ``pgdyno*`` group, except those that belong to another run or command."""
     found = {}
-    for pattern in ("pgdyno*/*", "*/pgdyno*/*"):
-        for group in Path("/sys/fs/cgroup").glob(pattern):
-            try:
-                members = (group / "cgroup.procs").read_text().split()
-            except OSError:
-                continue
-            if any(_marked(int(pid)) for pid in members) or not (members or _is_of_others(group)):
-                found[str(group)] = f"{group} with {len(members)} processes"
+    top = Path("/sys/fs/cgroup")
+    trees = (top, *_folders(top))
+    parents = [folder for tree in trees for folder in _folders(tree) if folder.name.startswith("pgdyno")]
+    for group in (group for parent in parents for group in _folders(parent)):
+        try:
+            members = (group / "cgroup.procs").read_text().split()
+        except OSError:
+            continue
+        if any(_marked(int(pid)) for pid in members) or not (members or _is_of_others(group)):
+            found[str(group)] = f"{group} with {len(members)} processes"
     return found
+
+
+def _folders(path: Path) -> list[Path]:
+    """The directories in a directory; none when it is gone, where `Path.glob` would raise before Python 3.13."""
+    with contextlib.suppress(OSError), os.scandir(path) as entries:
+        return [path / entry.name for entry in entries if entry.is_dir()]
+    return []
 
 
 def _is_of_others(group: Path) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pgdyno.world.waiting import wait_until
 from tests import leaks
 
 
@@ -26,6 +29,13 @@ def run_dir() -> Path:
     return Path(os.environ[leaks.MARK])
 
 
+def children_of(server: subprocess.Popen[bytes]) -> list[int]:
+    """Processes that it has started, once there is one; who misses it waits for it ten minutes."""
+    file = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    assert wait_until(lambda: file.read_text() != "", 60.0)
+    return [int(pid) for pid in file.read_text().split()]
+
+
 def test_a_process_left_behind_is_found_and_ended(run_dir: Path) -> None:
     before = leaks.look(run_dir)
     process = subprocess.Popen(["sleep", "600"])
@@ -41,10 +51,11 @@ def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run
         assert server.stdin is not None
         server.stdin.write(b"go\n")
         server.stdin.flush()
-        assert leaks.leaked(run_dir, before, 0.3) == []
-        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-        for pid in children:
-            os.kill(int(pid), 9)
+        (child,) = children_of(server)
+        try:
+            assert leaks.leaked(run_dir, before, 0.3) == []
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_process_without_an_environment_is_found_and_ended(run_dir: Path) -> None:
@@ -63,10 +74,11 @@ def test_a_server_without_an_environment_is_known(run_dir: Path) -> None:
         assert server.stdin is not None
         server.stdin.write(b"go\n")
         server.stdin.flush()
-        assert leaks.leaked(run_dir, before, 0.3) == []
-        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-        for pid in children:
-            os.kill(int(pid), 9)
+        (child,) = children_of(server)
+        try:
+            assert leaks.leaked(run_dir, before, 0.3) == []
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 @pytest.mark.needs_root
@@ -101,6 +113,28 @@ def test_a_control_group_of_somebody_who_is_there_is_no_leak(run_dir: Path, cont
     group.mkdir(parents=True)
     try:
         assert leaks.leaked(run_dir, before, 0.3) == []
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.needs_root
+def test_a_control_group_that_goes_while_one_looks_is_no_error(
+    run_dir: Path, control_groups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run's parent of groups goes with its last group, at any moment."""
+    scandir = os.scandir
+
+    def gone(path: str | Path) -> Any:
+        if Path(path) == control_groups:
+            raise FileNotFoundError(path)
+        return scandir(path)
+
+    group = control_groups / f"leak-{os.getpid()}"
+    group.mkdir(parents=True)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "scandir", gone)
+            assert str(group) not in leaks.look(run_dir).cgroups
     finally:
         group.rmdir()
 
