@@ -63,7 +63,8 @@ def test_a_process_that_ends_is_a_gap_and_keeps_its_share(tmp_path: Path) -> Non
         busy.wait()
     assert sampled(probe, probe.lines.read_bytes().count(b"\n") + 3)
     samples = probe.stop()
-    assert [gap.what for gap in samples.gaps] == [f"driver.pid.{busy.pid}"]
+    # On a busy machine a deadline may be missed as well.
+    assert [gap.what for gap in samples.gaps if gap.what != "host.samples"] == [f"driver.pid.{busy.pid}"]
     used = [row["cpu_ns"] for row in samples.tables["probe/cpu"].to_pylist() if row["role"] == "driver"]
     assert used == sorted(used)
     assert used[-1] > 0
@@ -81,7 +82,8 @@ def test_what_is_not_there_is_a_gap(tmp_path: Path) -> None:
     probe.start()
     samples = probe.stop()
     volumes = {"disk.data", "disk.wal", "volume.data"}
-    assert {gap.what for gap in samples.gaps} == volumes | {"server.cgroup_cpu", "server.cgroup_memory"}
+    found = {gap.what for gap in samples.gaps} - {"host.samples"}
+    assert found == volumes | {"server.cgroup_cpu", "server.cgroup_memory"}
     assert "probe/disk" not in samples.tables
 
 

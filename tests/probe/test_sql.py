@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
+    from pgdyno.probe.samples import Gap, Samples
 
 
 @pytest.mark.parametrize(
@@ -51,16 +52,22 @@ def sampled(probe: CounterProbe, count: int) -> bool:
     return wait_until(lambda: probe.samples_taken >= count, 60.0)
 
 
+def missing(samples: Samples) -> list[Gap]:
+    """What was asked for and not answered; an answer that came after its deadline says something about the machine."""
+    return [gap for gap in samples.gaps if not gap.why.endswith("deadlines were missed")]
+
+
 def test_counters_of_a_server_that_works(cluster: Cluster) -> None:
     probe = CounterProbe(cluster.dsn, 0.1).start()
     with cluster.connect() as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS filled AS SELECT generate_series(1, 20000) AS i")
         connection.execute("CHECKPOINT")
-    assert sampled(probe, 5)
+    # After the checkpoint, whose process counts it a little later than it says that it is done.
+    assert sampled(probe, probe.samples_taken + 5)
     samples = probe.stop()
     cost = samples.tables.pop("probe/cost")
     assert set(samples.tables) == {"probe/checkpointer", "probe/database", "probe/io", "probe/wal"}
-    assert samples.gaps == ()
+    assert not missing(samples)
     assert cost["samples"].to_pylist() == [samples.tables["probe/wal"].num_rows]
     for name, table in samples.tables.items():
         assert conform(name, table).num_rows == table.num_rows
@@ -81,6 +88,8 @@ def test_io_is_counted_by_bytes_whatever_an_operation_is(cluster: Cluster) -> No
         connection.execute("CREATE TABLE counted AS SELECT generate_series(1, 200000) AS i")
         size_bytes = connection.execute("SELECT pg_relation_size('counted')").fetchone()
         connection.execute("DROP TABLE counted")
+        # Else it would be counted when the session ends, which may be after the last sample.
+        connection.execute("SELECT pg_stat_force_next_flush()")
     samples = probe.stop()
     assert size_bytes is not None
     extended: dict[int, int] = {}
@@ -108,7 +117,7 @@ def test_whether_times_of_io_were_taken_is_in_the_record_of_other_versions(older
 
 def test_every_query_is_answered_by_other_versions(older_server: Cluster) -> None:
     samples = SqlProbe(older_server.dsn).start().stop()
-    assert samples.gaps == ()
+    assert not missing(samples)
     assert {"probe/checkpointer", "probe/database", "probe/wal", "probe/wait_events"} <= set(samples.tables)
     for name, table in samples.tables.items():
         assert conform(name, table).num_rows > 0
@@ -139,9 +148,10 @@ def test_a_lost_connection_is_a_gap_and_is_made_again(cluster: Cluster) -> None:
     before = probe.samples_taken
     assert sampled(probe, before + 4)
     samples = probe.stop()
-    assert samples.gaps
-    assert all(gap.what.startswith("sql.") for gap in samples.gaps)
-    last_gap_ns = max(gap.end_ns for gap in samples.gaps)
+    lost = missing(samples)
+    assert lost
+    assert all(gap.what.startswith("sql.") for gap in lost)
+    last_gap_ns = max(gap.end_ns for gap in lost)
     assert max(samples.tables["probe/wal"]["t_end_ns"].to_pylist()) > last_gap_ns
 
 

@@ -94,7 +94,8 @@ def find_processes_and_device(server: Cluster, tmp_path: Path) -> None:
         with server.connect() as connection:
             connection.execute(BURN)
         samples = probe.stop()
-    assert samples.gaps == ()
+    # The statement may keep the probe from its CPU for longer than an interval.
+    assert [gap for gap in samples.gaps if gap.what != "host.samples"] == []
     rows = samples.tables["probe/cpu"].to_pylist()
     used = [row["cpu_ns"] for row in rows if row["role"] == "server"]
     assert used == sorted(used)
@@ -183,7 +184,8 @@ def look_with_few_rights(server: Cluster) -> None:
     assert seen(monitor)[what]
     assert not seen(view)["time of reads and writes of data"]
     assert "track_io_timing is off" in why(view, "time of reads and writes of data")
-    assert samples.gaps == (), "every query is allowed to every role"
+    refused = [gap for gap in samples.gaps if not gap.why.endswith("deadlines were missed")]
+    assert refused == [], "every query is allowed to every role"
     for name, table in samples.tables.items():
         assert conform(name, table).num_rows > 0
     assert {row["count"] for row in samples.tables["probe/wait_events"].to_pylist()} == {0}, "others' are hidden"
