@@ -26,8 +26,8 @@ def _has_cgroups() -> bool:
 
 
 def first_cpu() -> str | None:
-    """A list of CPUs to bind an instance to; ``None`` on a kernel that binds none."""
-    return "0" if _has_cgroups() and find_hierarchy().offers("cpuset") else None
+    """A list of CPUs, which this process may use, to bind an instance to; ``None`` on a kernel that binds none."""
+    return str(min(os.sched_getaffinity(0))) if _has_cgroups() and find_hierarchy().offers("cpuset") else None
 
 
 def _has_engine() -> bool:

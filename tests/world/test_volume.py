@@ -17,7 +17,7 @@ import pytest
 
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
-from pgdyno.world import mounts, paths, volume
+from pgdyno.world import cgroup, mounts, paths, volume
 from pgdyno.world.clean import clean, leftovers
 from pgdyno.world.journal import Journal
 from pgdyno.world.process import working_below, writing_to
@@ -200,6 +200,9 @@ def test_a_killed_daemon_gives_errors_and_is_cleaned(state: Path, attached: volu
     assert mount is not None
     command = ["dd", "if=/dev/zero", f"of={mount}/file", "bs=64k", "count=100000", "oflag=direct"]
     writer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"})
+    file = mount / "file"
+    # What is empty is read without asking the device.
+    expect(lambda: file.exists() and file.stat().st_size > 0, "something is written")
     with pytest.raises(subprocess.TimeoutExpired):
         writer.wait(random.Random(number).uniform(0.0, 0.5))
     killed_at = time.monotonic()
@@ -209,7 +212,7 @@ def test_a_killed_daemon_gives_errors_and_is_cleaned(state: Path, attached: volu
     with pytest.raises(HostError, match="dead"):
         attached.stats()
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        (mount / "file").read_bytes()
+        file.read_bytes()
     attached._entry = None
     for entry in Journal(state).entries():
         Journal(state).done(entry.entry_id)
@@ -236,7 +239,8 @@ def test_a_killed_command_is_cleaned(state: Path, number: int) -> None:
     assert log.read_text() == ""
     clean(state)
     nothing_is_left(state)
-    assert not list(Path("/sys/fs/cgroup").glob(f"**/pgdyno/{name}"))
+    tree = cgroup.find_hierarchy()
+    assert not any(tree.offers(one) and tree.group(one, name).exists() for one in cgroup.CONTROLLERS)
     assert clean(state) == []
 
 
