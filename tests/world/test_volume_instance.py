@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-READS = 300
-"""A second and more of the baseline of a ``t3.nano``, which is 250 a second."""
+READS = 600
+"""More than two seconds of the baseline of a ``t3.nano``, which is 250 a second: also after a stop of a second."""
 
 
 def read_directly(device: str, count: int) -> None:
