@@ -82,6 +82,31 @@ def test_a_containers_own_group_is_refused_before_anything_is_made(tmp_path: Pat
     found.require_groups()
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_container_has_the_memory_that_its_groups_leave(tmp_path: Path, version: int) -> None:
+    """The least of its own group and of those above it; pages of files that nobody uses are as good as free."""
+    names = ("memory.max", "memory.current") if version == 2 else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    info, own = tmp_path / "mountinfo", tmp_path / "own"
+    tree = tmp_path / "tree"
+    inner = tree / "outer" / "inner"
+    inner.mkdir(parents=True)
+    (tree / "cgroup.controllers").write_text("cpu memory\n")
+    info.write_text(line(tree, "cgroup2" if version == 2 else "cgroup", "rw" if version == 2 else "rw,memory"))
+    own.write_text("0::/outer/inner\n" if version == 2 else "4:memory:/outer/inner\n3:cpu,cpuacct:/\n")
+    assert cgroup.memory_left_bytes(own, info) is None
+    for group, limit, used, idle in ((tree / "outer", 1000, 800, 100), (inner, 900, 100, 0)):
+        (group / names[0]).write_text(f"{limit}\n")
+        (group / names[1]).write_text(f"{used}\n")
+        (group / "memory.stat").write_text(f"anon 5\ninactive_file {idle}\ntotal_inactive_file {idle}\n")
+    assert cgroup.memory_left_bytes(own, info) == 300
+    (inner / names[0]).write_text("200\n")
+    assert cgroup.memory_left_bytes(own, info) == 100
+    own.write_text("0::/somewhere/else\n" if version == 2 else "4:memory:/somewhere/else\n")
+    assert cgroup.memory_left_bytes(own, info) is None
+    own.unlink()
+    assert cgroup.memory_left_bytes(own, info) is None
+
+
 @needs_root
 def test_version_2_in_the_kernel(tmp_path: Path) -> None:
     """Where version 1 holds memory and CPUs the tree of version 2 still obeys its rules, with what is left to it."""

@@ -82,7 +82,7 @@ def _groups(controller: str, path: str) -> Iterator[Path]:
 
 
 def _is_alone(server: int, group: Path) -> bool:
-    members = {int(pid) for file in group.rglob("cgroup.procs") for pid in _lines(file)}
+    members = {int(pid) for folder, _, _ in os.walk(group) for pid in _lines(Path(folder, "cgroup.procs"))}
     # One that has no parent any more ended while we looked.
     return server in members and all(pid == server or parent(pid) in (server, None) for pid in members)
 

@@ -171,12 +171,48 @@ def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
     )
 
 
+def memory_left_bytes(
+    own: Path = Path("/proc/self/cgroup"), mountinfo: Path = Path("/proc/self/mountinfo")
+) -> int | None:
+    """What the control groups of this process, its container's for one, still let it have; None without a limit.
+
+    Pages of files that nobody has used for some time do not count as used: the kernel gives them up at the limit.
+    """
+    try:
+        found = find_hierarchy(mountinfo)
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except (HostError, OSError):
+        return None
+    top = found.group("memory", "").parent
+    wanted = "" if found.version == 2 else "memory"
+    path = next((line.split(":", 2)[2] for line in lines if wanted in line.split(":", 2)[1].split(",")), "/")
+    # In a namespace of its own a container is told `/`; without one it is told the host's path, which it may not see.
+    group = top / path.lstrip("/")
+    levels = [one for one in (group, *group.parents) if one.is_relative_to(top)]
+    return min((left for one in levels if (left := _left_bytes(one)) is not None), default=None)
+
+
+def _left_bytes(group: Path) -> int | None:
+    """What is left of one group's limit, of either version."""
+    for limit_name, used_name, stat_name in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        with contextlib.suppress(OSError, ValueError):
+            limit = int((group / limit_name).read_text())  # "max" is none
+            used = int((group / used_name).read_text())
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            return max(0, limit - used + int(stat.get(stat_name, 0)))
+    return None
+
+
 def members(group: Path) -> list[ProcessIdentity]:
     """The processes in a group and in the groups beneath it."""
     found = []
-    for file in group.rglob("cgroup.procs") if group.is_dir() else []:
+    for folder, _, _ in os.walk(group):  # which bears that groups go meanwhile, as `rglob` does from Python 3.13 on
         with contextlib.suppress(OSError):
-            found += [process for pid in file.read_text().split() if (process := identity(int(pid))) is not None]
+            pids = Path(folder, "cgroup.procs").read_text().split()
+            found += [process for pid in pids if (process := identity(int(pid))) is not None]
     return found
 
 

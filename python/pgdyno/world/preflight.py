@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from pgdyno.errors import HostError, InputError
-from pgdyno.world import mounts
+from pgdyno.world import cgroup, mounts
 
 FUSE_DEVICE = Path("/dev/fuse")
 LOOP_CONTROL = Path("/dev/loop-control")
@@ -127,8 +127,9 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def memory_available_bytes() -> int:
-    """What new programs can have without swapping, by the kernel's estimate."""
+    """What new programs can have without swapping, by the kernel's estimate; less where a container has less."""
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+            machine, container = int(line.split()[1]) * 1024, cgroup.memory_left_bytes()
+            return machine if container is None else min(machine, container)
     raise HostError("/proc/meminfo does not say what memory is available", remedy="mount /proc")
