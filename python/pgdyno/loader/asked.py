@@ -124,7 +124,8 @@ class Asked:
             )
         if self.s3_region is not None and self.via is None:
             raise InputError(
-                "--s3-region is for --via aws_s3", remedy="add that, or say the region of what is read here by AWS_REGION"
+                "--s3-region is for --via aws_s3",
+                remedy="add that, or say the region of what is read here by AWS_REGION",
             )
         if self.upsert and not self.ledger:
             raise InputError(

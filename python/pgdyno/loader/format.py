@@ -123,7 +123,11 @@ def _sound(made: Format) -> Format:
     """
     delimiter, null = made.delimiter, made.null
     for wrong, message, remedy in (
-        (made.kind == "csv" and delimiter == made.quote, f"--delimiter and --quote are both `{delimiter}`", "change one"),
+        (
+            made.kind == "csv" and delimiter == made.quote,
+            f"--delimiter and --quote are both `{delimiter}`",
+            "change one",
+        ),
         (
             made.kind == "text" and delimiter in _NO_DELIMITER_OF_TEXT,
             f"--delimiter: `{delimiter}` cannot stand between values of the format text",
