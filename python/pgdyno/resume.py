@@ -39,13 +39,22 @@ def recorded(directory: Path) -> Experiment:
 
 
 def finished(directory: Path) -> set[int]:
-    """Positions of the runs that are whole. :class:`InputError` for a directory that has another name than it was given."""
+    """Positions of the runs that are whole.
+
+    :class:`InputError` for a directory that has another name than it was given, or a run that cannot be read: it would be
+    made again, and its place is taken.
+    """
     experiment = open_experiment(directory)
     given = experiment.record.experiment_id
     if directory.resolve().name != given:
         raise InputError(
             f"{directory} is the experiment {given} under another name",
             remedy=f"its runs name it; rename the directory to {given} to continue it",
+        )
+    for path, why in experiment.unreadable.items():
+        raise InputError(
+            f"{path} cannot be read: {why}",
+            remedy="continue with the pgdyno that wrote it; or remove that directory, and its run is made again",
         )
     return {run.record.position for run in experiment.runs}
 
