@@ -62,7 +62,7 @@ def test_control_groups_that_cannot_be_made_are_said(state: Path, monkeypatch: p
     def own_group(_self: cgroup.V2) -> None:
         raise HostError("it is a container's own group", remedy="run it outside")
 
-    monkeypatch.setattr(cgroup, "find_hierarchy", lambda: cgroup.V2(state, frozenset(("cpu", "cpuset", "memory"))))
+    monkeypatch.setattr(cgroup, "find_hierarchy", lambda *_: cgroup.V2(state, frozenset(("cpu", "cpuset", "memory"))))
     monkeypatch.setattr(cgroup.V2, "require_groups", own_group)
     found = {check.name: check for check in doctor.examine(state)}["control groups"]
     assert (found.status, found.remedy) == ("fail", "run it outside")
