@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
 
-SLOW, FAST = "gp2:size=33GiB,credits=0", "io2bx:size=33GiB,iops=16000"
-"""A hundred requests a second, at most 256 KiB each; and more than two cores can ask for."""
+SLOW, FAST = "gp2:size=33GiB,credits=0", "gp3:size=33GiB,iops=16000,throughput=1000"
+"""A hundred requests a second, at most 256 KiB each; and more than two cores can ask for, with answers slow enough to be in time."""
 VOLUMES = frozenset({"writes to the volume", "reads of the volume", "WAL"})
 """What the loader says when its sessions wait for a volume."""
 
