@@ -45,17 +45,22 @@ def test_a_process_left_behind_is_found_and_ended(run_dir: Path) -> None:
     assert leaks.leaked(run_dir, before, 0.3) == []
 
 
-def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run_dir: Path) -> None:
-    with subprocess.Popen(["sh", "-c", "read line; sleep 600 & wait"], stdin=subprocess.PIPE) as server:
+def server_that_forks_later(run_dir: Path, script: str, environment: dict[str, str] | None) -> list[str]:
+    """What is taken for a leak of a server that was there before and starts a child after that."""
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, env=environment) as server:
         before = leaks.look(run_dir)
         assert server.stdin is not None
         server.stdin.write(b"go\n")
         server.stdin.flush()
         (child,) = children_of(server)
         try:
-            assert leaks.leaked(run_dir, before, 0.3) == []
+            return leaks.leaked(run_dir, before, 0.3)
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run_dir: Path) -> None:
+    assert server_that_forks_later(run_dir, "read line; sleep 600 & wait", None) == []
 
 
 def test_a_process_without_an_environment_is_found_and_ended(run_dir: Path) -> None:
@@ -69,16 +74,7 @@ def test_a_process_without_an_environment_is_found_and_ended(run_dir: Path) -> N
 def test_a_server_without_an_environment_is_known(run_dir: Path) -> None:
     """As one has none for a moment while it executes another program; its children are marked again later."""
     script = f"read line; {leaks.MARK}={run_dir} sleep 600 & wait"
-    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, env={"PATH": os.environ["PATH"]}) as server:
-        before = leaks.look(run_dir)
-        assert server.stdin is not None
-        server.stdin.write(b"go\n")
-        server.stdin.flush()
-        (child,) = children_of(server)
-        try:
-            assert leaks.leaked(run_dir, before, 0.3) == []
-        finally:
-            os.kill(child, signal.SIGKILL)
+    assert server_that_forks_later(run_dir, script, {"PATH": os.environ["PATH"]}) == []
 
 
 @pytest.mark.needs_root
