@@ -139,7 +139,7 @@ def _drive(
             {},
             devices=subject.devices,
             volumes={role: (attached.name, attached.state_dir) for role, attached in subject.volumes.items()},
-            interval_ms=1000 * clock.dilation,
+            interval_ms=context.arms[cell.arm.index].sample_interval_ms,
         )
 
         def watch_host(driver_pid: int) -> None:

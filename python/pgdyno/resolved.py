@@ -29,6 +29,14 @@ _BLAMED = {"script": "files", "sysbench": "test", "pgbench": "script", "load": "
 """Kind of a workload -> the key that a refusal of its driver is about."""
 
 
+REQUESTS_PER_TRANSACTION = 3.0
+"""Of TPC-B on data larger than memory: an account is read, a page of it is written back, a commit is written. It only feeds the
+estimate of runs that end after so many transactions."""
+SAMPLES_MIN = 12
+SAMPLE_INTERVAL_MS_MIN = 100
+"""A probe's sample costs some tenths of a millisecond of CPU: at ten a second less than one per cent of a core."""
+
+
 @dataclass(frozen=True)
 class ResolvedArm:
     """An arm with what its words mean here."""
@@ -56,6 +64,32 @@ class ResolvedArm:
         """Memory of the instance."""
         assert self.instance.memory_bytes is not None
         return self.instance.memory_bytes
+
+    @property
+    def measure_s(self) -> float:
+        """Estimate: the measure phase in seconds of the subject's time, ``workload.measure_s`` at most.
+
+        One of so many transactions ends with the last of them, which is when its volume has done their requests; without a
+        volume of known IOPS nobody can tell.
+        """
+        workload, volume = self.arm.workload, self.volumes.get("data", {})
+        iops = max(float((volume.get(part) or {}).get("iops") or 0.0) for part in ("limits", "burst"))
+        if workload.transactions is None or not iops:
+            return workload.measure_s
+        requests = workload.transactions * workload.clients * REQUESTS_PER_TRANSACTION
+        return min(workload.measure_s, requests / iops)
+
+    @property
+    def sample_interval_ms(self) -> int:
+        """How often the probes of host and volume sample a run, in real time: every second of the subject's time.
+
+        A run of so few transactions that it would hold hardly a sample is sampled as often as leaves it a dozen, ten times a
+        second at most.
+        """
+        every_ms = 1000 * self.arm.world.dilation
+        if self.arm.workload.transactions is None:
+            return every_ms
+        return max(SAMPLE_INTERVAL_MS_MIN, min(every_ms, int(self.measure_s * every_ms / SAMPLES_MIN)))
 
 
 def resolve(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm, ...]:

@@ -15,12 +15,13 @@ from pgdyno import __version__, _engine
 from pgdyno.bulk_load import estimate_s, files_of
 from pgdyno.cell import Context, run_cell
 from pgdyno.dataset import DatasetKey, create_tables, dataset_keys, load_estimate_s, loaded, loader_of, missing_tables
-from pgdyno.errors import InputError, Interrupted, PgdynoError
+from pgdyno.errors import HostError, InputError, Interrupted, PgdynoError
 from pgdyno.resolved import resolve
 from pgdyno.resume import finished, require_same
 from pgdyno.schedule import Allowance, allowance, further
 from pgdyno.store import names, open_experiment, record
 from pgdyno.store.writer import RunWriter, held, write_experiment
+from pgdyno.world import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of what is left."""
-REQUESTS_PER_TRANSACTION = 3.0
-"""Of TPC-B on data larger than memory: an account is read, a page of it is written back, a commit is written. It only feeds the
-estimate of runs that end after so many transactions."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +85,10 @@ class Plan:
         return sum(self.seconds(cell) for cell in self.cells)
 
     def seconds(self, cell: Cell) -> float:
-        """Estimate: how long a run takes, :func:`cell_s` at most.
-
-        One of so many transactions ends with the last of them, which is when its volume has done their requests; without a
-        volume of known IOPS nobody can tell.
-        """
-        workload, volume = cell.arm.workload, self.arms[cell.arm.index].volumes.get("data", {})
-        iops = max(float((volume.get(part) or {}).get("iops") or 0.0) for part in ("limits", "burst"))
-        if workload.transactions is None or not iops:
+        """Estimate: how long a run takes, :func:`cell_s` at most."""
+        if cell.arm.workload.transactions is None:
             return cell_s(cell)
-        requests = workload.transactions * workload.clients * REQUESTS_PER_TRANSACTION
-        return min(cell_s(cell), requests / iops * cell.arm.world.dilation + OVERHEAD_S)
+        return min(cell_s(cell), self.arms[cell.arm.index].measure_s * cell.arm.world.dilation + OVERHEAD_S)
 
 
 @dataclass(frozen=True)
@@ -164,6 +155,8 @@ def execute(
     if planned.directory is not None:
         written = open_experiment(directory).record
     with held(directory):
+        if not planned.experiment.real:
+            _clean_up(listener)
         # Before the lock was taken another process may have made runs that were missing when this was planned.
         done = finished(directory)
         lacking = replace(planned, cells=tuple(cell for cell in planned.cells if cell.position not in done))
@@ -199,6 +192,17 @@ def _make(
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
             raise PgdynoError("loading took the whole time, no run was begun", remedy=_more_time(planned, allowed))
+
+
+def _clean_up(listener: Listener) -> None:
+    """What a killed command left takes memory and CPU from what is measured now; what lives is not touched."""
+    try:
+        done = clean.clean()
+    except HostError as error:
+        listener.note(f"{error.message}; {error.remedy}")
+        return
+    if done:
+        listener.note(f"cleaned up after a command that was killed: {'; '.join(done)}")
 
 
 def _require_time(planned: Plan, allowed: Allowance) -> None:

@@ -12,7 +12,8 @@ from pgdyno import run as flow
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
 from pgdyno.resume import finished
-from pgdyno.run import OVERHEAD_S, REQUESTS_PER_TRANSACTION, Listener, _due, cell_s, execute, plan
+from pgdyno.resolved import REQUESTS_PER_TRANSACTION, SAMPLES_MIN
+from pgdyno.run import OVERHEAD_S, Listener, _due, cell_s, execute, plan
 from pgdyno.schedule import Allowance
 from pgdyno.store import open_experiment
 from tests.analysis.synthetic import Plan as Made
@@ -56,6 +57,21 @@ def test_a_run_of_so_many_transactions_takes_what_its_volume_needs_for_them(volu
 def test_it_takes_no_longer_than_it_may() -> None:
     found = planned(transactions=1_000_000)
     assert seconds(found) == cell_s(found.cells[0])
+
+
+def interval_ms(**asked: object) -> int:
+    """How often the probes would sample."""
+    (found, *_) = planned(**asked).arms  # type: ignore[arg-type]
+    return found.sample_interval_ms
+
+
+def test_a_short_run_of_so_many_transactions_is_sampled_more_often() -> None:
+    assert interval_ms() == interval_ms(duration="2s") == interval_ms(transactions=10_000) == 1000
+    assert interval_ms(dilation=4) == interval_ms(dilation=4, transactions=10_000) == 4000
+    assert interval_ms(transactions=400) == 4000 // SAMPLES_MIN
+    assert interval_ms(transactions=400, dilation=4) == 4 * 4000 // SAMPLES_MIN
+    assert interval_ms(transactions=10) == 100, "and not more often than that"
+    assert interval_ms(transactions=10, volume="null") == 1000, "nobody can tell how long it takes"
 
 
 def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
