@@ -11,9 +11,8 @@ from pgdyno.experiment.origin import Origin, dotted
 from pgdyno.store import open_experiment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
-
-    from pgdyno.store.record import ExperimentRecord
 
 _SHOWN = 5
 """Differences that an error lists; the first ones say enough."""
@@ -59,7 +58,7 @@ def finished(directory: Path) -> set[int]:
     return {run.record.position for run in experiment.runs}
 
 
-def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord) -> None:
+def require_same(directory: Path, experiment: Experiment, versions: Mapping[str, str]) -> None:
     """Refuse to continue an experiment that has changed, or whose programs have; the error lists the differences.
 
     How long it may take is no difference: what was interrupted may be given more time.
@@ -67,7 +66,7 @@ def require_same(directory: Path, experiment: Experiment, now: ExperimentRecord)
     before = open_experiment(directory).record
     asked = _timeless(recorded(directory)), _timeless(experiment)
     made = {"version of " + name: value for name, value in before.versions.items() if name != "python"}
-    here = {"version of " + name: value for name, value in now.versions.items() if name != "python"}
+    here = {"version of " + name: value for name, value in versions.items() if name != "python"}
     found = [*differences(*asked), *differences(made, here)]
     if not found:
         return

@@ -123,6 +123,8 @@ def plan(
     without root.
     """
     arms = resolve(experiment, to_run=to_run)
+    if resume is not None:
+        require_same(resume, experiment, versions_of(arms))
     cells = experiment.cells
     left_s = allowance(experiment, resume, None).left_s
     more = experiment.file.budget_s is not None and not only and left_s > 0
@@ -150,9 +152,11 @@ def execute(
     listener = tell or Listener()
     allowed = allowance(planned.experiment, planned.directory, budget_s)
     _require_time(planned, allowed)
-    written = _record(planned, command)
-    directory = _directory(planned, root, written)
-    if planned.directory is not None:
+    if planned.directory is None:
+        written = _record(planned, command)
+        directory = write_experiment(root, written)
+    else:
+        directory = planned.directory
         written = open_experiment(directory).record
     with held(directory):
         if not planned.experiment.real:
@@ -260,21 +264,13 @@ def _loading(listener: Listener, planned: Plan, key: DatasetKey | None = None) -
     return lambda share, text: listener.step(Step(title, text, share))
 
 
-def _directory(planned: Plan, root: Path, written: record.ExperimentRecord) -> Path:
-    if planned.directory is None:
-        return write_experiment(root, written)
-    require_same(planned.directory, planned.experiment, written)
-    return planned.directory
-
-
 def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
     engine = _engine.facts()
     experiment = planned.experiment
-    versions = {resolved.arm.postgres.bin: resolved.postgres.version for resolved in planned.arms}
-    identity = experiment.identity() | {"versions": versions, "engine": engine.build_hash}
+    servers = {resolved.arm.postgres.bin: resolved.postgres.version for resolved in planned.arms}
+    identity = experiment.identity() | {"versions": servers, "engine": engine.build_hash}
     experiment_hash = names.identity_hash(identity)
     created_unix_ns = time.time_ns()
-    postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in versions.items()}
     return record.ExperimentRecord(
         experiment_id=names.experiment_id(experiment.name, experiment_hash, created_unix_ns),
         experiment_hash=experiment_hash,
@@ -290,13 +286,16 @@ def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
         replicates=experiment.replicates,
         order=tuple((cell.block, cell.arm.index) for cell in experiment.cells),
         settings=experiment.settings(),
-        versions={
-            "pgdyno": __version__,
-            "engine": engine.build_hash,
-            "python": platform.python_version(),
-            **postgres,
-        },
+        versions=versions_of(planned.arms),
     )
+
+
+def versions_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
+    """What makes the runs, by name: numbers of other versions must not be mixed with theirs."""
+    places = {resolved.arm.postgres.bin: resolved.postgres.version for resolved in arms}
+    postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in places.items()}
+    built = _engine.facts().build_hash
+    return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres}
 
 
 @contextmanager

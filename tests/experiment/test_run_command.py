@@ -54,7 +54,9 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
     assert {one.record.arm for one in first.runs} == {"io2bx:iops=16000"}
     began = {one.path.name: one.record.anchor.unix_ns for one in first.runs}
 
-    changed = run(*small("compare-gp3-io2bx", "replicates=2", "workload.clients=5"), "--resume", str(directory), code=2)
+    other = [*small("compare-gp3-io2bx", "replicates=2", "workload.clients=5"), "--resume", str(directory)]
+    assert run(*other, "--dry-run", code=2).stderr.count("was another experiment") == 1
+    changed = run(*other, code=2)
     assert "workload.clients is 5, was 4" in changed.stderr
     refused = run("--resume", str(directory), "--seed", "2", code=2)
     assert "a resumed experiment is as it was" in refused.stderr

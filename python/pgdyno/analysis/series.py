@@ -36,8 +36,9 @@ class Series:
     columns: dict[str, tuple[float | None, ...]]
     """``tps``, ``latency_ms_p50``, ``latency_ms_p99``, and of the data's volume ``iops``, ``mib_per_s``, ``queue_length``; of
     another the same with its role before it (``wal.iops``)."""
-    checkpoints: tuple[tuple[float, float | None], ...]
-    """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen."""
+    checkpoints: tuple[tuple[float, float | None], ...] | None
+    """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen. None where
+    nobody counted them."""
 
 
 def series_of(run: Run) -> Series:
@@ -125,11 +126,11 @@ def _volume(counters: Counters, edges: np.ndarray[Any, Any]) -> dict[str, tuple[
     return columns
 
 
-def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...]:
+def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...] | None:
     """Starts and ends, as the cumulative counters showed them from one sample to the next."""
     table = run.table("probe/checkpointer")
     if table.num_rows < 2:
-        return ()
+        return None
     counters = Counters.of(table, time="t_end_ns")
     measure = run.record.measure
     ends = sorted(_growth(counters, _DONE)) if _DONE in counters.columns else []

@@ -139,7 +139,8 @@ def _drawings(comparison: Comparison) -> dict[str, Any]:
         for one in sweep.figures_of(comparison)
     ]
     bin_seconds = max((series.bin_seconds for _, _, series in lines), default=1.0)
-    return {**drawn, "bin_seconds": bin_seconds, "checkpoints": any(series.checkpoints for _, _, series in lines)}
+    counted = [series.checkpoints for _, _, series in lines if series.checkpoints is not None]
+    return {**drawn, "bin_seconds": bin_seconds, "checkpoints": any(counted), "checkpoints_counted": bool(counted)}
 
 
 Makers = dict[str, tuple[str, "Callable[[int, Theme], dict[str, Any]]"]]

@@ -176,7 +176,7 @@ def _checkpoint_rows(lines: Sequence[tuple[int, bool, Series]], seconds: float) 
     """The checkpoints of the representative lines; one without a seen end is drawn as an instant."""
     rows = []
     for arm, main, series in lines:
-        for start, end in series.checkpoints if main else ():
+        for start, end in (series.checkpoints or ()) if main else ():
             until = f" to {end:.0f} s" if end is not None else " s (its end was not seen)"
             shown_end = min(seconds, start + 0.006 * seconds if end is None else end)
             rows.append(
