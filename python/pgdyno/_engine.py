@@ -179,29 +179,33 @@ def lines(
     the iterator (:func:`contextlib.closing`): the engine is then told to stop (SIGTERM), and waited for while it tidies
     up. Errors are raised as everywhere here.
     """
-    process = subprocess.Popen(
-        [checked(), *args],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-        pass_fds=tuple(pass_fds),
-    )
-    with process:
-        try:
-            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-            if on_start is not None:
-                on_start(process.pid)
-            _send(process.stdin, stdin, keep_open=False)
-            for line in process.stdout:
-                yield _parse(line)
-            said = process.stderr.read()
-            code = process.wait()
-        except BaseException:
-            _end(process)
-            raise
-    if code != 0:
-        raise _failed(args, code, said)
+    import tempfile
+
+    # A pipe that nobody reads meanwhile would hold the engine up once it is full.
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [checked(), *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env=env,
+            pass_fds=tuple(pass_fds),
+        )
+        with process:
+            try:
+                assert process.stdin is not None and process.stdout is not None
+                if on_start is not None:
+                    on_start(process.pid)
+                _send(process.stdin, stdin, keep_open=False)
+                for line in process.stdout:
+                    yield _parse(line)
+                code = process.wait()
+            except BaseException:
+                _end(process)
+                raise
+        if code != 0:
+            said.seek(0)
+            raise _failed(args, code, said.read())
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -54,6 +54,15 @@ def test_anything_else_is_an_engine_error(fake: Path, script: str, said: str) ->
         _engine.run_json(["version"], timeout_s=0.2 if "sleep" in script else 30)
 
 
+def test_lines_come_whatever_is_said_beside_them(fake: Path) -> None:
+    """More than a pipe holds: the engine must not wait for somebody who reads it."""
+    be(fake, "read -r line; head -c 300000 /dev/zero >&2; echo too bad >&2; exit 101")
+    with pytest.raises(EngineError, match="(?s)ended with exit code 101: .*too bad"):
+        list(_engine.lines(["generate"], {}))
+    be(fake, "read -r line; head -c 300000 /dev/zero >&2; printf '{\"done\": 1}\\n'")
+    assert list(_engine.lines(["generate"], {})) == [{"done": 1}]
+
+
 def test_a_daemon_is_ready_after_its_first_line(fake: Path, tmp_path: Path) -> None:
     be(fake, 'read -r line; echo to the log >&2; printf \'{"ready": %s}\\n\' "$line"; echo later; cat >/dev/null')
     spawned = _engine.spawn(["probe"], {"interval_ms": 1000}, log=tmp_path / "log", keep_stdin=True)
