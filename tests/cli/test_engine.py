@@ -57,7 +57,7 @@ def test_anything_else_is_an_engine_error(fake: Path, script: str, said: str) ->
 def test_lines_come_whatever_is_said_beside_them(fake: Path) -> None:
     """More than a pipe holds: the engine must not wait for somebody who reads it."""
     be(fake, "read -r line; head -c 300000 /dev/zero >&2; echo too bad >&2; exit 101")
-    with pytest.raises(EngineError, match="(?s)ended with exit code 101: .*too bad"):
+    with pytest.raises(EngineError, match=r"(?s)ended with exit code 101: .*too bad"):
         list(_engine.lines(["generate"], {}))
     be(fake, "read -r line; head -c 300000 /dev/zero >&2; printf '{\"done\": 1}\\n'")
     assert list(_engine.lines(["generate"], {})) == [{"done": 1}]

@@ -11,8 +11,8 @@ import pytest
 from pgdyno import run as flow
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
-from pgdyno.resume import finished
 from pgdyno.resolved import REQUESTS_PER_TRANSACTION, SAMPLES_MIN
+from pgdyno.resume import finished
 from pgdyno.run import OVERHEAD_S, Listener, _due, cell_s, execute, plan
 from pgdyno.schedule import Allowance
 from tests.analysis.synthetic import Plan as Made

@@ -25,6 +25,10 @@ def test_document_has_the_published_fields(comparison: Comparison, tmp_path: Pat
     assert {"volume", "tps", "latency_ms", "disk", "usd_per_month", "valid", "why_invalid"} <= set(arm)
     assert set(arm["tps"]) == {"mean", "low", "high", "n"}
     assert set(arm["latency_ms"]) == {"p50", "p95", "p99"}
+    for one in arm["latency_ms_of_runs"].values():
+        assert 0 < one["low"] < one["mean"] < one["high"]
+        assert one["n"] == arm["tps"]["n"] > 1
+    assert set(arm["latency_ms_of_runs"]) == set(arm["latency_ms"])
     assert set(arm["disk"]) == {"iops", "mib_per_s", "queue_length", "read_ms_p50", "write_ms_p50"}
     assert {"volume", "to", "metric", "ratio", "low", "high", "distinguishable"} <= set(made["ratios"][0])
     assert {"equivalent_within", "detectable_difference", "replicates_needed"} <= set(made["ratios"][0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.report.summary import volume_rows
+from pgdyno.report.summary import summary, volume_rows
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
 
@@ -25,3 +25,14 @@ def test_a_limit_says_what_credits_raise_it_to(
     arm = replace(GP3, iops_limit=iops_limit, burst_iops=burst_iops)
     rows = volume_rows(summarise(make_experiment(tmp_path, Plan(arms=(arm,), replicates=1, measure_s=20))))
     assert [row.cells[0].partition(" ")[2] for row in rows] == [said]
+
+
+def test_each_percentile_stands_above_how_far_that_of_a_run_may_be_off(tmp_path: Path) -> None:
+    rows = summary(summarise(make_experiment(tmp_path, Plan(replicates=3, measure_s=20))))
+    titles = [row.title for row in rows]
+    for name in ("median", "p95", "p99"):
+        place = titles.index(f"{name} of a run, 95 % interval, ms")
+        assert titles[place - 1].endswith(f", {name}, ms")
+        for value, ends in zip(rows[place - 1].cells, rows[place].cells, strict=True):
+            low, _, high = ends.partition(" to ")
+            assert float(low) <= float(value) <= float(high), (value, ends)

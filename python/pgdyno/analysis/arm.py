@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pgdyno.analysis.distribution import Distribution, Statement, merge
+from pgdyno.analysis.distribution import PERCENTILES, Distribution, Statement, merge
 from pgdyno.analysis.finding import Finding, worst
 from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.unit import Unit, unit_of
@@ -155,11 +155,15 @@ class ArmSummary:
         return merge(replicate.figures.latency_ms for replicate in self.replicates)
 
     @cached_property
-    def p99_ms(self) -> Estimate | None:
-        """The p99 of a run's response times: the mean of the replicates, with its interval; None without transactions."""
-        found = [replicate.figures.latency_ms.percentile(99) for replicate in self.replicates]
-        known = [value for value in found if value is not None]
-        return t_interval(known) if known else None
+    def of_runs_ms(self) -> dict[int, Estimate]:
+        """Percentile of a run's response times -> the mean of the replicates, with its interval; empty without transactions."""
+        found: dict[int, Estimate] = {}
+        for percentile in PERCENTILES:
+            each = [replicate.figures.latency_ms.percentile(percentile) for replicate in self.replicates]
+            known = [value for value in each if value is not None]
+            if known:
+                found[percentile] = t_interval(known)
+        return found
 
     @cached_property
     def service_ms(self) -> Distribution:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 HDR_FILE = "workload/latency.hdr.json"
 """Latency of the measured transactions as HDR histograms, whole and per script."""
+PERCENTILES = (50, 95, 99)
+"""Those that tables and documents have."""
 
 
 class Statement(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.report.document_binding import Binding, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
 from pgdyno.report.document_loads import LoadOf, load_of
@@ -60,6 +61,14 @@ class OfRuns(_Document):
     low: float | None
     high: float | None
     n: int
+
+
+class LatencyOfRuns(_Document):
+    """Percentiles of the response time of single runs, milliseconds; null without transactions."""
+
+    p50: OfRuns | None
+    p95: OfRuns | None
+    p99: OfRuns | None
 
 
 class SteadyTps(_Document):
@@ -215,8 +224,8 @@ class Arm(_Document):
     qps: OfRuns | None
     """Statements per second as sysbench counts them, BEGIN and COMMIT among them; null of other workloads."""
     latency_ms: LatencyMs
-    latency_ms_p99_of_runs: OfRuns | None
-    """The p99 of single runs: what the p99 above may be off by; null without transactions."""
+    latency_ms_of_runs: LatencyOfRuns
+    """The same percentiles of single runs: how far those of the next run may be off."""
     service_ms: LatencyMs | None
     """From the actual start; null in a closed loop, where it is the response time, and where the driver does not tell it."""
     scripts_ms: dict[str, LatencyMs]
@@ -382,7 +391,9 @@ def _arm(arm: ArmSummary, comparison: Comparison) -> Arm:
         tps=Tps(mean=arm.tps.mean, low=arm.tps.low, high=arm.tps.high, n=arm.tps.n),
         qps=_of_runs(arm.qps),
         latency_ms=LatencyMs(**_percentiles(arm.latency_ms)),
-        latency_ms_p99_of_runs=_of_runs(arm.p99_ms),
+        latency_ms_of_runs=LatencyOfRuns(
+            **{f"p{percentile}": _of_runs(arm.of_runs_ms.get(percentile)) for percentile in PERCENTILES}
+        ),
         service_ms=LatencyMs(**_percentiles(arm.service_ms)) if arm.service_ms.total else None,
         scripts_ms={name: LatencyMs(**_percentiles(found)) for name, found in arm.scripts_ms.items()},
         statements_ms=[
@@ -456,7 +467,7 @@ def _cost(cost: ArmCost) -> Cost:
 
 
 def _percentiles(distribution: Distribution) -> dict[str, float | None]:
-    return {f"p{percent}": distribution.percentile(percent) for percent in (50, 95, 99)}
+    return {f"p{percent}": distribution.percentile(percent) for percent in PERCENTILES}
 
 
 def _driver(arm: ArmSummary) -> Driver | None:

@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.errors import HostError
 from pgdyno.report import bulk_load, cost, figures, summary, sweep, trust
 from pgdyno.report.document import command_line
@@ -108,7 +109,7 @@ def _run(arm: ArmSummary, replicate: Replicate) -> dict[str, Any]:
         "replicate": record.block,
         "position": record.position,
         "tps": _number(found.tps),
-        **{f"latency_ms_p{percent}": _number(found.latency_ms.percentile(percent)) for percent in (50, 95, 99)},
+        **{f"latency_ms_p{percent}": _number(found.latency_ms.percentile(percent)) for percent in PERCENTILES},
         "iops": _number(found.data.iops),
         "mib_per_s": _number(found.data.mib_per_s),
         "queue_length": _number(found.data.queue_length),

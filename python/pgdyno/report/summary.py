@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.analysis.verdict import dollars, figures, times
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.words import UNKNOWN, Row, interval, number, percent, ratio_interval, record_of
@@ -75,11 +76,17 @@ def summary(comparison: Comparison) -> list[Row]:
         Row("queries per second, as sysbench counts", tuple(_qps(arm) for arm in arms)),
         Row(f"{comparison.unit.short} per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
         *(
-            _percentile_row(f"response time{loop}", [arm.latency_ms for arm in arms], percentile)
-            for percentile in (50, 95, 99)
+            row
+            for percentile in PERCENTILES
+            for row in (
+                _percentile_row(f"response time{loop}", [arm.latency_ms for arm in arms], percentile),
+                Row(
+                    f"{_percentile_name(percentile)} of a run, 95 % interval, ms",
+                    tuple(_of_runs(arm, percentile) for arm in arms),
+                ),
+            )
         ),
-        Row("p99 of a run, 95 % interval, ms", tuple(_p99_interval(arm) for arm in arms)),
-        *(_percentile_row("service time", [arm.service_ms for arm in arms], percentile) for percentile in (50, 95, 99)),
+        *(_percentile_row("service time", [arm.service_ms for arm in arms], percentile) for percentile in PERCENTILES),
         *(row for role in _roles(comparison) for row in _volume_rows(arms, role)),
         *_instance_rows(arms),
         Row("valid replicates", tuple(_valid(arm) for arm in arms)),
@@ -95,7 +102,7 @@ def brief(comparison: Comparison) -> list[Row]:
         Row("± %", tuple(_half_width(arm) for arm in arms)),
         Row("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
         Row("QPS", tuple(_qps(arm) for arm in arms)),
-        *(Row(f"p{p}, ms", tuple(number(arm.latency_ms.percentile(p)) for arm in arms)) for p in (50, 95, 99)),
+        *(Row(f"p{p}, ms", tuple(number(arm.latency_ms.percentile(p)) for arm in arms)) for p in PERCENTILES),
         Row("IOPS", tuple(number(arm.data.iops) for arm in arms)),
         Row("queue", tuple(number(arm.data.queue_length) for arm in arms)),
         Row("above limit", tuple(percent(arm.above_limit_share) for arm in arms)),
@@ -280,13 +287,20 @@ def _per_dollar(arm: ArmSummary) -> str:
     return figures(arm.tps.mean / arm.usd_per_month) if arm.usd_per_month else UNKNOWN
 
 
-def _p99_interval(arm: ArmSummary) -> str:
-    return UNKNOWN if arm.p99_ms is None else interval(arm.p99_ms.low, arm.p99_ms.high)
+def _of_runs(arm: ArmSummary, percentile: int) -> str:
+    found = arm.of_runs_ms.get(percentile)
+    return UNKNOWN if found is None else interval(found.low, found.high)
+
+
+def _percentile_name(percentile: int) -> str:
+    return "median" if percentile == 50 else f"p{percentile}"
 
 
 def _percentile_row(title: str, distributions: Sequence[Distribution], percentile: int) -> Row:
-    name = "median" if percentile == 50 else f"p{percentile}"
-    return Row(f"{title}, {name}, ms", tuple(number(one.percentile(percentile)) for one in distributions))
+    return Row(
+        f"{title}, {_percentile_name(percentile)}, ms",
+        tuple(number(one.percentile(percentile)) for one in distributions),
+    )
 
 
 def _with_limit(value: float | None, volume: VolumeSummary, name: str) -> str:

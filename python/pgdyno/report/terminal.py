@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.analysis.verdict import dollars, figures
 from pgdyno.report import binding, bulk_load, cost, trust
 from pgdyno.report.effects import effect_rows, hints
@@ -211,7 +212,7 @@ def _row(arm: ArmSummary, name: str, interval: bool) -> list[str]:
         name,
         tps,
         _number(None if arm.qps is None else arm.qps.mean),
-        *(_number(latency.percentile(percent)) for percent in (50, 95, 99)),
+        *(_number(latency.percentile(percent)) for percent in PERCENTILES),
         _number(arm.data.iops),
         _number(arm.data.mib_per_s),
         _number(arm.data.queue_length),

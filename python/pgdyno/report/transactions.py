@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.report.words import UNKNOWN, Row, number
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def percentiles(distribution: Distribution | None) -> str:
     """``0.41 / 1.2 / 3.05``: p50, p95 and p99; a dash where there is nothing."""
     if distribution is None or distribution.total == 0:
         return UNKNOWN
-    return " / ".join(number(distribution.percentile(percent)) for percent in (50, 95, 99))
+    return " / ".join(number(distribution.percentile(percent)) for percent in PERCENTILES)
 
 
 def _rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, NARROW_PX, RIGHT_PX, Sheet, log_scale
 
@@ -78,7 +79,7 @@ def percentile_dots(
     points: list[dict[str, Any]] = []
     spans: list[dict[str, Any]] = []
     for place, (arm, text, distribution) in enumerate(rows):
-        found = {percent: distribution.percentile(percent) for percent in (50, 95, 99)}
+        found = {percent: distribution.percentile(percent) for percent in PERCENTILES}
         known = {percent: value for percent, value in found.items() if value is not None and value > 0}
         if not known:
             continue
