@@ -15,6 +15,26 @@ from pgdyno.world.clean import clean, leftovers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TWIN = """\
+schema_version = 1
+title = "twin of a disk"
+size_mib = 10240
+
+[accounting]
+unit_kib = 256
+merge_sequential = true
+
+[queueing]
+order = "gamma"
+
+[service_time]
+size_kib = [8]
+probability_ppm = [0, 1000000]
+read_ns = [[400000, 500000]]
+write_ns = [[400000, 500000]]
+"""
+"""10 GiB without limits, with the order of gp3."""
+
 
 @pytest.fixture
 def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -33,3 +53,11 @@ def state(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         clean(state_dir)
         if not mounts.mounts_below(folder):
             shutil.rmtree(folder)
+
+
+@pytest.fixture
+def twin(tmp_path: Path) -> Path:
+    """The file of a twin, in a directory in which no daemon was started."""
+    path = tmp_path / "mine.toml"
+    path.write_text(TWIN, encoding="utf-8")
+    return path

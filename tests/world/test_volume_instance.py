@@ -175,3 +175,14 @@ def test_an_instance_attaches_so_many_volumes_and_no_more(cleaned: Path) -> None
     with pytest.raises(InputError, match=r"t3\.nano attaches at most 27 volumes, and this makes 28"):
         volume.attach("8xnull:size=1GiB", mount=None, name="b", instance="db")
     volume.attach("7xnull:size=1GiB", mount=None, name="b", instance="db").keep()
+
+
+@needs_fuse
+def test_the_path_of_a_twin_that_joins_is_that_of_whoever_attaches_it(
+    cleaned: Path, twin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume.attach("null", mount=None, name="a", instance="db").keep()
+    monkeypatch.chdir(twin.parent)
+    joined = volume.attach(twin.name, mount=None, name="b", instance="db")
+    joined.keep()
+    assert joined.spec["spec"] == f"twin:{twin}"

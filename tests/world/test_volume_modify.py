@@ -111,3 +111,13 @@ def test_four_modifications_in_a_day_and_another_type(data: volume.AttachedVolum
     assert data.stats()["spec"].startswith("io2bx:size=10GiB,iops=5000")
     with pytest.raises(InputError, match="four times in 24 hours"):
         data.modify("gp3:size=10GiB", optimizing_s=0)
+
+
+@needs_fuse
+def test_the_path_of_a_twin_is_that_of_whoever_asks(
+    data: volume.AttachedVolume, twin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon was started in another directory, in which there is no such file."""
+    monkeypatch.chdir(twin.parent)
+    data.modify(twin.name)
+    assert data.stats()["spec"] == f"twin:{twin}"

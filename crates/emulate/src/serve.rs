@@ -97,6 +97,8 @@ impl ServeSpec {
 /// that is served already this returns at once.
 pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
     let storage = spec.storage()?;
+    // Whoever serves the instance may stand in another directory, where the path of a twin would be another one.
+    let spec = &ServeSpec { spec: storage.total.spec.clone(), ..spec.clone() };
     file_system::check_mount_point(spec.mount.as_deref())?;
     let instance = spec.instance_facts()?;
     let place = match &spec.instance {

@@ -287,6 +287,8 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
         }
         VolumeCommand::Modify { name, spec, rule, optimizing, at } => {
+            // The daemon stands in another directory: the path of a twin is that of whoever asks.
+            let spec = pgdyno_emulate::resolve(&spec)?.total.spec;
             let request = json!({"command": "modify", "spec": spec, "rule": rule, "optimizing_s": optimizing});
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
         }
