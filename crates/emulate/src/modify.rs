@@ -70,7 +70,7 @@ impl Elastic {
         if let Some((_, kind)) = seen.mount.filter(|_| larger) {
             require_growable(kind)?;
         }
-        let optimizing = wanted.optimizing.unwrap_or_else(|| optimizing(storage.total.size_bytes));
+        let optimizing = wanted.optimizing.unwrap_or_else(|| optimizing(&storage));
         let course = Course { modifying_ns: nanos(MODIFYING.min(optimizing)), optimizing_ns: nanos(optimizing) };
         let now = pipeline.core.clock.now();
         self.modifications.allows(now, wanted.rule).map_err(|refused| {
@@ -142,8 +142,9 @@ fn require_possible(is: &Storage, wanted: &Storage) -> Result<()> {
     Ok(())
 }
 
-fn optimizing(size_bytes: u64) -> Duration {
-    let seconds = u128::from(size_bytes) * u128::from(OPTIMIZING_PER_TIB.as_secs()) / u128::from(TIB);
+/// The members of an array are volumes of their own to the provider, and are modified at the same time.
+fn optimizing(storage: &Storage) -> Duration {
+    let seconds = u128::from(storage.member().size_bytes) * u128::from(OPTIMIZING_PER_TIB.as_secs()) / u128::from(TIB);
     Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)).min(OPTIMIZING_MAX)
 }
 
@@ -177,9 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn a_tebibyte_is_optimized_in_six_hours_and_nothing_in_more_than_a_day() {
-        assert_eq!(optimizing(TIB).as_secs(), 21_600);
-        assert_eq!(optimizing(TIB / 4).as_secs(), 5_400);
-        assert_eq!(optimizing(64 * TIB), OPTIMIZING_MAX);
+    fn a_tebibyte_of_each_volume_is_optimized_in_six_hours_and_nothing_in_more_than_a_day() {
+        for (spec, seconds) in [
+            ("gp3:size=1TiB", 21_600),
+            ("gp3:size=256GiB", 5_400),
+            ("gp3:size=16TiB", OPTIMIZING_MAX.as_secs()),
+            ("4xgp3:size=1TiB", 21_600),
+        ] {
+            let storage = Storage::parse(spec).expect("a volume");
+            assert_eq!(optimizing(&storage).as_secs(), seconds, "{spec}");
+        }
     }
 }
