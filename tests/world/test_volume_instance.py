@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import signal
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +16,7 @@ from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.world import volume
 from pgdyno.world.clean import clean, leftovers
-from pgdyno.world.remove import remove_volume
+from pgdyno.world.remove import exists, remove_volume
 
 from .needs import expect, needs_fuse
 
@@ -186,3 +188,16 @@ def test_the_path_of_a_twin_that_joins_is_that_of_whoever_attaches_it(
     joined = volume.attach(twin.name, mount=None, name="b", instance="db")
     joined.keep()
     assert joined.spec["spec"] == f"twin:{twin}"
+
+
+@needs_fuse
+def test_a_volume_is_not_kept_for_a_command_that_was_killed_while_it_joined(cleaned: Path) -> None:
+    volume.attach("null", mount=None, name="a", instance="db").keep()
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.connect(str(cleaned / "instances" / "db" / "control.sock"))
+        asked = {"name": "b", "spec": "null", "state_dir": str(cleaned), "instance": "db"}
+        killed.sendall(json.dumps(asked).encode() + b"\n")
+    # It is attached after what was asked before it.
+    volume.attach("null", mount=None, name="c", instance="db").keep()
+    expect(lambda: not exists(cleaned, "b"), "nothing is left of it")
+    assert [one.name for one in volume.list_volumes(cleaned)] == ["a", "c"]

@@ -251,9 +251,12 @@ impl Daemon {
         while !self.volumes.is_empty() {
             let done = match inbox.recv() {
                 Ok(Order::Join { spec, answer }) => {
-                    let text = self.join(&spec).map_or_else(|error| as_json(&error), |facts| json!({"ready": facts}));
-                    let _ = control::reply(&answer, &text);
-                    Ok(())
+                    let joined = self.join(&spec);
+                    let text = joined.as_ref().map_or_else(as_json, |facts| json!({"ready": facts}));
+                    let heard = control::reply(&answer, &text).is_ok();
+                    // Whoever asked was killed meanwhile, and nobody else knows that there is something to take away.
+                    let unwanted = if heard || joined.is_err() { None } else { self.volumes.remove(&spec.name) };
+                    unwanted.map_or(Ok(()), |attached| attached.take_down(None))
                 }
                 Ok(Order::Detach { name, save_image, answer }) => {
                     let (text, done) = self.detach(&name, save_image.as_deref());
