@@ -73,6 +73,13 @@ def test_credits_of_an_array_are_those_of_its_members() -> None:
     assert "I/O credits: 160,000 of 21,600,000, 14.8 s at full burst; full again after 5.0 h without work" in said
 
 
+def test_credits_of_a_copy_in_another_zone_are_counted_with_it() -> None:
+    """As the model counts them: a gp2 and its copy keep 10.8 million together."""
+    away = GP2 | {"array": {"columns": 1, "copies": 1, "multi_az_ms": 1.0}}
+    said = remarks_of(make_samples(180, spec=away, levels={"io_credits": (80_000.0, 80_000.0)}))
+    assert "I/O credits: 80,000 of 10,800,000, 14.8 s at full burst; full again after 5.0 h without work" in said
+
+
 def test_a_volume_without_limits_gets_no_remarks_but_that_of_parts() -> None:
     assert remarks_of(make_samples(spec={"type": "null", "limits": {"iops": None, "throughput_mib_per_s": None}})) == [
         "*: only a part of this minute was sampled"

@@ -157,9 +157,10 @@ def _balance(samples: Samples, kind: str, limit: str, counter: str) -> str | Non
     balance = samples.at(counter, samples.end_ns)
     if credit is None or burst is None or balance is None:
         return None
-    # The parameters are each member's of an array, the balance is all of theirs.
+    # The parameters are each member's of an array, the balance is all of theirs, and of their copies in another zone.
     array = samples.spec.get("array") or {"columns": 1, "copies": 1}
-    members = array["columns"] * array["copies"]
+    zones = 1 if array.get("multi_az_ms") is None else 2
+    members = array["columns"] * array["copies"] * zones
     baseline_per_s, capacity = members * credit["rate_per_s"], members * credit["capacity"]
     lasts_s = formulas.burst_duration_s(balance, members * burst["rate_per_s"], baseline_per_s)
     full_s = formulas.refill_duration_s(capacity - balance, baseline_per_s)
