@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import socket
+import struct
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -57,6 +59,27 @@ def test_an_error_is_said_and_the_server_lives_on() -> None:
         for _ in range(2):
             status, _, body = ask(address, "/metrics")
             assert (status, body) == (503, "the volumes belong to another user\n")
+
+
+def test_who_hangs_up_before_the_answer_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    asked, hung_up, answering = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def slow() -> str:
+        answering.append(threading.current_thread())
+        asked.set()
+        assert hung_up.wait(10)
+        return "late\n"
+
+    with serving(slow) as address:
+        with socket.create_connection(address) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert asked.wait(10)
+            # Closed at once and not in order: the server's first word meets a connection that is gone.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        hung_up.set()
+        answering[0].join(10)
+        assert not answering[0].is_alive()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_port_that_is_taken_is_refused() -> None:

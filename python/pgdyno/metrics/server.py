@@ -6,10 +6,12 @@ Counters are read when somebody asks, so nothing runs between two scrapes.
 from __future__ import annotations
 
 import ipaddress
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.metrics.open_metrics import CONTENT_TYPE, Volume, text
@@ -42,6 +44,11 @@ class MetricsServer(ThreadingHTTPServer):
         """Where the text is."""
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}{PATH}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing of somebody who hung up before the answer came, as a scrape does when its time is over."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
