@@ -76,6 +76,11 @@ def test_ordinary_options_are_allowed() -> None:
     require_mount_options("noatime,commit=30,data=ordered,logbsize=256k")
 
 
+def test_without_a_mount_there_is_nothing_to_hand_them_to(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["volume", "attach", "null", "--no-mount", "--mount-options", "noatime"]) == EXIT_USAGE
+    assert "a volume that is not mounted has no mount options" in capsys.readouterr().err
+
+
 @needs_fuse
 def test_the_command_hands_them_on(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mount = state.parent / "mnt"

@@ -94,6 +94,10 @@ def attach(
         raise InputError(
             "say where to mount the volume, or that it is not to be", remedy="use --mount DIR or --no-mount"
         )
+    if no_mount and mount_options:
+        raise InputError(
+            "a volume that is not mounted has no mount options", remedy="use --mount DIR, or leave them out"
+        )
     attached = volume.attach(
         spec,
         mount=mount,
