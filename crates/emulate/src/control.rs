@@ -24,6 +24,9 @@ use crate::state_dir::{VolumeDir, all_facts, start_ticks};
 
 /// A daemon that does not answer within this time is stuck.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A file system that grows or is unmounted writes, at the pace of the volume or of what keeps its content; callers wait
+/// two minutes.
+const WORK_TIMEOUT: Duration = Duration::from_secs(110);
 
 /// What can be asked of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -281,6 +284,14 @@ pub(crate) fn reply(mut stream: &UnixStream, answer: &Value) -> std::io::Result<
     stream.write_all(text.as_bytes())
 }
 
+/// How long the answer to a request may take.
+fn patience(request: &Value) -> Duration {
+    match request["command"].as_str() {
+        Some("modify" | "detach") => WORK_TIMEOUT,
+        _ => ANSWER_TIMEOUT,
+    }
+}
+
 /// Asks a volume's daemon. `request` is one of `stats`, `minutes`, `credit`, `instance_credit`, `modify`, `detach` with its fields.
 pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
     let folder = VolumeDir::of(state_dir, name)?;
@@ -293,7 +304,7 @@ pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
         return Err(EmulateError::new(format!("there is no volume {name:?}; {attached}"), "see `pgdyno volume list`"));
     }
     let stream = UnixStream::connect(folder.socket()).context(gone, remedy)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).context(gone, remedy)?;
+    stream.set_read_timeout(Some(patience(request))).context(gone, remedy)?;
     reply(&stream, request).context(gone, remedy)?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).context(gone, remedy)?;
@@ -321,4 +332,16 @@ pub fn list(state_dir: &Path) -> Vec<Value> {
         facts["alive"] = json!(alive);
     }
     volumes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_writes_may_take_longer_than_what_only_answers() {
+        let asked = |command: &str| patience(&json!({"command": command}));
+        assert_eq!(["modify", "detach"].map(asked), [WORK_TIMEOUT; 2]);
+        assert_eq!(["stats", "minutes", "credit"].map(asked), [ANSWER_TIMEOUT; 3]);
+    }
 }
