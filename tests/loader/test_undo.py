@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+import pgdyno
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader import autovacuum, indexes, put_back, restore, table, undo
 from pgdyno.loader import ledger as ledgers
@@ -129,6 +130,22 @@ def test_the_files_are_enough_when_the_schema_was_dropped(database: Database) ->
     after = [row for row in database.shape("rich") if "rich_high" not in row[1]]
     assert after == [row for row in before if "rich_high" not in row[1]]
     assert list(default_folder().glob("*")) == []
+
+
+def test_a_load_does_not_forget_the_files_when_the_schema_was_dropped(database: Database, tmp_path: Path) -> None:
+    """It makes the schema anew, whose empty journal would say that all of them are done."""
+    database.run(RICH)
+    before = database.shape("rich")
+    change_everything(database)
+    database.run("DROP SCHEMA pgdyno_load CASCADE")
+    file = tmp_path / "rich.csv"
+    file.write_text("id,code,low,high,other_id\n1,c,1,1,1\n")
+    with pytest.raises(InputError, match="schema pgdyno_load was dropped") as error:
+        pgdyno.load(file, database.dsn)
+    assert "--restore" in error.value.remedy
+    restore(database.dsn)
+    assert database.shape("rich") == before
+    assert pgdyno.load(file, database.dsn).rows_loaded == 1
 
 
 def test_files_of_another_database_are_left_alone(database: Database, tmp_path: Path) -> None:

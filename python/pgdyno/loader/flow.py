@@ -17,7 +17,7 @@ from pgdyno.loader.compression import compression_of
 from pgdyno.loader.put_back import builds_at_a_time, put_back
 from pgdyno.loader.ready import Ready, created, get_ready
 from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
-from pgdyno.loader.undo import Journal
+from pgdyno.loader.undo import Journal, stored
 
 if TYPE_CHECKING:
     from pgdyno.loader.indexes import Droppable
@@ -219,6 +219,7 @@ class _Load:
                 server.run(self.connection, f"TRUNCATE {ready.target.quoted}")
             self._tell_plan(ready, None)
             return None
+        self._require_no_files_alone(ready)
         ledger.ensure(self.connection)
         ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
         plan = ledger.plan_of(ready.target, ready.sources, ready.options())
@@ -246,6 +247,22 @@ class _Load:
             put_back(self.asked.into, self.connection, journal, left, self._show)
         self._tell_plan(ready, job)
         return job
+
+    def _require_no_files_alone(self, ready: Ready) -> None:
+        """Where somebody dropped the schema, files alone say what is changed, and beside a new one they would count as done."""
+        if stored(self.connection) is not None:
+            return
+        targets = {entry.target for entry in Journal(self.connection).entries() if entry.kind != staging.KIND}
+        if self.result.created:
+            targets.discard(ready.target.quoted)  # it was of a table that had this name
+        there = "SELECT to_regclass(%s) IS NOT NULL"
+        left = [target for target in sorted(targets) if server.one(self.connection, there, (target,))[0]]
+        if left:
+            raise InputError(
+                f"the schema {ledger.SCHEMA} was dropped before what a load had changed in {left[0]} was put back; only files"
+                " of this machine say what that was",
+                remedy="run `pgdyno load --restore DSN`, then the same command again",
+            )
 
     def _already(self, ready: Ready, before: ledger.AlreadyLoaded) -> None:
         self.result.already, self.result.job = True, before.job.number
