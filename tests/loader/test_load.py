@@ -308,6 +308,26 @@ def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tm
     assert set(before) <= set(database.rows("SELECT id, xmin::text FROM people")), "what was there was left there"
 
 
+def test_a_table_that_is_to_be_empty_is_not_taken_from_a_load_that_left_its_rows(
+    database: Database, tmp_path: Path
+) -> None:
+    database.run("CREATE TABLE people (id int, name text, points int, CONSTRAINT low CHECK (id <> 2500))")
+    database.run("INSERT INTO people VALUES (0, 'before', 0)")
+    file = people(tmp_path)
+    with pytest.raises(PgdynoError, match="low"):
+        load(file, database)
+    with pytest.raises(InputError, match="did not empty it") as error:
+        load(file, database, truncate=True)
+    assert "--abandon" in error.value.remedy
+    with pytest.raises(PgdynoError, match="low"):
+        load(file, database, truncate=True, abandon=True)
+    database.run("ALTER TABLE people DROP CONSTRAINT low")
+    # Of one that emptied it the same command goes on, and does not empty it again.
+    assert load(file, database, truncate=True).rows_loaded == ROWS
+    assert whole(database) == EXPECTED
+    assert load(file, database).already, "by the same plan, however it began"
+
+
 BAD = {
     "no such file": (["absent.csv", "--table", "t"], EXIT_USAGE, "does not exist"),
     "a directory": ([".", "--table", "t"], EXIT_USAGE, "is a directory"),

@@ -27,6 +27,9 @@ SCHEMA = "pgdyno_load"
 CHUNKS = '"pgdyno_load"."chunk"'
 PLAN_VERSION = 1
 """Of the plan's keys; one of another version is not gone on with."""
+EMPTIED = "emptied"
+"""Kept beside a plan's keys: whether its load began by emptying the table. It is no part of the plan, since the rows are the
+same, and whoever goes on need not ask for it again."""
 _SCHEMA = """
 CREATE SCHEMA IF NOT EXISTS pgdyno_load;
 COMMENT ON SCHEMA pgdyno_load IS 'What pgdyno load has loaded, and what it must put back; see pgdyno load --help';
@@ -176,7 +179,8 @@ def open_job(
 ) -> Job:
     """The job of this plan: the interrupted one, else a new one, which empties the table if it is asked to.
 
-    :class:`InputError` when an interrupted one had another plan; :class:`AlreadyLoaded`.
+    :class:`InputError` when an interrupted one had another plan, or has not emptied a table that is to be empty;
+    :class:`AlreadyLoaded`.
     """
     with connection.transaction():
         row = maybe(connection, _INTERRUPTED, (table.quoted,))
@@ -186,6 +190,7 @@ def open_job(
             row = None
         if row is not None:
             before = row[1]
+            emptied = before.pop(EMPTIED, True)  # a plan from before this was kept does not say
             _require_trusted(before, table.quoted)
             if before["rejects"] is None and plan["rejects"] is not None:
                 # Nothing was rejected yet, so that there is no other file with a part of the rows.
@@ -193,9 +198,14 @@ def open_job(
                 run(
                     connection,
                     "UPDATE pgdyno_load.job SET plan = %s::jsonb WHERE job = %s",
-                    (json.dumps(before), row[0]),
+                    (json.dumps({**before, EMPTIED: emptied}), row[0]),
                 )
             _require_same(before, plan, table.quoted)
+            if truncate and not emptied:
+                raise InputError(
+                    f"an interrupted load of {table.quoted} did not empty it, and to go on with that leaves what was there",
+                    remedy="leave --truncate away to go on all the same, or add --abandon to begin with an empty table",
+                )
             return Job(row[0], row[2], fresh=False)
         if not (again or truncate):
             _refuse_done(connection, table, plan)
@@ -204,7 +214,7 @@ def open_job(
         number, begun = one(
             connection,
             "INSERT INTO pgdyno_load.job (target, plan) VALUES (%s, %s::jsonb) RETURNING job, begun",
-            (table.quoted, json.dumps(plan)),
+            (table.quoted, json.dumps({**plan, EMPTIED: truncate})),
         )
     return Job(number, begun, fresh=True)
 
@@ -245,6 +255,7 @@ def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) 
     for number, begun, ended, before in found:
         if before["table_oid"] != plan["table_oid"]:
             continue  # another table was of this name
+        before.pop(EMPTIED, None)
         if len(now) == len(plan["sources"]) and before == plan:
             raise AlreadyLoaded(Job(number, begun, fresh=False), ended)
         known = [source["fingerprint"] for source in before["sources"]]
@@ -310,7 +321,7 @@ def check_whole(connection: Connection, job: int, sources: Sequence[Source], com
     if wrong:
         raise PgdynoError(
             f"the ledger does not have all of {wrong[0]}: this is a bug in pgdyno",
-            remedy="load again with --truncate, and report it",
+            remedy="load again with --abandon and --truncate, and report it",
         )
 
 
@@ -322,7 +333,7 @@ def reconcile(before: Totals, after: Totals, rows_loaded: int, rows_rejected: in
         raise PgdynoError(
             f"the loader counted {rows_loaded:,} rows loaded and {rows_rejected:,} rejected, its ledger"
             f" {of_this_run[0]:,} and {of_this_run[1]:,}",
-            remedy="this is a bug in pgdyno: load again with --truncate, and report it",
+            remedy="this is a bug in pgdyno: load again with --abandon and --truncate, and report it",
         )
 
 
