@@ -28,7 +28,7 @@ from pgdyno.errors import (
     InputError,
     PgdynoError,
 )
-from pgdyno.loader import ledger, parquet, table
+from pgdyno.loader import flow, ledger, parquet, table, undo
 
 from .database import RICH, Database
 from .test_files import parquet_file
@@ -198,6 +198,29 @@ def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_p
     assert error.value.exit_code == EXIT_FAILURE
     assert each.shape("rich") == before
     assert each.left_to_undo() == 0
+
+
+def test_who_vacuums_the_table_does_not_keep_it_from_being_loaded(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An autovacuum against wraparound holds this lock for hours, and gives way to nobody."""
+    monkeypatch.setattr(undo, "LOCK_TIMEOUT_S", 1)
+    database.run("CREATE TABLE people (id int, name text, points int)")
+    events: list[dict[str, Any]] = []
+    with psycopg.connect(database.dsn) as other:
+        other.execute("LOCK TABLE people IN SHARE UPDATE EXCLUSIVE MODE")
+        assert load(people(tmp_path), database, vacuum=False, tell=events.append).rows_loaded == ROWS
+    assert any("autovacuum is not kept from" in event.get("text", "") for event in events)
+    assert database.left_to_undo() == 0
+
+
+def test_a_session_is_said_to_be_over_only_when_it_is() -> None:
+    for refused in (psycopg.errors.DiskFull, psycopg.errors.LockNotAvailable):
+        with pytest.raises(PgdynoError, match="the server refused"), flow.server_errors():
+            raise refused("no")
+    for lost in (psycopg.errors.AdminShutdown, psycopg.OperationalError):
+        with pytest.raises(PgdynoError, match="the server ended the session"), flow.server_errors():
+            raise lost("no")
 
 
 def test_a_doubled_key_in_an_empty_table_is_found_at_the_end_and_can_be_mended(

@@ -20,15 +20,20 @@ from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
 from pgdyno.loader.undo import Journal, stored
 
 if TYPE_CHECKING:
+    import psycopg
+
     from pgdyno.loader.indexes import Droppable
     from pgdyno.loader.ledger import Job, Totals
     from pgdyno.loader.server import Connection
     from pgdyno.loader.table import Table
     from pgdyno.loader.transfer import Tell
+    from pgdyno.loader.undo import Change
     from pgdyno.loader.upsert import Merged
 
 T = TypeVar("T")
 STANDARD_INPUT_DESCRIPTOR = 0
+_CONNECTION, _SHUTDOWN = "08", "57P"
+"""What SQLSTATE begins with when a session is over ("Connection Exception", and "Operator Intervention" but for a cancel)."""
 GO_ON = "run the same command again to go on"
 AFTER_BAD_ROW = (
     "what was committed stays: the same command goes on, also with --reject; a mended file begins anew, with --abandon and"
@@ -112,11 +117,18 @@ def server_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        lost = isinstance(error, psycopg.OperationalError)
         raise PgdynoError(
-            f"{'the server ended the session' if lost else 'the server refused'}: {server.said(error)}",
+            f"{'the server ended the session' if _is_lost(error) else 'the server refused'}: {server.said(error)}",
             remedy=f"look at the server's log; {GO_ON}",
         ) from error
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Whether the session is over. A full disk, or a lock that others hold, is an OperationalError too, and ends none."""
+    import psycopg
+
+    state = error.sqlstate or _CONNECTION
+    return isinstance(error, psycopg.OperationalError) and state.startswith((_CONNECTION, _SHUTDOWN))
 
 
 class _Load:
@@ -284,7 +296,7 @@ class _Load:
             return sum(one.cost is not None for one in found)
         quiet = autovacuum.off(now) if self.asked.autovacuum_off else None
         if quiet is not None:
-            journal.make(quiet, job.number, now.quoted)
+            self._keep_quiet(journal, job, quiet, now)
         chosen, self.result.indexes = self._choose(ready, job, found)
         self._note(f"indexes: {self.result.indexes}")
         dropped = sum(self._drop(journal, job, ready, one) for one in chosen)
@@ -306,6 +318,15 @@ class _Load:
         predicted = index_cost.predict(costs, before, new or 0.0, sessions=sessions, builds=builds, cores=cores)
         drop, why = index_cost.choose(self.asked.indexes, predicted, len(able))
         return (able, f"rebuilt: {why}") if drop else ([], f"kept: {why}")
+
+    def _keep_quiet(self, journal: Journal, job: Job, quiet: Change, now: Table) -> None:
+        """Keep autovacuum away, unless somebody works on the table who does not let it be altered: rows come in all the same."""
+        import psycopg
+
+        try:
+            journal.make(quiet, job.number, now.quoted)
+        except psycopg.errors.LockNotAvailable:
+            self._note(f"autovacuum is not kept from {now.quoted}: others hold a lock on it, as VACUUM does")
 
     def _drop(self, journal: Journal, job: Job, ready: Ready, one: Droppable) -> int:
         """Drop one; 1 when it was an index and is gone."""
