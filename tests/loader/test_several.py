@@ -123,6 +123,20 @@ def test_chunks_are_longer_only_where_nobody_says_how_long() -> None:
     assert Asked(("a.csv",), "dbname=a", chunk_bytes=1 << 20).chunk_bytes_max == 1 << 20
 
 
+def test_no_timeout_of_the_database_ends_what_takes_long(database: Database, tmp_path: Path) -> None:
+    """A chunk takes as long as a rate says, and the same command would meet the same timeout in the same chunk."""
+    database.run("CREATE TABLE t (id bigint, number int, word text)")
+    name = database.one("SELECT quote_ident(current_database())")
+    for setting in ("statement_timeout = '3s'", "transaction_timeout = '1h'"):
+        database.run(f"ALTER DATABASE {name} SET {setting}")
+    file = written(tmp_path / "t.csv", 1, ROWS)
+    slowly = file.stat().st_size // 6
+    assert pgdyno.load(file, database.dsn, rate_bytes_per_s=slowly).rows_loaded == ROWS
+    with server.connect(database.dsn) as connection:
+        for setting in ("statement_timeout", "transaction_timeout"):
+            assert server.one(connection, f"SHOW {setting}") == ("0",)
+
+
 def test_the_loaders_own_session_gives_up_on_a_server_that_vanishes(database: Database) -> None:
     for more, expected in (("", "60"), (" keepalives_idle=7", "7")):
         with server.connect(database.dsn + more) as connection:

@@ -57,8 +57,9 @@ def connect(dsn: str) -> Connection:
     connection = remote.connect(dsn, application_name=APPLICATION_NAME)
     # Statements here take as long as building an index does, and this session is idle as long as others copy.
     connection.execute(
-        "SELECT set_config(name, '0', false)"
-        " FROM unnest(ARRAY['statement_timeout', 'lock_timeout', 'idle_session_timeout']) AS name"
+        # The last one is there from PostgreSQL 17 on.
+        "SELECT set_config(name, '0', false) FROM pg_settings"
+        " WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')"
     )
     # So that what a killed command has begun ends soon. Servers on systems that cannot see it refuse the setting.
     with contextlib.suppress(psycopg.Error):

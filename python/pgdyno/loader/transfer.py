@@ -108,7 +108,8 @@ def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "connections": begin,
         "connections_max": most,
         "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job},
-        "settings": {"synchronous_commit": "on" if asked.durable_chunks else "off"},
+        # A chunk takes as long as the rate or the volume says: a role's timeout would end the same one again and again.
+        "settings": {"statement_timeout": "0", "synchronous_commit": "on" if asked.durable_chunks else "off"},
         "rejects": rejects,
         "rate_bytes_per_s": asked.rate_bytes_per_s,
         "interval_ms": INTERVAL_MS,
