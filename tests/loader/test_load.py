@@ -214,6 +214,22 @@ def test_who_vacuums_the_table_does_not_keep_it_from_being_loaded(
     assert database.left_to_undo() == 0
 
 
+def test_what_is_changed_must_be_written_down_and_where_it_cannot_be_is_said(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container whose user has no home that can be written to, or a disk that is full."""
+    database.run("CREATE TABLE people (id int, name text, points int)")
+    file = people(tmp_path)
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("PGDYNO_STATE_DIR", str(tmp_path / "a file"))
+    with pytest.raises(HostError, match="cannot be written down in") as error:
+        load(file, database)
+    assert "PGDYNO_STATE_DIR" in error.value.remedy
+    assert database.left_to_undo() == 0
+    monkeypatch.setenv("PGDYNO_STATE_DIR", str(tmp_path / "state"))
+    assert load(file, database).rows_loaded == ROWS
+
+
 def test_a_session_is_said_to_be_over_only_when_it_is() -> None:
     for refused in (psycopg.errors.DiskFull, psycopg.errors.LockNotAvailable):
         with pytest.raises(PgdynoError, match="the server refused"), flow.server_errors():

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pgdyno.errors import HostError
 from pgdyno.loader.server import many, maybe, one, run, said
 
 if TYPE_CHECKING:
@@ -77,7 +78,17 @@ class Journal:
         """Write a change down, here and there, and make it."""
         search_path = str(one(self._connection, "SELECT current_setting('search_path')")[0])
         entry = Entry(secrets.token_hex(8), job, target, change.kind, change.what, change.undo, search_path)
-        self._write(entry)
+        try:
+            self._write(entry)
+        except OSError as error:
+            for path in (self._unfinished(entry.token), self._file(entry.token)):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            raise HostError(
+                f"what a load changes cannot be written down in {self.folder}: {error.strerror}",
+                remedy="let PGDYNO_STATE_DIR name a folder that can be written to, with space left, and run the same command"
+                " again to go on",
+            ) from error
         try:
             with self._connection.transaction():
                 insert(self._connection, entry)
@@ -115,9 +126,12 @@ class Journal:
     def _file(self, token: str) -> Path:
         return self.folder / f"undo-{token}.json"
 
+    def _unfinished(self, token: str) -> Path:
+        return self.folder / f".undo-{token}"
+
     def _write(self, entry: Entry) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        unfinished = self.folder / f".undo-{entry.token}"
+        unfinished = self._unfinished(entry.token)
         with unfinished.open("w", encoding="utf-8") as file:
             json.dump({"where": self._where, **vars(entry)}, file)
             file.flush()
