@@ -452,6 +452,8 @@ def test_the_command_prints_what_it_did_and_how_it_ended(
     events = [json.loads(line) for line in shown.out.splitlines()]
     assert (events[-1]["event"], events[-1]["rows_loaded"], events[-1]["rows_rejected"]) == ("end", 19, 1)
     assert "bad.csv" in shown.err
+    assert run(["load", "--restore", database.dsn, "--dry-run"]) == EXIT_USAGE, "it would change something"
+    assert "--restore loads nothing" in capsys.readouterr().err
     assert run(["load", "--restore", database.dsn]) == EXIT_OK
     assert "nothing was left" in capsys.readouterr().out
 

@@ -107,8 +107,8 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
         if options.get(name):
             raise InputError(f"--{name.replace('_', '-')}: {why}", remedy=instead)
     if restore is not None:
-        if sources or options["into"]:
-            raise InputError("--restore loads nothing", remedy="leave the files and --into away")
+        if sources or options["into"] or dry_run:
+            raise InputError("--restore loads nothing", remedy="leave the files, --into and --dry-run away")
         load_result.put_back(restore, as_json)
         return
     asked = asked_of(sources, options)
