@@ -80,6 +80,14 @@ def test_several_members_of_a_gzip_file_are_one_file() -> None:
     assert compression.plain_head(gzip.compress(b"a\n") + b"\x1f\x8bdamaged", 100) == b"a\n"
 
 
+def test_what_begins_a_file_says_its_compression_as_it_does_to_the_engine() -> None:
+    """pzstd's files begin with a frame that is passed over; text may begin as bzip2 does."""
+    skipped = b"\x50\x2a\x4d\x18\x04\x00\x00\x00size"
+    assert compression.compression_of(skipped + pack(b"a\n", "zstd")) == "zstd"
+    assert compression.plain_head(skipped + pack(b"a\n", "zstd"), 100) == b"a\n"
+    assert compression.compression_of(b"BZh9,a,b,c\n") == "none"
+
+
 def pack(plain: bytes, kind: str) -> bytes:
     if kind == "zstd":
         import pyarrow as pa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import zlib
 from typing import Literal
 
@@ -13,9 +14,13 @@ MAGIC: dict[bytes, Compression] = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\xfd7zXZ\x00": "xz",
-    b"BZh": "bzip2",
 }
-"""First bytes: RFC 1952, RFC 8878, the .xz format 1.0.4, bzip2 1.0.8."""
+"""First bytes: RFC 1952, RFC 8878, the .xz format 1.0.4."""
+_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
+"""The same of bzip2 1.0.8, with the mark of its first block or of its end: text may begin with ``BZh`` too."""
+_SKIPPED = tuple(bytes((first,)) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+"""What a frame begins with that decoders of zstd pass over (RFC 8878, 3.1.2): pzstd's files begin with one."""
+_SKIPPED_HEAD_BYTES = 8
 SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".xz", ".bz2")
 """Ends of names that say how a file is compressed, and nothing of what is in it."""
 _BLOCK_BYTES = 16 << 10
@@ -25,6 +30,10 @@ _GZIP_WINDOW = 31
 
 def compression_of(head: bytes) -> Compression:
     """How what begins so is compressed; by its bytes, since names are wrong sooner or later."""
+    if _BZIP2.match(head):
+        return "bzip2"
+    if head.startswith(_SKIPPED):
+        return "zstd"
     return next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "none")
 
 
@@ -58,6 +67,8 @@ def _member(kind: Compression, head: bytes, bytes_max: int) -> tuple[bytes, byte
 def _zstd(head: bytes, bytes_max: int) -> bytes:
     import pyarrow as pa
 
+    while head.startswith(_SKIPPED):
+        head = head[_SKIPPED_HEAD_BYTES + int.from_bytes(head[4:_SKIPPED_HEAD_BYTES], "little") :]
     found = b""
     with pa.input_stream(pa.BufferReader(head), compression="zstd") as stream:
         try:
