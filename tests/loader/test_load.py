@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 import pgdyno
+from pgdyno.cli import load_result
 from pgdyno.cli.main import run
 from pgdyno.errors import (
     EXIT_FAILURE,
@@ -343,8 +344,17 @@ def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tm
     database.run("ALTER TABLE people DROP CONSTRAINT low")
     found = load(file, database)
     assert found.rows_loaded == ROWS
+    assert 0 < found.bytes_before < found.bytes
     assert whole(database) == EXPECTED
     assert set(before) <= set(database.rows("SELECT id, xmin::text FROM people")), "what was there was left there"
+
+
+def test_a_rate_is_of_what_this_run_has_brought() -> None:
+    """An hour's bytes of the run before, in the second that the rest took, are no rate of anything."""
+    found = flow.Loaded("t", bytes=3 << 20, bytes_before=2 << 20, seconds=1.0, steps_s={"transfer": 0.5})
+    (line,) = (line for line in load_result.lines(found) if "chunks" in line)
+    assert line.startswith("3.0 MiB (2.0 MiB of them by earlier runs) in 1.0 s")
+    assert line.endswith("2.0 MiB/s")
 
 
 def test_a_table_that_is_to_be_empty_is_not_taken_from_a_load_that_left_its_rows(

@@ -104,10 +104,11 @@ def lines(loaded: Loaded) -> list[str]:
     if loaded.already:
         return [f"{loaded.table}: {loaded.rows_loaded:,} rows were loaded before; nothing was done"]
     spent = loaded.steps_s.get("transfer", 0.0)
-    rate = f", {size(loaded.bytes / spent)}/s" if spent else ""
+    rate = f", {size((loaded.bytes - loaded.bytes_before) / spent)}/s" if spent else ""
+    earlier = f" ({size(loaded.bytes_before)} of them by earlier runs)" if loaded.bytes_before else ""
     found = [f"{loaded.table}: {loaded.rows_loaded:,} rows loaded, {loaded.rows_rejected:,} rejected"]
     found.append(
-        f"{size(loaded.bytes)} in {loaded.seconds:.1f} s: "
+        f"{size(loaded.bytes)}{earlier} in {loaded.seconds:.1f} s: "
         + ", ".join(f"{name.replace('_', ' ')} {seconds:.1f} s" for name, seconds in loaded.steps_s.items())
         + f"; {loaded.chunks:,} chunks, {loaded.connections} connections{rate}"
     )

@@ -66,6 +66,8 @@ class Loaded:
     """Those of them that had been there; None where the server does not count."""
     bytes: int = 0
     """Of uncompressed input."""
+    bytes_before: int = 0
+    """Those of them that earlier runs of this load have brought: they took this one no time."""
     chunks: int = 0
     seconds: float = 0.0
     """Of this run, all steps together."""
@@ -363,6 +365,7 @@ class _Load:
         totals = ledger.totals(self.connection, job.number)
         ledger.reconcile(before, totals, done.rows_loaded, done.rows_rejected)
         self._take(totals)
+        result.bytes_before = before.bytes
 
     def _take(self, totals: Totals) -> None:
         result = self.result
