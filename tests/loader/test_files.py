@@ -202,6 +202,19 @@ def test_parquet_that_has_no_columns_of_text_is_refused(tmp_path: Path) -> None:
         source.find([str(tmp_path / "t.parquet")])
 
 
+def test_bytes_of_parquet_are_digits_however_they_are_kept(tmp_path: Path) -> None:
+    """As they are, those of a column that is coded by a dictionary would be taken for text in which backslashes escape."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"raw": pa.array([b"\\000", b"\\000"]).dictionary_encode()}), path)
+    (found,) = source.find([str(path)])
+    assert found.parquet is not None
+    assert found.parquet.types == {"raw": "bytea"}
+    assert found.head.count(b"\\x5c303030") == 2
+
+
 def test_a_fingerprint_is_another_one_when_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes(b"1\n" * 200_000)

@@ -125,11 +125,13 @@ def _csv(rows: Any, *, header: bool) -> bytes:
 
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     for place, field in enumerate(table.schema):
-        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+        is_coded = pa.types.is_dictionary(field.type)
+        kind = field.type.value_type if is_coded else field.type
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             values = [None if value is None else "\\x" + value.hex() for value in table.column(place).to_pylist()]
             table = table.set_column(place, field.name, pa.array(values, pa.string()))
-        elif pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+        elif is_coded:
+            table = table.set_column(place, field.name, table.column(place).cast(kind))
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink, csv.WriteOptions(include_header=header, quoting_style="needed"))
     return bytes(sink.getvalue())
