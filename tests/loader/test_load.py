@@ -133,6 +133,16 @@ def test_several_files_and_patterns_go_into_one_table(database: Database, tmp_pa
         load(files, database, table="people")
 
 
+def test_each_of_several_files_is_looked_at_before_anything_is_changed(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int, name text); INSERT INTO t VALUES (0, 'before')")
+    for name, text in (("a.csv", "1,Ann\n"), ("b.csv", "2;Bo\n")):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=r"first row of .*b.csv has 1 value") as error:
+        load([tmp_path / "a.csv", tmp_path / "b.csv"], database, table="t", truncate=True)
+    assert "--delimiter ';'" in error.value.remedy
+    assert database.one("SELECT count(*) FROM t") == 1
+
+
 def test_tsv_has_no_quotes_and_no_escapes(database: Database, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('a\tb\n"x\ty\\n\n\\N\t\n')
     database.run("CREATE TABLE t (a text, b text)")

@@ -135,14 +135,17 @@ def chosen(
     return found
 
 
-def check_width(rows: Rows, width: int, formatted: Format, first_line: str) -> None:
-    """Refuses a file whose first row has another number of values than there are columns: mostly a wrong delimiter."""
+def check_width(rows: Rows, width: int, formatted: Format, first_line: str, where: str = "") -> None:
+    """Refuses a file whose first row has another number of values than there are columns: mostly a wrong delimiter.
+
+    ``where``: of which of several files it is, as `` of a.csv``.
+    """
     if not rows or len(rows[0]) == width:
         return
     other = formatted.fitting(first_line, width)
     shown = {"\t": "a tab"}.get(formatted.delimiter, f"`{formatted.delimiter}`")
     values = f"{len(rows[0])} value{'' if len(rows[0]) == 1 else 's'}"
-    message = f"the first row has {values} between {shown}, and {width} columns are to be loaded"
+    message = f"the first row{where} has {values} between {shown}, and {width} columns are to be loaded"
     if other is not None:
         written = {"\t": "$'\\t'"}.get(other, f"'{other}'")
         raise InputError(message, remedy=f"it would have {width} with --delimiter {written}")

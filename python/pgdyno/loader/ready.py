@@ -163,7 +163,9 @@ def _fitted(connection: Connection, ready: Ready) -> Ready:
     header = _header(asked, first, known)
     given = columns.header_names(first.rows, asked.rename)
     chosen = columns.chosen(given, known, asked.columns, asked.rename, header)
-    columns.check_width(first.rows, len(chosen or known), ready.format, first.first_line)
+    for one in ready.samples:
+        where = f" of {one.source.name}" if len(ready.samples) > 1 else ""
+        columns.check_width(one.rows, len(chosen or known), ready.format, one.first_line, where)
     if header:
         _require_one_header(ready.samples)
     if asked.reject is not None:
