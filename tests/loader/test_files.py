@@ -312,6 +312,12 @@ def test_a_wrong_delimiter_is_told_from_the_first_line() -> None:
     columns.check_width([["1", "Ann", "1970"]], 3, CSV, "1,Ann,1970")
 
 
+def test_an_empty_line_of_a_single_column_is_a_row() -> None:
+    rows = CSV.rows("\n1\n", whole=True)
+    assert rows == [[None], ["1"]]
+    columns.check_width(rows, 1, CSV, "")
+
+
 def test_names_are_told_from_values_only_by_what_cannot_be_a_name() -> None:
     assert columns.looks_like_names([["id", "name"], ["1", "Ann"]])
     for row in (["1", "Ann"], ["id", "id"], ["id", None], ["id", "2026-01-01"]):

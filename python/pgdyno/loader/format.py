@@ -69,7 +69,8 @@ class Format:
                 doublequote=doubled,
                 escapechar=None if doubled else self.escape,
             )
-            return [[None if value == self.null else value for value in row] for row in reader]
+            # Of an empty line Python makes no value, and COPY an empty one.
+            return [[None if value == self.null else value for value in row or [""]] for row in reader]
         except csv.Error:
             return []  # what the module does not take COPY may
 
