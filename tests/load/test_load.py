@@ -107,6 +107,8 @@ def test_what_cannot_be_loaded_is_one_clear_sentence(target: Target, tmp_path: P
     path, tabs, empty = written(tmp_path / "a.csv", 10), tmp_path / "tabs.csv", tmp_path / "empty.csv"
     tabs.write_text("1\tx\t2\n3\ty\t4\n")
     empty.write_bytes(b"")
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("1,café,2\n".encode("latin-1"))
     as_nobody = {"user": "nobody"}
     for asked, said, remedy in (
         (order(tmp_path / "absent.csv"), "cannot read absent.csv", "can be read"),
@@ -115,6 +117,7 @@ def test_what_cannot_be_loaded_is_one_clear_sentence(target: Target, tmp_path: P
         (order(path, server=as_nobody), "permission denied", "grant INSERT"),
         (order(path, columns=["id", "nome"]), '"nome"', "columns as the table has them"),
         (order(tabs), "tabs.csv line 1 (byte 0)", "no comma and 2 of tab"),
+        (order(latin), "latin.csv line 1 (byte 0)", "name the file's encoding"),
         (order(path, encoding="SJIS"), "SJIS cannot be cut", "iconv"),
         (order(path, encoding="klingon"), "encoding", ""),
         (order(path, settings={"work_mem": "many"}), "work_mem", ""),

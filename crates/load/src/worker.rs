@@ -19,6 +19,8 @@ const TRANSIENT: [&str; 2] = ["40P01", "40001"];
 const TRIES: u32 = 5;
 /// What a second writer of the same line of the ledger meets.
 const UNIQUE: &str = "23505";
+/// `character_not_in_repertoire`: bytes that are no text in the encoding that was named.
+const NO_TEXT: &str = "22021";
 /// Of a row, what is looked at to say what is wrong with it.
 const LOOKED_AT_BYTES: usize = 4096;
 
@@ -178,12 +180,17 @@ fn about(shared: &Shared, piece: &Piece, place: Option<Place>, column: Option<St
     let name = &shared.sources[piece.source].name;
     let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
     let message = format!("{name} line {line} (byte {}){column}: {message} ({sqlstate})", place.begin);
+    if sqlstate == NO_TEXT {
+        return LoadError::new(message, OTHER_ENCODING);
+    }
     let is_first = piece.chunk.number == 0 && place.begin == piece.chunk.begin;
     let remedy = if is_first { diagnose(shared, piece, &place) } else { None };
     LoadError::new(message, remedy.unwrap_or_else(|| MEND.to_owned()))
 }
 
 const MEND: &str = "mend the row; or name a file for rows that are rejected, and the others are loaded";
+const OTHER_ENCODING: &str =
+    "name the file's encoding, if it is another (LATIN1, WIN1252); else mend the row, or name a file for rejected rows";
 
 /// What is wrong with the format, where the first row says so.
 fn diagnose(shared: &Shared, piece: &Piece, place: &Place) -> Option<String> {
