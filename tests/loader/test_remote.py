@@ -351,6 +351,15 @@ def test_a_connection_on_which_nothing_comes_is_given_up(
     assert server.gets("/bucket/stalled.csv")[-3:] == [HEAD] * 3
 
 
+def test_an_archived_object_is_not_taken_for_one_that_is_forbidden() -> None:
+    """S3 says 403 of both; no credentials help with Glacier."""
+    said = {"Code": "InvalidObjectState", "Message": "The operation is not valid for the object's storage class"}
+    error = s3._refused("s3://bucket/a.csv", {"ResponseMetadata": {"HTTPStatusCode": 403}, "Error": said})
+    assert isinstance(error, InputError)
+    assert "is archived" in error.message
+    assert "restore-object" in error.remedy
+
+
 def test_a_store_that_is_not_there_is_said() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

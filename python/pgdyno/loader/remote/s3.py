@@ -222,6 +222,11 @@ def _refused(name: str, response: Mapping[str, Any]) -> Exception:
         return InputError(f"{name}: there is no such bucket", remedy="check its name, and --s3-endpoint")
     if status == 404:
         return InputError(f"{name} does not exist", remedy="name an object that is there, as `aws s3 ls` lists it")
+    if code == "InvalidObjectState":
+        return InputError(
+            f"{name} is archived, and cannot be read before it is restored",
+            remedy="restore it with `aws s3api restore-object`, and load it when that is done",
+        )
     if status in (401, 403):
         return InputError(f"{name}: the store does not let you read it ({code}: {said})", remedy=_CREDENTIALS)
     return InputError(f"{name}: the store refuses ({code}: {said})", remedy="see what its documentation says of that")
