@@ -67,6 +67,26 @@ def test_a_sample_is_measured_and_nothing_of_it_remains(each: Database, file: Pa
     assert re.search(r"table \d\.\d\d, indexes \d\.\d\d, WAL \d\.\d\d", "\n".join(found.lines()))
 
 
+def test_columns_that_the_file_does_not_have_are_filled_in_the_sample_too(each: Database, tmp_path: Path) -> None:
+    """Such a table could not be measured: its key was NULL."""
+    each.run(
+        """
+        CREATE TABLE t (id serial PRIMARY KEY, name text, seen timestamptz NOT NULL DEFAULT now(), own int);
+        CREATE SEQUENCE numbers;
+        CREATE FUNCTION "My next"() RETURNS int LANGUAGE sql AS $$ SELECT nextval('numbers')::int $$;
+        ALTER TABLE t ALTER own SET DEFAULT "My next"()
+        """
+    )
+    before = objects(each)
+    (tmp_path / "t.csv").write_text("name\n" + "".join(f"a{n}\n" for n in range(100)))
+    found = preflight(asked(each, tmp_path / "t.csv"))
+    assert found.measured is not None, found.notes
+    assert found.measured.rows == 100
+    assert objects(each) == before
+    for sequence in ("t_id_seq", "numbers"):
+        assert each.one(f"SELECT is_called FROM {sequence}") is False, "no number was taken"
+
+
 def test_what_makes_copy_slow_is_said(database: Database, file: Path) -> None:
     database.run(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 _LSN = "SELECT pg_current_wal_insert_lsn()"
 _PRIMARY_KEY = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"
+_NUMBERED = re.compile(r"nextval\('(?:[^']|'')+'::regclass\)")
+"""The default of a serial column."""
+_CALLED = re.compile(r"(\w+)\s*\(")
+_OF_OTHERS = """
+SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+               WHERE p.proname = ANY(%s) AND n.nspname <> 'pg_catalog')
+"""
+"""Whether functions may be somebody's own, which may take numbers of a sequence that no rollback gives back."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,7 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
         without = "EXCLUDING DEFAULTS" + (" EXCLUDING INDEXES" if ready.keys else "")
         like = f"CREATE TABLE {full} (LIKE {ready.table.quoted} INCLUDING ALL {without})"
         server.run(connection, like)
+        _fill(connection, ready, full)
     else:
         assert ready.definition is not None
         server.run(connection, ready.definition.replace(f"CREATE TABLE {ready.name}", f"CREATE TABLE {full}", 1))
@@ -105,6 +115,29 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
             key = server.one(connection, _PRIMARY_KEY, (full,))[0]
             server.run(connection, f"ALTER TABLE {full} DROP CONSTRAINT {quoted(key)}")
     return full
+
+
+def _fill(connection: Connection, ready: Ready, copy: str) -> None:
+    """Let columns that the file does not have be filled as in the table, and keys by a sequence of the copy's own."""
+    loaded = {column.name for column in ready.loaded}
+    for column in ready.target.columns:
+        if column.name in loaded or column.generated or column.default is None:
+            continue
+        default = column.default
+        if _NUMBERED.fullmatch(default):
+            numbers = f"{quoted(ready.target.schema)}.{quoted(f'pgdyno_sample_{secrets.token_hex(4)}')}"
+            server.run(connection, f"CREATE SEQUENCE {numbers}")
+            literal = numbers.replace("'", "''")
+            default = f"nextval('{literal}')"
+        elif not _is_harmless(connection, default):
+            continue
+        server.run(connection, f"ALTER TABLE {copy} ALTER {column.quoted} SET DEFAULT {default}")
+
+
+def _is_harmless(connection: Connection, default: str) -> bool:
+    called = _CALLED.findall(default)
+    # A name in quotes may be anybody's function.
+    return '"' not in default and "nextval" not in called and not server.one(connection, _OF_OTHERS, (called,))[0]
 
 
 def _statement(copy: str, ready: Ready) -> str:
