@@ -143,6 +143,16 @@ def test_each_of_several_files_is_looked_at_before_anything_is_changed(database:
     assert database.one("SELECT count(*) FROM t") == 1
 
 
+def test_a_byte_order_mark_that_gets_into_a_value_is_said(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (name text, id int)")
+    for number, (text, said) in enumerate((("Ann,1\n", True), ("name,id\nBo,2\n", False))):
+        events: list[dict[str, Any]] = []
+        file = tmp_path / f"{number}.csv"
+        file.write_text(text, encoding="utf-8-sig")
+        load(file, database, table="t", tell=events.append)
+        assert any("byte order mark" in event.get("text", "") for event in events) is said
+
+
 def test_tsv_has_no_quotes_and_no_escapes(database: Database, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('a\tb\n"x\ty\\n\n\\N\t\n')
     database.run("CREATE TABLE t (a text, b text)")

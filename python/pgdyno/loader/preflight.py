@@ -159,9 +159,6 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
         notes += table.slow_paths(connection, ready.target, loaded)
         if not ready.target.owned:
             notes.append("the role does not own the table: indexes and autovacuum stay as they are")
-    marked = [one.source.name for one in ready.samples if one.byte_order_mark]
-    if marked and not ready.header:
-        notes.append(f"{marked[0]} begins with a byte order mark, which becomes part of its first value")
     for name, active in server.many(connection, _SLOTS):
         if not active:
             notes.append(f"the replication slot {name} is not used, and keeps all WAL of the load on the disk")

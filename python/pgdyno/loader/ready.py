@@ -71,7 +71,12 @@ class Ready:
         objects = [one.remote for one in self.sources if one.remote is not None and one.parquet is None]
         found = [one.name for one in objects if one.object.facts.checksum is None]
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        return [f"{found[0]}{more}: no checksum to be held to, only length and ETag"] if found else []
+        notes = [f"{found[0]}{more}: no checksum to be held to, only length and ETag"] if found else []
+        marked = [one.source.name for one in self.samples if one.byte_order_mark]
+        if marked and not self.header:
+            more = f" and {len(marked) - 1:,} more" if len(marked) > 1 else ""
+            notes.append(f"{marked[0]}{more}: begins with a byte order mark, which becomes part of its first value")
+        return notes
 
     @property
     def failure(self) -> ObjectChanged | ObjectDamaged | None:
