@@ -28,6 +28,10 @@ pub(crate) const SLOTS: usize = 256;
 /// As many volumes as the largest instance attaches; the numbers of their requests fit into 16 bits.
 pub(crate) const LANES: usize = 128;
 
+/// What is due so soon after another answer goes out with it: a wake-up of the release thread costs as much as an answer.
+/// A request that is alone is answered at its instant as ever.
+const TOGETHER_NS: u64 = 5_000;
+
 /// How completion times come about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -77,6 +81,8 @@ pub(crate) struct State {
     pub(crate) alarm: u64,
     /// How much earlier than a release the alarm is set: what the machine takes to wake the release thread.
     pub(crate) ahead_ns: u64,
+    /// [`TOGETHER_NS`] in the model's time.
+    together_ns: u64,
     /// Whether the model's time has begun. Before that it must not hear of any instant.
     pub(crate) armed: bool,
     pub(crate) stopping: bool,
@@ -106,6 +112,7 @@ impl Core {
             log: None,
             alarm: u64::MAX,
             ahead_ns: clock.model_ns(START_AHEAD_NS),
+            together_ns: clock.model_ns(TOGETHER_NS),
             armed: false,
             stopping: false,
         };
@@ -276,9 +283,9 @@ impl State {
         due_now
     }
 
-    /// The next request whose release is due at `now`, or so soon that a sleep would end after it.
+    /// The next request whose release is due at `now`, or so soon that a sleep would end after it or not be worth it.
     pub(crate) fn pop_due(&mut self, now: u64) -> Option<u16> {
-        let due = now + self.ahead_ns;
+        let due = now + self.ahead_ns + self.together_ns;
         let Reverse((_, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= due)?;
         self.releases.pop();
         Some(index)
@@ -390,6 +397,20 @@ mod tests {
         core.bring_alarm_forward(&mut state);
         assert_eq!(state.alarm, 4_002_000 - START_AHEAD_NS, "in time for the write");
         assert_eq!(state.pop_due(4_002_000), Some(first_of_second));
+    }
+
+    /// Each wake-up of the release thread answers what is due within a few microseconds, and nothing that is due later.
+    #[test]
+    fn what_is_due_together_is_answered_together() {
+        let core = Core::new(Instance::new(1), Dilation::new(1).expect("none")).expect("a timer");
+        core.add_lane("null", |model| model.add_volume(VolumeParams::unlimited(1 << 20))).expect("a lane");
+        let mut state = core.lock();
+        state.lane(0).mode = Mode::Fixed(500_000);
+        for (index, at) in [(0, 1_000), (1, 1_000 + TOGETHER_NS), (2, 1_001 + TOGETHER_NS)] {
+            state.submit(at, index, Io { id: IoId(u64::from(index)), op: Op::Write, offset: 0, len: 4096 });
+        }
+        let woken_at = 501_000 - state.ahead_ns;
+        assert_eq!([0, 1, 2].map(|_| state.pop_due(woken_at)), [Some(0), Some(1), None]);
     }
 
     /// gp2 of 100 GiB: three minutes at its burst, then two in which nobody comes. Each sample is of the instant at which
