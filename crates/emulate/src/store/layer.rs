@@ -76,10 +76,14 @@ impl Layer {
 
     pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
         let len = buffer.len() as u64;
-        if let Some(memory) = self.memory(offset, buffer.len()).filter(|_| self.map.holds_all(offset, len)) {
+        let memory = self.memory(offset, buffer.len());
+        if let Some(memory) = memory.filter(|_| self.map.holds_all(offset, len)) {
             return memory.overwrite(buffer, offset);
         }
         self.data.write_all_at(buffer, offset)?;
+        if let Some(memory) = memory {
+            memory.populate(offset, buffer.len());
+        }
         self.map.set(offset, len, true);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ptr::{NonNull, null_mut};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// `statfs` of tmpfs (`linux/magic.h`).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
@@ -56,6 +56,16 @@ impl Mapping {
         // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), to, buffer.len()) };
         Ok(())
+    }
+
+    /// Has the kernel enter a range that has memory into the page table, all at once: else the first copy to each page is interrupted
+    /// for that. A kernel before 5.14 cannot, and then that is how it is.
+    pub(crate) fn populate(&self, offset: u64, len: usize) {
+        let page = rustix::param::page_size();
+        let before = usize::try_from(offset).unwrap_or(0) % page;
+        let Ok(from) = self.at(offset, len) else { return };
+        // SAFETY: the pages of the range are in the mapping, which begins with a page; they keep what they have.
+        let _ = unsafe { madvise(from.sub(before).cast::<c_void>(), before + len, Advice::LinuxPopulateWrite) };
     }
 
     fn at(&self, offset: u64, len: usize) -> io::Result<*mut u8> {

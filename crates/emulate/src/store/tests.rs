@@ -156,3 +156,30 @@ fn random_steps(above: &Path) {
         fs::remove_dir_all(path).expect("clean up");
     }
 }
+
+/// Minor faults of this thread so far (`proc_pid_stat(5)`, field 10).
+fn faults() -> u64 {
+    let stat = fs::read_to_string("/proc/thread-self/stat").expect("facts of this thread");
+    let after_name = stat.rsplit_once(") ").expect("the name is in brackets").1;
+    after_name.split(' ').nth(7).and_then(|text| text.parse().ok()).expect("a number")
+}
+
+/// Else each page costs an interruption of its first copy, long after it was written and within some request's time.
+#[test]
+fn what_was_written_once_is_overwritten_without_a_fault() {
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        return;
+    }
+    let store = Store::create(&folder_in(memory, "faults"), SIZE, None, false).expect("create");
+    let (first, second) = (block(1, 64), block(2, 64));
+    let mut seen = block(0, 64);
+    store.write(&first, 0).expect("write");
+    let before = faults();
+    store.write(&second, 0).expect("overwrite");
+    store.read(&mut seen, 0).expect("read");
+    let after = faults();
+    assert_eq!(seen, second);
+    assert!(after - before < 8, "{} faults for 64 pages", after - before);
+    store.remove().expect("remove");
+}
