@@ -58,10 +58,9 @@ def test_it_takes_no_longer_than_it_may() -> None:
     assert seconds(found) == cell_s(found.cells[0])
 
 
-def interval_ms(**asked: object) -> int:
+def interval_ms(dilation: int = 1, volume: str = "gp3", **workload: object) -> int:
     """How often the probes would sample."""
-    (found, *_) = planned(**asked).arms  # type: ignore[arg-type]
-    return found.sample_interval_ms
+    return planned(dilation=dilation, volume=volume, **workload).arms[0].sample_interval_ms
 
 
 def test_a_short_run_of_so_many_transactions_is_sampled_more_often() -> None:
