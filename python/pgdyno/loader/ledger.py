@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, PgdynoError
@@ -179,8 +181,8 @@ def open_job(
 ) -> Job:
     """The job of this plan: the interrupted one, else a new one, which empties the table if it is asked to.
 
-    :class:`InputError` when an interrupted one had another plan, or has not emptied a table that is to be empty;
-    :class:`AlreadyLoaded`.
+    :class:`InputError` when an interrupted one had another plan, or has not emptied a table that is to be empty, or where a new
+    one's rejected rows would take the place of a file; :class:`AlreadyLoaded`.
     """
     with connection.transaction():
         row = maybe(connection, _INTERRUPTED, (table.quoted,))
@@ -194,6 +196,7 @@ def open_job(
             _require_trusted(before, table.quoted)
             if before["rejects"] is None and plan["rejects"] is not None:
                 # Nothing was rejected yet, so that there is no other file with a part of the rows.
+                _require_new(plan["rejects"])
                 before["rejects"] = plan["rejects"]
                 run(
                     connection,
@@ -209,6 +212,7 @@ def open_job(
             return Job(row[0], row[2], fresh=False)
         if not (again or truncate):
             _refuse_done(connection, table, plan)
+        _require_new(plan["rejects"])
         if truncate:
             _empty(connection, table)
         number, begun = one(
@@ -234,6 +238,16 @@ def _require_trusted(plan: Mapping[str, Any], target: str) -> None:
             f"an interrupted load of {target} brought wrong rows: {plan['distrusted']}",
             remedy="see that the object is whole, and load it again with --abandon and --truncate",
         )
+
+
+def _require_new(rejects: str | None) -> None:
+    """The file of rejected rows takes its place by a new name: whatever had that would be gone, another load's rows or a device."""
+    for path in () if rejects is None else (Path(rejects), Path(f"{rejects}.jsonl")):
+        if os.path.lexists(path):
+            raise InputError(
+                f"--reject: {path} is there already, and what is in it would be lost",
+                remedy="name another file, or remove that one",
+            )
 
 
 def _empty(connection: Connection, table: Table) -> None:
