@@ -390,3 +390,9 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
     with pytest.raises(InputError) as error:
         asked(**options)
     assert error.value.remedy
+
+
+def test_a_standard_input_that_is_closed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        source.find(["-"])

@@ -160,5 +160,24 @@ pub(crate) fn unmount_lazily(target: &Path) {
 pub(crate) fn is_mount_point(target: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let wanted = target.to_string_lossy();
-    mounts.lines().filter_map(|line| line.split(' ').nth(4)).any(|place| place.replace("\\040", " ") == wanted)
+    mounts.lines().filter_map(|line| line.split(' ').nth(4)).any(|place| unescaped(place) == wanted)
+}
+
+/// A path as it is, from a list whose columns spaces part (`proc(5)`, mountinfo).
+fn unescaped(text: &str) -> String {
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    escapes.iter().fold(text.to_owned(), |text, (escape, meant)| text.replace(escape, meant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_the_list_of_mounts_is_read_as_it_was_named() {
+        assert_eq!(unescaped("/mnt/my\\040data\\011of\\012two"), "/mnt/my data\tof\ntwo");
+        assert_eq!(unescaped("/mnt/\\134040"), "/mnt/\\040", "a backslash that was one");
+        assert!(is_mount_point(Path::new("/proc")));
+        assert!(!is_mount_point(Path::new("/proc/self")));
+    }
 }

@@ -83,9 +83,15 @@ def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
     """
     found: list[Source] = []
     for word in words:
-        found += [_stream(sys.stdin.fileno(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
+        found += [_stream(_standard_input(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
     _refuse_twice(found)
     return found
+
+
+def _standard_input() -> int:
+    if sys.stdin is None:  # it was closed when this program began
+        raise InputError("standard input is closed", remedy="name a file, or let a program write into a pipe to this one")
+    return sys.stdin.fileno()
 
 
 def _refuse_twice(found: Sequence[Source]) -> None:
