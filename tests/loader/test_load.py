@@ -221,6 +221,20 @@ def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_p
     assert each.left_to_undo() == 0
 
 
+def test_a_table_that_others_use_is_not_waited_for_to_be_emptied(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo, "LOCK_TIMEOUT_S", 1)
+    database.run("CREATE TABLE people (id int, name text, points int); INSERT INTO people VALUES (0)")
+    with psycopg.connect(database.dsn) as other:
+        other.execute("SELECT FROM people")
+        with pytest.raises(InputError, match="others use .*so that it cannot be emptied"):
+            load(people(tmp_path), database, truncate=True)
+        other.rollback()
+        assert whole(database)[0] == 1
+    assert load(people(tmp_path), database, truncate=True).rows_loaded == ROWS
+
+
 def test_who_vacuums_the_table_does_not_keep_it_from_being_loaded(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,7 +230,7 @@ class _Load:
         """The place in the ledger; None without one. What an earlier load left changed is put back first."""
         if not self.asked.ledger:
             if self.asked.truncate:
-                server.run(self.connection, f"TRUNCATE {ready.target.quoted}")
+                ledger.truncate(self.connection, ready.target)
             self._tell_plan(ready, None)
             return None
         self._require_no_files_alone(ready)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, PgdynoError
+from pgdyno.loader import undo
 from pgdyno.loader.server import many, maybe, one, run, said, session_name
 from pgdyno.world.waiting import wait_until
 
@@ -252,10 +253,25 @@ def _require_new(rejects: str | None) -> None:
 
 def _empty(connection: Connection, table: Table) -> None:
     """Empty the table, and forget what was loaded into it: the ledger says what is there."""
-    run(connection, f"TRUNCATE {table.quoted}")
+    truncate(connection, table)
     ended = "SELECT job FROM pgdyno_load.job WHERE target = %s AND ended IS NOT NULL"
     run(connection, f"DELETE FROM pgdyno_load.chunk WHERE job IN ({ended})", (table.quoted,))
     run(connection, f"DELETE FROM pgdyno_load.job WHERE job IN ({ended})", (table.quoted,))
+
+
+def truncate(connection: Connection, table: Table) -> None:
+    """Empty a table; :class:`InputError` where others hold a lock on it for longer than a moment."""
+    import psycopg
+
+    try:
+        with connection.transaction():
+            run(connection, f"SET LOCAL lock_timeout = '{undo.LOCK_TIMEOUT_S}s'")
+            run(connection, f"TRUNCATE {table.quoted}")
+    except psycopg.errors.LockNotAvailable:
+        raise InputError(
+            f"others use {table.quoted}, so that it cannot be emptied",
+            remedy="load when nobody does; pg_stat_activity and pg_locks say who does",
+        ) from None
 
 
 def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) -> None:
