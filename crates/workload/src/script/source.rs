@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
 
     /// The next pieces: a statement may end where a command begins, so there can be two.
     pub fn next(&mut self) -> Result<Option<Piece>, Unclosed> {
-        self.skip_blank()?;
+        let comment = self.skip_blank()?;
         match self.rest() {
             [] => Ok(None),
             [b'\\', b';', ..] => {
@@ -53,18 +53,32 @@ impl<'a> Source<'a> {
                 self.statement(self.at - 2, String::from(";"))
             }
             [b'\\', ..] => Ok(Some(self.command())),
-            _ => self.statement(self.at, String::new()),
+            _ => {
+                let at = self.at;
+                self.at = comment.unwrap_or(at);
+                self.statement(at, String::new())
+            }
         }
     }
 
-    /// Passes what stands before a statement and is none: white space, lone semicolons, comments.
-    fn skip_blank(&mut self) -> Result<(), Unclosed> {
+    /// Passes what stands before a statement and is none: white space, lone semicolons, comments. Returns where the first
+    /// `/*` comment before a statement begins, which is sent with it: it may be a hint to the planner, or a tag. What
+    /// begins with `--` is left out, as by pgbench.
+    fn skip_blank(&mut self) -> Result<Option<usize>, Unclosed> {
+        let mut comment = None;
         loop {
             match self.rest() {
                 [b'-', b'-', ..] => self.at += line_length(self.rest()),
-                [b'/', b'*', ..] => self.at += comment_length(self.rest()).ok_or(self.unclosed("comment"))?,
-                [first, ..] if first.is_ascii_whitespace() || *first == b';' => self.at += 1,
-                _ => return Ok(()),
+                [b'/', b'*', ..] => {
+                    comment.get_or_insert(self.at);
+                    self.at += comment_length(self.rest()).ok_or(self.unclosed("comment"))?;
+                }
+                [b';', ..] => {
+                    comment = None;
+                    self.at += 1;
+                }
+                [first, ..] if first.is_ascii_whitespace() => self.at += 1,
+                _ => return Ok(comment),
             }
         }
     }
@@ -223,6 +237,14 @@ mod tests {
         );
         assert_eq!(pieces("SELECT 1 \\; SELECT 2;"), ["SELECT 1 ; SELECT 2"]);
         assert_eq!(pieces("-- only a comment\n;; /* and another */"), [""; 0]);
+    }
+
+    #[test]
+    fn a_hint_before_a_statement_is_sent_with_it_and_no_comment_before_a_command_or_the_end() {
+        assert_eq!(pieces("-- a\n/*+ SeqScan(t) */ SELECT 1;"), ["/*+ SeqScan(t) */ SELECT 1"]);
+        assert_eq!(pieces("/* a */ ; /* b */\n/* c */ SELECT 1; /* d */"), ["/* b */\n/* c */ SELECT 1"]);
+        assert_eq!(pieces("/* head */\n\\set a 1\n/* tag */ SELECT :a"), ["[set|a 1]", "/* tag */ SELECT :a"]);
+        assert!(matches!(Source::new("/* a */ SELECT 1").next(), Ok(Some(Piece::Sql { at: 8, .. }))));
     }
 
     #[test]
