@@ -62,6 +62,11 @@ fn conditions_choose_a_branch() {
 }
 
 #[test]
+fn commands_and_units_are_read_in_any_case() {
+    assert_eq!(sent("\\SET n 3\n\\If :n > 2\nSELECT :n;\n\\ENDIF\n\\Sleep 1 MS\n"), ["SELECT 3"]);
+}
+
+#[test]
 fn values_of_answers_become_variables() {
     let answers = Host::answering(&[("one", Some("41")), ("none", None)], 1);
     let script = "SELECT 1 AS one \\gset p_\n\\set next :p_one + 1\nSELECT :next, :p_none, :one;";

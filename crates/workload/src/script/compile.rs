@@ -136,7 +136,10 @@ impl Reader<'_, '_> {
 
     fn meta(&mut self, at: usize, name: Range<usize>, rest: Range<usize>) -> Result<(), Fault> {
         let mut words = Words { text: self.text, at: rest.start, end: rest.end };
-        let command = &self.text[name];
+        let written = &self.text[name];
+        // pgbench takes them in any case.
+        let lower = written.to_ascii_lowercase();
+        let command = lower.as_str();
         match command {
             "set" => return self.set(at, words),
             "sleep" => return self.sleep(at, words),
@@ -158,7 +161,7 @@ impl Reader<'_, '_> {
                 ));
             }
             "" => return Err((at, "a command's name must follow the backslash".to_owned())),
-            _ => return Err((at, format!("there is no command \\{command}"))),
+            _ => return Err((at, format!("there is no command \\{written}"))),
         }
         words.over(command)
     }
@@ -272,7 +275,7 @@ impl Reader<'_, '_> {
 }
 
 fn unit_ns(word: &str) -> Option<u64> {
-    match word {
+    match word.to_ascii_lowercase().as_str() {
         "us" => Some(1_000),
         "ms" => Some(1_000_000),
         "s" => Some(1_000_000_000),
