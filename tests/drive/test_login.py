@@ -121,6 +121,15 @@ def test_passwords_come_by_the_usual_ways(
     assert found.summary["succeeded"] == 4 * 5
 
 
+def test_what_a_service_file_says_and_the_driver_does_not_know_is_refused(tmp_path: Path) -> None:
+    """Passed over, an address would send the load to another server than libpq's."""
+    file = tmp_path / "services"
+    file.write_text("[lab]\nhostaddr=192.0.2.1\nuser=nobody\n")
+    error = refused("", short(), {"PGSERVICE": "lab", "PGSERVICEFILE": str(file)})
+    assert "setting hostaddr" in error["message"]
+    assert "service file" in error["remedy"]
+
+
 @pytest.mark.parametrize("role", WAYS)
 def test_a_wrong_password_is_one_sentence_without_it(guarded: Cluster, role: str) -> None:
     asked = short(server=to(guarded, user=role, dbname="postgres"))

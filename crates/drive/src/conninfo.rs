@@ -67,19 +67,26 @@ impl ConnInfo {
         given: &BTreeMap<String, String>,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, DriveError> {
-        let known: Vec<&str> = KEYWORDS.iter().map(|(known, _)| *known).chain(vanish::KEYWORDS).collect();
-        if let Some(unknown) = given.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(DriveError::new(
-                format!("the connection's setting {unknown} is not one of the driver's"),
-                format!("leave it out; known are {}", known.join(", ")),
-            ));
-        }
         let mut settings = given.clone();
         let service = settings.get("service").cloned().or_else(|| environment("PGSERVICE"));
         if let Some(service) = service {
             for (key, value) in read_service(&service, &environment)? {
                 settings.entry(key).or_insert(value);
             }
+        }
+        let known: Vec<&str> = KEYWORDS.iter().map(|(known, _)| *known).chain(vanish::KEYWORDS).collect();
+        if let Some(unknown) = settings.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(DriveError::new(
+                format!("the connection's setting {unknown} is not one of the driver's"),
+                format!("leave it out, of the service file too; known are {}", known.join(", ")),
+            ));
+        }
+        // To libpq it is where the server is, whatever the host's name: passed over, another server would be driven.
+        if environment("PGHOSTADDR").is_some() {
+            return Err(DriveError::new(
+                "PGHOSTADDR is set, and the driver does not know it",
+                "unset it, and name the server by host or PGHOST, which take an address too",
+            ));
         }
         for (key, variable) in KEYWORDS {
             if let (false, Some(value)) = (settings.contains_key(key), environment(variable)) {
@@ -239,6 +246,14 @@ mod tests {
     fn a_setting_that_is_not_known_is_refused() {
         let Err(error) = ConnInfo::resolve(&settings(&[("sslcrl", "x")]), |_| None) else { panic!("accepted") };
         assert!(error.message.contains("sslcrl"));
+    }
+
+    #[test]
+    fn an_address_that_libpq_would_go_to_is_not_passed_over() {
+        let environment = |name: &str| (name == "PGHOSTADDR").then(|| "192.0.2.1".to_owned());
+        let given = settings(&[("host", "h"), ("user", "u")]);
+        let Err(error) = ConnInfo::resolve(&given, environment) else { panic!("accepted") };
+        assert!(error.message.contains("PGHOSTADDR"));
     }
 
     #[test]
