@@ -68,6 +68,15 @@ def test_a_fixed_schedule_is_exact(dsn: str) -> None:
     assert abs(settled(found.summary) - 500) <= 1
 
 
+def test_a_schedule_whose_last_transaction_is_done_is_driven_until_its_time_is_over(dsn: str) -> None:
+    """The last transaction is due half a second before the end, on each of two threads."""
+    asked = spec(arrivals={"fixed": {"rate_per_s": 0.8}}, threads=2, duration_ms=3000)
+    found = drive(dsn, asked)
+    assert found.summary["succeeded"] == settled(found.summary) == 2
+    assert (found.summary["end_ns"] - found.summary["begin_ns"]) / 1e9 >= 3.0
+    assert len(found.seconds) >= 3
+
+
 def test_a_stalled_server_shows_in_the_response_and_not_in_the_service_time(dsn: str) -> None:
     """A lock holds the one client that met it; the others' places in the schedule wait."""
     asked = spec("simple-update", clients=1, arrivals={"fixed": {"rate_per_s": 200}}, duration_ms=3000)

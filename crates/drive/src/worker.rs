@@ -178,10 +178,10 @@ impl<'a> Worker<'a> {
 
     fn serve(&mut self) -> Result<(), DriveError> {
         let mut events = Events::with_capacity(self.slots.len().clamp(16, EVENTS_MAX));
-        while self.busy > 0 {
+        while self.is_at_work() {
             let mut now = self.shared.clock.now();
             self.run_due(now)?;
-            if self.busy == 0 {
+            if !self.is_at_work() {
                 break;
             }
             now = self.shared.clock.now();
@@ -206,6 +206,12 @@ impl<'a> Worker<'a> {
         }
         self.take_rest();
         Ok(())
+    }
+
+    /// Whether clients are at it, or the time is not over: a schedule with nothing more in it was driven to its end only
+    /// then, and its last seconds count too. Clients that may begin no more transactions do not wait for that.
+    fn is_at_work(&self) -> bool {
+        self.busy > 0 || (self.arrivals.is_exhausted() && !self.ended)
     }
 
     /// The next instant at which there is something to do whether or not anybody answers.

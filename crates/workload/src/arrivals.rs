@@ -106,6 +106,11 @@ impl Arrivals {
         matches!(self.pattern, Pattern::Open { .. })
     }
 
+    /// Whether an open schedule has nothing left before its end, whenever that is: all of it was claimed.
+    pub fn is_exhausted(&self) -> bool {
+        self.is_open() && (self.next == Nanos::MAX || self.until.is_some_and(|end| self.next >= end))
+    }
+
     /// Whether nothing is begun any more.
     pub fn has_ended(&self, now: Nanos) -> bool {
         self.until.is_some_and(|end| now >= end)
@@ -137,10 +142,10 @@ impl Arrivals {
         if !self.is_open() {
             return if ended { Claim::None } else { Claim::Begin(now) };
         }
-        let at = self.next;
-        if at == Nanos::MAX || self.until.is_some_and(|end| at >= end) {
+        if self.is_exhausted() {
             return Claim::None;
         }
+        let at = self.next;
         self.step();
         if ended {
             Claim::Skip(at, Skip::Ended)

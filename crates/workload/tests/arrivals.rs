@@ -46,6 +46,7 @@ fn a_rate_that_ends_at_zero_ends_the_schedule() {
     let mut arrivals = fixed(vec![Segment::constant(SECOND, 2.0), Segment::constant(SECOND, 0.0)]);
     let claims: Vec<Claim> = (0..3).map(|_| arrivals.claim(0)).collect();
     assert_eq!(claims, [Claim::Begin(SECOND / 2), Claim::Begin(SECOND), Claim::None]);
+    assert!(arrivals.is_exhausted());
 }
 
 #[test]
