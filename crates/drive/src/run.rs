@@ -100,7 +100,8 @@ fn crews(
         let numbers = next..last as u32;
         next = numbers.end;
         let share = numbers.len() as f64 / f64::from(spec.clients);
-        let mut arrivals = Arrivals::new(spec.pattern(share), spec.seed, thread).until(spec.end_ns());
+        let ahead = f64::from(spec.threads - 1 - thread) / f64::from(spec.threads);
+        let mut arrivals = Arrivals::new(spec.pattern(share), spec.seed, thread).ahead(ahead).until(spec.end_ns());
         if let Some(late_max_ms) = spec.late_max_ms {
             arrivals = arrivals.late_max_ns(late_max_ms * NS_PER_MS);
         }

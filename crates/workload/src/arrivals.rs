@@ -87,6 +87,17 @@ impl Arrivals {
         arrivals
     }
 
+    /// Of evenly spaced arrivals the first comes earlier by this part of the distance between two, and all others with it:
+    /// so the threads of a host take turns. Nothing can have been claimed yet.
+    #[must_use]
+    pub fn ahead(mut self, part: f64) -> Self {
+        if let Pattern::Open { spacing: Spacing::Fixed, segments } = &self.pattern {
+            self.expected -= part;
+            self.next = time_of(segments, self.expected);
+        }
+        self
+    }
+
     /// Skips what could not begin within this time.
     #[must_use]
     pub fn late_max_ns(mut self, limit: Nanos) -> Self {

@@ -23,6 +23,17 @@ fn a_fixed_schedule_does_not_drift() {
 }
 
 #[test]
+fn threads_that_share_a_fixed_schedule_take_turns() {
+    let mut all = Vec::new();
+    for later in 0..4_u32 {
+        let mut arrivals = fixed(vec![Segment::constant(SECOND, 100.0)]).ahead(f64::from(later) / 4.0);
+        all.extend((0..5).map(|_| arrivals.claim(0)));
+    }
+    let even: Vec<Claim> = (1..=20).map(|place| Claim::Begin(place * SECOND / 400)).collect();
+    assert!(even.iter().all(|claim| all.contains(claim)), "{all:?}");
+}
+
+#[test]
 fn steps_and_ramps_offer_what_they_say() {
     let ramp = Segment { duration_ns: 10 * SECOND, rate_begin_per_s: 100.0, rate_end_per_s: 300.0 };
     let pause = Segment::constant(5 * SECOND, 0.0);
