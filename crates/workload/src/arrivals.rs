@@ -135,6 +135,11 @@ impl Arrivals {
         claim
     }
 
+    /// Whether what was to begin at this time is later than it may be.
+    pub fn is_too_late(&self, at: Nanos, now: Nanos) -> bool {
+        self.late_max_ns.is_some_and(|limit| now.saturating_sub(at) > limit)
+    }
+
     /// Takes back a claim for this time, which is to come, if the end is before it now: it was put earlier meanwhile.
     /// True if it was taken back; it is then not to be begun, and counts as never scheduled.
     pub fn give_back(&mut self, at: Nanos) -> bool {
@@ -160,7 +165,7 @@ impl Arrivals {
         self.step();
         if ended {
             Claim::Skip(at, Skip::Ended)
-        } else if self.late_max_ns.is_some_and(|limit| now.saturating_sub(at) > limit) {
+        } else if self.is_too_late(at, now) {
             Claim::Skip(at, Skip::Late)
         } else {
             Claim::Begin(at)

@@ -134,19 +134,18 @@ impl<P: Program> Session<P> {
                 Next::WaitUntil(at)
             }
             Claim::Begin(at) => self.begin(now, at),
-            Claim::Skip(scheduled, why) => Next::Finished(Transaction {
-                script: 0,
-                ordinal: 0,
-                scheduled,
-                started: now,
-                tries: 0,
-                verdict: Verdict::Skipped(why),
-            }),
+            Claim::Skip(scheduled, why) => self.skip(now, scheduled, why),
             Claim::None => {
                 self.state = State::Done;
                 Next::Done
             }
         }
+    }
+
+    fn skip(&mut self, now: Nanos, scheduled: Nanos, why: Skip) -> Next<'_> {
+        self.state = State::Free;
+        let verdict = Verdict::Skipped(why);
+        Next::Finished(Transaction { script: 0, ordinal: 0, scheduled, started: now, tries: 0, verdict })
     }
 
     fn begin(&mut self, now: Nanos, scheduled: Nanos) -> Next<'_> {
@@ -267,6 +266,8 @@ impl<P: Program> Client for Session<P> {
             (State::Waiting(at), _) if arrivals.give_back(at) => self.claim(now, arrivals),
             (State::Waiting(at), _) if now < at => Next::WaitUntil(at),
             (State::Thinking(_), _) => self.claim(now, arrivals),
+            // It was taken in time, and the session went away before it was due.
+            (State::Waiting(at), _) if arrivals.is_too_late(at, now) => self.skip(now, at, Skip::Late),
             (State::Waiting(at), _) => self.begin(now, at),
             (State::Aborting, _) => {
                 self.state = State::Done;

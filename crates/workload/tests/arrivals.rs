@@ -125,6 +125,18 @@ fn what_is_due_after_an_end_that_came_early_is_not_begun_and_was_not_scheduled()
 }
 
 #[test]
+fn what_was_taken_in_time_and_could_not_begin_is_too_late_too() {
+    let workload = Mix::default().script("s", "SELECT 1;", 1).unwrap().build();
+    let mut arrivals = fixed(vec![Segment::constant(SECOND, 1.0)]).late_max_ns(SECOND / 10);
+    let mut client = workload.client(identity(None));
+    assert!(matches!(client.next(0, Outcome::Ready, &mut arrivals), Next::WaitUntil(SECOND)));
+    // The session was lost meanwhile, and there is another one four seconds later.
+    let Next::Finished(over) = client.next(5 * SECOND, Outcome::Ready, &mut arrivals) else { panic!("it is over") };
+    assert_eq!((over.scheduled, over.tries, over.verdict), (SECOND, 0, Verdict::Skipped(Skip::Late)));
+    assert!(matches!(client.next(5 * SECOND, Outcome::Ready, &mut arrivals), Next::Finished(_)), "that of 2 s");
+}
+
+#[test]
 fn failures_are_counted_and_the_next_transaction_goes_on() {
     let workload = Mix::default().builtin(Builtin::TpcbLike, 1).build();
     let code = SqlState(*b"23514");
