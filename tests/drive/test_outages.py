@@ -165,3 +165,16 @@ def test_a_server_that_never_answers_is_given_up_after_the_time_to_drain(dsn: st
     assert settled(found) == found["scheduled_with_warmup"]
     assert found["errors"] == {"connection": found["failed"]}
     assert found["failed"] == CLIENTS
+
+
+def test_what_waits_in_a_pipeline_is_not_taken_for_done_when_its_session_is_lost(dsn: str) -> None:
+    text = "\\startpipeline\nSELECT 1;\n\\sleep 5 s\nSELECT 2;\n\\endpipeline\n"
+    with driving(dsn, spec(workload=own_script(text), clients=CLIENTS)) as process:
+        line(process)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            for pid in sessions(dsn):
+                connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        _, found = summary_of(process)
+    assert found["connections_lost"] == CLIENTS
+    assert found["succeeded"] == 0
+    assert found["errors"] == {"connection": CLIENTS}

@@ -61,6 +61,11 @@ impl Link {
         self.awaited > 0
     }
 
+    /// Whether something was put into the buffer and not all of it sent: a pipeline that is not at its end.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.out.is_empty()
+    }
+
     /// Puts a statement into the buffer, with the end of its segment unless it is pipelined.
     pub(crate) fn put(&mut self, statement: &Statement<'_>, names: &[String]) {
         self.keep = statement.keep;

@@ -385,7 +385,7 @@ impl<'a> Worker<'a> {
         let slot = &mut self.slots[client];
         if let Some(link) = slot.link.take() {
             let _ = epoll::delete(&self.waiter, link.stream.as_fd());
-            slot.interrupted = link.status != Status::Idle;
+            slot.interrupted = link.status != Status::Idle || link.has_unsent();
         }
         slot.watched_for_writing = false;
         self.record.lost += 1;
