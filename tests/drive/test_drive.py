@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import psycopg
 import pytest
 
+from pgdyno import _engine
 from pgdyno.workload import histogram
 
-from .driven import drive, driving, own_script, refused, settled, spec
+from .driven import TIMEOUT_S, drive, driving, environment, own_script, refused, settled, spec
 
 _LEDGER = """
 SELECT (SELECT count(*) FROM pgbench_history), (SELECT coalesce(sum(delta), 0) FROM pgbench_history),
@@ -197,3 +199,18 @@ def test_that_clients_begin_together_is_no_lateness_of_the_driver(dsn: str) -> N
     """Validity is judged by what it was late for: in a closed loop it waits for nothing but answers."""
     found = drive(dsn, spec("select-only", clients=20, duration_ms=300))
     assert found.summary["wake_us"]["count"] == 0
+
+
+def test_more_clients_than_the_usual_limit_of_open_files_are_connected(dsn: str) -> None:
+    """The limit that a shell has of its own is lowered here, below what these clients need."""
+    asked = spec("select-only", clients=30, transactions_max=1)
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -S -n 24; exec "$0" drive', str(_engine.checked())],
+        input=json.dumps(asked).encode() + b"\n",
+        env=environment(dsn),
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["summary"]["succeeded"] == 30

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use pgdyno_workload::Arrivals;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::clock::{Clock, process_cpu_ns};
@@ -40,6 +41,7 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
     let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
     let to = ConnInfo::resolve(&spec.server, |name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
     let connecting = Clock::start();
+    raise_limit();
     let sessions = connect(spec, &workload, &to)?;
     let connect_ns = connecting.now();
     let server_version = sessions.first().map(|session| session.server_version.clone());
@@ -79,6 +81,12 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
         })
     })?;
     sum.finish(out)
+}
+
+/// Each client takes a descriptor, and the usual limit of 1,024 is there for programs that use select(2).
+fn raise_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 fn connect(spec: &DriveSpec, workload: &Workload, to: &ConnInfo) -> Result<Vec<Session>, DriveError> {
