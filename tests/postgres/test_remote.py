@@ -151,3 +151,11 @@ def test_a_server_that_is_not_there_is_said() -> None:
         with pytest.raises(HostError, match="cannot be connected to") as caught:
             RemoteServer.open(f"host=127.0.0.1 port={port} user=u dbname=d")
     assert "psql" in caught.value.remedy
+
+
+def test_a_database_without_an_encoding_answers_in_text_too(cluster: Cluster) -> None:
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+    server = RemoteServer.open(dsn(cluster, dbname="plain"))
+    assert server.version == cluster.version
+    assert {type(row["name"]) for row in server.settings()} == {str}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from pgdyno.errors import PgdynoError
 from pgdyno.postgres.binaries import find_binaries
@@ -303,3 +304,14 @@ def as_nobody(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     assert text, "the child failed: its traceback is above"
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def test_a_database_without_an_encoding_is_looked_at_as_any_other(cluster: Cluster) -> None:
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+        try:
+            with folder_of_the_servers(cluster, Path("/dev/shm")) as folder, tablespace(cluster, "quick", folder):
+                view = look(make_conninfo(cluster.dsn, dbname="plain"))
+        finally:
+            connection.execute("DROP DATABASE plain WITH (FORCE)")
+    assert why(view, "the device of the tablespace quick") == "it is on tmpfs, which has no block device here"

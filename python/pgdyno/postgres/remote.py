@@ -23,6 +23,9 @@ CONNECT_TIMEOUT_S = 10
 PATIENCE = {"keepalives_idle": 60, "keepalives_interval": 15, "keepalives_count": 8, "tcp_user_timeout": 300_000}
 """When to give up on a server that has vanished, in libpq's words (s, s, probes, ms), as the engine does
 (``crates/drive/src/vanish.rs``): without them a session waits for two hours, and where it has sent something for 15 minutes."""
+CLIENT_ENCODING = "UTF8"
+"""Of every session: left to the database, psycopg answers with bytes instead of text where that is SQL_ASCII, as initdb chooses
+it without a locale."""
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _IDENTITY = """
 SELECT current_setting('server_version'), current_setting('server_version_num')::int,
@@ -176,7 +179,7 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
         raise InputError(
             "the DSN is no connection string", remedy="write it as `host=db.example dbname=app user=bench`"
         ) from None
-    chosen: dict[str, Any] = {"autocommit": True, "application_name": "pgdyno"}
+    chosen: dict[str, Any] = {"autocommit": True, "application_name": "pgdyno", "client_encoding": CLIENT_ENCODING}
     if "connect_timeout" not in asked and "PGCONNECT_TIMEOUT" not in os.environ:
         chosen["connect_timeout"] = CONNECT_TIMEOUT_S
     chosen |= {keyword: value for keyword, value in PATIENCE.items() if keyword not in asked}

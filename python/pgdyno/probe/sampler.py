@@ -27,6 +27,8 @@ PATIENCE_S = 5.0
 START_PATIENCE_S = 60.0
 """The same for the first connection: nothing is measured yet, and a server that has just started on a machine full of other
 work may take long to answer. It is as long as the server itself is given to start."""
+CLIENT_ENCODING = "UTF8"
+"""Of every session: left to the database, psycopg answers with bytes instead of text where that is SQL_ASCII."""
 _NS = 1_000_000_000
 
 
@@ -174,6 +176,7 @@ class SqlSampler(ABC):
             self._dsn,
             autocommit=True,
             application_name=APPLICATION_NAME,
+            client_encoding=CLIENT_ENCODING,
             connect_timeout=max(2, int(patience_s)),
         )
         # Not by libpq's `options`: those may be the user's own, and poolers refuse them.
