@@ -315,3 +315,16 @@ def test_a_database_without_an_encoding_is_looked_at_as_any_other(cluster: Clust
         finally:
             connection.execute("DROP DATABASE plain WITH (FORCE)")
     assert why(view, "the device of the tablespace quick") == "it is on tmpfs, which has no block device here"
+
+
+def test_a_process_whose_name_is_cut_inside_a_letter_hides_no_other(tmp_path: Path) -> None:
+    script = tmp_path / "ääääääää"  # 16 bytes, of which the kernel keeps 15
+    script.write_text("#!/bin/sh\nread -r line\n", encoding="utf-8")
+    script.chmod(0o755)
+    with subprocess.Popen([script], stdin=subprocess.PIPE) as process:
+        comm = Path(f"/proc/{process.pid}/comm")
+        try:
+            assert wait_until(lambda: comm.read_bytes().startswith(b"\xc3\xa4"), 60.0)
+            assert list(local._candidates(0)) == []
+        finally:
+            process.kill()

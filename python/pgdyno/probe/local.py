@@ -89,7 +89,7 @@ def _is_alone(server: int, group: Path) -> bool:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        return path.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return []
 
@@ -104,7 +104,7 @@ def _candidates(server_pid: int) -> Iterator[int]:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()  # cut at 15 bytes, also inside a letter
     except OSError:
         return ""
 
