@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -321,14 +322,27 @@ def _kept(directory: Path, planned: Plan) -> Iterator[None]:
 def _way_on(planned: Plan, directory: Path, *, longer: bool = False) -> str:
     """The command that continues an experiment; ``longer`` where the budget of its file is used up.
 
-    A connection string is not in its record, and a longer budget neither, so the file is named.
+    A connection string is not in its record, and a longer budget neither, so the file is named; with it the flags that
+    were given beside it, without which it would be another experiment.
     """
     name = planned.experiment.origin.name
     # What was continued without its file comes from its record.
     named = name if name and not name.endswith(".json") else "EXPERIMENT.toml"
     file = f"{named} " if planned.experiment.real or longer else ""
     more = " --set budget=TIME" if longer else ""
-    return f"`pgdyno run {file}--resume {directory}{more}`"
+    again = _flags(planned.experiment, longer=longer) if file else ""
+    return f"`pgdyno run {file}--resume {directory}{again}{more}`"
+
+
+def _flags(experiment: Experiment, *, longer: bool) -> str:
+    """The flags that changed an experiment's file, to be given again; of a connection string only its flag."""
+    values = {"--seed": str(experiment.seed), "--replicates": str(experiment.replicates), "--dsn": "DSN"}
+    words: dict[str, None] = {}
+    for path, flag in experiment.origin.flags.items():
+        name, _, assigned = flag.partition(" ")
+        if not (longer and path == ("budget",)):
+            words[f" {name} {shlex.quote(assigned or values.get(name, ''))}"] = None
+    return "".join(words)
 
 
 def _more_time(planned: Plan, allowed: Allowance) -> str:

@@ -11,6 +11,7 @@ import pytest
 from pgdyno import run as flow
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
+from pgdyno.experiment.file import read_experiment
 from pgdyno.resolved import REQUESTS_PER_TRANSACTION, SAMPLES_MIN
 from pgdyno.resume import finished
 from pgdyno.run import OVERHEAD_S, Listener, _due, cell_s, execute, plan
@@ -161,3 +162,14 @@ def test_data_are_not_loaded_where_loading_would_use_up_what_is_left_of_the_budg
         again = plan(asked, resume=begun(tmp_path / budget, asked), to_run=False)
         assert again.cells == ()
         assert (again.further, len(again.wanted)) == (loads > 0, loads)
+
+
+def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "real.toml"
+    file.write_text('schema_version = 1\n[world]\nkind = "real"\n')
+    flags = {"seed": ("--seed", 7), "world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", "host=db.example user=me")}
+    asked = read_experiment(file, ["workload.scale=1", "title=two words"], flags)
+    said = flow._way_on(flow.Plan(asked, (), {}, asked.cells), tmp_path)
+    flagged = "--seed 7 --dsn DSN --set workload.scale=1 --set 'title=two words'"
+    assert said == f"`pgdyno run {file} --resume {tmp_path} {flagged}`"
+    assert "db.example" not in said

@@ -88,11 +88,15 @@ def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
     if options["resume"] is None:
         raise InputError("no experiment is named", remedy="pgdyno run EXPERIMENT.toml, or --resume DIR")
     if flags or options["assignments"]:
-        raise InputError("a resumed experiment is as it was", remedy="leave --set, --seed and --replicates away")
+        raise InputError(
+            "a resumed experiment is as it was",
+            remedy="leave --set, --seed and --replicates away; with --dsn name the file, too",
+        )
     experiment = recorded(options["resume"])
     if experiment.real:
         raise InputError(
-            "the connection string is not recorded", remedy=f"pgdyno run EXPERIMENT.toml --resume {options['resume']}"
+            "the connection string is not recorded",
+            remedy=f"pgdyno run EXPERIMENT.toml --resume {options['resume']}, with the flags that it was begun with",
         )
     return experiment
 
