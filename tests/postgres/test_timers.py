@@ -101,3 +101,9 @@ def check_table(server: Cluster) -> None:
 def test_a_version_without_a_timer_is_not_given_it() -> None:
     assert "wal_summary_keep_time" in dilated({}, 2, 17)
     assert "wal_summary_keep_time" not in dilated({}, 2, 16)
+
+
+def test_a_timer_is_slowed_in_whatever_case_it_is_written() -> None:
+    chosen = dilated({"checkpoint_timeout": "15min", "Checkpoint_Timeout": "5min"}, 4, 18)
+    assert chosen["checkpoint_timeout"] == "1200s"
+    assert "Checkpoint_Timeout" not in chosen

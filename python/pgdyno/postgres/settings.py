@@ -98,14 +98,20 @@ def render(settings: Mapping[str, str]) -> str:
     for name, value in settings.items():
         if not name.replace("_", "").replace(".", "").isalnum():
             raise InputError(f"`{name}` is no setting of PostgreSQL", remedy="write the name as in pg_settings")
-        if name in _OURS:
+        known = name.lower()  # the server takes names in any case
+        if known in _OURS:
             raise InputError(f"pgdyno sets {name} itself", remedy="leave it away")
-        if name in FORBIDDEN and value.strip().lower() in ("off", "false", "no", "0", "f", "n"):
+        if known in FORBIDDEN and _is_off(value):
             raise InputError(
                 f"{name} = {value} makes PostgreSQL another database, and its numbers those of another database",
                 remedy=f"leave {name} on",
             )
     return "".join(f"{name} = {quote(value)}\n" for name, value in settings.items())
+
+
+def _is_off(value: str) -> bool:
+    """Whether the server reads a value as false: it takes the beginnings of the words, too."""
+    return value.strip().lower() in ("0", "of", "off", "n", "no", "f", "fa", "fal", "fals", "false")
 
 
 def quote(value: str) -> str:

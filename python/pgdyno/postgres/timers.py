@@ -86,7 +86,7 @@ def dilated(settings: Mapping[str, str], dilation: int, major: int) -> dict[str,
     """
     if dilation == 1:
         return dict(settings)
-    chosen = dict(settings)
+    chosen = {name.lower(): value for name, value in settings.items()}  # the server takes names in any case
     for name, timer in TIMERS.items():
         if timer.since > major:
             continue
