@@ -151,6 +151,22 @@ def test_a_tcp_port_needs_its_password(cluster: Cluster) -> None:
         assert cluster.password not in cluster.log_path.read_text()
 
 
+def test_a_server_that_logs_every_statement_does_not_log_the_password(cluster: Cluster) -> None:
+    import psycopg
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        cluster.port = free.getsockname()[1]
+    cluster.tcp = True
+    with cluster.running({"log_min_duration_statement": "0"}):
+        address = f"host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"
+        assert cluster.password is not None
+        psycopg.connect(address, password=cluster.password).close()
+        text = cluster.log_path.read_text()
+    assert "ALTER ROLE" in text
+    assert cluster.password not in text
+
+
 def test_names_with_spaces_are_names(state: Path) -> None:
     """Of the state directory, and of where temporary files are."""
     made = Cluster(find_binaries(), state.parent / "my data", run_dir=state.parent / "my run")

@@ -309,9 +309,10 @@ class Cluster:
 
         self.password = secrets.token_urlsafe(18)
         with self.connect() as connection:
-            connection.execute("SET log_statement = 'none'")
+            # Hashed here: a server that logs slow statements would log the password with this one.
+            verifier = connection.pgconn.encrypt_password(self.password.encode(), SUPERUSER.encode(), b"scram-sha-256")
             statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
-            connection.execute(statement.format(sql.Identifier(SUPERUSER), sql.Literal(self.password)))
+            connection.execute(statement.format(sql.Identifier(SUPERUSER), sql.Literal(verifier.decode())))
 
     def _failure(self, message: str) -> HostError:
         tail = self.log_tail()
