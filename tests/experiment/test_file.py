@@ -85,6 +85,14 @@ def test_a_real_server_is_neither_made_nor_set_and_its_password_is_not_here(
     assert "hush" not in found.value.message + found.value.remedy
 
 
+@pytest.mark.parametrize("assignment", ["world.dsn=host=db password=hush", 'world={kind="real",dsn="password=hush"}'])
+def test_a_password_on_the_command_line_is_refused_and_not_repeated(assignment: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a password does not belong in a file") as found:
+        written(tmp_path, REAL, assignment)
+    assert found.value.message.startswith(f"--set {assignment.partition('=')[0]}=...: ")
+    assert "hush" not in found.value.message + found.value.remedy
+
+
 @pytest.mark.parametrize(
     ("stem", "name"),
     [("gp3 (copy)", "gp3 -copy-"), ("größer", "gr-er"), ("._x", "x"), ("n" * 61, "n" * 60), ("比較", "run")],

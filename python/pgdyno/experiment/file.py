@@ -45,7 +45,9 @@ def read_experiment(
     for assignment in assignments:
         target, value = parse_assignment(assignment)
         document = factors.substituted(document, {target: value})
-        assigned[target] = f"--set {assignment}"
+        # A connection string may have a password in it, whose refusal must not repeat it.
+        secret = ("world", "dsn")[: len(target)] == target
+        assigned[target] = f"--set {assignment.partition('=')[0].strip()}=..." if secret else f"--set {assignment}"
     _require_effect(document, assigned)
     for target, flag in assigned.items():
         set_here[target] = flag
