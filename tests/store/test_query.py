@@ -156,3 +156,29 @@ def test_a_missing_run_makes_an_experiment_incomplete(results: Path, capsys: pyt
     assert pgdyno(["runs", "--json", "--results", str(results)]) == 0
     (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
     assert (experiment["runs_finished"], experiment["runs_wanted"], experiment["valid"]) == (3, 4, False)
+
+
+def test_runs_beyond_the_planned_ones_are_no_defect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A budget brings further runs; one that was planned and is not there is missed all the same."""
+    path = write_experiment(tmp_path, make_experiment_record(("gp3",), 2))
+    for position in range(3):
+        writer = RunWriter(tmp_path, EXPERIMENT_ID, f"{position:02d}-gp3-r{position + 1}")
+        writer.finish(make_record(run_id=writer.final_path.name, position=position, block=position + 1))
+    assert pgdyno(["runs", "--json", "--results", str(tmp_path)]) == 0
+    (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
+    assert (experiment["runs_finished"], experiment["valid"]) == (3, True)
+    assert pgdyno(["runs", "--results", str(tmp_path)]) == 0
+    assert "3 of 3 runs finished, 3 valid" in capsys.readouterr().out
+    first = min((path / "runs").iterdir())
+    first.rename(first.with_name(first.name + ".partial"))
+    assert pgdyno(["runs", "--json", "--results", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["experiments"][0]["valid"] is False
+    assert pgdyno(["runs", "--results", str(tmp_path)]) == 0
+    assert "2 of 3 runs finished, 2 valid" in capsys.readouterr().out
+
+
+def test_the_runs_of_a_load_are_counted_in_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_experiment(tmp_path, make_experiment_record(("gp3",), 1))
+    RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record(workload={"kind": "load"}))
+    assert pgdyno(["runs", "--results", str(tmp_path)]) == 0
+    assert "10.0 rows/s  valid" in capsys.readouterr().out

@@ -86,8 +86,10 @@ def _document(experiment: Experiment) -> dict[str, Any]:
 
 
 def _print_experiment(experiment: Experiment) -> None:
+    from pgdyno.analysis.unit import unit_of
+
     record = experiment.record
-    wanted = len(record.arms) * record.replicates
+    wanted = len(experiment.runs) + _missing(experiment)
     valid = sum(run.record.validity.valid for run in experiment.runs)
     click.echo(
         f"{record.experiment_id}  {_when(record.created_unix_ns)}  {len(experiment.runs)} of {wanted} runs finished,"
@@ -102,13 +104,19 @@ def _print_experiment(experiment: Experiment) -> None:
     for run in experiment.runs:
         reasons = "; ".join(run.record.validity.reasons)
         state = "valid" if run.record.validity.valid else f"invalid: {reasons}"
-        click.echo(f"  {run.record.run_id:<{width}} {_tps(run):>10,.1f} tps  {state}")
+        unit = unit_of(run.record.workload).short.lower()
+        click.echo(f"  {run.record.run_id:<{width}} {_tps(run):>10,.1f} {unit}  {state}")
+
+
+def _missing(experiment: Experiment) -> int:
+    """How many of the planned runs are not there. A budget may have brought more runs than were planned."""
+    wanted = len(experiment.record.arms) * experiment.record.replicates
+    return len(set(range(wanted)) - {run.record.position for run in experiment.runs})
 
 
 def _all_valid(experiment: Experiment) -> bool:
     """Whether every run that was wanted is there and valid."""
-    wanted = len(experiment.record.arms) * experiment.record.replicates
-    return len(experiment.runs) == wanted and all(run.record.validity.valid for run in experiment.runs)
+    return not _missing(experiment) and all(run.record.validity.valid for run in experiment.runs)
 
 
 def _tps(run: Run) -> float:
