@@ -159,3 +159,8 @@ def test_a_database_without_an_encoding_answers_in_text_too(cluster: Cluster) ->
     server = RemoteServer.open(dsn(cluster, dbname="plain"))
     assert server.version == cluster.version
     assert {type(row["name"]) for row in server.settings()} == {str}
+
+
+def test_a_value_that_cannot_be_used_is_named() -> None:
+    with pytest.raises(InputError, match="bad value for connect_timeout: 'soon'"):
+        RemoteServer.open("host=127.0.0.1 user=u dbname=d connect_timeout=soon")

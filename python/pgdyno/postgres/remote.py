@@ -185,6 +185,10 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     chosen |= {keyword: value for keyword, value in PATIENCE.items() if keyword not in asked}
     try:
         return psycopg.connect(dsn, **(chosen | options))
+    except psycopg.ProgrammingError as error:
+        raise InputError(
+            f"the connection string cannot be used: {' '.join(str(error).split())}", remedy="correct that value"
+        ) from error
     except psycopg.OperationalError as error:
         raise HostError(
             f"the server cannot be connected to: {' '.join(str(error).split())}",
