@@ -165,3 +165,24 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         assert run.stdout is not None and run.stderr is not None
         run.stdout.close()
         assert run.stderr.read() == b""
+
+
+def ended_with(*arguments: str, unread: str, folder: Path) -> int:
+    """Exit code of a command of which one stream, or both, are a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        streams = {name: writing if name in unread else subprocess.DEVNULL for name in ("stdout", "stderr")}
+        command = [sys.executable, "-m", "pgdyno", *arguments]
+        environment = os.environ | {"PGDYNO_RESULTS": str(folder)}
+        done = subprocess.run(command, check=False, env=environment, stdout=streams["stdout"], stderr=streams["stderr"])
+    finally:
+        os.close(writing)
+    return done.returncode
+
+
+def test_a_reader_that_has_gone_is_no_failure_and_work_that_was_broken_off_is(tmp_path: Path) -> None:
+    assert ended_with("runs", "--json", unread="stdout", folder=tmp_path) == errors.EXIT_OK
+    assert ended_with("--help", unread="stdout", folder=tmp_path) == errors.EXIT_OK
+    assert ended_with("runs", unread="stderr", folder=tmp_path) != errors.EXIT_OK
+    assert ended_with("runs", "--json", unread="stdout stderr", folder=tmp_path) != errors.EXIT_OK

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the completion script of a shell.",
 }
 """Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""
+
+_OUTPUT, _ERROR = 1, 2
+"""Descriptors of standard output and standard error."""
 
 
 class LazyGroup(click.Group):
@@ -101,6 +105,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         words = None if arguments is None else list(arguments)
         colour = None if wants_colour(sys.stdout) else False
         result = cli.main(words, prog_name="pgdyno", standalone_mode=False, color=colour)
+        sys.stdout.flush()  # here it can still be answered that nobody reads the rest
     except PgdynoError as error:
         return _print_error(error)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -113,10 +118,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except SystemExit as error:
+        # click ends so where a pipe is broken, whichever it was.
+        if error.code != EXIT_FAILURE or not _is_unread():
+            raise
+        return _unread()
     except BrokenPipeError:
-        # The reader of our output has gone (`pgdyno runs | head`): not an error, and nothing more can be said there.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        return _unread()
     except Exception as error:  # noqa: BLE001 - the last place that can say what to do about a bug
         import traceback
 
@@ -130,6 +138,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
         )
     # Outside its standalone mode click returns the code of `ctx.exit(code)`, or what the command returned.
     return result if isinstance(result, int) and not isinstance(result, bool) else EXIT_OK
+
+
+def _unread() -> int:
+    """The reader of our output has gone (`pgdyno runs | head`): not an error, and nothing more can be said there."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _OUTPUT)
+    return EXIT_OK
+
+
+def _is_unread() -> bool:
+    """Whether standard output is a pipe that nobody reads any more. With standard error gone, too, work was broken off."""
+    poll = select.poll()
+    for descriptor in (_OUTPUT, _ERROR):
+        poll.register(descriptor, 0)
+    gone = {descriptor for descriptor, said in poll.poll(0) if said & (select.POLLERR | select.POLLHUP)}
+    return gone == {_OUTPUT}
 
 
 def main() -> NoReturn:
