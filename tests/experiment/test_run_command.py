@@ -147,6 +147,13 @@ def test_an_arm_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "pgdyno run EXPERIMENT.toml" in run(code=2).stderr
 
 
+def test_tables_cannot_be_asked_for_where_no_server_exists_already(tmp_path: Path) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(FILE)
+    refused = run(str(path), "--yes-create", code=2).stderr
+    assert "--yes-create is for a server that exists already" in refused
+
+
 @pytest.mark.needs_fuse
 @pytest.mark.needs_system_postgres
 @pytest.mark.slow

@@ -54,6 +54,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
     from pgdyno.cli.outcome import execute_and_show
+    from pgdyno.errors import InputError
     from pgdyno.experiment import parse_seconds
     from pgdyno.run import plan
 
@@ -61,6 +62,11 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     experiment = _experiment(file, options)
+    if options["yes_create"] and not experiment.real:
+        raise InputError(
+            "--yes-create is for a server that exists already, and this experiment makes its own",
+            remedy="leave it away, or name a server with --dsn",
+        )
     only = _arms(experiment, options["only"])
     planned = plan(
         experiment,
