@@ -182,3 +182,16 @@ def test_the_runs_of_a_load_are_counted_in_rows(tmp_path: Path, capsys: pytest.C
     RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record(workload={"kind": "load"}))
     assert pgdyno(["runs", "--results", str(tmp_path)]) == 0
     assert "10.0 rows/s  valid" in capsys.readouterr().out
+
+
+def test_what_a_query_leaves_out_is_said(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = min(results.glob("*/runs/*"))
+    (damaged / "run.json").write_text("{")
+    (results / "broken").mkdir()
+    (results / "broken" / "experiment.json").write_text('{"schema_version": 99}')
+    assert pgdyno(["query", "SELECT count(*) AS n FROM runs", "--json", "--results", str(results)]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == [{"n": 3}]
+    assert len(printed.err.splitlines()) == 2
+    for path in (damaged, results / "broken"):
+        assert f"left out, since it cannot be read: {path}: " in printed.err

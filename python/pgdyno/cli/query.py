@@ -43,7 +43,10 @@ def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None
 
     if as_json and as_csv:
         raise InputError("--json and --csv exclude each other", remedy="give one of them")
-    found = query(results_root(results), sql)
+    unreadable: dict[Path, str] = {}
+    found = query(results_root(results), sql, unreadable)
+    for path, why in unreadable.items():
+        click.echo(f"left out, since it cannot be read: {path}: {why}", err=True)
     if as_json:
         _print_json(found)
     elif as_csv:

@@ -77,16 +77,21 @@ def describe_views() -> dict[str, str]:
     }
 
 
-def query(root: Path, sql: str) -> QueryResult:
+def query(root: Path, sql: str, unreadable: dict[Path, str] | None = None) -> QueryResult:
     """Run one SELECT over the finished runs below ``root``.
 
-    Raises :class:`InputError` for bad SQL, for anything but one SELECT, and when there are no runs.
+    What cannot be read is left out, and put into ``unreadable`` with the reason. Raises :class:`InputError` for bad SQL, for
+    anything but one SELECT, and when there are no runs.
     """
     import duckdb
 
     from pgdyno.store.reader import list_experiments
 
-    runs = [run for experiment in list_experiments(root, {}) for run in experiment.runs]
+    left_out: dict[Path, str] = {} if unreadable is None else unreadable
+    experiments = list_experiments(root, left_out)
+    for experiment in experiments:
+        left_out |= experiment.unreadable
+    runs = [run for experiment in experiments for run in experiment.runs]
     if not runs:
         raise InputError(
             f"there are no finished runs in {root}",
