@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -186,3 +187,41 @@ def test_a_reader_that_has_gone_is_no_failure_and_work_that_was_broken_off_is(tm
     assert ended_with("--help", unread="stdout", folder=tmp_path) == errors.EXIT_OK
     assert ended_with("runs", unread="stderr", folder=tmp_path) != errors.EXIT_OK
     assert ended_with("runs", "--json", unread="stdout stderr", folder=tmp_path) != errors.EXIT_OK
+
+
+WAITS = """
+import signal, sys
+import click
+from pgdyno.cli import main
+
+def wait():
+    try:
+        print("begun", flush=True)
+        sys.stdin.read()
+    finally:
+        print("undone", flush=True)
+
+main.LazyGroup.get_command = lambda self, ctx, name: click.Command("doctor", callback=wait)
+sys.argv = ["pgdyno", "doctor"]
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+main.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_a_command_lets_it_undo_its_work(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        try:
+            said, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (said, process.returncode) == ("undone\n", errors.EXIT_INTERRUPTED)

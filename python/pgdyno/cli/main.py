@@ -156,8 +156,10 @@ def _is_unread() -> bool:
 
 
 def main() -> NoReturn:
-    """The entry point of the installed command. SIGTERM ends a command as Ctrl-C does: everything is undone."""
+    """The entry point of the installed command. SIGTERM and SIGHUP end a command as Ctrl-C does: everything is undone."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # of a terminal that is closed; under nohup it is ignored
+        signal.signal(signal.SIGHUP, _interrupt)
     sys.exit(run())
 
 
