@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -21,6 +22,7 @@ from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe import local, visibility
 from pgdyno.probe.host import HostProbe
+from pgdyno.probe.sampler import START_PATIENCE_S
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 from pgdyno.store.tables import conform
@@ -328,3 +330,17 @@ def test_a_process_whose_name_is_cut_inside_a_letter_hides_no_other(tmp_path: Pa
             assert list(local._candidates(0)) == []
         finally:
             process.kill()
+
+
+def test_a_server_that_answers_late_is_waited_for_as_long_as_by_the_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took a connection already, perhaps after more than a few seconds: its experiment must not end here."""
+    asked = []
+
+    def busy(*_: object, **options: object) -> None:
+        asked.append(options["connect_timeout"])
+        raise psycopg.OperationalError("connection timeout expired")
+
+    monkeypatch.setattr(psycopg, "connect", busy)
+    with pytest.raises(PgdynoError, match="cannot be looked at: connection timeout expired"):
+        look("host=nowhere")
+    assert asked == [START_PATIENCE_S]

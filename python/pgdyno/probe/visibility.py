@@ -15,7 +15,7 @@ from pgdyno.errors import PgdynoError
 from pgdyno.probe import local
 from pgdyno.probe.device import Device, device_below
 from pgdyno.probe.host import Role
-from pgdyno.probe.sampler import CLIENT_ENCODING, PATIENCE_S, reason
+from pgdyno.probe.sampler import CLIENT_ENCODING, START_PATIENCE_S, reason
 from pgdyno.store.record import Visibility
 from pgdyno.store.tables import DATA_VOLUME
 
@@ -48,7 +48,7 @@ def look(dsn: str) -> View:
 
     try:
         with psycopg.connect(
-            dsn, autocommit=True, connect_timeout=int(PATIENCE_S), client_encoding=CLIENT_ENCODING
+            dsn, autocommit=True, connect_timeout=int(START_PATIENCE_S), client_encoding=CLIENT_ENCODING
         ) as connection:
             connection.execute("SELECT set_config('default_transaction_read_only', 'on', false)")
             backend = local.local_backend(connection)
