@@ -115,3 +115,14 @@ def test_every_command_with_results_has_json() -> None:
         if not isinstance(context.command, click.Group) and "--json" not in options and name not in without:
             missing.append(name)
     assert missing == []
+
+
+def test_what_stands_in_brackets_is_shown_on_a_bar() -> None:
+    """Names of files, arms and folders are the user's: none of them is a style, or the end of one."""
+    shown = on_terminal(
+        "-c",
+        "from pgdyno.cli.progress import Bar\nwith Bar() as bar:\n    bar.show(0.5, 'load: [bold] of [/tmp]')\n",
+        columns=120,
+    )
+    assert "load: [bold] of [/tmp]" in shown
+    assert "Error" not in shown

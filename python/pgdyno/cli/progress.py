@@ -83,7 +83,7 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line that stays."""
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
+            self._bar.console.print(text, highlight=False, markup=False)
         else:
             print(f"[{time.monotonic() - self._began:5.0f} s] {text}", file=sys.stderr, flush=True)
 
@@ -125,7 +125,7 @@ def _bar(text: str, total: float) -> tuple[Any, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     bar.start()
     return bar, bar.add_task(text, total=total)
