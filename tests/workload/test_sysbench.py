@@ -5,14 +5,18 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from pgdyno.errors import HostError, PgdynoError
+from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.subject import DistantServer
 from pgdyno.workload import driver, histogram, sysbench
 from pgdyno.workload.invariants import check, read_baseline
 from pgdyno.workload.spec import WorkloadSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
@@ -159,3 +163,27 @@ def test_many_rows_are_counted_only_when_asked(tables: Cluster) -> None:
     assert check(tables, counted) == ()
     assert read_baseline(tables, asked).sysbench_rows is None
     assert [one.ok for one in check(tables, counted, full=True)] == [False]
+
+
+@pytest.fixture
+def bare(cluster: Cluster) -> Iterator[str]:
+    """Connection string of a database without tables."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE bare")
+        try:
+            yield make_conninfo(cluster.dsn, dbname="bare")
+        finally:
+            connection.execute("DROP DATABASE bare WITH (FORCE)")
+
+
+def test_tables_that_are_not_there_are_no_bug(cluster: Cluster, bare: str) -> None:
+    with pytest.raises(InputError, match='relation "sbtest1" does not exist') as caught:
+        read_baseline(DistantServer(bare, cluster.binaries), spec())
+    assert "make the tables first" in caught.value.remedy
+
+
+def test_counting_may_take_longer_than_a_roles_statements(cluster: Cluster, bare: str) -> None:
+    with psycopg.connect(bare, autocommit=True) as connection:
+        connection.execute("CREATE VIEW sbtest1 AS SELECT 1 AS id WHERE pg_sleep(1) IS NOT NULL")
+    impatient = make_conninfo(bare, options="-c statement_timeout=500ms")
+    assert read_baseline(DistantServer(impatient, cluster.binaries), spec(tables=1)).sysbench_rows == 1

@@ -12,9 +12,11 @@ What a script of the user's does is not known, and idle clients do nothing: of t
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.errors import HostError, InputError
 from pgdyno.store.record import BulkLoadRecord, Check
 from pgdyno.workload.spec import ROWS_PER_SCALE, Server, WorkloadAsked, WorkloadSpec
 
@@ -123,10 +125,24 @@ def _pgbench(server: Server, outcome: Outcome, before: Baseline, *, full: bool) 
     return tuple(checks)
 
 
-def _read(server: Server, *, full: bool) -> tuple[_Small, tuple[int, int] | None]:
+@contextlib.contextmanager
+def _counting(server: Server) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A session that counts, which may take longer than the role's statement_timeout; errors say what the server said."""
     import psycopg
 
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    try:
+        with psycopg.connect(server.dsn) as connection:
+            connection.execute("SET LOCAL statement_timeout = 0")  # not for the session, which a pooler may hand on
+            yield connection
+    except psycopg.Error as error:
+        told = f"the workload's tables cannot be counted: {' '.join(str(error).split())}"
+        if isinstance(error, psycopg.ProgrammingError):  # no such table, no right to read it
+            raise InputError(told, remedy="make the tables first, and let the role read them") from error
+        raise HostError(told, remedy="look at the server's log") from error
+
+
+def _read(server: Server, *, full: bool) -> tuple[_Small, tuple[int, int] | None]:
+    with _counting(server) as connection:
         row = connection.execute(_SMALL).fetchone()
         assert row is not None
         accounts = connection.execute(_ACCOUNTS).fetchone() if full else None
@@ -184,14 +200,13 @@ def _sysbench(server: Server, outcome: Outcome, before: Baseline, *, full: bool)
 
 def _bulk_load(server: Server, loaded: BulkLoadRecord, *, full: bool) -> Iterator[Check]:
     """Every table has the rows that the loader says came in."""
-    import psycopg
     from psycopg import sql
 
     told = {one.table: one.rows for one in loaded.tables}
     if not full and sum(told.values()) > SYSBENCH_ROWS_COUNTED_MAX:
         return
     counted = {}
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with _counting(server) as connection:
         for table in told:
             row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
             counted[table] = 0 if row is None else int(row[0])
@@ -205,9 +220,7 @@ def _bulk_load(server: Server, loaded: BulkLoadRecord, *, full: bool) -> Iterato
 
 
 def _sysbench_rows(server: Server, tables: int) -> int:
-    import psycopg
-
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with _counting(server) as connection:
         return sum(_count(connection, number) for number in range(1, tables + 1))
 
 
