@@ -105,7 +105,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         words = None if arguments is None else list(arguments)
         colour = None if wants_colour(sys.stdout) else False
         result = cli.main(words, prog_name="pgdyno", standalone_mode=False, color=colour)
-        sys.stdout.flush()  # here it can still be answered that nobody reads the rest
+        if sys.stdout is not None:  # it may be closed from the beginning
+            sys.stdout.flush()  # here it can still be answered that nobody reads the rest
     except PgdynoError as error:
         return _print_error(error)
     except click.exceptions.NoArgsIsHelpError as error:
