@@ -15,14 +15,14 @@ NARROWEST = 32
 """Below this nothing is wrapped further; the terminal does it."""
 
 
-def wants_colour(stream: IO[Any]) -> bool:
+def wants_colour(stream: IO[Any] | None) -> bool:
     """Whether to colour what goes to ``stream``: a terminal that can, and no ``NO_COLOR`` (https://no-color.org)."""
     return is_live(stream) and not os.environ.get("NO_COLOR")
 
 
-def is_live(stream: IO[Any]) -> bool:
-    """Whether a line of ``stream`` can be drawn again: a terminal, and not a dumb one."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def is_live(stream: IO[Any] | None) -> bool:
+    """Whether a line of ``stream`` can be drawn again: a terminal, and not a dumb one. None is one that was closed."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class HelpFormatter(click.HelpFormatter):
