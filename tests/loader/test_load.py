@@ -228,7 +228,7 @@ def test_a_table_that_others_use_is_not_waited_for_to_be_emptied(
     database.run("CREATE TABLE people (id int, name text, points int); INSERT INTO people VALUES (0)")
     with psycopg.connect(database.dsn) as other:
         other.execute("SELECT FROM people")
-        with pytest.raises(InputError, match="others use .*so that it cannot be emptied"):
+        with pytest.raises(InputError, match=r"others use .*so that it cannot be emptied"):
             load(people(tmp_path), database, truncate=True)
         other.rollback()
         assert whole(database)[0] == 1
@@ -365,7 +365,7 @@ def test_rejected_rows_take_no_other_files_place(database: Database, tmp_path: P
     with pytest.raises(InputError, match="is there already"):
         load(people(tmp_path), database, truncate=True, reject=bad)
     bad.unlink()
-    with pytest.raises(InputError, match="bad.csv.jsonl is there already"):
+    with pytest.raises(InputError, match=r"bad\.csv\.jsonl is there already"):
         load(people(tmp_path), database, truncate=True, reject=bad)
     (tmp_path / "bad.csv.jsonl").unlink()
     assert load(people(tmp_path), database, truncate=True, reject=bad).rows_rejected == 1

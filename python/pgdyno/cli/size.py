@@ -131,7 +131,9 @@ def _text(path: Path) -> str:
     from pgdyno.errors import InputError
 
     if str(path) == "-" and sys.stdin is None:  # it was closed when this program began
-        raise InputError("standard input is closed", remedy="name a file, or let a program write into a pipe to this one")
+        raise InputError(
+            "standard input is closed", remedy="name a file, or let a program write into a pipe to this one"
+        )
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

@@ -90,7 +90,9 @@ def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
 
 def _standard_input() -> int:
     if sys.stdin is None:  # it was closed when this program began
-        raise InputError("standard input is closed", remedy="name a file, or let a program write into a pipe to this one")
+        raise InputError(
+            "standard input is closed", remedy="name a file, or let a program write into a pipe to this one"
+        )
     return sys.stdin.fileno()
 
 
