@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pgdyno import _engine
 from pgdyno.analysis.binding.bought import Bought, BoughtInstance, Rate
 from pgdyno.size.offers import STEPS, undominated, volume_offers, with_offers
 from pgdyno.store.record import HostRecord, InstanceRecord, OfferRecord, WorldRecord
+from tests.binding.made import device
 
 
 def resolved(spec: str) -> Bought:
@@ -44,12 +47,30 @@ def test_writes_may_have_a_limit_of_their_own() -> None:
     disk = resolved("instance-store")
     assert disk.iops is not None
     assert disk.write_iops is not None
-    assert disk.used_iops(disk.iops.maximum / 2, disk.write_iops / 2) == pytest.approx(1.0)
+    half = replace(
+        device(kib=4.0),
+        reads_per_s=disk.iops.maximum / 2,
+        writes_per_s=disk.write_iops / 2,
+        read_mib_per_s=disk.iops.maximum / 2 / 256,
+        write_mib_per_s=disk.write_iops / 2 / 256,
+    )
+    assert disk.used_iops(half) == pytest.approx(1.0)
+    doubled = replace(half, read_mib_per_s=2 * half.read_mib_per_s, write_mib_per_s=2 * half.write_mib_per_s)
+    assert disk.used_iops(doubled) == pytest.approx(2.0), "of 8 KiB each, which count as two"
+
+
+@pytest.mark.parametrize(
+    ("spec", "kib", "counted"),
+    [("gp3", 200, 1000), ("io1-2013", 8, 1000), ("io1-2013", 64, 4375), ("io1:iops=40000,size=1000GiB", 16, 1375)],
+)
+def test_a_request_larger_than_the_unit_counts_as_several(spec: str, kib: float, counted: float) -> None:
+    """Of 16 KiB: three of four sizes in blocks of 4 KiB leave the last unit partly empty."""
+    assert resolved(spec).counted_iops(device(1000, kib=kib)) == pytest.approx(counted)
 
 
 def test_without_a_limit_there_is_none() -> None:
     null = resolved("null")
-    assert (null.iops, null.mib_per_s, null.used_iops(1e6, 1e6), null.used_throughput(1e6)) == (None,) * 4
+    assert (null.iops, null.mib_per_s, null.used_iops(device(1e6)), null.used_throughput(1e6)) == (None,) * 4
     assert Bought.of({}) is None
 
 

@@ -29,6 +29,11 @@ CASES = {
         given(Bought("io2bx:iops=1500", Rate(1500, 1500), None, Rate(375, 375), None)),
         Found("volume_throughput", True, "data"),
     ),
+    "IOPS that the provider counts by 16 KiB": (
+        second(AT_DISK, device(1650, ms=9.4, kib=32, write_share=1.0)),
+        given(Bought("io1-2013", Rate(4000, 4000), None, None, GP3.usual, 16 << 10)),
+        Found("volume_iops", True, "data"),
+    ),
     "credits gone": (second(AT_DISK, device(303, ms=90.0)), given(GP2), Found("burst_bucket", True, "data")),
     "throughput credits gone": (
         second(SCANNING, device(160, ms=60.0, kib=128, write_share=0.0)), given(ST1), Found("burst_bucket", True, "data"),

@@ -23,6 +23,9 @@ own account, which the verdict does not see, confirms that it did. Rules and thr
 
 An earlier draw (seed 20261122, rules `be30fccc7bb3`) counted 74 of 77 right. The three others, all of checkpoints that came every two seconds, were called
 volume IOPS with high confidence: the time between two such checkpoints was taken for time without them. The rule was mended, and this is a new draw.
+
+After this draw the rules learned to count IOPS in the provider's units where these are smaller than a request (io1 of 2013 and above 32,000 IOPS, instance
+stores); none of the drawn volumes is one of these.
 """
 
 

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pgdyno.analysis.binding.evidence import Device
     from pgdyno.store.record import InstanceRecord
 
 MEDIAN_PPM = 500_000
 PAGE_BYTES = 8192
+MIB = float(1 << 20)
+REQUEST_BYTES_MAX = 256 << 10
+"""A larger request the kernel sends in parts (``max_sectors_kb`` of EBS's devices, and of ours): of a provider that counts in such
+units each is one."""
+BLOCK_BYTES = 4 << 10
+"""Requests are whole numbers of these."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ class Bought:
     """Where writes have a limit of their own: so many alone, and in a mix each of the two takes its part."""
     mib_per_s: Rate | None
     usual: Usual | None
+    unit_bytes: int = REQUEST_BYTES_MAX
+    """What the provider counts as one: a larger request is as many as it fills."""
 
     @classmethod
     def of(cls, resolved: Mapping[str, Any]) -> Bought | None:
@@ -67,15 +76,31 @@ class Bought:
             write_iops=limits.get("write_iops"),
             mib_per_s=_rate(limits, burst, "throughput_mib_per_s"),
             usual=_usual((resolved.get("params") or {}).get("service_time")),
+            unit_bytes=int(resolved.get("accounting_unit_kib") or 0) << 10 or REQUEST_BYTES_MAX,
         )
 
-    def used_iops(self, reads_per_s: float, writes_per_s: float) -> float | None:
+    def counted_iops(self, device: Device) -> float:
+        """As many I/Os a second as the provider counts, where the kernel counts requests; an estimate from their mean size."""
+        return self._counted(device.reads_per_s, device.read_mib_per_s) + self._counted(
+            device.writes_per_s, device.write_mib_per_s
+        )
+
+    def used_iops(self, device: Device) -> float | None:
         """Share of the most IOPS that can ever be had; None without such a limit."""
         if self.iops is None:
             return None
         if self.write_iops is not None:
-            return reads_per_s / self.iops.maximum + writes_per_s / self.write_iops
-        return (reads_per_s + writes_per_s) / self.iops.maximum
+            reads = self._counted(device.reads_per_s, device.read_mib_per_s)
+            return reads / self.iops.maximum + self._counted(device.writes_per_s, device.write_mib_per_s) / self.write_iops
+        return self.counted_iops(device) / self.iops.maximum
+
+    def _counted(self, requests_per_s: float, mib_per_s: float) -> float:
+        if self.unit_bytes >= REQUEST_BYTES_MAX:
+            return requests_per_s
+        # The last unit of a request is filled in part: of n blocks a unit by (n - 1) / 2n of it less, were all sizes alike often.
+        blocks = max(1, self.unit_bytes // BLOCK_BYTES)
+        unfilled = (blocks - 1) / (2 * blocks)
+        return max(requests_per_s, mib_per_s * MIB / self.unit_bytes + unfilled * requests_per_s)
 
     def used_throughput(self, mib_per_s: float) -> float | None:
         """Share of the most MiB/s that can ever be had; None without such a limit."""

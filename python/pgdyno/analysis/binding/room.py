@@ -62,7 +62,7 @@ class Room:
             bought = self.given.bought.get(role)
             if bought is None or role == without:
                 continue
-            iops = bought.used_iops(device.reads_per_s, device.writes_per_s)
+            iops = bought.used_iops(device)
             size = bought.used_throughput(device.mib_per_s)
             yield "volume_iops", math.inf if not iops else 1 / iops
             yield "volume_throughput", math.inf if not size else 1 / size

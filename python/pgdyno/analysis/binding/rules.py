@@ -171,7 +171,7 @@ def slowed(device: Device, bought: Bought | None) -> float | None:
 def _of_volume(role: str, device: Device, bought: Bought) -> Iterator[tuple[Found, float]]:
     slow = slowed(device, bought)
     queued = slow is None or slow >= QUEUED
-    iops = bought.used_iops(device.reads_per_s, device.writes_per_s)
+    iops = bought.used_iops(device)
     size = bought.used_throughput(device.mib_per_s)
     by_size = size is not None and size >= AT_LIMIT
     if by_size and size is not None:
@@ -208,7 +208,7 @@ def _below_limits(second: Second, given: Given) -> bool:
         bought = given.bought.get(role)
         if bought is None:
             return False
-        used = (bought.used_iops(device.reads_per_s, device.writes_per_s), bought.used_throughput(device.mib_per_s))
+        used = (bought.used_iops(device), bought.used_throughput(device.mib_per_s))
         if any(one is not None and one > FAR_BELOW for one in used):
             return False
     return not any(caps(second, given))

@@ -11,7 +11,7 @@ from pgdyno.analysis.verdict import figures as digits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.analysis.binding.bought import Rate
+    from pgdyno.analysis.binding.bought import Bought, Rate
     from pgdyno.analysis.binding.evidence import Device, Evidence
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.verdict import RunBinding, Verdict
@@ -46,7 +46,7 @@ def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -
     if device is None or bought is None:
         return
     if verdict.limit != "volume_throughput" and bought.iops is not None:
-        yield f"{digits(device.iops)} IOPS of {_rate(bought.iops)} bought" + _left(verdict.limit, bought.iops)
+        yield f"{_iops(device, bought)} of {_rate(bought.iops)} bought" + _left(verdict.limit, bought.iops)
     if verdict.limit != "volume_iops" and bought.mib_per_s is not None:
         yield f"{digits(device.mib_per_s)} MiB/s of {_rate(bought.mib_per_s)} bought"
     yield from _slow(evidence, device, verdict.role)
@@ -75,7 +75,7 @@ def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures
     if device is None:
         return
     if bought is not None and bought.iops is not None:
-        yield f"the volume did {digits(device.iops)} of {_rate(bought.iops)} IOPS: it was not at its limit"
+        yield f"the volume did {_iops(device, bought)} of {_rate(bought.iops)}: it was not at its limit"
     yield from _slow(evidence, device, verdict.role)
 
 
@@ -127,6 +127,14 @@ def _laboratory(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iter
     yield f"the driver's threads computed {percent(cpu.driver_busy)} of the time"
     server = "" if cpu.server is None else f", the server {percent(cpu.server)}"
     yield f"the laboratory and strangers used {percent(cpu.laboratory + cpu.other)} of the machine{server}"
+
+
+def _iops(device: Device, bought: Bought) -> str:
+    """What the provider counts, and the kernel's requests where those are fewer."""
+    counted = digits(bought.counted_iops(device))
+    if counted == digits(device.iops):
+        return f"{counted} IOPS"
+    return f"about {counted} IOPS ({digits(device.iops)} requests in units of {bought.unit_bytes >> 10} KiB)"
 
 
 def _slow(evidence: Evidence, device: Device, role: str | None) -> Iterator[str]:
