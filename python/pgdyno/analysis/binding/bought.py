@@ -91,7 +91,8 @@ class Bought:
             return None
         if self.write_iops is not None:
             reads = self._counted(device.reads_per_s, device.read_mib_per_s)
-            return reads / self.iops.maximum + self._counted(device.writes_per_s, device.write_mib_per_s) / self.write_iops
+            writes = self._counted(device.writes_per_s, device.write_mib_per_s)
+            return reads / self.iops.maximum + writes / self.write_iops
         return self.counted_iops(device) / self.iops.maximum
 
     def _counted(self, requests_per_s: float, mib_per_s: float) -> float:
