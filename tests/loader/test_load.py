@@ -353,22 +353,22 @@ def test_a_load_that_a_bad_row_ended_goes_on_with_a_reject_file(database: Databa
 def test_rejected_rows_take_no_other_files_place(database: Database, tmp_path: Path) -> None:
     """One of an earlier load, a file that has nothing to do with it, or a device."""
     database.run("CREATE TABLE people (id int CHECK (id <> 2500), name text, points int)")
-    bad = tmp_path / "bad.csv"
-    assert load(people(tmp_path), database, reject=bad).rows_rejected == 1
+    file, bad = people(tmp_path), tmp_path / "bad.csv"
+    assert load(file, database, reject=bad).rows_rejected == 1
     kept, there = bad.read_text(), whole(database)
     for path in (bad, Path("/dev/null")):
         with pytest.raises(InputError, match=f"{path} is there already"):
-            load(people(tmp_path), database, reject=path, truncate=True)
+            load(file, database, reject=path, truncate=True)
     assert (bad.read_text(), whole(database)) == (kept, there), "the table is not emptied before"
     with pytest.raises(PgdynoError, match="check constraint"):
-        load(people(tmp_path), database, truncate=True)
+        load(file, database, truncate=True)
     with pytest.raises(InputError, match="is there already"):
-        load(people(tmp_path), database, truncate=True, reject=bad)
+        load(file, database, truncate=True, reject=bad)
     bad.unlink()
     with pytest.raises(InputError, match=r"bad\.csv\.jsonl is there already"):
-        load(people(tmp_path), database, truncate=True, reject=bad)
+        load(file, database, truncate=True, reject=bad)
     (tmp_path / "bad.csv.jsonl").unlink()
-    assert load(people(tmp_path), database, truncate=True, reject=bad).rows_rejected == 1
+    assert load(file, database, truncate=True, reject=bad).rows_rejected == 1
     assert bad.read_text() == kept
 
 

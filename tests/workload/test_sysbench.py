@@ -169,11 +169,11 @@ def test_many_rows_are_counted_only_when_asked(tables: Cluster) -> None:
 def bare(cluster: Cluster) -> Iterator[str]:
     """Connection string of a database without tables."""
     with cluster.connect() as connection:
-        connection.execute("CREATE DATABASE bare")
+        connection.execute("CREATE DATABASE tableless")
         try:
-            yield make_conninfo(cluster.dsn, dbname="bare")
+            yield make_conninfo(cluster.dsn, dbname="tableless")
         finally:
-            connection.execute("DROP DATABASE bare WITH (FORCE)")
+            connection.execute("DROP DATABASE tableless WITH (FORCE)")
 
 
 def test_tables_that_are_not_there_are_no_bug(cluster: Cluster, bare: str) -> None:
