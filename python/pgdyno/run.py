@@ -266,10 +266,9 @@ def _loading(listener: Listener, planned: Plan, key: DatasetKey | None = None) -
 
 
 def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
-    engine = _engine.facts()
+    versions = versions_of(planned.arms)
     experiment = planned.experiment
-    servers = {resolved.arm.postgres.bin: resolved.postgres.version for resolved in planned.arms}
-    identity = experiment.identity() | {"versions": servers, "engine": engine.build_hash}
+    identity = experiment.identity() | {"versions": _servers(planned.arms), "engine": versions["engine"]}
     experiment_hash = names.identity_hash(identity)
     created_unix_ns = time.time_ns()
     return record.ExperimentRecord(
@@ -287,14 +286,18 @@ def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
         replicates=experiment.replicates,
         order=tuple((cell.block, cell.arm.index) for cell in experiment.cells),
         settings=experiment.settings(),
-        versions=versions_of(planned.arms),
+        versions=versions,
     )
+
+
+def _servers(arms: Sequence[ResolvedArm]) -> dict[str, str]:
+    """The version of each PostgreSQL, by where it was looked for."""
+    return {resolved.arm.postgres.bin: resolved.postgres.version for resolved in arms}
 
 
 def versions_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
     """What makes the runs, by name: numbers of other versions must not be mixed with theirs."""
-    places = {resolved.arm.postgres.bin: resolved.postgres.version for resolved in arms}
-    postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in places.items()}
+    postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in _servers(arms).items()}
     built = _engine.facts().build_hash
     return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
 from pgdyno.errors import PgdynoError
@@ -155,20 +154,13 @@ def test_a_lost_connection_is_a_gap_and_is_made_again(cluster: Cluster) -> None:
     assert max(samples.tables["probe/wal"]["t_end_ns"].to_pylist()) > last_gap_ns
 
 
-def test_a_server_that_has_just_started_has_time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_has_just_started_has_time_to_answer(timeouts_asked: list[object]) -> None:
     """A machine full of other work: a run that broke because of it would end its experiment. Later it is a gap."""
-    asked = []
-
-    def busy(*_: object, **options: int) -> None:
-        asked.append(options["connect_timeout"])
-        raise psycopg.OperationalError("connection timeout expired")
-
-    monkeypatch.setattr(psycopg, "connect", busy)
     probe = CounterProbe("host=nowhere")
     with pytest.raises(PgdynoError, match="cannot be sampled: connection timeout expired"):
         probe.start()
     probe._sample(0)
-    assert asked == [START_PATIENCE_S, PATIENCE_S]
+    assert timeouts_asked == [START_PATIENCE_S, PATIENCE_S]
 
 
 def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:

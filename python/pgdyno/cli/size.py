@@ -129,13 +129,10 @@ def _measured(
 
 def _text(path: Path) -> str:
     from pgdyno.errors import InputError
+    from pgdyno.loader.source import standard_input
 
-    if str(path) == "-" and sys.stdin is None:  # it was closed when this program began
-        raise InputError(
-            "standard input is closed", remedy="name a file, or let a program write into a pipe to this one"
-        )
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8", errors="replace")
+        return standard_input().read() if str(path) == "-" else path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}", remedy="name a file that you may read"

@@ -11,7 +11,7 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pgdyno.errors import InputError
 from pgdyno.loader import parquet, pipe, remote
@@ -83,17 +83,20 @@ def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
     """
     found: list[Source] = []
     for word in words:
-        found += [_stream(_standard_input(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
+        found += (
+            [_stream(standard_input().fileno(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
+        )
     _refuse_twice(found)
     return found
 
 
-def _standard_input() -> int:
+def standard_input() -> TextIO:
+    """The stream; :class:`InputError` where there is none."""
     if sys.stdin is None:  # it was closed when this program began
         raise InputError(
             "standard input is closed", remedy="name a file, or let a program write into a pipe to this one"
         )
-    return sys.stdin.fileno()
+    return sys.stdin
 
 
 def _refuse_twice(found: Sequence[Source]) -> None:
