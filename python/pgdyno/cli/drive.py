@@ -150,7 +150,7 @@ def _drive(spec: WorkloadSpec, options: Mapping[str, Any]) -> tuple[WorkloadSpec
     import tempfile
 
     from pgdyno.cli.progress import Bar
-    from pgdyno.experiment import parse_seconds
+    from pgdyno.quantity import parse_seconds
     from pgdyno.workload import native
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))

@@ -161,6 +161,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _bytes(text: str | None, flag: str) -> int | None:
-    from pgdyno.experiment import parse_bytes
+    from pgdyno.quantity import parse_bytes
 
     return None if text is None else parse_bytes(text, flag)

@@ -55,7 +55,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.errors import InputError
-    from pgdyno.experiment import parse_seconds
+    from pgdyno.quantity import parse_seconds
     from pgdyno.run import plan
 
     if options["resume"] is not None:

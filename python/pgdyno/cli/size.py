@@ -66,7 +66,7 @@ def command(
       pgdyno size --iostat load.txt --device nvme1n1 --size 500GiB --instance r6g.2xlarge
       pgdyno size --cloudwatch answer.json --size 1TiB --headroom 30% --html size.html
     """
-    from pgdyno.experiment.quantity import parse_bytes, parse_seconds
+    from pgdyno.quantity import parse_bytes, parse_seconds
     from pgdyno.size.advice import advise
     from pgdyno.size.demand import demand_of
 
@@ -91,7 +91,7 @@ def command(
 def _interval_s(text: str) -> float:
     """:class:`InputError` where it is no time, or none at all."""
     from pgdyno.errors import InputError
-    from pgdyno.experiment.quantity import parse_seconds
+    from pgdyno.quantity import parse_seconds
 
     seconds = parse_seconds(text, "--interval")
     if seconds <= 0:

@@ -84,7 +84,7 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
 
 def _region(text: str) -> int:
     from pgdyno.errors import InputError
-    from pgdyno.experiment.quantity import parse_bytes
+    from pgdyno.quantity import parse_bytes
     from pgdyno.twin.measure import LEAST_REGION_MIB
     from pgdyno.twin.target import MIB
 

@@ -4,6 +4,5 @@ from pgdyno.experiment.arm import Arm
 from pgdyno.experiment.file import read_experiment
 from pgdyno.experiment.model import Cell, Experiment
 from pgdyno.experiment.origin import Origin
-from pgdyno.experiment.quantity import parse_bytes, parse_seconds
 
-__all__ = ["Arm", "Cell", "Experiment", "Origin", "parse_bytes", "parse_seconds", "read_experiment"]
+__all__ = ["Arm", "Cell", "Experiment", "Origin", "read_experiment"]

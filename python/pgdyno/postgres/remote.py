@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.postgres.binaries import VERSION_MIN, PgBinaries, find_binaries
-from pgdyno.store.record import ServerRecord
 
 if TYPE_CHECKING:
     import psycopg
+
+    from pgdyno.store.record import ServerRecord
 
 CONNECT_TIMEOUT_S = 10
 """A server that is not reached within this time is not one to measure."""
@@ -67,6 +68,8 @@ class RemoteServer:
         :class:`InputError` for what is no connection string, :class:`HostError` when no connection comes about or the
         server is too old.
         """
+        from pgdyno.store.record import ServerRecord
+
         with connect(dsn) as connection:
             row = connection.execute(_IDENTITY).fetchone()
             assert row is not None
