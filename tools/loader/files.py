@@ -43,7 +43,7 @@ class Files:
 
 
 def write(folder: Path, megabytes: int) -> Files:
-    """Write them: tab-separated, about a hundred bytes a row; a third of it for the table with indexes."""
+    """Write them: tab-separated, about a hundred bytes a row; half of it for the table with indexes."""
     import pyarrow
 
     folder.mkdir()
@@ -62,12 +62,12 @@ def write(folder: Path, megabytes: int) -> Files:
         subprocess.run(["gzip", "-6c", whole], stdout=out, check=True, timeout=PACK_TIMEOUT_S)
     zstd.write_bytes(pyarrow.Codec("zstd").compress(whole.read_bytes(), asbytes=True))
     with indexed.open("w") as file:
-        numbers = range(rows // 3)
+        numbers = range(rows // 2)
         file.writelines(_INDEXED_ROW.format(n=n, a=n * 7919 % 100_003, word=_word(n)) for n in numbers)
     for path in folder.iterdir():
         path.chmod(0o644)
     folder.chmod(0o755)
-    return Files(halves, whole, gzip, zstd, indexed, rows, rows // 3)
+    return Files(halves, whole, gzip, zstd, indexed, rows, rows // 2)
 
 
 def _word(number: int) -> int:
