@@ -12,13 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.loader import claim, files, other, page
-from tools.loader.arm import ARMS, COMMAND_INDEXED, ENGINE, GZIP, PSQL, PSQL_INDEXED, SERVER
+from tools.loader.arm import (
+    ARMS,
+    COMMAND_INDEXED,
+    COMMAND_SCATTERED,
+    ENGINE,
+    GZIP,
+    PSQL,
+    PSQL_INDEXED,
+    PSQL_SCATTERED,
+    SERVER,
+)
 from tools.loader.record import MEMORY_BYTES_MAX, Record, Run, beside, bounds, latest, ratio, save
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOADED_S = {SERVER: 2.0, PSQL: 4.0, ENGINE: 2.0, GZIP: 2.5, PSQL_INDEXED: 20.0, COMMAND_INDEXED: 3.5}
+LOADED_S |= {PSQL_SCATTERED: 24.0, COMMAND_SCATTERED: 4.0}
 CPU_S = {ENGINE: (3.6, 0.2), GZIP: (3.6, 0.8)}
 """Of the server and of the client."""
 ROUNDS = 3
@@ -89,6 +100,7 @@ def test_all_claims_hold_where_all_is_well_and_each_breaks_alone() -> None:
         claim.PSQL: record({GZIP: 2.0, PSQL: 3.0}),
         claim.PACKED: record({GZIP: 4.0}),
         claim.INDEXED: record({GZIP: 2.0, PSQL_INDEXED: 10.0}),
+        claim.SCATTERED: record({GZIP: 2.0, PSQL_SCATTERED: 10.0}),
         claim.MEMORY: fast.model_copy(update={"runs": heavy}),
         claim.CLIENT: fast.model_copy(update={"runs": busy}),
     }.items():
@@ -98,8 +110,8 @@ def test_all_claims_hold_where_all_is_well_and_each_breaks_alone() -> None:
 
 
 def test_without_psql_nothing_is_claimed_beside_it() -> None:
-    found = record(without=(PSQL, PSQL_INDEXED))
-    assert {claim.PSQL, claim.INDEXED}.isdisjoint(one.name for one in claim.judge(found))
+    found = record(without=(PSQL, PSQL_INDEXED, PSQL_SCATTERED))
+    assert {claim.PSQL, claim.INDEXED, claim.SCATTERED}.isdisjoint(one.name for one in claim.judge(found))
     assert "× `psql" in page.render(found, claim.judge(found)), "the column stays, empty"
 
 
@@ -113,7 +125,9 @@ def test_the_page_has_claims_arms_and_what_was_left_out() -> None:
     assert "| gzip | ≥ 0.9 × min(1/D, cores/(D + C)) |" in text
     plain, indexed = text.split("## With three indexes")
     assert f"| {ENGINE} | 67 | 83 | 1.80 (1.80 to 1.80) | 18.0 | 1.0 | 60 |" in plain
-    assert COMMAND_INDEXED in indexed
+    assert f"| {COMMAND_INDEXED} | 42 | 48 | 5.13 (5.13 to 5.13) |" in indexed
+    assert f"| {COMMAND_SCATTERED} | 37 | 42 | 5.44 (5.44 to 5.44) |" in indexed
+    assert f"| {PSQL_SCATTERED} | 7 | 7 |  |" in indexed
     assert COMMAND_INDEXED not in plain.split("## Plain and packed")[1]
 
 
@@ -130,6 +144,9 @@ def test_the_files_have_the_same_rows_in_whole_in_halves_and_packed(tmp_path: Pa
     assert b"".join(half.read_bytes() for half in made.halves) == whole == gzip.decompress(made.gzip.read_bytes())
     assert whole.count(b"\n") == made.rows
     assert made.megabytes == pytest.approx(1.0, rel=0.15), "about a hundred bytes a row"
+    scattered = [int(line.split("\t")[0]) for line in made.scattered.read_text().splitlines()]
+    assert sorted(scattered) == list(range(made.indexed_rows))
+    assert sum(before < after for before, after in itertools.pairwise(scattered)) < 0.7 * len(scattered), "in no order"
     lines = made.indexed.read_text().splitlines()
     assert len(lines) == made.indexed_rows
     words = [line.split("\t")[3] for line in lines]

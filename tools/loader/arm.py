@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
@@ -37,6 +37,9 @@ CREATE TABLE pgdyno_load.chunk (job bigint, source int, chunk bigint, first_byte
 SERVER, PSQL, ENGINE, COMMAND = "two COPY of the server", "`psql \\copy`", "pgdyno", "`pgdyno load`"
 GZIP, ZSTD, MANY = "pgdyno, gzip", "pgdyno, zstd", f"pgdyno, {MANY_SESSIONS} sessions"
 PSQL_INDEXED, COMMAND_INDEXED = "`psql \\copy`, three indexes", "`pgdyno load`, three indexes"
+PSQL_SCATTERED, COMMAND_SCATTERED = "`psql \\copy`, keys in no order", "`pgdyno load`, keys in no order"
+BASELINES = {COMMAND_INDEXED: PSQL_INDEXED, COMMAND_SCATTERED: PSQL_SCATTERED}
+"""Arms that load into a table with three indexes -> what they are held against."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,19 @@ class Arm:
     """Why it cannot run here, if so."""
     ledger: bool = False
     """Whether it writes into :data:`LEDGER`."""
-    indexed: bool = False
-    """Loads ``files.indexed`` into a table with three indexes, and not ``files.whole`` into one without any."""
+    content: Literal["whole", "indexed", "scattered"] = "whole"
+    """Of ``files``. All but the whole go into a table with three indexes."""
     ours: bool = True
     """When it fails the record fails; another program is left out then, and that is said."""
 
     @property
     def table(self) -> str:
         """How its table is made."""
-        return INDEXED_TABLE if self.indexed else TABLE
+        return TABLE if self.content == "whole" else INDEXED_TABLE
+
+    def rows(self, files: Files) -> int:
+        """How many it loads."""
+        return files.rows if self.content == "whole" else files.indexed_rows
 
 
 def psql_path(cluster: Cluster) -> str | None:
@@ -169,7 +176,9 @@ ARMS = (
     Arm(GZIP, _engine_of(SESSIONS, lambda files: files.gzip), ledger=True),
     Arm(ZSTD, _engine_of(SESSIONS, lambda files: files.zstd), ledger=True),
     Arm(MANY, _engine_of(MANY_SESSIONS, lambda files: files.whole), ledger=True),
-    Arm(PSQL_INDEXED, _psql_of(lambda files: files.indexed), _without_psql, indexed=True),
-    Arm(COMMAND_INDEXED, _command_of(lambda files: files.indexed), indexed=True),
+    Arm(PSQL_INDEXED, _psql_of(lambda files: files.indexed), _without_psql, content="indexed"),
+    Arm(COMMAND_INDEXED, _command_of(lambda files: files.indexed), content="indexed"),
+    Arm(PSQL_SCATTERED, _psql_of(lambda files: files.scattered), _without_psql, content="scattered"),
+    Arm(COMMAND_SCATTERED, _command_of(lambda files: files.scattered), content="scattered"),
     *(_other(program) for program in other.PROGRAMS),
 )

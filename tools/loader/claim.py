@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.fidelity.claim import Claim
-from tools.loader.arm import COMMAND_INDEXED, ENGINE, GZIP, PSQL_INDEXED, SERVER
+from tools.loader.arm import COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, PSQL_INDEXED, PSQL_SCATTERED, SERVER
 from tools.loader.arm import PSQL as BESIDE_PSQL
 from tools.loader.record import MEMORY_BYTES_MAX, Record, beside, bounds, client_share, ratio
 
@@ -13,8 +13,8 @@ CLIENT_SHARE_MAX = 0.10
 GZIP_MIN = 0.9
 INDEXED_MIN = 4.0
 PLAIN, PSQL, CLIENT, PACKED = "plain file beside the server", "plain file beside psql", "client's CPU", "gzip"
-INDEXED, MEMORY = "three indexes", "memory"
-NAMES = (PLAIN, PSQL, CLIENT, PACKED, INDEXED, MEMORY)
+INDEXED, SCATTERED, MEMORY = "three indexes", "three indexes, keys in no order", "memory"
+NAMES = (PLAIN, PSQL, CLIENT, PACKED, INDEXED, SCATTERED, MEMORY)
 
 
 def judge(record: Record) -> list[Claim]:
@@ -25,6 +25,8 @@ def judge(record: Record) -> list[Claim]:
     judged += [_client(record), _packed(record)]
     if record.of(PSQL_INDEXED):
         judged.append(_beside(record, INDEXED, COMMAND_INDEXED, PSQL_INDEXED, INDEXED_MIN))
+    if record.of(PSQL_SCATTERED):
+        judged.append(_beside(record, SCATTERED, COMMAND_SCATTERED, PSQL_SCATTERED, INDEXED_MIN))
     return [*judged, _memory(record)]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 TABLE = "CREATE TABLE t (id bigint, amount numeric, at timestamptz, note text, tag text)"
@@ -22,6 +24,7 @@ ROWS_PER_MEGABYTE = 10_600
 _GOLDEN = 0x9E37_79B9_7F4A_7C15
 """Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4): consecutive numbers in no order, none twice."""
 PACK_TIMEOUT_S = 600.0
+SEED = 20261123
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Files:
     gzip: Path
     zstd: Path
     indexed: Path
+    scattered: Path
+    """As ``indexed``, with keys and integers in no order: each row goes to a page of its own in each index."""
     rows: int
     indexed_rows: int
 
@@ -43,7 +48,7 @@ class Files:
 
 
 def write(folder: Path, megabytes: int) -> Files:
-    """Write them: tab-separated, about a hundred bytes a row; half of it for the table with indexes."""
+    """Write them: tab-separated, about a hundred bytes a row; half of it for the table with indexes, twice."""
     import pyarrow
 
     folder.mkdir()
@@ -57,17 +62,27 @@ def write(folder: Path, megabytes: int) -> Files:
     with whole.open("wb") as out:
         for path in halves:
             out.write(path.read_bytes())
-    gzip, zstd, indexed = (folder / name for name in ("whole.tsv.gz", "whole.tsv.zst", "indexed.tsv"))
+    gzip, zstd = folder / "whole.tsv.gz", folder / "whole.tsv.zst"
+    indexed, scattered = folder / "indexed.tsv", folder / "scattered.tsv"
     with gzip.open("wb") as out:
         subprocess.run(["gzip", "-6c", whole], stdout=out, check=True, timeout=PACK_TIMEOUT_S)
     zstd.write_bytes(pyarrow.Codec("zstd").compress(whole.read_bytes(), asbytes=True))
     with indexed.open("w") as file:
         numbers = range(rows // 2)
         file.writelines(_INDEXED_ROW.format(n=n, a=n * 7919 % 100_003, word=_word(n)) for n in numbers)
+    with scattered.open("w") as file:
+        file.writelines(_scattered(rows // 2))
     for path in folder.iterdir():
         path.chmod(0o644)
     folder.chmod(0o755)
-    return Files(halves, whole, gzip, zstd, indexed, rows, rows // 2)
+    return Files(halves, whole, gzip, zstd, indexed, scattered, rows, rows // 2)
+
+
+def _scattered(rows: int) -> Iterator[str]:
+    drawn = random.Random(SEED)
+    numbers = list(range(rows))
+    drawn.shuffle(numbers)
+    return (_INDEXED_ROW.format(n=n, a=drawn.getrandbits(31), word=_word(n)) for n in numbers)
 
 
 def _word(number: int) -> int:

@@ -93,7 +93,7 @@ def _server() -> Iterator[Cluster]:
 def _timed(bench: Bench, arm: Arm, number: int) -> Run:
     """One load into an empty table, and the CHECKPOINT after it. :class:`PgdynoError` when rows are missing or doubled."""
     made = bench.files
-    path, rows = (made.indexed, made.indexed_rows) if arm.indexed else (made.whole, made.rows)
+    path, rows = getattr(made, arm.content), arm.rows(made)
     with bench.cluster.connect(autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS t; DROP SCHEMA IF EXISTS pgdyno_load CASCADE")
         connection.execute(f"{LEDGER if arm.ledger else ''}; {arm.table}".encode())
