@@ -196,6 +196,27 @@ def test_statistics_of_the_older_call_are_read_by_their_names() -> None:
         read_cloudwatch(json.dumps([answer("VolumeReadOps", "Average", 2.0), *documents[1:]]))
 
 
+def test_of_two_statistics_the_one_that_fits_is_read_and_a_sum_of_rates_is_refused() -> None:
+    """``--statistics Sum Average``: of a rate the sum is as many times too much as a period has samples."""
+
+    def answer(metric: str, **statistics: float) -> dict[str, object]:
+        times = [f"2026-11-21T10:{minute:02d}:00Z" for minute in (0, 5, 10)]
+        points: list[dict[str, object]] = [{"Timestamp": at, **statistics} for at in times]
+        return {"Label": metric, "Datapoints": points}
+
+    volume = [answer(metric, Sum=3000.0, Average=0.5) for metric in ("VolumeReadOps", "VolumeWriteOps")]
+    volume += [answer(metric, Sum=2457600.0, Average=8192.5) for metric in ("VolumeReadBytes", "VolumeWriteBytes")]
+    volume.append(answer("VolumeQueueLength", Sum=12.5, Average=2.5))
+    (sample, *_) = read_cloudwatch(json.dumps(volume))["volume"].samples
+    assert (sample.seconds, sample.read_ops_per_s, sample.queue_length) == (300, 10, 2.5)
+    rates = ("ReadIOPS", "WriteIOPS", "ReadThroughput", "WriteThroughput")
+    database = [answer(metric, Sum=500.0, Average=100.0) for metric in rates]
+    assert read_cloudwatch(json.dumps(database))["volume"].samples[0].read_ops_per_s == 100
+    with pytest.raises(InputError, match="ReadIOPS is a sum") as refused:
+        read_cloudwatch(json.dumps([answer("ReadIOPS", Sum=500.0), *database[1:]]))
+    assert "Average" in refused.value.remedy
+
+
 def test_a_metric_is_known_by_its_label_or_by_its_querys_name() -> None:
     document = json.loads(formats.rds(LOAD, 60))
     for result in document["MetricDataResults"]:

@@ -73,7 +73,7 @@ def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Mea
         if found is None:
             continue
         metric = _EXACT[found[0].lower()]
-        _refuse_average(metric, statistic, points, path)
+        _refuse_statistic(metric, statistic, points, path)
         series[_owner(label, found)][metric].update(points)
         notes += [note] if note else []
     if not series:
@@ -104,12 +104,17 @@ def _of(document: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, di
         pairs = zip(result["Timestamps"], result["Values"], strict=True)
         note = more or ("CloudWatch calls its answer partial" if status == "PartialData" else "")
         yield label, identifier, "", {_unix_s(at): float(value) for at, value in pairs}, note
-    for statistic in (SUM, AVERAGE):
-        values = {
-            _unix_s(p["Timestamp"]): float(p[statistic]) for p in document.get("Datapoints", []) if statistic in p
-        }
-        if values:
-            yield str(document.get("Label", "")), "", statistic, values, ""
+    yield from _of_statistics(str(document.get("Label", "")), document.get("Datapoints", []))
+
+
+def _of_statistics(label: str, points: list[Any]) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
+    """The older call's. Of several statistics the one that the metric's figure is made of, else whatever there is."""
+    found = _NAME.search(label)
+    fitting = SUM if found is not None and METRICS[_EXACT[found[0].lower()]][1] == SUM else AVERAGE
+    there = [statistic for statistic in (SUM, AVERAGE) if any(statistic in point for point in points)]
+    for statistic in [fitting] if fitting in there else there:
+        values = {_unix_s(point["Timestamp"]): float(point[statistic]) for point in points if statistic in point}
+        yield label, "", statistic, values, ""
 
 
 def _documents(text: str, path: str) -> Iterator[dict[str, Any]]:
@@ -141,9 +146,15 @@ def _owner(label: str, found: re.Match[str]) -> str:
     return (label[: found.start()].strip() if found.string is label else "") or "volume"
 
 
-def _refuse_average(metric: str, statistic: str, points: dict[float, float], path: str) -> None:
-    """A sum of operations or bytes is a whole number. One that is not is an average of something else."""
-    if METRICS[metric][1] != SUM or metric.endswith("Time") or statistic == SUM:
+def _refuse_statistic(metric: str, statistic: str, points: dict[float, float], path: str) -> None:
+    """A sum of operations or bytes is a whole number. One that is not is an average of something else.
+
+    A sum of a rate grows with the samples of a period; of a check it says no more and no less than an average.
+    """
+    figure, kind, _ = METRICS[metric]
+    if kind != SUM and statistic == SUM and figure != "limited":
+        raise InputError(f"{path}: {metric} is a sum of what is no amount", remedy="ask for it with Stat Average")
+    if kind != SUM or metric.endswith("Time") or statistic == SUM:
         return
     if statistic == AVERAGE or any(value != int(value) for value in points.values()):
         raise InputError(f"{path}: {metric} is an average, from which no rate follows", remedy=_REMEDY)
