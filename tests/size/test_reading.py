@@ -217,6 +217,36 @@ def test_of_two_statistics_the_one_that_fits_is_read_and_a_sum_of_rates_is_refus
     assert "Average" in refused.value.remedy
 
 
+def test_two_volumes_under_one_label_do_not_take_each_others_place() -> None:
+    """The older call's label is the metric's name, whatever volume it was asked for."""
+    one, other = (json.loads(formats.cloudwatch(load, 60, "")) for load in (LOAD, LOAD[::-1]))
+    with pytest.raises(InputError, match="two values of VolumeReadOps of volume for the same time") as refused:
+        read_cloudwatch(json.dumps([one, other]))
+    assert "Label" in refused.value.remedy
+    (found,) = read_cloudwatch(json.dumps([one, one])).values()
+    assert found == read_cloudwatch(json.dumps(one))["volume"]
+
+
+def test_a_volume_that_was_never_attached_is_left_out() -> None:
+    """CloudWatch answers with its metrics, and no value of any."""
+    documents = [json.loads(formats.cloudwatch(LOAD, 60, volume)) for volume in ("vol-a", "vol-b")]
+    for result in documents[1]["MetricDataResults"]:
+        result["Timestamps"], result["Values"] = [], []
+    assert list(read_cloudwatch(json.dumps(documents))) == ["vol-a"]
+    with pytest.raises(InputError, match="metrics without a value") as refused:
+        read_cloudwatch(json.dumps(documents[1]))
+    assert "attached" in refused.value.remedy
+
+
+def test_metrics_without_a_time_in_common_are_said() -> None:
+    """Not that the volume did nothing."""
+    document = json.loads(formats.cloudwatch(LOAD, 60))
+    for result in document["MetricDataResults"][:2]:
+        result["Timestamps"] = [at.replace(":00+", ":30+") for at in result["Timestamps"]]
+    with pytest.raises(InputError, match="have no time in common"):
+        read_cloudwatch(json.dumps(document))
+
+
 def test_a_metric_is_known_by_its_label_or_by_its_querys_name() -> None:
     document = json.loads(formats.rds(LOAD, 60))
     for result in document["MetricDataResults"]:

@@ -74,11 +74,30 @@ def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Mea
             continue
         metric = _EXACT[found[0].lower()]
         _refuse_statistic(metric, statistic, points, path)
-        series[_owner(label, found)][metric].update(points)
+        name = _owner(label, found)
+        _refuse_two_values(f"{metric} of {name}", series[name][metric], points, path)
+        series[name][metric].update(points)
         notes += [note] if note else []
     if not series:
         raise InputError(f"{path} has no metric of a volume that is known here", remedy=_REMEDY)
-    return {name: _measured(name, metrics, path, interval_s, notes) for name, metrics in series.items()}
+    measured = {name: metrics for name, metrics in series.items() if any(metrics.values())}
+    if not measured:
+        raise InputError(
+            f"{path} has metrics without a value", remedy="ask for a time in which the volume was attached"
+        )
+    return {name: _measured(name, metrics, path, interval_s, notes) for name, metrics in measured.items()}
+
+
+def _refuse_two_values(what: str, known: dict[float, float], points: dict[float, float], path: str) -> None:
+    """The older call's label is the metric alone: a second volume's values would take the first one's place.
+
+    Pages of an answer have other times, and what was asked for twice has the same values.
+    """
+    if any(known.get(at, value) != value for at, value in points.items()):
+        raise InputError(
+            f"{path} has two values of {what} for the same time, as of two volumes",
+            remedy="let each Label say whose it is, `vol-0a1b VolumeReadOps`, or write a file for each volume",
+        )
 
 
 def _series(text: str, path: str) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
@@ -188,7 +207,12 @@ def _measured(
         raise InputError(f"{path} lacks metrics of {name}: it has {', '.join(sorted(metrics))}", remedy=_REMEDY)
     needed = ("read_ops", "write_ops", "read_bytes", "write_bytes") if split else ("ops", "bytes")
     times = sorted(set.intersection(*(set(figures[figure]) for figure in needed)))
-    missing = round((times[-1] - times[0]) / period_s) + 1 - len(times) if times else 0
+    if not times:
+        raise InputError(
+            f"{path}: the metrics of {name} have no time in common",
+            remedy="ask for all of them at once, with one Period",
+        )
+    missing = round((times[-1] - times[0]) / period_s) + 1 - len(times)
     if missing > 0:
         notes = [*notes, f"{missing} periods have no value, as when a volume is not attached; they are left out"]
     samples = tuple(_sample(figures, at, period_s, split) for at in times)
