@@ -117,6 +117,22 @@ def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
         assert [(sample.seconds, sample.ops_per_s) for sample in samples] == [(1, 1200), (1, 0), (1, 1200)]
 
 
+def test_a_clock_that_was_set_back_makes_no_interval_of_a_day() -> None:
+    """The end of summer time, or a clock that is set right: that interval would be heavier than all others."""
+    iostat_text = formats.iostat_12_7([*LOAD, *LOAD], 1)
+    sar_text = formats.sar_12([*LOAD, *LOAD], 600)
+    for was, then in (("23:58:03", "23:57:50"), ("23:58:04", "23:57:51")):
+        iostat_text = iostat_text.replace(was, then)
+    for was, then in (("00:28:00", "23:28:00"), ("00:38:00", "23:38:00")):
+        sar_text = sar_text.replace(was, then)
+    for (found,), seconds in ((read_iostat(iostat_text).values(), 1), (read_sar(sar_text).values(), 600)):
+        assert [sample.seconds for sample in found.samples] == [seconds] * 4
+        assert any("set back" in note for note in found.notes)
+    (found,) = read_iostat(formats.iostat_12_7(LOAD, 50_000)).values()
+    assert [sample.seconds for sample in found.samples] == [50_000, 50_000]
+    assert not any("set back" in note for note in found.notes)
+
+
 def test_a_line_that_was_cut_off_is_left_out() -> None:
     text = formats.iostat_12_7(LOAD, 1).rstrip()
     assert len(read_iostat(text[:-30])[formats.DEVICE].samples) == 1

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured, Sample
 from pgdyno.size.reading import columns
-from pgdyno.size.reading.times import elapsed_s, seconds_of_day
+from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, without_set_back
 
 _STAMP = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T].*|Time: .*|\d{9,11}")
 SHARED_OUT = "reads and writes were not counted apart: they are shared out by their bytes"
@@ -50,8 +50,9 @@ def _measured(reports: list[Report], path: str, interval_s: float | None) -> dic
     samples: dict[str, list[Sample]] = {}
     apart = True
     names = dict.fromkeys(name for report in reports for name in report.cells)
-    for before, report in pairwise(reports):
-        seconds = _length_s(before, report, path, interval_s)
+    lengths = [_length_s(before, report, path, interval_s) for before, report in pairwise(reports)]
+    lengths, set_back = (lengths, False) if interval_s is not None else without_set_back(lengths)
+    for report, seconds in zip(reports[1:], lengths, strict=True):
         for name in names:
             # `-z` leaves out a device that did nothing.
             one = columns.sample_of(report.cells[name], seconds) if name in report.cells else None
@@ -61,6 +62,7 @@ def _measured(reports: list[Report], path: str, interval_s: float | None) -> dic
             samples.setdefault(name, []).append(sample)
             apart = apart and split
     notes = ["the first report, which tells of the time since boot, is dropped"] + ([] if apart else [SHARED_OUT])
+    notes += [SET_BACK] if set_back else []
     return {name: Measured("iostat", name, tuple(found), apart, None, tuple(notes)) for name, found in samples.items()}
 
 

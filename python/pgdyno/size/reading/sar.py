@@ -13,7 +13,7 @@ from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured, Sample
 from pgdyno.size.reading import columns
 from pgdyno.size.reading.iostat import SHARED_OUT
-from pgdyno.size.reading.times import elapsed_s, seconds_of_day
+from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, without_set_back
 
 Row = tuple[str, float, dict[str, float]]
 """Device, seconds of the interval, cells by column."""
@@ -22,12 +22,16 @@ _MERIDIEM = ("AM", "PM", "am", "pm")
 
 def read(text: str, path: str) -> dict[str, Measured]:
     """The devices of a file by name. :class:`InputError` when it has none."""
+    notes = [SHARED_OUT]
     if text.lstrip().startswith("{"):
         rows = _of_json(text, path)
     elif text.startswith("# hostname;") or "\n# hostname;" in text:
         rows = _of_database(text)
     else:
-        rows = _of_text(text)
+        found_rows = list(_of_text(text))
+        lengths, set_back = without_set_back([seconds for _, seconds, _ in found_rows])
+        rows = iter([(name, seconds, cells) for (name, _, cells), seconds in zip(found_rows, lengths, strict=True)])
+        notes += [SET_BACK] if set_back else []
     samples: dict[str, list[Sample]] = {}
     for name, seconds, cells in rows:
         one = columns.sample_of(cells, seconds)
@@ -37,7 +41,7 @@ def read(text: str, path: str) -> dict[str, Measured]:
         raise InputError(
             f"{path} has no disks of sar", remedy="write it with `sar -d 1 > FILE` or `sadf -j DATAFILE -- -d > FILE`"
         )
-    return {name: Measured("sar", name, tuple(found), False, None, (SHARED_OUT,)) for name, found in samples.items()}
+    return {name: Measured("sar", name, tuple(found), False, None, tuple(notes)) for name, found in samples.items()}
 
 
 def _of_text(text: str) -> Iterator[Row]:
