@@ -147,6 +147,8 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
         (read_iostat, '{"sysstat": {"hosts": [', "by a count"),
         (read_sar, "12:00:01 CPU %user\n12:00:02 all 3.00\n", "sar -d"),
         (read_sar, '{"a": 1}', "sadf -j"),
+        (read_sar, formats.iostat_json([Interval(900, 300, 8000, 4000)], 1), "sadf -j"),
+        (read_iostat, formats.sadf_json([Interval(900, 300, 8000, 4000)] * 2, 1), "write it with `iostat"),
         (read_cloudwatch, "<html>", "get-metric-data"),
         (read_cloudwatch, '{"MetricDataResults": []}', "VolumeReadOps"),
         (read_cloudwatch, '["vol-0a1b2c3d"]', "--query"),

@@ -124,5 +124,6 @@ def _of_json(text: str, path: str) -> Iterator[Report]:
         at = one.get("timestamp")
         report = Report(at_s=seconds_of_day(at) if isinstance(at, str) else None)
         for disk in one.get("disk", []):
-            report.cells[str(disk.get("disk_device"))] = columns.numbers(disk)
+            if "disk_device" in disk:  # sadf, whose first interval is none since boot, writes `disk-device`
+                report.cells[str(disk["disk_device"])] = columns.numbers(disk)
         yield report

@@ -98,6 +98,8 @@ def _of_json(text: str, path: str) -> Iterator[Row]:
             f"{path} is no JSON of sadf: {error}", remedy="write it with `sadf -j -- -d > FILE`"
         ) from error
     for one in statistics:
-        seconds = float(one.get("timestamp", {}).get("interval", 0))
+        # iostat's own JSON has a time alone there: its reports are not intervals that say how long they are.
+        stamp = one.get("timestamp")
+        seconds = float(stamp.get("interval", 0)) if isinstance(stamp, dict) else 0.0
         for disk in one.get("disk", []):
             yield str(disk.get("disk-device")), seconds, columns.numbers(disk)
