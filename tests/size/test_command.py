@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -83,6 +84,31 @@ def test_the_same_load_from_another_program_buys_the_same(
     common = ("--size", "100GiB", "--type", "gp3", "--json")
     expected = json.loads(pgdyno(capsys, "--iostat", iostat_file, *common)[1])["volumes"]
     assert json.loads(pgdyno(capsys, flag, str(path), *common)[1])["volumes"] == expected
+
+
+@pytest.mark.parametrize("place", ["file", "standard input"])
+def test_a_mark_of_byte_order_and_ends_of_lines_of_windows_are_read_over(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    content = b"\xef\xbb\xbf" + formats.cloudwatch(LOAD, 60).replace("\n", "\r\n").encode()
+    path = tmp_path / "answer.json"
+    path.write_bytes(content)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+    name = str(path) if place == "file" else "-"
+    code, out, err = pgdyno(capsys, "--cloudwatch", name, "--size", "100GiB", "--type", "gp3", "--json")
+    assert code == 0, err
+    assert json.loads(out)["measured"]["intervals"] == 100
+
+
+@pytest.mark.parametrize("place", ["file", "standard input"])
+def test_sars_own_binary_file_is_refused_with_how_to_make_a_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    path = tmp_path / "sa21"
+    path.write_bytes(b"\x96\xd5\x75\x21\xff\xfe\x00sa")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes()), encoding="utf-8"))
+    code, _, err = pgdyno(capsys, "--sar", str(path) if place == "file" else "-")
+    assert code == 2 and "no disks of sar" in err and "sar -d" in err
 
 
 def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: str, tmp_path: Path) -> None:

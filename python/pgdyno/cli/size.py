@@ -128,15 +128,18 @@ def _measured(
 
 
 def _text(path: Path) -> str:
+    """What a file or standard input has, and neither what is no text nor a mark of byte order stops it."""
     from pgdyno.errors import InputError
     from pgdyno.loader.source import standard_input
 
     try:
-        return standard_input().read() if str(path) == "-" else path.read_text(encoding="utf-8", errors="replace")
+        content = standard_input().buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}", remedy="name a file that you may read"
         ) from error
+    # Readers split lines themselves, at any end.
+    return content.decode("utf-8", errors="replace").removeprefix("\ufeff")
 
 
 def _tell(left_s: float) -> None:
