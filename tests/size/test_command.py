@@ -179,6 +179,24 @@ def test_a_device_is_watched_by_its_counters(tmp_path: Path) -> None:
     assert told == [5, 4, 3, 2, 1]
 
 
+class LongBusyDisk(Disk):
+    """One whose times are two seconds before the end of the kernel's 32 bits."""
+
+    def write(self) -> None:
+        super().write()
+        fields = [int(field) for field in (self.node / "stat").read_text().split()]
+        for place in (3, 10):
+            fields[place] = (fields[place] - 2000) % live.MS_END
+        (self.node / "stat").write_text(" ".join(map(str, fields)))
+
+
+def test_times_that_begin_at_zero_again_give_no_negative_queue(tmp_path: Path) -> None:
+    """One negative queue among the others would make these look as if they had waited at a limit."""
+    disk = LongBusyDisk(tmp_path)
+    found = live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
+    assert [(one.queue_length, one.latency_ms) for one in found.samples] == [(1.5, 1.0)] * 5
+
+
 def test_a_device_that_goes_away_is_said(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
 

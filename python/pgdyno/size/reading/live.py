@@ -18,6 +18,8 @@ from pgdyno.size.reading.columns import SECTOR_BYTES
 SYSFS = Path("/sys/class/block")
 STEP_S = 1.0
 """Length of an interval: a burst that is shorter is carried by the second's worth of tokens that volumes have."""
+MS_END = 1 << 32
+"""The kernel prints the times as unsigned int: 50 days of all requests together, which a long queue passes within days."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,6 @@ def _between(before: Counters, now: Counters) -> Sample:
         writes / seconds,
         (now.read_sectors - before.read_sectors) * SECTOR_BYTES / seconds,
         (now.write_sectors - before.write_sectors) * SECTOR_BYTES / seconds,
-        queue_length=(now.waiting_ms - before.waiting_ms) / 1000 / seconds,
-        latency_ms=(now.busy_ms - before.busy_ms) / requests if requests else None,
+        queue_length=(now.waiting_ms - before.waiting_ms) % MS_END / 1000 / seconds,
+        latency_ms=(now.busy_ms - before.busy_ms) % MS_END / requests if requests else None,
     )
