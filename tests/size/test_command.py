@@ -138,6 +138,7 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: 
         (("--sar", "/no/such/file"), "cannot be read: No such file"),
         (("--live", "no-such-device"), "no block device"),
         (("--live", "sda", "--device", "sda"), "--device is for files"),
+        (("--live", "sda", "--interval", "10s"), "--interval is for files"),
     ],
 )
 def test_what_is_illegal_is_refused_with_a_remedy(

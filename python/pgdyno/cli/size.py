@@ -117,6 +117,10 @@ def _measured(
     if live is not None:
         if device:
             raise InputError("--device is for files", remedy="--live names its device itself")
+        if interval_s is not None:
+            raise InputError(
+                "--interval is for files", remedy="--live looks once a second; --for says how long it watches"
+            )
         return live_reading.watch(live, watch_s, tell=_tell)
     flag, path = next(iter(named.items()))
     name = "standard input" if str(path) == "-" else str(path)
