@@ -48,6 +48,12 @@ def test_what_is_off_stays_off_and_what_only_bounds_a_silence_ends_at_its_larges
     assert chosen["authentication_timeout"] == "600s"
 
 
+def test_a_fraction_of_a_millisecond_is_slowed_and_not_rounded_away() -> None:
+    chosen = dilated({"autovacuum_vacuum_cost_delay": "0.1ms", "vacuum_cost_delay": "0.4"}, 4, 18)
+    assert chosen["autovacuum_vacuum_cost_delay"] == "0.4ms", "0 would switch the throttle off"
+    assert chosen["vacuum_cost_delay"] == "1.6ms"
+
+
 def test_one_times_is_as_it_was() -> None:
     assert dilated({"checkpoint_timeout": "15min"}, 1, 18) == {"checkpoint_timeout": "15min"}
 
@@ -90,10 +96,11 @@ def check_table(server: Cluster) -> None:
         found = {row[0]: row[1:] for row in connection.execute(query).fetchall()}
     known = {name for name, timer in TIMERS.items() if timer.since <= server.binaries.major}
     for name in known:
-        default, largest, unit, _ = found[name]
+        default, largest, unit, kind = found[name]
         timer = TIMERS[name]
         written = None if timer.bare else timer.unit
         assert (float(default), float(largest), unit) == (timer.default, timer.max, written), name
+        assert (kind == "real") == timer.real, name
     looks = {name for name, (*_, unit, kind) in found.items() if _TIME.search(name) and (unit or kind == "integer")}
     assert looks - known - _NO_TIMER.keys() == set()
 

@@ -35,6 +35,8 @@ class Timer:
     """In that unit; 0 and -1 switch it off, and are not multiplied."""
     max: int
     """The largest that the server takes, in that unit."""
+    real: bool = False
+    """Whether the server takes a fraction of the unit; rounded, a small time would end as 0, which is off."""
     since: int = 14
     """Major version that has it first."""
     capped: bool = False
@@ -51,8 +53,8 @@ TIMERS: dict[str, Timer] = {
     "checkpoint_warning": Timer("s", 30, _INT_MAX),
     "archive_timeout": Timer("s", 0, 1_073_741_823),
     "autovacuum_naptime": Timer("s", 60, 2_147_483),
-    "autovacuum_vacuum_cost_delay": Timer("ms", 2, 100),
-    "vacuum_cost_delay": Timer("ms", 0, 100),
+    "autovacuum_vacuum_cost_delay": Timer("ms", 2, 100, real=True),
+    "vacuum_cost_delay": Timer("ms", 0, 100, real=True),
     "deadlock_timeout": Timer("ms", 1_000, _INT_MAX),
     "lock_timeout": Timer("ms", 0, _INT_MAX),
     "statement_timeout": Timer("ms", 0, _INT_MAX),
@@ -94,16 +96,24 @@ def dilated(settings: Mapping[str, str], dilation: int, major: int) -> dict[str,
         value_ms = _milliseconds(written, timer)
         if value_ms is None or value_ms <= 0:
             continue  # switched off, or for the server to refuse
-        wanted = round(value_ms * dilation / _MS[timer.unit])
+        wanted = value_ms * dilation / _MS[timer.unit]
+        if not timer.real:
+            wanted = round(wanted)
         if wanted > timer.max and not timer.capped:
             raise InputError(
-                f"dilation {dilation} needs {name} = {wanted} {timer.unit}, and PostgreSQL takes {timer.max} at most",
+                f"dilation {dilation} needs {name} = {_plain(wanted)} {timer.unit}, and PostgreSQL takes {timer.max}"
+                " at most",
                 remedy=f"use a dilation of {int(timer.max * _MS[timer.unit] / value_ms)} at most, or a smaller {name}",
             )
-        chosen[name] = f"{min(wanted, timer.max)}{'' if timer.bare else timer.unit}"
+        chosen[name] = f"{_plain(min(wanted, timer.max))}{'' if timer.bare else timer.unit}"
     return chosen
 
 
 def _milliseconds(written: str, timer: Timer) -> float | None:
     found = _VALUE.fullmatch(written)
     return None if found is None else float(found[1]) * _MS[found[2] or timer.unit]
+
+
+def _plain(number: float) -> str:
+    """A number as the server reads it: whole ones without a fraction, none with an exponent."""
+    return f"{number:.6f}".rstrip("0").rstrip(".")
