@@ -7,12 +7,16 @@ import socket
 import struct
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.metrics import server
+
+from .exposition import parse
+from .test_open_metrics import SPEC, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +63,16 @@ def test_an_error_is_said_and_the_server_lives_on() -> None:
         for _ in range(2):
             status, _, body = ask(address, "/metrics")
             assert (status, body) == (503, "the volumes belong to another user\n")
+
+
+def test_a_volume_that_was_detached_is_down_and_hides_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    stays = SimpleNamespace(name="stays", spec=SPEC, stats=said)
+    monkeypatch.setattr(server, "list_volumes", lambda: [stays])
+    families = parse(server.exposition(["goes", "stays"], known=True))
+    up = families["pgdyno_volume_up"]
+    assert (up.value(volume="goes"), up.value(volume="stays")) == (0, 1)
+    assert [labels["volume"] for _, labels, _ in families["pgdyno_volume"].samples] == ["stays"]
+    assert set(parse(server.exposition([]))) == set(families), "without names, all that are attached"
 
 
 def test_who_hangs_up_before_the_answer_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:

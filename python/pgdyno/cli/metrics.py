@@ -163,7 +163,7 @@ def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
         return
     address = server.parse_listen(listen)
     server.exposition(names)  # an unknown name is refused now, not at the first scrape
-    with server.MetricsServer(address, lambda: server.exposition(names)) as serving:
+    with server.MetricsServer(address, lambda: server.exposition(names, known=True)) as serving:
         click.echo(f"serving {serving.url} until Ctrl-C", err=True)
         serving.serve_forever()
 

@@ -26,7 +26,7 @@ class Volume:
     name: str
     spec: Mapping[str, Any]
     said: Reading | None
-    """None when its daemon did not answer."""
+    """None when its daemon did not answer, or when it is gone; then nothing may be known of its ``spec`` either."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ def _limit(key: str, unit: float = 1.0) -> Any:
 
 
 def _info(volume: Volume) -> Iterator[Sample]:
-    yield "_info", {"type": str(volume.spec.get("type", "")), "spec": str(volume.spec.get("spec", ""))}, 1
+    if volume.spec:
+        yield "_info", {"type": str(volume.spec.get("type", "")), "spec": str(volume.spec.get("spec", ""))}, 1
 
 
 def _up(volume: Volume) -> Iterator[Sample]:

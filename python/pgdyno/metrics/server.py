@@ -94,11 +94,18 @@ def parse_listen(listen: str) -> tuple[str, int]:
     return str(address), number
 
 
-def exposition(names: Sequence[str]) -> str:
-    """The text of the volumes of those names, or of all that are attached now. :class:`InputError` for an unknown name."""
-    found = [find(name) for name in names] if names else list_volumes()
+def exposition(names: Sequence[str], *, known: bool = False) -> str:
+    """The text of the volumes of those names, or of all that are attached now. :class:`InputError` for an unknown name.
+
+    Names that were ``known`` before may be of volumes that were detached since: those are down, and hide no other.
+    """
+    attached = {one.name: one for one in list_volumes()}
+    if not known:
+        attached |= {name: find(name) for name in names if name not in attached}
+    wanted = names or tuple(attached)
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as asked:
-        return text(list(asked.map(_read, found)))
+        said = list(asked.map(_read, [attached[name] for name in wanted if name in attached]))
+    return text([*said, *(Volume(name, {}, None) for name in wanted if name not in attached)])
 
 
 def _read(attached: AttachedVolume) -> Volume:
