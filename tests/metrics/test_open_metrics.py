@@ -48,7 +48,7 @@ def said(**changes: Any) -> dict[str, Any]:
     reads, writes = [0] * BINS, [0] * BINS
     reads[9], writes[11] = 700, 300
     histograms = {"read_latency_us_log2": reads, "write_latency_us_log2": writes}
-    return {"t_ns": 1, "counters": counters | changes, "histograms": histograms}
+    return {"t_ns": 1, "dilation": 8, "counters": counters | changes, "histograms": histograms}
 
 
 def test_the_text_says_what_the_daemon_said() -> None:
@@ -65,6 +65,7 @@ def test_the_text_says_what_the_daemon_said() -> None:
     below_512_us = families[f"{name}_latency_seconds"].value("_bucket", operation="read", le="0.000512")
     assert (below_512_us, families[f"{name}_latency_seconds"].value("_count", operation="write")) == (700, 300)
     assert families[name].value("_info", type="gp3", spec="gp3:size=100GiB") == 1
+    assert families[f"{name}_dilation"].value() == 8
     assert set(families) == {full_name(family) for family in FAMILIES}
 
 
@@ -136,6 +137,14 @@ def test_the_dashboard_asks_for_series_that_are_served(dashboard: dict[str, Any]
     asked = {name for expression in _expressions(dashboard) for name in re.findall(r"pgdyno_volume\w*", expression)}
     assert asked <= served
     assert {"pgdyno_volume_operations_total", "pgdyno_volume_latency_seconds_bucket"} <= asked
+
+
+def test_what_the_dashboard_shows_for_a_second_is_for_one_of_the_volume(dashboard: dict[str, Any]) -> None:
+    """Prometheus divides by the seconds of its own clock; beside them stand limits for a second of the volume."""
+    counted = r"pgdyno_volume_(operations|transferred_bytes|queue_seconds|exceeded_seconds|busy_seconds)_total"
+    rates = [one for one in _expressions(dashboard) if re.search(counted, one) and "/ sum" not in one]
+    assert len(rates) == 5
+    assert all("* on (volume) group_left () max by (volume) (pgdyno_volume_dilation" in one for one in rates)
 
 
 def test_the_dashboards_panels_have_places_of_their_own(dashboard: dict[str, Any]) -> None:

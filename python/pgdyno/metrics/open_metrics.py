@@ -70,6 +70,11 @@ def _info(volume: Volume) -> Iterator[Sample]:
         yield "_info", {"type": str(volume.spec.get("type", "")), "spec": str(volume.spec.get("spec", ""))}, 1
 
 
+def _dilation(volume: Volume) -> Iterator[Sample]:
+    if volume.said is not None:
+        yield "", {}, volume.said["dilation"]
+
+
 def _up(volume: Volume) -> Iterator[Sample]:
     yield "", {}, int(volume.said is not None)
 
@@ -93,6 +98,13 @@ _READ_WRITE = ("read", "write")
 FAMILIES: tuple[Family, ...] = (
     Family("up", "gauge", "", "Whether the volume's daemon answered.", _up),
     Family("", "info", "", "The volume's type and specification.", _info),
+    Family(
+        "dilation",
+        "gauge",
+        "",
+        "Real seconds in a second of the volume, in whose time it counts: rates are to be multiplied by it.",
+        _dilation,
+    ),
     Family(
         "operations",
         "counter",
