@@ -45,6 +45,27 @@ impl FileSystem {
         }
     }
 
+    /// The program that makes it as large as its device while it is mounted.
+    fn grower(self) -> &'static str {
+        match self {
+            Self::Ext4 => "resize2fs",
+            Self::Xfs => "xfs_growfs",
+        }
+    }
+
+    /// What that program is told: ext4 by its device, XFS by its mount.
+    fn grown_by<'a>(self, device: &'a Path, target: &'a Path) -> &'a Path {
+        match self {
+            Self::Ext4 => device,
+            Self::Xfs => target,
+        }
+    }
+
+    /// The command that makes it as large as its device, for people.
+    pub(crate) fn growth(self, device: &Path, target: &Path) -> String {
+        format!("`{} {}`", self.grower(), self.grown_by(device, target).display())
+    }
+
     /// The package that brings `mkfs` for it, as Debian calls it.
     fn package(self) -> &'static str {
         match self {
@@ -117,12 +138,24 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 /// Whether a mounted file system of this kind can be made larger here.
 pub(crate) fn require_growable(kind: FileSystem) -> Result<()> {
-    if kind == FileSystem::Xfs || has_capability(CAP_SYS_RESOURCE) {
+    if kind == FileSystem::Ext4 && !has_capability(CAP_SYS_RESOURCE) {
+        return Err(EmulateError::new(
+            "an ext4 that is mounted grows only with CAP_SYS_RESOURCE, which this process lacks",
+            "attach the volume with --file-system xfs, or keep its size",
+        ));
+    }
+    require_installed(kind.grower(), kind.package())
+}
+
+fn require_installed(program: &str, package: &str) -> Result<()> {
+    // Where a program that this process starts is looked for, and where the C library looks without it.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    if std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
         return Ok(());
     }
     Err(EmulateError::new(
-        "an ext4 that is mounted grows only with CAP_SYS_RESOURCE, which this process lacks",
-        "attach the volume with --file-system xfs, or keep its size",
+        format!("a mounted file system of this kind is made larger by {program}, which is not here"),
+        format!("install {package}, or keep the volume's size"),
     ))
 }
 
@@ -135,13 +168,9 @@ fn has_capability(number: u32) -> bool {
 
 /// Makes a mounted file system as large as its device.
 pub(crate) fn grow_file_system(kind: FileSystem, device: &Path, target: &Path) -> Result<()> {
-    let mut command = match kind {
-        FileSystem::Ext4 => tool("resize2fs"),
-        FileSystem::Xfs => tool("xfs_growfs"),
-    };
-    let what = if kind == FileSystem::Ext4 { device } else { target };
-    let remedy = format!("the device is larger, and its file system is not: install {}", kind.package());
-    run(command.arg(what), &remedy).map(drop)
+    let growth = kind.growth(device, target);
+    let remedy = format!("the device is larger, and its file system is not: mend that, then run {growth}");
+    run(tool(kind.grower()).arg(kind.grown_by(device, target)), &remedy).map(drop)
 }
 
 /// Unmounts through a process of its own. An unmount waits for the file system's last requests, which this process
@@ -172,6 +201,16 @@ fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_said_before_anything_grows() {
+        require_installed("sh", "dash").expect("every system has it");
+        let error = require_installed("pgdyno-no-such-program", "nothing").expect_err("nobody has it");
+        assert!(error.message.contains("pgdyno-no-such-program") && error.remedy.contains("install nothing"));
+        let [device, target] = ["/dev/loop3", "/mnt/data"].map(Path::new);
+        assert_eq!(FileSystem::Ext4.growth(device, target), "`resize2fs /dev/loop3`");
+        assert_eq!(FileSystem::Xfs.growth(device, target), "`xfs_growfs /mnt/data`");
+    }
 
     #[test]
     fn a_place_in_the_list_of_mounts_is_read_as_it_was_named() {

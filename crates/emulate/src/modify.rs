@@ -102,9 +102,15 @@ impl Seen<'_> {
     /// Tells the kernel how large the volume has become, through processes of their own: whoever asks for the file's size
     /// waits for this daemon (see `calibrate`).
     fn grow(self) -> Result<()> {
-        let remedy = "the volume is larger, and its device is not: detach it and attach it again";
-        run(tool("stat").arg(self.file), remedy)?;
-        run(tool("losetup").arg("--set-capacity").arg(self.device), remedy)?;
+        let growth = |(target, kind): (&Path, FileSystem)| format!(", then {}", kind.growth(self.device, target));
+        let then = self.mount.map(growth).unwrap_or_default();
+        let (file, device) = (self.file.display(), self.device.display());
+        let remedy = format!(
+            "the volume is larger, and its device is not: mend that, then run `stat {file}` and \
+             `losetup --set-capacity {device}`{then}"
+        );
+        run(tool("stat").arg(self.file), &remedy)?;
+        run(tool("losetup").arg("--set-capacity").arg(self.device), &remedy)?;
         match self.mount {
             Some((target, kind)) => grow_file_system(kind, self.device, target),
             None => Ok(()),
