@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.world import volume
 from pgdyno.world.clean import clean
+from pgdyno.world.waiting import wait_until
 
 from .needs import needs_fuse
 
@@ -121,3 +123,34 @@ def test_the_path_of_a_twin_is_that_of_whoever_asks(
     monkeypatch.chdir(twin.parent)
     data.modify(twin.name)
     assert data.stats()["spec"] == f"twin:{twin}"
+
+
+@needs_fuse
+def test_a_volume_is_sampled_while_its_file_system_grows(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The growth waits here until it is let go; a run's probe does not wait for it."""
+    real = shutil.which("xfs_growfs")
+    if real is None:
+        pytest.skip("the tools of xfs cannot make it larger here")
+    began, go, program = tmp_path / "began", tmp_path / "go", tmp_path / "xfs_growfs"
+    os.mkfifo(go)
+    program.write_text(f'#!/bin/sh\ntouch {began}\nread word < {go}\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    release = os.open(go, os.O_RDWR)
+    try:
+        with (
+            ThreadPoolExecutor(1) as asking,
+            volume.attached("gp3:size=10GiB", mount=state.parent / "mnt", name="data", file_system="xfs") as data,
+        ):
+            growing = asking.submit(data.modify, "gp3:size=20GiB", optimizing_s=0)
+            try:
+                assert wait_until(began.exists, 60)
+                assert data.stats()["modification"] is not None
+                assert not growing.done()
+            finally:
+                os.write(release, b"on\n")
+            assert growing.result(60)["spec"]["size_bytes"] == 20 * GIB
+    finally:
+        os.close(release)

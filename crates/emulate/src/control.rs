@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Context, EmulateError, Result};
-use crate::modify::{Elastic, Seen, Wanted};
+use crate::modify::{Elastic, History, Seen, Wanted};
 use crate::pipeline::Pipeline;
 use crate::precautions;
 use crate::serve::ServeSpec;
@@ -95,17 +95,21 @@ pub(crate) struct Served {
     facts_file: PathBuf,
     facts: Mutex<Value>,
     elastic: Mutex<Elastic>,
+    /// Of `elastic`, which is held for as long as a modification takes.
+    history: History,
     pipeline: Arc<Pipeline>,
 }
 
 impl Served {
     /// Writes the volume's facts down, for whoever looks for it.
     pub(crate) fn new(folder: &VolumeDir, facts: Value, storage: Storage, pipeline: Arc<Pipeline>) -> Result<Self> {
+        let elastic = Elastic::new(storage);
         let served = Self {
             name: facts["name"].as_str().unwrap_or_default().to_owned(),
             facts_file: folder.facts(),
             facts: Mutex::new(facts),
-            elastic: Mutex::new(Elastic::new(storage)),
+            history: elastic.history(),
+            elastic: Mutex::new(elastic),
             pipeline,
         };
         served.write_facts()?;
@@ -130,11 +134,10 @@ impl Served {
 
     /// The instant is given twice: on this machine's clock, and on that of the volume's users, as minutes have it.
     fn stats(&self, histograms: bool) -> Value {
-        // Before anything that may wait: a modification holds what it changes until its file system has grown.
         let clock = &self.pipeline.core.clock;
         let (t_ns, (seen_ns, _)) = (monotonic_ns(), clock.seen(clock.now()));
         let (counters, histograms) = self.pipeline.stats(histograms, process_cpu_ns());
-        let progress = self.elastic().progress(clock.now());
+        let progress = self.history.progress(clock.now());
         let facts = self.facts();
         let mut answer = json!({"t_ns": t_ns, "seen_ns": seen_ns, "dilation": facts["dilation"],
             "name": facts["name"], "spec": facts["spec"]["spec"], "counters": counters, "modification": progress,
@@ -173,7 +176,7 @@ impl Served {
         self.write_facts()?;
         done?;
         Ok(json!({"name": self.name, "spec": elastic.storage,
-            "modification": elastic.progress(self.pipeline.core.clock.now())}))
+            "modification": self.history.progress(self.pipeline.core.clock.now())}))
     }
 }
 

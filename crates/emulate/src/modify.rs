@@ -4,6 +4,7 @@
 //! and the new until the modification is completed, and the model takes the new one. No request fails or is held back.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pgdyno_catalog::Storage;
@@ -23,13 +24,18 @@ const MODIFYING: Duration = Duration::from_secs(5);
 const OPTIMIZING_PER_TIB: Duration = Duration::from_secs(6 * 3600);
 const OPTIMIZING_MAX: Duration = Duration::from_secs(24 * 3600);
 const TIB: u64 = 1 << 40;
+const MINUTE_NS: u64 = 60_000_000_000;
 
 /// A volume that can be modified: what it is now, and when it became so.
 #[derive(Debug)]
 pub(crate) struct Elastic {
     pub(crate) storage: Storage,
-    modifications: Modifications,
+    history: History,
 }
+
+/// When a volume was modified. It can be asked for while a modification waits for its file system to grow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History(Arc<Mutex<Modifications>>);
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -59,7 +65,12 @@ pub(crate) struct Seen<'a> {
 
 impl Elastic {
     pub(crate) fn new(storage: Storage) -> Self {
-        Self { storage, modifications: Modifications::default() }
+        Self { storage, history: History::default() }
+    }
+
+    /// When it was modified, for whoever must not wait for a modification.
+    pub(crate) fn history(&self) -> History {
+        self.history.clone()
     }
 
     /// Modifies the volume, or says which rule forbids it.
@@ -73,11 +84,11 @@ impl Elastic {
         let optimizing = wanted.optimizing.unwrap_or_else(|| optimizing(&storage));
         let course = Course { modifying_ns: nanos(MODIFYING.min(optimizing)), optimizing_ns: nanos(optimizing) };
         let now = pipeline.core.clock.now();
-        self.modifications.allows(now, wanted.rule).map_err(|refused| {
-            let wait_s = (refused.allowed_at - now).div_ceil(1_000_000_000);
+        self.history.lock().allows(now, wanted.rule).map_err(|refused| {
+            let wait_ns = refused.allowed_at - now;
             EmulateError::new(
                 refused.rule,
-                format!("ask again in {} min, or attach another volume", wait_s.div_ceil(60)),
+                format!("ask again in {} min, or attach another volume", wait_ns.div_ceil(MINUTE_NS)),
             )
         })?;
         if larger {
@@ -85,15 +96,22 @@ impl Elastic {
             pipeline.grow(storage.total.size_bytes).context(|| "cannot make the volume larger".to_owned(), remedy)?;
         }
         pipeline.modify(&storage);
-        self.modifications.count(now, course);
+        self.history.lock().count(now, course);
         self.storage = storage;
         if larger { seen.grow() } else { Ok(()) }
+    }
+}
+
+impl History {
+    fn lock(&self) -> MutexGuard<'_, Modifications> {
+        self.0.lock().expect("who counts modifications does not panic")
     }
 
     /// Of the last modification; `None` when there was none.
     pub(crate) fn progress(&self, now: u64) -> Option<Progress> {
-        let state = self.modifications.state(now)?;
-        let left_ns = self.modifications.completed_at()?.saturating_sub(now);
+        let modifications = self.lock();
+        let state = modifications.state(now)?;
+        let left_ns = modifications.completed_at()?.saturating_sub(now);
         Some(Progress { state, completed_in_s: left_ns.div_ceil(1_000_000_000) })
     }
 }
