@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -92,3 +93,15 @@ def test_the_kernels_times_follow_and_return(state: Path) -> None:
 )
 def test_the_file_systems_own_timer(file_system: FileSystem, options: str, dilation: int, wanted: str) -> None:
     assert dilated_options(file_system, options, dilation) == wanted
+
+
+@needs_fuse
+def test_when_it_may_be_modified_again_is_said_in_real_minutes(state: Path) -> None:
+    with volume.attached("gp3:size=10GiB", mount=None, name="v", dilation=DILATION) as attached:
+        attached.modify("gp3:size=10GiB,iops=4000", optimizing_s=3600)
+        with pytest.raises(PgdynoError) as caught:
+            attached.modify("gp3:size=10GiB,iops=5000")
+    found = re.search(r"again in (\d+) min", caught.value.remedy)
+    assert found is not None
+    # An hour of the volume's, less the minutes that a slow host has taken by now.
+    assert 60 * DILATION - 60 < int(found[1]) <= 60 * DILATION + 1

@@ -85,7 +85,8 @@ impl Elastic {
         let course = Course { modifying_ns: nanos(MODIFYING.min(optimizing)), optimizing_ns: nanos(optimizing) };
         let now = pipeline.core.clock.now();
         self.history.lock().allows(now, wanted.rule).map_err(|refused| {
-            let wait_ns = refused.allowed_at - now;
+            // Whoever is told waits by a real clock.
+            let wait_ns = pipeline.core.clock.real_ns(refused.allowed_at - now);
             EmulateError::new(
                 refused.rule,
                 format!("ask again in {} min, or attach another volume", wait_ns.div_ceil(MINUTE_NS)),
