@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.errors import InputError
 from pgdyno.experiment.factors import level_texts
 from tests.experiment.documents import experiment
 
@@ -51,6 +52,30 @@ def test_every_combination_is_an_arm_and_the_first_levels_make_the_reference() -
 def test_a_label_says_what_its_level_means(factor: str, levels: list[Any], labels: list[str]) -> None:
     world = {} if factor.startswith("world.volumes") else {"volume": "gp3"}
     assert [arm.label for arm in experiment(world=world, factors={factor: levels}).arms] == labels
+
+
+@pytest.mark.parametrize("names", [("world.volumes", "world.volumes.wal"), ("world.volumes.wal", "world.volumes")])
+def test_a_table_as_a_level_leaves_what_another_factor_sets_in_it(names: tuple[str, str]) -> None:
+    """Whichever stands first: arms that are called differently would else be alike."""
+    levels: dict[str, list[Any]] = {
+        "world.volumes": [{"data": "gp3"}, {"data": "io2bx"}],
+        "world.volumes.wal": ["", "gp3"],
+    }
+    found = experiment(world={}, factors={name: levels[name] for name in names})
+    assert sorted(tuple(arm.world.placement.values()) for arm in found.arms) == [
+        ("gp3",),
+        ("gp3", "gp3"),
+        ("io2bx",),
+        ("io2bx", "gp3"),
+    ]
+
+
+def test_two_factors_do_not_set_the_same_volume() -> None:
+    volumes = [{"data": "gp3"}, {"data": "gp3", "wal": "io2bx"}]
+    with pytest.raises(InputError, match=r"world.volumes.wal is a factor too") as found:
+        experiment(world={}, factors={"world.volumes": volumes, "world.volumes.wal": ["", "gp3"]})
+    assert 'factors."world.volumes"[2]' in found.value.message
+    assert "leave wal away" in found.value.remedy
 
 
 @given(st.lists(st.text(max_size=8), unique=True, min_size=1), st.sampled_from(["postgres.bin", "world.volumes.wal"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -131,14 +132,18 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
                 f"{levels[twice]!r} is there twice",
                 "the same level twice shows the noise, in an experiment of that factor alone",
             )
+    _require_apart(file, paths, origin)
+    # The wider key first: a table that is put in whole would take away what another factor has set in it.
+    widest_first = sorted(paths, key=lambda name: len(paths[name]))
     base = {key: value for key, value in document.items() if key != "factors"}
     texts_of = {name: factors_module.level_texts(name, levels) for name, levels in file.factors.items()}
     arms = []
     for index, chosen in enumerate(factors_module.combinations(file.factors, file.design)):
         picked = dict(zip(file.factors, chosen, strict=True))
-        values = {paths[name]: file.factors[name][number] for name, number in picked.items()}
+        values = {paths[name]: file.factors[name][picked[name]] for name in widest_first}
+        # The narrower key first: the first that fits says where a value was written.
         places: dict[tuple[str, ...], Path] = {
-            paths[name]: ("factors", name, number) for name, number in picked.items()
+            paths[name]: ("factors", name, picked[name]) for name in reversed(widest_first)
         }
         arm_file = read(factors_module.substituted(base, values), origin, places)
         levels_of = {name: texts_of[name][number] for name, number in picked.items()}
@@ -149,6 +154,21 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
         _require_complete(arm, origin)
         arms.append(arm)
     return tuple(arms)
+
+
+def _require_apart(file: ExperimentFile, paths: Mapping[str, tuple[str, ...]], origin: Origin) -> None:
+    """Refuse a level that says, in a table, what another factor sets there: its label would name what was not run."""
+    for wide, narrow in permutations(paths, 2):
+        table, inside = paths[wide], paths[narrow]
+        if len(inside) <= len(table) or inside[: len(table)] != table:
+            continue
+        for number, level in enumerate(file.factors[wide]):
+            if isinstance(level, Mapping) and inside[len(table)] in level:
+                raise origin.error(
+                    ("factors", wide, number),
+                    f"{narrow} is a factor too, so every arm has one of its levels instead of what stands here",
+                    f"leave {inside[len(table)]} away here, or remove the other factor",
+                )
 
 
 def _target(name: str, origin: Origin) -> tuple[str, ...]:
