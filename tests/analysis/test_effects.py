@@ -146,6 +146,17 @@ def test_a_hint_of_dependence_is_false_in_one_experiment_of_twenty() -> None:
     assert false / 400 <= 0.09  # 5 % and three standard errors
 
 
+def test_a_run_that_hardly_did_anything_hints_at_nothing() -> None:
+    """Of 49 questions each is asked so strictly that the interval of two such replicates ends beyond any number."""
+    tps = np.full((8, 8, 2), 1000.0)
+    tps[1, 1, 1] = 1.0
+    effects = main_effects(factors_of(8, 8), arms_of(tps))
+    assert len(effects) == 14
+    assert not any(effect.within for effect in effects)
+    wide = stratified_ratio([[0.0, 7.0]], 0.999)
+    assert (wide.low, wide.high) == (0.0, math.inf)
+
+
 def test_a_dependence_is_seen_and_shown_at_each_level() -> None:
     rng = np.random.default_rng(20261126)
     tps = np.full((2, 2, 3), 1000.0) * rng.lognormal(0, 0.02, (2, 2, 3))

@@ -7,6 +7,7 @@ too narrow. A replicate is a fresh cluster on a fresh clone of the data, and rep
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ LEVEL = 0.95
 
 ROUNDING = 1e-9
 """Half of the narrowest interval of a logarithm of ratios: runs that are exactly alike differ by rounding alone."""
+
+LOG_MAX = math.log(sys.float_info.max)
+"""Beyond it ``math.exp`` raises instead of giving a number."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,15 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
     # Strata without any spread at all leave nothing to weigh them by; the smallest number of degrees is the safe one.
     degrees = squares**2 / below if below > 0 else 1.0
     half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(squares) / len(filled))
-    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, degrees)
+    return Estimate(math.exp(mean), math.exp(mean - half), _from_log(mean + half), n, degrees)
+
+
+def _from_log(log: float) -> float:
+    """A ratio from its logarithm: infinite where no number is as large.
+
+    Two replicates, one of which hardly did anything, and a level for many questions make an interval that wide.
+    """
+    return math.exp(log) if log < LOG_MAX else math.inf
 
 
 def _variance(values: Sequence[float]) -> float:
