@@ -41,7 +41,9 @@ class SqlFile(BaseModel):
 class BulkTable(BaseModel):
     """For kind `load`: files that are loaded into empty tables, and how. That load is the measured phase."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=False, allow_inf_nan=False
+    )
 
     files: tuple[str, ...] = ()
     """Files or patterns, relative to the experiment file, each with its table behind an `@`: `visits-*.csv.gz@visits`. One file without it goes into a table that is called as the file."""

@@ -50,7 +50,9 @@ _SECRET = frozenset({"password", "sslpassword", "oauth_client_secret"})
 class Table(BaseModel):
     """A table of the file. A key that is not known is an error, and nothing is changed after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=False, allow_inf_nan=False
+    )
 
 
 def _text(value: Any) -> Any:

@@ -115,7 +115,7 @@ class WorkloadAsked(BaseModel):
     transactions are scheduled, and latency counts from the schedule.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     kind: Kind = "pgbench"
     """`pgbench`: its built-in scripts. `script`: `files` of yours. `sysbench`: one of its tests. `idle`: transactions without a statement, which measure the driver. `load`: files into empty tables, by `pgdyno load`."""
