@@ -86,6 +86,13 @@ def test_invalid_arm_gets_no_verdict_but_keeps_its_figures(tmp_path: Path) -> No
     assert found.verdict == "No verdict on io2bx against gp3: gp3 is invalid."
 
 
+def test_an_invalid_arm_that_stands_alone_gets_no_verdict_either(tmp_path: Path) -> None:
+    late = replace(GP3, late_share=0.2, late_by_us=50_000.0)
+    found = summarise(make_experiment(tmp_path, SHORT.with_arms(late)))
+    assert not found.valid
+    assert found.verdict == "No verdict on gp3: it is invalid."
+
+
 def test_three_arms_are_each_compared_to_the_first(tmp_path: Path) -> None:
     third = replace(IO2BX, spec="io2bx:iops=32000", tps=3600.0)
     found = summarise(make_experiment(tmp_path, SHORT.with_arms(GP3, IO2BX, third)))

@@ -148,6 +148,8 @@ def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
 
 
 def _alone(arm: ArmSummary) -> str:
+    if not arm.valid:
+        return f"No verdict on {arm.label}: it is invalid."
     return f"{arm.label} does {figures(arm.tps.mean)} {arm.unit.per_second}{_price(arm)}."
 
 
