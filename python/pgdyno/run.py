@@ -196,7 +196,9 @@ def _make(
         for cell in _due(planned, directory, allowed, listener):
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
-            raise PgdynoError("loading took the whole time, no run was begun", remedy=_more_time(planned, allowed))
+            # The directory does not outlive this error, so nothing is left that could be continued.
+            anew = _more_time(replace(planned, directory=None), allowed)
+            raise PgdynoError("loading took the whole time, no run was begun", remedy=anew)
 
 
 def _clean_up(listener: Listener) -> None:
@@ -359,7 +361,9 @@ def _more_time(planned: Plan, allowed: Allowance) -> str:
 
 def _forget(directory: Path) -> None:
     (directory / "experiment.json").unlink(missing_ok=True)
-    shutil.rmtree(directory / "loads", ignore_errors=True)
+    # A run that was killed before this experiment was continued left its part.
+    for left in (directory / "loads", *(directory / "runs").glob(f"*{names.PARTIAL}")):
+        shutil.rmtree(left, ignore_errors=True)
     for folder in (directory / "runs", directory):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError
+from pgdyno import run as flow
+from pgdyno.errors import InputError, PgdynoError
 from pgdyno.experiment.factors import combinations
 from pgdyno.resume import recorded
 from pgdyno.schedule import Allowance, allowance, further
+from pgdyno.store import open_experiment
 from pgdyno.store.record import (
     Account,
     Anchor,
@@ -190,6 +192,19 @@ def test_what_an_interrupted_block_has_is_not_paid_for_twice(
     before = go_on(parts, asked, 4 * RUN_S, stop_after=stop_after)
     after = go_on(parts, asked, 4 * RUN_S - RUN_S * len(before))
     assert [cell.position for cell in (*before, *after)] == [cell.position for cell in uninterrupted]
+
+
+def test_what_ends_without_a_run_leaves_nothing_and_is_not_to_be_continued(tmp_path: Path, asked: Experiment) -> None:
+    """It was killed in its first run, and continued; then the time was over before a run was begun."""
+    path = directory(tmp_path, asked)
+    (path / "runs" / "00-scale-1-r1.partial" / "logs").mkdir(parents=True)
+    planned = flow.Plan(asked, (), {}, (), path)
+    allowed = Allowance(in_all_s=600.0)
+    with pytest.raises(PgdynoError, match="no run was begun") as caught:
+        flow._make(planned, path, open_experiment(path).record, allowed, flow.Listener())
+    assert "--set budget=TIME" in caught.value.remedy
+    assert "--resume" not in caught.value.remedy
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_begun_that_does_not_fit(tmp_path: Path, asked: Experiment) -> None:
