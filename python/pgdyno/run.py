@@ -74,6 +74,10 @@ class Plan:
         indices = [arm.index for arm in self.due if arm.index in self.keys]
         return {self.keys[index]: self.arms[index].binaries for index in indices}
 
+    def load_title(self, key: DatasetKey | None) -> str:
+        """Title of the step that loads one of several data sets; without a key, of what is made for all of them."""
+        return "load" if key is None or len(self.wanted) < 2 else f"load for {key}"
+
     @property
     def load_s(self) -> float:
         """Estimate: loading every data set."""
@@ -263,7 +267,7 @@ def _run(context: Context, cell: Cell, directory: Path, listener: Listener) -> P
 
 
 def _loading(listener: Listener, planned: Plan, key: DatasetKey | None = None) -> Callable[[float, str], None]:
-    title = f"load for {key}" if len(planned.wanted) > 1 else "load"
+    title = planned.load_title(key)
     return lambda share, text: listener.step(Step(title, text, share))
 
 

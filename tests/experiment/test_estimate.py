@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,12 @@ import pytest
 
 from pgdyno import run as flow
 from pgdyno.cli.main import run as pgdyno
+from pgdyno.cli.progress import Display
 from pgdyno.errors import InputError
 from pgdyno.experiment.file import read_experiment
 from pgdyno.resolved import REQUESTS_PER_TRANSACTION, SAMPLES_MIN
 from pgdyno.resume import finished
-from pgdyno.run import OVERHEAD_S, Listener, _due, cell_s, execute, plan
+from pgdyno.run import OVERHEAD_S, Listener, Step, _due, cell_s, execute, plan
 from pgdyno.schedule import Allowance
 from tests.analysis.synthetic import Plan as Made
 from tests.analysis.synthetic import make_experiment
@@ -173,3 +175,17 @@ def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
     flagged = "--seed 7 --dsn DSN --set workload.scale=1 --set 'title=two words'"
     assert said == f"`pgdyno run {file} --resume {tmp_path} {flagged}`"
     assert "db.example" not in said
+
+
+def test_what_is_left_counts_the_data_sets_that_are_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    found = plan(experiment(factors={"workload.scale": [1, 2]}), to_run=False)
+    first, second = (found.load_title(key) for key in found.wanted)
+    assert found.load_title(None) == "load"
+    with Display(found) as display:
+        for title in (first, second, "load", "load.sql, replicate 1 of 3"):
+            display.step(Step(title, "", 0.0))
+    told = re.findall(r"about (\d+) min (\d+) s left", capsys.readouterr().err)
+    left = [60 * int(minutes) + int(seconds) for minutes, seconds in told]
+    of_second = list(found.wanted)[1].estimate_s
+    loading = [found.load_s, of_second, 0.0, 0.0]
+    assert left == [round(found.cells_s + one) for one in loading]

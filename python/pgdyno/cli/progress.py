@@ -22,6 +22,7 @@ class Display:
     def __init__(self, plan: Plan) -> None:
         self._cells = len(plan.cells)
         self._load_s = plan.load_s
+        self._loads_s = {plan.load_title(key): key.estimate_s for key in plan.wanted}
         self._cell_s = plan.cells_s / max(1, self._cells)
         self._total_s = plan.load_s + plan.cells_s
         self._done_cells = 0
@@ -45,17 +46,26 @@ class Display:
 
     def step(self, step: Step) -> None:
         """Show where the experiment is."""
-        loading = step.title.startswith("load")
+        # An arm may be called `load.sql`.
+        loading = step.title == "load" or step.title in self._loads_s
         if not loading and self._cells_began is None:
             self._cells_began = time.monotonic()
-        done_s = 0.0 if loading else self._load_s + self._done_cells * self._cell_s
-        done_s += step.share * (self._load_s if loading else self._cell_s)
+        done_s = self._loaded_s(step) if loading else self._load_s + (self._done_cells + step.share) * self._cell_s
         if self._bar is not None:
             self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
         elif step.title != self._title:
             minutes, seconds = divmod(round(max(0.0, self._total_s - done_s)), 60)
             self.say(f"{step.title} (about {minutes} min {seconds:02d} s left)")
         self._title = step.title
+
+    def _loaded_s(self, step: Step) -> float:
+        """What is done of the estimate for loading: data sets are loaded one after the other, in the plan's order."""
+        if len(self._loads_s) < 2:
+            return step.share * self._load_s
+        if step.title not in self._loads_s:
+            return self._load_s  # what is made for all of them, when they are loaded
+        place = list(self._loads_s).index(step.title)
+        return sum(list(self._loads_s.values())[:place]) + step.share * self._loads_s[step.title]
 
     def finished(self, cell: Cell, path: Path) -> None:
         """Show what a run came to."""
