@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.errors import HostError
+from pgdyno.errors import HostError, InputError
 from pgdyno.report import ReportFiles, write_report
 from pgdyno.report.page import WIDTHS_PX, html
 from pgdyno.store.record import Check
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE_BYTES_MAX = 3 * 2**20
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -171,3 +168,6 @@ def test_page_is_replaced_whole_and_refused_with_a_remedy(comparison: Comparison
     with pytest.raises(HostError, match="cannot be written") as caught:
         write_report(comparison, tmp_path / "absent" / "page.html")
     assert "--output" in caught.value.remedy
+    for folder in (".", "/"):
+        with pytest.raises(InputError, match="is a folder"):
+            write_report(comparison, Path(folder))

@@ -59,8 +59,10 @@ class ReportFiles:
 def write_report(comparison: Comparison, output: Path) -> ReportFiles:
     """Write the page to ``output`` and its main figure beside it with the suffix ``.png``; both replace what was there.
 
-    Raises :class:`InputError` when both would be one file, :class:`HostError` when they cannot be written.
+    Raises :class:`InputError` for a folder and when both would be one file, :class:`HostError` when they cannot be written.
     """
+    if not output.name:  # `.` and `/`
+        raise InputError(f"{output} is a folder, and the page is a file", remedy="name the page FILE.html")
     figure = output.with_suffix(".png")
     if figure == output:
         raise InputError(
