@@ -64,11 +64,13 @@ def require_same(directory: Path, experiment: Experiment, versions: Mapping[str,
     How long it may take is no difference: what was interrupted may be given more time.
     """
     before = open_experiment(directory).record
-    asked = _timeless(recorded(directory)), _timeless(experiment)
+    first = recorded(directory)
+    asked = _timeless(first), _timeless(experiment)
     made = {"version of " + name: value for name, value in before.versions.items() if name != "python"}
     here = {"version of " + name: value for name, value in versions.items() if name != "python"}
     found = [*differences(*asked), *differences(made, here)]
     if not found:
+        _require_order(directory, first, experiment)
         return
     there = flat(asked[1])
     shown = "; ".join(
@@ -80,6 +82,16 @@ def require_same(directory: Path, experiment: Experiment, versions: Mapping[str,
         f"{directory} was another experiment: {shown}{more}",
         remedy="change it back, or run the file anew without --resume",
     )
+
+
+def _require_order(directory: Path, first: Experiment, experiment: Experiment) -> None:
+    """Arms are numbered by the order of the factors: in another one, runs that are there would be taken for other arms'."""
+    order = list(first.file.factors)
+    if list(experiment.file.factors) != order:
+        raise InputError(
+            f"{experiment.origin.place(('factors',))}: {directory} was begun with its factors in another order",
+            remedy=f"write them in this order: {', '.join(order)}; or run the file anew without --resume",
+        )
 
 
 def _timeless(experiment: Experiment) -> dict[str, Any]:

@@ -127,6 +127,22 @@ def test_a_result_is_not_pooled_with_itself(experiment: Path, tmp_path: Path) ->
         assert caught.value.remedy == "name each result once"
 
 
+def test_factors_in_another_order_are_not_pooled(experiment: Path, tmp_path: Path) -> None:
+    """Arms are numbered by that order, which the hash does not know: runs of different arms would be one arm's."""
+    import json
+
+    levels = {"world.volume": ["gp3", "io2bx"], "workload.clients": ["8"]}
+    directories = []
+    for place, names in enumerate((list(levels), list(reversed(levels)))):
+        directories.append(tmp_path / str(place))
+        shutil.copytree(experiment, directories[-1])
+        record = json.loads((experiment / "experiment.json").read_text())
+        record["factors"] = {name: levels[name] for name in names}
+        (directories[-1] / "experiment.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="in another order"):
+        summarise(*directories)
+
+
 def test_other_experiments_are_not_pooled(experiment: Path, tmp_path: Path) -> None:
     import json
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pgdyno import run as flow
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.experiment.factors import combinations
-from pgdyno.resume import recorded
+from pgdyno.resume import recorded, require_same
 from pgdyno.schedule import Allowance, allowance, further
 from pgdyno.store import open_experiment
 from pgdyno.store.record import (
@@ -78,6 +78,16 @@ def test_a_budget_changes_no_result_and_is_recorded(tmp_path: Path) -> None:
     again = recorded(directory(tmp_path, limited))
     assert again.file.budget_s == 2400
     assert again.whole() == limited.whole()
+
+
+def test_an_experiment_is_not_continued_with_its_factors_in_another_order(tmp_path: Path) -> None:
+    """Nothing else has changed, but its arms have other numbers: runs that are there would count for other arms."""
+    levels = {"workload.clients": [4, 8], "workload.scale": [1, 2]}
+    path = directory(tmp_path, experiment(factors=levels))
+    require_same(path, experiment(factors=levels), {})
+    with pytest.raises(InputError, match="in another order") as caught:
+        require_same(path, experiment(factors=dict(reversed(levels.items()))), {})
+    assert "workload.clients, workload.scale" in caught.value.remedy
 
 
 def test_blocks_go_on_where_the_planned_ones_end() -> None:

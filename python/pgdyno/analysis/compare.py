@@ -159,6 +159,12 @@ def _require_poolable(experiments: Sequence[Experiment]) -> None:
                 f"{one.path} is another experiment than {experiments[0].path}",
                 remedy="make one report for each; only repetitions of the same experiment are pooled",
             )
+        # The hash of what can change a result does not know the order of factors, by which arms are numbered.
+        if tuple(one.record.factors) != tuple(experiments[0].record.factors):
+            raise InputError(
+                f"{one.path} has the factors of {experiments[0].path} in another order, so its arms have other numbers",
+                remedy="make one report for each; written in one order, the two could have been pooled",
+            )
         # Its runs would count twice, and every interval would be too narrow.
         there = seen.get(one.record.experiment_id)
         if there is not None:
