@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -125,6 +126,23 @@ def test_only_one_process_makes_the_runs_of_an_experiment(tmp_path: Path, make_e
         pass
     with held(directory):
         pass
+
+
+def test_a_lock_that_cannot_be_had_is_not_taken_for_another_process(
+    tmp_path: Path, make_experiment: MakeExperiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may have no locks, and NFS gives none that excludes others to who cannot write."""
+    directory = make_experiment(tmp_path)
+    modes: list[str] = []
+
+    def refused(file: BinaryIO, _how: int) -> None:
+        modes.append(file.mode)
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("pgdyno.store.writer.fcntl.flock", refused)
+    with pytest.raises(HostError, match="cannot be locked: No locks available"), held(directory):
+        raise AssertionError("not reached")
+    assert modes == ["rb+"]
 
 
 def test_an_experiment_that_was_removed_is_not_continued(make_experiment: MakeExperiment, tmp_path: Path) -> None:

@@ -125,15 +125,20 @@ def held(directory: Path) -> Iterator[None]:
     path = directory / "experiment.json"
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(path.open("rb"))
+            # Nothing is written to it, but NFS gives an exclusive lock only to who may write.
+            file = stack.enter_context(path.open("r+b"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             raise _gone(directory) from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise HostError(
                 f"another pgdyno makes the runs of {directory}", remedy="wait until it has ended, or end it"
             ) from None
+        except OSError as error:
+            raise HostError(
+                f"{path} cannot be locked: {error.strerror or error}",
+                remedy="copy the directory to a place where you may write, or name another one with --results",
+            ) from error
         if not path.exists():  # removed between the two
             raise _gone(directory)
         yield
