@@ -37,6 +37,8 @@ def test_json_alone_is_on_standard_output(
 def test_what_is_no_experiment_is_refused(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "absent"]) == EXIT_USAGE
     assert "absent is not an experiment" in capsys.readouterr().err
+    assert run(["report", "a" * 300]) == EXIT_USAGE  # of no file system
+    assert "this is a bug" not in capsys.readouterr().err
     one = next((experiment / "runs").iterdir())
     assert run(["report", str(one)]) == EXIT_USAGE
     assert f"remedy: pgdyno report {experiment}" in capsys.readouterr().err

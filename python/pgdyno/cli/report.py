@@ -109,9 +109,16 @@ def _directory(result: str, root: Path | None) -> Path:
     from pgdyno.store import results_root
 
     for candidate in (Path(result), results_root(root) / result):
-        if (candidate / "experiment.json").is_file():
+        try:
+            is_experiment, is_run = ((candidate / name).is_file() for name in ("experiment.json", "run.json"))
+        except OSError as error:
+            raise InputError(
+                f"{candidate} cannot be read: {error.strerror}",
+                remedy="made with sudo in a folder of root's, it is reported with sudo; `pgdyno runs` lists others",
+            ) from error
+        if is_experiment:
             return candidate
-        if (candidate / "run.json").is_file():
+        if is_run:
             raise InputError(
                 f"{candidate} is one run; a report is made of its experiment",
                 remedy=f"pgdyno report {candidate.resolve().parents[1]}",
