@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pgdyno.errors import HostError, InputError, PgdynoError
-from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run
+from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run, write_experiment
 from pgdyno.store.tables import TABLES, columns, empty, from_rows
 from pgdyno.store.writer import held
 
@@ -126,6 +126,19 @@ def test_only_one_process_makes_the_runs_of_an_experiment(tmp_path: Path, make_e
         pass
     with held(directory):
         pass
+
+
+def test_only_one_of_two_processes_begins_an_experiment(tmp_path: Path, make_experiment: MakeExperiment) -> None:
+    """Both in the same second, so that it has one name: the first is still writing its record, or has written it."""
+    written = open_experiment(make_experiment(tmp_path / "first")).record
+    writing = tmp_path / "second" / written.experiment_id / "experiment.json.partial"
+    writing.parent.mkdir(parents=True)
+    writing.write_text("half")
+    for root in (tmp_path / "first", tmp_path / "second"):
+        with pytest.raises(PgdynoError, match="never rewritten"):
+            write_experiment(root, written)
+    assert writing.read_text() == "half"
+    assert not list((tmp_path / "first").glob("*/*.partial"))
 
 
 def test_a_lock_that_cannot_be_had_is_not_taken_for_another_process(

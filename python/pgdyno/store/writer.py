@@ -109,9 +109,16 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
     with _explained(directory):
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / "experiment.json"
-        if path.exists():
-            raise PgdynoError(f"{path} exists and is never rewritten", remedy="start the experiment again in a second")
+        there = PgdynoError(f"{path} exists and is never rewritten", remedy="start the experiment again in a second")
         partial = path.with_name(path.name + PARTIAL)
+        # Two processes that begin the same experiment in one second would each take the directory for its own.
+        try:
+            partial.touch(exist_ok=False)
+        except FileExistsError:
+            raise there from None
+        if path.exists():
+            partial.unlink()
+            raise there
         partial.write_text(record.model_dump_json(indent=1) + "\n")
         _fsync(partial)
         partial.rename(path)
