@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.fidelity.claim import Claim
-from tools.loader.arm import COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, PSQL_INDEXED, PSQL_SCATTERED, SERVER
+from tools.loader.arm import BASELINES, COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, SERVER
 from tools.loader.arm import PSQL as BESIDE_PSQL
 from tools.loader.record import MEMORY_BYTES_MAX, Record, beside, bounds, client_share, ratio
 
@@ -23,10 +23,9 @@ def judge(record: Record) -> list[Claim]:
     if record.of(BESIDE_PSQL):
         judged.append(_beside(record, PSQL, ENGINE, BESIDE_PSQL, BESIDE_PSQL_MIN))
     judged += [_client(record), _packed(record)]
-    if record.of(PSQL_INDEXED):
-        judged.append(_beside(record, INDEXED, COMMAND_INDEXED, PSQL_INDEXED, INDEXED_MIN))
-    if record.of(PSQL_SCATTERED):
-        judged.append(_beside(record, SCATTERED, COMMAND_SCATTERED, PSQL_SCATTERED, INDEXED_MIN))
+    for name, arm in ((INDEXED, COMMAND_INDEXED), (SCATTERED, COMMAND_SCATTERED)):
+        if record.of(BASELINES[arm]):
+            judged.append(_beside(record, name, arm, BASELINES[arm], INDEXED_MIN))
     return [*judged, _memory(record)]
 
 
