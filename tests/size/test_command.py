@@ -139,6 +139,8 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: 
         (("--live", "no-such-device"), "no block device"),
         (("--live", "sda", "--device", "sda"), "--device is for files"),
         (("--live", "sda", "--interval", "10s"), "--interval is for files"),
+        (("--iostat", "FILE", "--for", "10s"), "--for is for --live"),
+        (("--sar", "FILE", "--interval", "10s"), "--interval is not for --sar"),
     ],
 )
 def test_what_is_illegal_is_refused_with_a_remedy(

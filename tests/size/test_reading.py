@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -104,6 +105,16 @@ def test_a_device_that_was_left_out_because_it_was_idle_counts_as_idle() -> None
     lines[rows[2]] = lines[rows[2]].replace(formats.DEVICE, "sdb")
     samples = read_iostat("\n".join(lines))[formats.DEVICE].samples
     assert [sample.ops_per_s for sample in samples] == [1200, 0, 1200]
+
+
+@pytest.mark.parametrize("write", [formats.sar_12, formats.sadf_json, formats.sadf_database])
+def test_devices_that_sar_leaves_out_by_turns_can_be_added_up(write: Callable[[list[Interval], int], str]) -> None:
+    """``sar -z``: each is idle in another interval."""
+    names = iter(["sda", "sdb"])
+    text = re.sub(formats.DEVICE, lambda _: next(names, "sda"), write([*LOAD, *LOAD], 10))
+    found = read_sar(text)
+    assert [sample.ops_per_s for sample in found["sda"].samples] == [1200, 0, 1200, 2400]
+    assert [sample.ops_per_s for sample in choose(found, ["sdb", "sda"], "file").samples] == [1200, 2400, 1200, 2400]
 
 
 def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
@@ -319,6 +330,17 @@ def test_the_only_device_that_did_something_is_taken() -> None:
     found = read_iostat(formats.iostat_12_7(LOAD, 1))
     idle = read_iostat(formats.iostat_12_7([Interval(0, 0, 0, 0)] * 2, 1))
     assert choose({"sda": idle[formats.DEVICE], **found}, [], "file").device == formats.DEVICE
+
+
+def test_what_another_volume_lacks_does_not_matter_to_the_one_that_is_named() -> None:
+    other = json.loads(formats.cloudwatch(LOAD, 60, "vol-b"))
+    other["MetricDataResults"] = [one for one in other["MetricDataResults"] if "VolumeReadBytes" not in one["Label"]]
+    text = formats.cloudwatch(LOAD, 60, "vol-a") + json.dumps(other)
+    with pytest.raises(InputError, match="lacks metrics of vol-b"):
+        read_cloudwatch(text)
+    assert set(cloudwatch.read(text, "file", None, ["vol-a"])) == {"vol-a"}
+    with pytest.raises(InputError, match="lacks metrics of vol-b"):
+        cloudwatch.read(text, "file", None, ["vol-a", "vol-b"])
 
 
 def test_volumes_that_were_not_attached_at_the_same_time_are_not_added_up() -> None:

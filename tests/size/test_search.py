@@ -114,6 +114,7 @@ def test_the_cheapest_comes_first_and_unknown_types_are_refused() -> None:
     with pytest.raises(InputError) as refused:
         advise(steady(100), among=["gp9"])
     assert "gp3" in refused.value.remedy
+    assert {choice.member.type for choice in advise(steady(100), among=["io2"]).choices} == {"io2bx"}
 
 
 def _both(one: Demand) -> list[str]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
     from pgdyno.size.measured import Measured
 
+WATCH_S = 60.0
+"""How long ``--live`` watches unless ``--for`` says it."""
 _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
@@ -22,7 +24,7 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--sar", type=_FILE, metavar="FILE", help="Output of `sar -d`, `sadf -j -- -d` or `sadf -d -- -d`.")
 @click.option("--cloudwatch", type=_FILE, metavar="FILE", help="Answer of `aws cloudwatch get-metric-data`.")
 @click.option("--live", metavar="DEVICE", help="Watch this block device now; no root is needed.")
-@click.option("--for", "watch_for", default="60s", show_default=True, metavar="TIME", help="How long to watch it.")
+@click.option("--for", "watch_for", metavar="TIME", help="How long to watch it. [60s]")
 @click.option("--device", multiple=True, metavar="NAME", help="Which device of the file; several are added up.")
 @click.option("--interval", metavar="TIME", help="Length of an interval, where the file does not say it.")
 @click.option("--size", metavar="SIZE", help="What must fit on the volume: 500GiB. [the watched device's own]")
@@ -45,7 +47,7 @@ def command(
     sar: Path | None,
     cloudwatch: Path | None,
     live: str | None,
-    watch_for: str,
+    watch_for: str | None,
     device: tuple[str, ...],
     interval: str | None,
     size: str | None,
@@ -74,7 +76,7 @@ def command(
     measured = _measured(
         {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch},
         live,
-        parse_seconds(watch_for, "--for"),
+        None if watch_for is None else parse_seconds(watch_for, "--for"),
         device,
         interval_s,
     )
@@ -100,7 +102,11 @@ def _interval_s(text: str) -> float:
 
 
 def _measured(
-    files: dict[str, Path | None], live: str | None, watch_s: float, device: tuple[str, ...], interval_s: float | None
+    files: dict[str, Path | None],
+    live: str | None,
+    watch_s: float | None,
+    device: tuple[str, ...],
+    interval_s: float | None,
 ) -> Measured:
     """The one load that was named; :class:`InputError` when there is none, or more than one."""
     from pgdyno.errors import InputError
@@ -121,14 +127,19 @@ def _measured(
             raise InputError(
                 "--interval is for files", remedy="--live looks once a second; --for says how long it watches"
             )
-        return live_reading.watch(live, watch_s, tell=_tell)
+        return live_reading.watch(live, WATCH_S if watch_s is None else watch_s, tell=_tell)
+    if watch_s is not None:
+        raise InputError("--for is for --live", remedy="leave it away: a file has the time that it has")
     flag, path = next(iter(named.items()))
     name = "standard input" if str(path) == "-" else str(path)
     text = _text(path)
-    if flag == "--sar":
-        return choose(sar.read(text, name), device, name)
-    reader = iostat.read if flag == "--iostat" else cloudwatch.read
-    return choose(reader(text, name, interval_s), device, name)
+    if flag == "--iostat":
+        return choose(iostat.read(text, name, interval_s), device, name)
+    if flag == "--cloudwatch":
+        return choose(cloudwatch.read(text, name, interval_s, device), device, name)
+    if interval_s is not None:
+        raise InputError("--interval is not for --sar", remedy="leave it away: sar writes down when an interval ended")
+    return choose(sar.read(text, name), device, name)
 
 
 def _text(path: Path) -> str:

@@ -99,13 +99,17 @@ def _kinds(among: Sequence[str]) -> list[VolumeType]:
             for kind in kinds
             if kind.provider in PROVIDERS and not kind.volatile and (kind.until is None or kind.name in OLDER)
         ]
-    chosen = [kind for kind in kinds if any(fnmatch.fnmatchcase(kind.name, pattern) for pattern in among)]
     for pattern in among:
-        if not any(fnmatch.fnmatchcase(kind.name, pattern) for kind in kinds):
+        if not any(_is_called(kind, pattern) for kind in kinds):
             raise InputError(
                 f"no volume type is called `{pattern}`", remedy=f"there are {', '.join(kind.name for kind in kinds)}"
             )
-    return chosen
+    return [kind for kind in kinds if any(_is_called(kind, pattern) for pattern in among)]
+
+
+def _is_called(kind: VolumeType, pattern: str) -> bool:
+    """By its name or another one: AWS says io2 to io2bx."""
+    return any(fnmatch.fnmatchcase(name, pattern) for name in (kind.name, *kind.aliases))
 
 
 def _of_type(kind: VolumeType, demand: Demand, size_bytes: int | None, members_max: int) -> tuple[list[Choice], Search]:

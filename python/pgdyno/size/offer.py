@@ -23,6 +23,8 @@ class VolumeType:
     """A type of volume and the range of what can be had of it."""
 
     name: str
+    aliases: frozenset[str]
+    """Other names that a specification may have for it."""
     title: str
     summary: str
     provider: str
@@ -80,6 +82,7 @@ def _type(one: dict[str, Any]) -> VolumeType:
     iops, throughput, size = one["iops"] or {}, one["throughput_mib_per_s"] or {}, one["size_bytes"]
     return VolumeType(
         one["type"],
+        frozenset(one["aliases"]),
         one["title"],
         one["summary"],
         one["provider"],

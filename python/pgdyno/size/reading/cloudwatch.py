@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -59,27 +60,39 @@ Points = dict[float, dict[str, float]]
 """Seconds since 1970 -> figure -> value per second, or of the state."""
 
 
-def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Measured]:
+@dataclass(frozen=True)
+class Series:
+    """Values of one metric."""
+
+    owner: str
+    """Whose: a volume, a database, an instance."""
+    metric: str
+    statistic: str
+    """Empty where it is not said."""
+    points: dict[float, float]
+    """By the time, in seconds since 1970."""
+    note: str
+    """What a reader must know, if anything."""
+
+
+def read(text: str, path: str, interval_s: float | None = None, wanted: Collection[str] = ()) -> dict[str, Measured]:
     """The volumes of a file by their identifier, or one called ``volume``.
 
-    ``interval_s`` is the period where it cannot be told from the distance of the values. :class:`InputError` when
-    figures are absent or of another statistic.
+    ``interval_s`` is the period where it cannot be told from the distance of the values. Where all of ``wanted`` are there,
+    others are not looked at. :class:`InputError` when figures are absent or of another statistic.
     """
-    series: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
-    notes: list[str] = []
-    for label, identifier, statistic, points, note in _series(text, path):
-        # A label is the caller's to choose; where it does not name the metric the query's own name may.
-        found = _NAME.search(label) or _NAME.search(identifier)
-        if found is None:
-            continue
-        metric = _EXACT[found[0].lower()]
-        _refuse_statistic(metric, statistic, points, path)
-        name = _owner(label, found)
-        _refuse_two_values(f"{metric} of {name}", series[name][metric], points, path)
-        series[name][metric].update(points)
-        notes += [note] if note else []
-    if not series:
+    found = list(_known(text, path))
+    if not found:
         raise InputError(f"{path} has no metric of a volume that is known here", remedy=_REMEDY)
+    owners = {one.owner for one in found}
+    chosen = owners.intersection(wanted) if owners.issuperset(wanted) and wanted else owners
+    series: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
+    for one in found:
+        if one.owner in chosen:
+            _refuse_statistic(one, path)
+            _refuse_two_values(one, series[one.owner][one.metric], path)
+            series[one.owner][one.metric].update(one.points)
+    notes = [one.note for one in found if one.owner in chosen and one.note]
     measured = {name: metrics for name, metrics in series.items() if any(metrics.values())}
     if not measured:
         raise InputError(
@@ -88,14 +101,24 @@ def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Mea
     return {name: _measured(name, metrics, path, interval_s, notes) for name, metrics in measured.items()}
 
 
-def _refuse_two_values(what: str, known: dict[float, float], points: dict[float, float], path: str) -> None:
+def _known(text: str, path: str) -> Iterator[Series]:
+    """The metrics that mean something here."""
+    for label, identifier, statistic, points, note in _series(text, path):
+        # A label is the caller's to choose; where it does not name the metric the query's own name may.
+        found = _NAME.search(label) or _NAME.search(identifier)
+        if found is None:
+            continue
+        yield Series(_owner(label, found), _EXACT[found[0].lower()], statistic, points, note)
+
+
+def _refuse_two_values(more: Series, known: dict[float, float], path: str) -> None:
     """The older call's label is the metric alone: a second volume's values would take the first one's place.
 
     Pages of an answer have other times, and what was asked for twice has the same values.
     """
-    if any(known.get(at, value) != value for at, value in points.items()):
+    if any(known.get(at, value) != value for at, value in more.points.items()):
         raise InputError(
-            f"{path} has two values of {what} for the same time, as of two volumes",
+            f"{path} has two values of {more.metric} of {more.owner} for the same time, as of two volumes",
             remedy="let each Label say whose it is, `vol-0a1b VolumeReadOps`, or write a file for each volume",
         )
 
@@ -165,17 +188,18 @@ def _owner(label: str, found: re.Match[str]) -> str:
     return (label[: found.start()].strip() if found.string is label else "") or "volume"
 
 
-def _refuse_statistic(metric: str, statistic: str, points: dict[float, float], path: str) -> None:
+def _refuse_statistic(series: Series, path: str) -> None:
     """A sum of operations or bytes is a whole number. One that is not is an average of something else.
 
     A sum of a rate grows with the samples of a period; of a check it says no more and no less than an average.
     """
+    metric, statistic = series.metric, series.statistic
     figure, kind, _ = METRICS[metric]
     if kind != SUM and statistic == SUM and figure != "limited":
         raise InputError(f"{path}: {metric} is a sum of what is no amount", remedy="ask for it with Stat Average")
     if kind != SUM or metric.endswith("Time") or statistic == SUM:
         return
-    if statistic == AVERAGE or any(value != int(value) for value in points.values()):
+    if statistic == AVERAGE or any(value != int(value) for value in series.points.values()):
         raise InputError(f"{path}: {metric} is an average, from which no rate follows", remedy=_REMEDY)
 
 
