@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..drive.conftest import encrypted
 from ..servers import cluster, throwaway_cluster
 from .loaded import LEDGER, Target
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from pgdyno.postgres.cluster import Cluster
 
-__all__ = ["cluster"]
+__all__ = ["cluster", "encrypted"]
 
 _NUMBERS = itertools.count(1)
 

@@ -53,6 +53,7 @@ def order_of(asked: Hostile, path: Path, target: Target) -> dict[str, object]:
         header=asked.header,
         chunk_bytes=asked.chunk_bytes,
         chunk_bytes_max=8 * asked.chunk_bytes,
+        chunk_bytes_last=max(1, asked.chunk_bytes // 8),
         connections=asked.connections,
         ledger=target.ledger(),
         settings={"synchronous_commit": "off"},

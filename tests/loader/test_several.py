@@ -118,9 +118,10 @@ def test_the_sessions_that_are_told_are_those_at_the_end() -> None:
     assert done.connections == 2, "a third one was tried, brought nothing, and was ended"
 
 
-def test_chunks_are_longer_only_where_nobody_says_how_long() -> None:
-    assert Asked(("a.csv",), "dbname=a").chunk_bytes_max > CHUNK_BYTES
-    assert Asked(("a.csv",), "dbname=a", chunk_bytes=1 << 20).chunk_bytes_max == 1 << 20
+def test_chunks_are_longer_or_shorter_only_where_nobody_says_how_long() -> None:
+    free, said = Asked(("a.csv",), "dbname=a"), Asked(("a.csv",), "dbname=a", chunk_bytes=3 << 20)
+    assert free.chunk_bytes_last < CHUNK_BYTES < free.chunk_bytes_max
+    assert said.chunk_bytes_last == said.chunk_bytes_max == 3 << 20
 
 
 def test_no_timeout_of_the_database_ends_what_takes_long(database: Database, tmp_path: Path) -> None:

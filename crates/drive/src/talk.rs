@@ -17,6 +17,10 @@ use crate::login::log_in;
 use crate::stream::Stream;
 use crate::wire;
 
+mod copy_in;
+
+pub use copy_in::CopyIn;
+
 /// How soon a session that waits sees the order to stop.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long a server may take to end what was cancelled: it is heard between two rows, or two pages of an index.
@@ -106,7 +110,7 @@ impl Talk {
         wire::query_of(&mut self.out, |out| out.extend_from_slice(sql.as_bytes()));
         self.flush()?;
         self.begin_copy()?;
-        Ok(CopyIn { talk: self, refusal: None })
+        Ok(CopyIn::new(self))
     }
 
     fn stopping(&self) -> bool {
@@ -236,43 +240,6 @@ impl Talk {
             ));
         }
         Ok(())
-    }
-}
-
-/// A COPY that takes rows in.
-pub struct CopyIn<'a> {
-    talk: &'a mut Talk,
-    /// What the server said against rows that were sent.
-    refusal: Option<DriveError>,
-}
-
-impl CopyIn<'_> {
-    /// Sends bytes of rows, from where they lie. False when there is no use in more: the server has refused some, which the
-    /// end will tell, or everything is to stop.
-    pub fn send(&mut self, rows: &[u8]) -> Result<bool, DriveError> {
-        if self.refusal.is_some() || self.talk.stopping() {
-            return Ok(false);
-        }
-        wire::copy_data(&mut self.talk.out, rows.len());
-        self.talk.flush_with(rows)?;
-        self.refusal = self.talk.refused_meanwhile()?;
-        Ok(self.refusal.is_none() && !self.talk.stopping())
-    }
-
-    /// There are no more rows, or none that are to be kept where everything is to stop. Returns how many the server took.
-    pub fn end(self) -> Result<u64, DriveError> {
-        let Self { talk, refusal } = self;
-        if talk.stopping() {
-            wire::copy_fail(&mut talk.out, "told to stop");
-        } else {
-            wire::copy_done(&mut talk.out);
-        }
-        let end = talk.flush().and_then(|()| talk.end_of_answer());
-        if let Some(refusal) = refusal {
-            return Err(refusal);
-        }
-        let rows = end?.tag.strip_prefix("COPY ").and_then(|rows| rows.parse().ok());
-        Ok(rows.unwrap_or_default())
     }
 }
 

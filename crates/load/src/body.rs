@@ -1,4 +1,4 @@
-//! The bytes of a chunk: in memory, or where it is too long for that, in its own file or a temporary one.
+//! The bytes of a chunk: in its own file, in memory, or where it is too long for that in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,10 +21,27 @@ pub(crate) struct Body {
 enum Kept {
     /// In the blocks that were read, without a copy: the last one may be the first of the next chunk, too.
     Memory { room: Room, parts: Vec<Part> },
-    /// In the source itself.
-    Source(File),
+    /// In the source itself. Sent from there, it costs less than from memory: two copies, and pages that nobody has touched.
+    Source(Arc<File>),
     /// In a file without a name.
     Temporary(File),
+}
+
+/// Bytes of a chunk, where they lie.
+pub(crate) enum Lent<'a> {
+    Memory(&'a [u8]),
+    /// From a place on, so many.
+    File(&'a File, u64, usize),
+}
+
+impl Lent<'_> {
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            Self::File(_, _, length) => *length,
+        }
+    }
 }
 
 /// What a block has of a chunk.
@@ -47,32 +64,25 @@ impl Body {
         Self { kept: Kept::Memory { room, parts: Vec::new() }, first, end: first }
     }
 
+    /// The same of a file that is not compressed, and stays where it is.
+    pub(crate) fn of_file(file: &Arc<File>, first: u64) -> Self {
+        Self { kept: Kept::Source(Arc::clone(file)), first, end: first }
+    }
+
     /// Place behind the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Appends a part of a block. When memory does not do, `source` is where the bytes can be read again; otherwise they are
-    /// written to a temporary file.
-    pub(crate) fn append(
-        &mut self,
-        block: &Arc<Block>,
-        range: Range<usize>,
-        source: impl FnOnce() -> Option<io::Result<File>>,
-    ) -> io::Result<()> {
+    /// Appends a part of a block; to a temporary file, when memory does not do.
+    pub(crate) fn append(&mut self, block: &Arc<Block>, range: Range<usize>) -> io::Result<()> {
         let more = &block.bytes()[range.clone()];
         match &mut self.kept {
             Kept::Memory { room, parts } if parts.len() < room.blocks_max() => {
                 parts.push(Part { block: Arc::clone(block), range, begin: self.end });
             }
-            Kept::Memory { parts, .. } => {
-                let kept = match source() {
-                    Some(file) => Kept::Source(file?),
-                    None => Kept::Temporary(spilt(parts, more)?),
-                };
-                // The blocks and the room go back.
-                self.kept = kept;
-            }
+            // The blocks and the room go back.
+            Kept::Memory { parts, .. } => self.kept = Kept::Temporary(spilt(parts, more)?),
             Kept::Temporary(file) => file.write_all(more)?,
             Kept::Source(_) => (),
         }
@@ -80,24 +90,21 @@ impl Body {
         Ok(())
     }
 
-    /// What lies at `begin`, up to `end` and to `most` bytes, and perhaps less: from where it is in memory, else from `spare`,
-    /// into which it was read. Nothing where nothing is kept.
-    pub(crate) fn lend<'a>(
-        &'a self,
-        begin: u64,
-        end: u64,
-        most: usize,
-        spare: &'a mut Vec<u8>,
-    ) -> io::Result<&'a [u8]> {
-        let Kept::Memory { parts, .. } = &self.kept else {
-            spare.clear();
-            self.read(begin, end, most, spare)?;
-            return Ok(spare);
-        };
+    /// What lies at `begin`, up to `end` and to `most` bytes, and perhaps less; none where nothing is kept.
+    pub(crate) fn lend(&self, begin: u64, end: u64, most: usize) -> Option<Lent<'_>> {
         let length = self.length(begin, end, most);
-        let Some(part) = part_at(parts, begin).filter(|_| length > 0) else { return Ok(&[]) };
-        let rest = &part.bytes()[offset(part.begin, begin)..];
-        Ok(&rest[..rest.len().min(length)])
+        if length == 0 {
+            return None;
+        }
+        Some(match &self.kept {
+            Kept::Memory { parts, .. } => {
+                let part = part_at(parts, begin)?;
+                let rest = &part.bytes()[offset(part.begin, begin)..];
+                Lent::Memory(&rest[..rest.len().min(length)])
+            }
+            Kept::Source(file) => Lent::File(file, begin, length),
+            Kept::Temporary(file) => Lent::File(file, begin.saturating_sub(self.first), length),
+        })
     }
 
     /// Appends to `out` what lies at `begin`, up to `end` and to `most` bytes. Returns how many bytes that were: none where
@@ -169,7 +176,7 @@ pub(crate) fn body_of(bytes: &[u8], first: u64) -> Body {
     let mut body =
         Body::new(crate::pool::Pool::new(1, bytes.len() as u64, 64 << 20).take().expect("there is room"), first);
     for block in crate::pool::blocks_of(bytes) {
-        body.append(&block, 0..block.bytes().len(), || None).expect("memory takes it");
+        body.append(&block, 0..block.bytes().len()).expect("memory takes it");
     }
     body
 }
@@ -183,16 +190,20 @@ mod tests {
 
     /// What is kept from `begin` to `end`, lent piece by piece.
     fn lent(body: &Body, begin: u64, end: u64, most: usize) -> Vec<u8> {
-        let (mut found, mut spare, mut at) = (Vec::new(), Vec::new(), begin);
-        loop {
-            let bytes = body.lend(at, end, most, &mut spare).unwrap();
-            if bytes.is_empty() {
-                return found;
+        let (mut found, mut at) = (Vec::new(), begin);
+        while let Some(lent) = body.lend(at, end, most) {
+            assert!((1..=most).contains(&lent.len()));
+            at += lent.len() as u64;
+            match lent {
+                Lent::Memory(bytes) => found.extend_from_slice(bytes),
+                Lent::File(file, place, length) => {
+                    let mut bytes = vec![0; length];
+                    file.read_exact_at(&mut bytes, place).unwrap();
+                    found.extend_from_slice(&bytes);
+                }
             }
-            assert!(bytes.len() <= most);
-            found.extend_from_slice(bytes);
-            at += bytes.len() as u64;
         }
+        found
     }
 
     proptest! {
@@ -208,13 +219,14 @@ mod tests {
             original.write_all(&vec![0; first as usize]).unwrap();
             original.write_all(&whole).unwrap();
             // Room for four blocks: some bodies fit, and some do not.
-            let mut body = Body::new(Pool::new(1, 1, 1 << 20).take().unwrap(), first);
+            let room = Pool::new(1, 1, 1 << 20).take().unwrap();
+            let mut body = if in_source { Body::of_file(&Arc::new(original), first) } else { Body::new(room, first) };
             for block in blocks_of(&whole) {
                 let mut ends: Vec<usize> = cuts.iter().map(|cut| *cut as usize % block.bytes().len()).collect();
                 ends.extend([0, block.bytes().len()]);
                 ends.sort_unstable();
                 for range in ends.windows(2).filter(|pair| pair[0] < pair[1]) {
-                    body.append(&block, range[0]..range[1], || in_source.then(|| original.try_clone())).unwrap();
+                    body.append(&block, range[0]..range[1]).unwrap();
                 }
             }
             prop_assert_eq!(body.end(), first + whole.len() as u64);

@@ -1,5 +1,6 @@
 //! Sources are read and cut into chunks, on threads of their own.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ struct Cutter<'a> {
     number: usize,
     source: &'a Source,
     planner: Planner,
-    is_plain: bool,
+    /// The source, where its bytes are those of its rows: then none are kept.
+    file: Option<Arc<File>>,
     /// Bytes of the source that were looked at.
     position: u64,
     /// Where the chunk under way begins, or the header before the first one.
@@ -75,7 +77,7 @@ impl<'a> Cutter<'a> {
             number,
             source,
             planner: sized(Planner::new(shared.format, spec.chunk_bytes, spec.header), shared, source),
-            is_plain: false,
+            file: None,
             position: 0,
             begin: 0,
             body: None,
@@ -88,10 +90,12 @@ impl<'a> Cutter<'a> {
     /// Reads to the end. False when it was told to stop.
     fn run(mut self) -> Result<bool, LoadError> {
         let tally = &self.shared.tally;
+        let mut is_plain = false;
         let mut content: Box<dyn Content> = match self.source.open(&tally.stored, &self.shared.blocks)? {
             Input::Stream(stream) => stream,
             Input::Plain(mut file) => {
-                self.is_plain = true;
+                is_plain = true;
+                self.file = file.shared().map_err(|error| self.source.broken(&error, 0))?;
                 self.pass_over(&mut file)?;
                 Box::new(Filled::new(file, &self.shared.blocks))
             }
@@ -105,7 +109,7 @@ impl<'a> Cutter<'a> {
                 Ok(None) => break,
                 Err(error) => return Err(self.source.broken(&error, self.position)),
             };
-            if self.is_plain {
+            if is_plain {
                 tally.stored.fetch_add(block.bytes().len() as u64, Ordering::Relaxed);
             }
             if !self.feed(&block)? {
@@ -172,15 +176,17 @@ impl<'a> Cutter<'a> {
         let bytes = &block.bytes()[range.clone()];
         self.lines += memchr_iter(line_byte(self.planner.line_end()), bytes).count() as u64;
         if self.body.is_none() {
-            let Some(room) = self.shared.tally.waiting(Wait::QueueFull, || self.shared.pool.take()) else {
-                return Ok(false);
+            self.body = match &self.file {
+                Some(file) => Some(Body::of_file(file, self.begin)),
+                None => {
+                    let room = self.shared.tally.waiting(Wait::QueueFull, || self.shared.pool.take());
+                    let Some(room) = room else { return Ok(false) };
+                    Some(Body::new(room, self.begin))
+                }
             };
-            self.body = Some(Body::new(room, self.begin));
         }
-        let (source, is_plain) = (self.source, self.is_plain);
         if let Some(body) = &mut self.body {
-            let reopened = || if is_plain { source.reopen() } else { None };
-            body.append(block, range, reopened).map_err(|error| not_kept(&error))?;
+            body.append(block, range).map_err(|error| not_kept(&error))?;
         }
         Ok(true)
     }
@@ -233,9 +239,11 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Chunks of a file that can be read again need no memory, however long they are.
+/// Chunks of a file that is not compressed need no memory, however long they are, and how many are left is known.
 fn sized(planner: Planner, shared: &Shared, source: &Source) -> Planner {
-    planner.growing(shared.spec.chunk_bytes_max.unwrap_or_default(), source.plain_bytes())
+    let spec = &shared.spec;
+    let most = spec.chunk_bytes_max.unwrap_or(spec.chunk_bytes);
+    planner.growing(most, spec.chunk_bytes_last.unwrap_or(spec.chunk_bytes), source.plain_bytes())
 }
 
 /// What the beginning of a file says of the rest.

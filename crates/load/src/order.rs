@@ -63,6 +63,9 @@ pub struct LoadSpec {
     /// The same where it is the beginning of a long file that is not compressed; none means no longer.
     #[serde(default)]
     pub chunk_bytes_max: Option<u64>,
+    /// The same where it is the end of such a file; none means no shorter.
+    #[serde(default)]
+    pub chunk_bytes_last: Option<u64>,
     /// Sessions to begin with.
     #[serde(default = "one")]
     pub connections: u32,

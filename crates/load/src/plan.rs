@@ -65,11 +65,14 @@ impl Planner {
         Self { rows: Rows::new(format), lengths, header, chunk: Chunk::default() }
     }
 
-    /// Chunks of a file of this length are longer, up to `chunk_bytes_max`, as long as there is much left of it.
+    /// Chunks of a file of this length are longer as long as there is much left of it, up to `bytes_max`, and shorter towards its
+    /// end, down to `bytes_last`: who loads the last one keeps the others waiting.
     #[must_use]
-    pub fn growing(mut self, chunk_bytes_max: u64, file_bytes: Option<u64>) -> Self {
-        self.lengths.most = chunk_bytes_max.max(self.lengths.least);
-        self.lengths.file = file_bytes;
+    pub fn growing(mut self, bytes_max: u64, bytes_last: u64, file_bytes: Option<u64>) -> Self {
+        if file_bytes.is_some() {
+            let usual = self.lengths.least;
+            self.lengths = Lengths { least: bytes_last.clamp(1, usual), most: bytes_max.max(usual), file: file_bytes };
+        }
         self
     }
 

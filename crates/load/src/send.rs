@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pgdyno_drive::{DriveError, Talk};
 
-use crate::body::Body;
+use crate::body::{Body, Lent};
 use crate::error::LoadError;
 use crate::shared::Shared;
 use crate::statement;
@@ -48,23 +48,23 @@ pub(crate) fn send(
     // Behind the mark that ends the data less may be kept than the source has.
     let end = end.min(body.end());
     let (mut at, mut unreadable, mut paced) = (begin, None, Duration::ZERO);
-    let mut spare = Vec::new();
     let began = Instant::now();
     let mut copying = session.begin_copy_in(&sql)?;
-    while at < end {
-        let rows = match body.lend(at, end, MESSAGE_BYTES, &mut spare) {
-            Ok([]) => break,
-            Ok(rows) => rows,
+    while let Some(rows) = body.lend(at, end, MESSAGE_BYTES) {
+        at += rows.len() as u64;
+        paced += shared.pace.wait(rows.len(), &shared.stop);
+        shared.tally.send(rows.len() as u64);
+        let going = match rows {
+            Lent::Memory(bytes) => Ok(copying.send(bytes)?),
+            Lent::File(file, place, length) => copying.send_file(file, place, length)?,
+        };
+        match going {
+            Ok(true) => (),
+            Ok(false) => break,
             Err(error) => {
                 unreadable = Some(error);
                 break;
             }
-        };
-        at += rows.len() as u64;
-        paced += shared.pace.wait(rows.len(), &shared.stop);
-        shared.tally.send(rows.len() as u64);
-        if !copying.send(rows)? {
-            break;
         }
     }
     let taken = copying.end();

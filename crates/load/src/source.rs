@@ -123,11 +123,6 @@ impl Source {
         inflate::open(compression, input, blocks).map(Input::Stream).map_err(failed)
     }
 
-    /// Opens a plain file once more, to read at places; none of what lies elsewhere, where each place is a request.
-    pub(crate) fn reopen(&self) -> Option<io::Result<File>> {
-        self.remote.is_none().then(|| File::open(&self.path))
-    }
-
     /// How often a byte stands in the first bytes of a plain source.
     pub(crate) fn count(&self, byte: u8, bytes: u64) -> io::Result<u64> {
         let mut file = self.stored(false)?.take(bytes);
@@ -186,6 +181,14 @@ impl Stored {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
             Self::Remote(reader) => Ok(reader.length()),
+        }
+    }
+
+    /// Itself, to be read at places beside; nothing of what lies elsewhere, where each place is a request.
+    pub(crate) fn shared(&self) -> io::Result<Option<Arc<File>>> {
+        match self {
+            Self::File(file) => file.try_clone().map(|file| Some(Arc::new(file))),
+            Self::Remote(_) => Ok(None),
         }
     }
 

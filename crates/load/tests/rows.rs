@@ -196,8 +196,8 @@ proptest! {
 }
 
 /// Chunks of a file from `begin` on by a planner that knows its length.
-fn grown(planner: Planner, data: &[u8], begin: u64, most: u64, block: usize) -> Vec<Chunk> {
-    let mut planner = planner.growing(most, Some(data.len() as u64));
+fn grown(planner: Planner, data: &[u8], begin: u64, (most, last): (u64, u64), block: usize) -> Vec<Chunk> {
+    let mut planner = planner.growing(most, last, Some(data.len() as u64));
     let mut found = Vec::new();
     for block in data[begin as usize..].chunks(block) {
         planner.take(block, |chunk| found.push(chunk));
@@ -210,26 +210,27 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn chunks_of_a_file_whose_length_is_known_are_longer_where_much_is_left(
-        data in file(), format in prop::sample::select(FORMATS.to_vec()), least in 1_u64..16, most in 0_u64..64,
-        header in any::<bool>(), block in 1_usize..32, passed in any::<prop::sample::Index>(),
+    fn chunks_of_a_file_whose_length_is_known_are_longer_where_much_is_left_and_shorter_at_the_end(
+        data in file(), format in prop::sample::select(FORMATS.to_vec()), usual in 1_u64..16, most in 0_u64..64,
+        last in 0_u64..16, header in any::<bool>(), block in 1_usize..32, passed in any::<prop::sample::Index>(),
     ) {
-        let found = grown(Planner::new(format, least, header), &data, 0, most, block);
+        let lengths = (most, last);
+        let found = grown(Planner::new(format, usual, header), &data, 0, lengths, block);
         for chunk in &found[..found.len().saturating_sub(1)] {
-            let wanted = ((data.len() as u64 - chunk.begin) / 8).clamp(least, most.max(least));
+            let wanted = ((data.len() as u64 - chunk.begin) / 8).clamp(last.clamp(1, usual), most.max(usual));
             prop_assert!(chunk.end - chunk.begin >= wanted);
         }
-        let short = chunks(format, &data, least, header, block);
-        prop_assert!(found.len() <= short.len());
+        let short = chunks(format, &data, usual, header, block);
+        prop_assert!(last < usual || found.len() <= short.len());
         let rows = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.rows).sum::<u64>();
         prop_assert_eq!(rows(&found), rows(&short));
-        prop_assert_eq!(&grown(Planner::new(format, least, header), &data, 0, most, data.len().max(1)), &found);
+        prop_assert_eq!(&grown(Planner::new(format, usual, header), &data, 0, lengths, data.len().max(1)), &found);
         let mut whole = Rows::new(format);
         whole.scan(&data, |_| ());
         whole.finish();
         prop_assume!(found.len() > 1);
         let next = &found[passed.index(found.len())];
-        let rest = grown(Planner::resume(format, least, whole.line_end(), next), &data, next.begin, most, block);
+        let rest = grown(Planner::resume(format, usual, whole.line_end(), next), &data, next.begin, lengths, block);
         prop_assert_eq!(&rest[..], &found[next.number as usize..]);
     }
 }

@@ -20,6 +20,8 @@ CHUNK_BYTES = 8 << 20
 CHUNK_BYTES_MAX = 64 << 20
 """Of a long plain file, which needs no memory for it. COPY writes its pages from a ring of 16 MiB (BULKWRITE in PostgreSQL's
 ``freelist.c``) once that is full, so that most of a chunk of 64 MiB is written while it is loaded, and not by the checkpoint."""
+CHUNK_BYTES_LAST = 1 << 20
+"""Of the end of such a file: on average half of the last chunk is loaded by one session while the others have nothing to do."""
 CHUNK_BYTES_MIN = 1 << 10
 MAX_REJECTS = 1000
 """Rows that are rejected before the load gives up: more are a wrong option, not bad rows."""
@@ -97,6 +99,11 @@ class Asked:
     def chunk_bytes_max(self) -> int:
         """Of chunks of long plain files: longer where nobody has said how long they are to be."""
         return CHUNK_BYTES_MAX if self.chunk_bytes == CHUNK_BYTES else self.chunk_bytes
+
+    @property
+    def chunk_bytes_last(self) -> int:
+        """Of chunks at the end of plain files: shorter where nobody has said how long they are to be."""
+        return CHUNK_BYTES_LAST if self.chunk_bytes == CHUNK_BYTES else self.chunk_bytes
 
     def __post_init__(self) -> None:
         """Refuses what makes no sense, whatever the server."""

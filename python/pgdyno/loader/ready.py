@@ -112,6 +112,7 @@ class Ready:
             "columns": None if self.columns is None else [column.name for column in self.columns],
             "chunk_bytes": self.asked.chunk_bytes,
             "chunk_bytes_max": self.asked.chunk_bytes_max,
+            "chunk_bytes_last": self.asked.chunk_bytes_last,
             "rejects": None if self.asked.reject is None else str(self.asked.reject.absolute()),
         }
 

@@ -105,6 +105,7 @@ def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         ],
         "chunk_bytes": asked.chunk_bytes,
         "chunk_bytes_max": asked.chunk_bytes_max,
+        "chunk_bytes_last": asked.chunk_bytes_last,
         "connections": begin,
         "connections_max": most,
         "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job},
