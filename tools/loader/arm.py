@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
-from pgdyno.loader.asked import CHUNK_BYTES, CHUNK_BYTES_MAX
+from pgdyno.loader.asked import CHUNK_BYTES, CHUNK_BYTES_LAST, CHUNK_BYTES_MAX
 from pgdyno.workload.client import environment
 from tools.driver import process
 from tools.driver.load import Run as Program
@@ -69,15 +69,21 @@ class Arm:
     """One way."""
 
     name: str
-    load: Callable[[Bench], Done]
+    load: Callable[[Bench, Path], Done]
+    """Loads :attr:`file`."""
     missing: Callable[[Bench], str | None] = _nothing
     """Why it cannot run here, if so."""
     ledger: bool = False
     """Whether it writes into :data:`LEDGER`."""
-    content: Literal["whole", "indexed", "scattered"] = "whole"
-    """Of ``files``. All but the whole go into a table with three indexes."""
+    file: Literal["whole", "gzip", "zstd", "indexed", "scattered"] = "whole"
+    """Of ``files``. The last two go into a table with three indexes."""
     ours: bool = True
     """When it fails the record fails; another program is left out then, and that is said."""
+
+    @property
+    def content(self) -> Literal["whole", "indexed", "scattered"]:
+        """What the file has, unpacked: a member of ``files``, too."""
+        return self.file if self.file in ("indexed", "scattered") else "whole"
 
     @property
     def table(self) -> str:
@@ -101,15 +107,15 @@ def _run(bench: Bench, command: list[str], given: bytes = b"") -> process.Ended:
     return process.run(Program(command, given), environment(bench.cluster, extra), TIMEOUT_S)
 
 
-def _engine_of(sessions: int, file: Callable[[Files], Path]) -> Callable[[Bench], Done]:
-    def load(bench: Bench) -> Done:
-        path = file(bench.files)
+def _engine_of(sessions: int) -> Callable[[Bench, Path], Done]:
+    def load(bench: Bench, path: Path) -> Done:
         document = {
             "table": "t",
             "format": {"text": {}},
             "sources": [{"path": str(path), "name": path.name}],
             "chunk_bytes": CHUNK_BYTES,
             "chunk_bytes_max": CHUNK_BYTES_MAX,
+            "chunk_bytes_last": CHUNK_BYTES_LAST,
             "connections": sessions,
             "ledger": {"table": "pgdyno_load.chunk", "job": 1},
             "settings": {"synchronous_commit": "off"},
@@ -121,29 +127,23 @@ def _engine_of(sessions: int, file: Callable[[Files], Path]) -> Callable[[Bench]
     return load
 
 
-def _command_of(file: Callable[[Files], Path]) -> Callable[[Bench], Done]:
-    def load(bench: Bench) -> Done:
-        words = ["load", str(file(bench.files)), "--into", bench.cluster.dsn, "--table", "t", "--format", "text"]
-        words += ["--connections", str(SESSIONS), "--no-vacuum", "--json"]
-        return Done(_run(bench, [sys.executable, "-m", "pgdyno", *words]).cpu_s)
-
-    return load
+def _command(bench: Bench, path: Path) -> Done:
+    words = ["load", str(path), "--into", bench.cluster.dsn, "--table", "t", "--format", "text"]
+    words += ["--connections", str(SESSIONS), "--no-vacuum", "--json"]
+    return Done(_run(bench, [sys.executable, "-m", "pgdyno", *words]).cpu_s)
 
 
-def _psql_of(file: Callable[[Files], Path]) -> Callable[[Bench], Done]:
-    def load(bench: Bench) -> Done:
-        command = [str(psql_path(bench.cluster)), "-qX", "-c", f"\\copy t FROM '{file(bench.files)}'"]
-        return Done(_run(bench, command).cpu_s)
-
-    return load
+def _psql(bench: Bench, path: Path) -> Done:
+    command = [str(psql_path(bench.cluster)), "-qX", "-c", f"\\copy t FROM '{path}'"]
+    return Done(_run(bench, command).cpu_s)
 
 
 def _without_psql(bench: Bench) -> str | None:
     return None if psql_path(bench.cluster) else "psql is not installed (apt install postgresql-client)"
 
 
-def _server(bench: Bench) -> Done:
-    """Two sessions, each with a COPY FROM a file that the server reads itself."""
+def _server(bench: Bench, _whole: Path) -> Done:
+    """Two sessions, each with a COPY FROM one half of the file, which the server reads itself."""
 
     def copy(path: Path) -> None:
         with bench.cluster.connect(autocommit=True) as connection:
@@ -155,8 +155,8 @@ def _server(bench: Bench) -> Done:
 
 
 def _other(program: other.Program) -> Arm:
-    def load(bench: Bench) -> Done:
-        command = program.command(bench.cluster, bench.files.whole, bench.folder)
+    def load(bench: Bench, path: Path) -> Done:
+        command = program.command(bench.cluster, path, bench.folder)
         return Done(_run(bench, command).cpu_s)
 
     def missing(bench: Bench) -> str | None:
@@ -170,15 +170,15 @@ def _other(program: other.Program) -> Arm:
 
 ARMS = (
     Arm(SERVER, _server),
-    Arm(PSQL, _psql_of(lambda files: files.whole), _without_psql),
-    Arm(ENGINE, _engine_of(SESSIONS, lambda files: files.whole), ledger=True),
-    Arm(COMMAND, _command_of(lambda files: files.whole)),
-    Arm(GZIP, _engine_of(SESSIONS, lambda files: files.gzip), ledger=True),
-    Arm(ZSTD, _engine_of(SESSIONS, lambda files: files.zstd), ledger=True),
-    Arm(MANY, _engine_of(MANY_SESSIONS, lambda files: files.whole), ledger=True),
-    Arm(PSQL_INDEXED, _psql_of(lambda files: files.indexed), _without_psql, content="indexed"),
-    Arm(COMMAND_INDEXED, _command_of(lambda files: files.indexed), content="indexed"),
-    Arm(PSQL_SCATTERED, _psql_of(lambda files: files.scattered), _without_psql, content="scattered"),
-    Arm(COMMAND_SCATTERED, _command_of(lambda files: files.scattered), content="scattered"),
+    Arm(PSQL, _psql, _without_psql),
+    Arm(ENGINE, _engine_of(SESSIONS), ledger=True),
+    Arm(COMMAND, _command),
+    Arm(GZIP, _engine_of(SESSIONS), ledger=True, file="gzip"),
+    Arm(ZSTD, _engine_of(SESSIONS), ledger=True, file="zstd"),
+    Arm(MANY, _engine_of(MANY_SESSIONS), ledger=True),
+    Arm(PSQL_INDEXED, _psql, _without_psql, file="indexed"),
+    Arm(COMMAND_INDEXED, _command, file="indexed"),
+    Arm(PSQL_SCATTERED, _psql, _without_psql, file="scattered"),
+    Arm(COMMAND_SCATTERED, _command, file="scattered"),
     *(_other(program) for program in other.PROGRAMS),
 )

@@ -99,7 +99,7 @@ def _timed(bench: Bench, arm: Arm, number: int) -> Run:
         connection.execute(f"{LEDGER if arm.ledger else ''}; {arm.table}".encode())
         connection.execute("CHECKPOINT")
         cpu_s, begun = server_cpu_s(bench.cluster), time.monotonic()
-        done = arm.load(bench)
+        done = arm.load(bench, getattr(made, arm.file))
         loaded_s = time.monotonic() - begun
         cpu_s, begun = server_cpu_s(bench.cluster) - cpu_s, time.monotonic()
         connection.execute("CHECKPOINT")
