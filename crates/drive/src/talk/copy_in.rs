@@ -15,12 +15,14 @@ pub struct CopyIn<'a> {
     talk: &'a mut Talk,
     /// What the server said against rows that were sent.
     refusal: Option<DriveError>,
+    /// What is read of files that the kernel does not hand on.
+    spare: Vec<u8>,
 }
 
 impl<'a> CopyIn<'a> {
     /// The server waits for rows.
     pub(super) fn new(talk: &'a mut Talk) -> Self {
-        Self { talk, refusal: None }
+        Self { talk, refusal: None, spare: Vec::new() }
     }
 
     /// Sends bytes of rows, from where they lie. False when there is no use in more: the server has refused some, which the
@@ -45,15 +47,15 @@ impl<'a> CopyIn<'a> {
         wire::copy_data(&mut self.talk.out, length);
         let handed_on = self.talk.hand_on(file, at, length)?;
         // The message was announced with this length, so something must fill it.
-        let mut rest = vec![0; length - handed_on];
-        let read = file.read_exact_at(&mut rest, at + handed_on as u64);
-        self.talk.flush_with(&rest)?;
+        self.spare.resize(length - handed_on, 0);
+        let read = file.read_exact_at(&mut self.spare, at + handed_on as u64);
+        self.talk.flush_with(&self.spare)?;
         read.map_or_else(|error| Ok(Err(error)), |()| self.goes_on().map(Ok))
     }
 
     /// There are no more rows, or none that are to be kept where everything is to stop. Returns how many the server took.
     pub fn end(self) -> Result<u64, DriveError> {
-        let Self { talk, refusal } = self;
+        let Self { talk, refusal, .. } = self;
         if talk.stopping() {
             wire::copy_fail(&mut talk.out, "told to stop");
         } else {
