@@ -19,7 +19,8 @@ PAGE = ROOT / "docs" / "reference" / "loader.md"
 MEGABYTES_VARIABLE, ROUNDS_VARIABLE = "PGDYNO_LOAD_MEGABYTES", "PGDYNO_LOAD_ROUNDS"
 MEGABYTES = 300
 """Two to three seconds of COPY by two sessions: the start of a process is a small part of it."""
-ROUNDS = 5
+ROUNDS = 12
+"""A disk that is slow once costs a CHECKPOINT half a second: among five rounds that decided, with an interval of a fifth."""
 
 
 def main() -> int:
