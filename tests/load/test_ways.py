@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from .loaded import Target, ended, load, loading, order
+from .loaded import Target, copied, ended, load, loading, order, refused
 from .test_load import ROWS, TABLE, wait_for_chunks, written
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..drive.secured import Encrypted
-
-pytestmark = pytest.mark.needs_system_postgres
 
 
 def sum_of(dsn: str) -> tuple[int, int]:
@@ -28,6 +26,7 @@ def sum_of(dsn: str) -> tuple[int, int]:
     return found
 
 
+@pytest.mark.needs_system_postgres
 @pytest.mark.parametrize("mode", ["disable", "require"])
 def test_a_file_comes_over_tcp_and_tls_as_over_a_unix_socket(
     target: Target, encrypted: Encrypted, tmp_path: Path, mode: str
@@ -45,6 +44,30 @@ def test_a_file_comes_over_tcp_and_tls_as_over_a_unix_socket(
             assert done.rows == (ROWS, 0)
         assert sum_of(remote.dsn) == sum_of(target.dsn)
     remote.run("DROP TABLE t")
+
+
+@pytest.mark.parametrize("rows", [b"", b"1,x,2\n"])
+def test_a_header_that_is_no_text_is_refused_as_copy_refuses_it(target: Target, tmp_path: Path, rows: bytes) -> None:
+    """It is not sent, so the server does not see it."""
+    target.run(TABLE)
+    path = tmp_path / "a.csv"
+    for header, encoding, is_refused in (
+        (b"id,n\xffame,number\n", "UTF8", True),
+        (b"id,n\xffame,number\n", "utf-8", True),
+        (b"id,n\xffame,number\n", "LATIN1", False),
+        (b"id,n\0ame,number\n", "LATIN1", True),
+        ("id,näme,number\n".encode(), "UTF8", False),
+    ):
+        path.write_bytes(header + rows)
+        with psycopg.connect(target.dsn) as connection:
+            options = f"FORMAT csv, HEADER, ENCODING '{encoding}'"
+            assert (copied(connection, "t", options, path.read_bytes()) is not None) is is_refused
+            connection.rollback()
+        asked = order(path, header=True, encoding=encoding)
+        if is_refused:
+            assert "line 1: byte 4 of the header is no text" in refused(target.dsn, asked)["message"]
+        else:
+            assert load(target.dsn, asked).rows == (rows.count(b"\n"), 0)
 
 
 def test_a_file_that_is_cut_while_it_is_sent_leaves_no_half_chunk(target: Target, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use crate::body::Body;
 use crate::error::LoadError;
@@ -18,6 +18,7 @@ use crate::rows::Rows;
 use crate::shared::{Piece, Shared};
 use crate::source::{Input, Source, Stored};
 use crate::tally::Wait;
+use crate::worker::OTHER_ENCODING;
 
 /// Of a longer header no more is kept: it is no header then.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
@@ -120,7 +121,13 @@ impl<'a> Cutter<'a> {
         self.source.whole()?;
         match self.planner.finish() {
             Some(last) => self.emit(last),
-            None => Ok(true),
+            None => {
+                // A header alone is no chunk, and COPY looks at it nevertheless.
+                if let Some(body) = self.body.take().filter(|_| self.shared.spec.header && self.begin == 0) {
+                    self.header(&body, 0, body.end())?;
+                }
+                Ok(true)
+            }
         }
     }
 
@@ -200,7 +207,7 @@ impl<'a> Cutter<'a> {
         let body = self.body.take().expect("a chunk has bytes");
         let mut lines_before = lines_to_here;
         if chunk.begin > begin {
-            lines_before += self.header(&body, begin, chunk.begin).map_err(|error| not_kept(&error))?;
+            lines_before += self.header(&body, begin, chunk.begin)?;
         }
         if let Some(done) = self.shared.done.get(&(self.number, chunk.number)) {
             ledger::compare(&self.source.name, &chunk, done)?;
@@ -219,8 +226,20 @@ impl<'a> Cutter<'a> {
         Ok(self.shared.tally.waiting(Wait::QueueFull, || self.shared.queue.push(piece)))
     }
 
-    /// Keeps the header, which lies before the first chunk; returns how many line ends it has.
-    fn header(&self, body: &Body, begin: u64, end: u64) -> io::Result<u64> {
+    /// Keeps the header, which lies before the first chunk; returns how many line ends it has. It is not sent, so nobody else would
+    /// find that it is no text.
+    fn header(&self, body: &Body, begin: u64, end: u64) -> Result<u64, LoadError> {
+        let (header, lines) = self.bytes_of_header(body, begin, end).map_err(|error| not_kept(&error))?;
+        if let Some(at) = no_text(&header, &self.shared.spec.encoding) {
+            let message = format!("{} line 1: byte {at} of the header is no text", self.source.name);
+            return Err(LoadError::new(message, OTHER_ENCODING));
+        }
+        self.shared.keep_header(self.number, header);
+        Ok(lines)
+    }
+
+    /// The header's bytes, and how many line ends they have.
+    fn bytes_of_header(&self, body: &Body, begin: u64, end: u64) -> io::Result<(Vec<u8>, u64)> {
         let (mut header, mut part, mut at, mut lines) = (Vec::new(), Vec::new(), begin, 0);
         while at < end {
             part.clear();
@@ -234,9 +253,18 @@ impl<'a> Cutter<'a> {
                 header.extend_from_slice(&part);
             }
         }
-        self.shared.keep_header(self.number, header);
-        Ok(lines)
+        Ok((header, lines))
     }
+}
+
+/// Where bytes cannot be text: a zero in any encoding, and what UTF-8 does not have where that is the file's. The end may be cut off.
+fn no_text(bytes: &[u8], encoding: &str) -> Option<usize> {
+    let zero = memchr(0, bytes);
+    // PostgreSQL overlooks everything else in a name.
+    let name = encoding.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let is_utf8 = name == "utf8" || name == "unicode";
+    let wrong = std::str::from_utf8(bytes).err().filter(|error| is_utf8 && error.error_len().is_some());
+    zero.into_iter().chain(wrong.map(|error| error.valid_up_to())).min()
 }
 
 /// Chunks of a file that is not compressed need no memory, however long they are, and how many are left is known.

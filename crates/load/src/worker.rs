@@ -189,7 +189,7 @@ fn about(shared: &Shared, piece: &Piece, place: Option<Place>, column: Option<St
 }
 
 const MEND: &str = "mend the row; or name a file for rows that are rejected, and the others are loaded";
-const OTHER_ENCODING: &str =
+pub(crate) const OTHER_ENCODING: &str =
     "name the file's encoding, if it is another (LATIN1, WIN1252); else mend the row, or name a file for rejected rows";
 
 /// What is wrong with the format, where the first row says so.
