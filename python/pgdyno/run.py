@@ -337,10 +337,10 @@ def _way_on(planned: Plan, directory: Path, *, longer: bool = False) -> str:
     name = planned.experiment.origin.name
     # What was continued without its file comes from its record.
     named = name if name and not name.endswith(".json") else "EXPERIMENT.toml"
-    file = f"{named} " if planned.experiment.real or longer else ""
+    file = f"{shlex.quote(named)} " if planned.experiment.real or longer else ""
     more = " --set budget=TIME" if longer else ""
     again = _flags(planned.experiment, longer=longer) if file else ""
-    return f"`pgdyno run {file}--resume {directory}{again}{more}`"
+    return f"`pgdyno run {file}--resume {shlex.quote(str(directory))}{again}{more}`"
 
 
 def _flags(experiment: Experiment, *, longer: bool) -> str:

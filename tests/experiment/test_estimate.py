@@ -167,13 +167,13 @@ def test_data_are_not_loaded_where_loading_would_use_up_what_is_left_of_the_budg
 
 
 def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
-    file = tmp_path / "real.toml"
+    file, directory = tmp_path / "a real.toml", tmp_path / "two words"
     file.write_text('schema_version = 1\n[world]\nkind = "real"\n')
     flags = {"seed": ("--seed", 7), "world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", "host=db.example user=me")}
     asked = read_experiment(file, ["workload.scale=1", "title=two words"], flags)
-    said = flow._way_on(flow.Plan(asked, (), {}, asked.cells), tmp_path)
+    said = flow._way_on(flow.Plan(asked, (), {}, asked.cells), directory)
     flagged = "--seed 7 --dsn DSN --set workload.scale=1 --set 'title=two words'"
-    assert said == f"`pgdyno run {file} --resume {tmp_path} {flagged}`"
+    assert said == f"`pgdyno run '{file}' --resume '{directory}' {flagged}`"
     assert "db.example" not in said
 
 

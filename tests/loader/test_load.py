@@ -153,6 +153,19 @@ def test_a_byte_order_mark_that_gets_into_a_value_is_said(database: Database, tm
         assert any("byte order mark" in event.get("text", "") for event in events) is said
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_refused_with_how_to_convert_it(database: Database, tmp_path: Path, encoding: str) -> None:
+    database.run("CREATE TABLE t (name text, id int)")
+    file = tmp_path / "a.csv"
+    file.write_bytes("\ufeff".encode(encoding) * (encoding != "utf-16") + "Ann,1\n".encode(encoding))
+    with pytest.raises(InputError, match=r"a\.csv is UTF-16") as refused:
+        load(file, database, table="t")
+    assert "iconv -f UTF-16" in refused.value.remedy
+    # Two characters of Latin-1 are no mark.
+    file.write_bytes(b"\xff\xfe,2\n")
+    assert load(file, database, table="t", encoding="LATIN1").rows_loaded == 1
+
+
 def test_tsv_has_no_quotes_and_no_escapes(database: Database, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('a\tb\n"x\ty\\n\n\\N\t\n')
     database.run("CREATE TABLE t (a text, b text)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -51,6 +52,7 @@ def tables(cluster: Cluster) -> Cluster:
 def test_the_original_is_told_as_any_driver(tables: Cluster, tmp_path: Path, test: str) -> None:
     asked = spec(test=test, tables=1 if test == "select_random_points" else 2)
     begun: list[str] = []
+    started = time.monotonic()
     outcome = driver.runner(asked)(
         tables,
         asked,
@@ -66,7 +68,8 @@ def test_the_original_is_told_as_any_driver(tables: Cluster, tmp_path: Path, tes
     assert [one for one in checks if not one.ok] == []
     assert checks[-1].name == "sysbench_rows"
     assert 0 < outcome.account.succeeded < outcome.account_total.succeeded
-    assert outcome.phases[-1].seconds == pytest.approx(2.0, abs=0.5)
+    # A busy machine lets it end late; its warm-up is not counted in any case.
+    assert 1.9 < outcome.phases[-1].seconds < time.monotonic() - started - 0.9
     assert set(outcome.latency["script"].to_pylist()) == {test}
     of_each = {"oltp_read_write": 20}.get(test, 1)
     # A transaction that failed and was tried again has sent some of its own twice.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE, InputError
+from pgdyno.errors import EXIT_USAGE, InputError, PgdynoError
 from pgdyno.world import volume
 from pgdyno.world.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
 
@@ -62,6 +64,27 @@ def test_an_image_of_another_kind_is_refused(state: Path) -> None:
     with pytest.raises(InputError, match="the image holds ext4, not xfs"):
         volume.attach("gp3", mount=mount, image=image, file_system="xfs")
     assert not mount.exists()
+
+
+@needs_fuse
+def test_a_device_that_somebody_has_mounted_is_not_taken_away(state: Path) -> None:
+    """Detaching what is in memory loses it: whoever mounted it would be left with errors."""
+    mount = state.parent / "theirs"
+    mount.mkdir()
+    with volume.attached("null", mount=None) as attached:
+        subprocess.run(["mkfs.ext4", "-q", attached.block_device], check=True, timeout=60)
+        subprocess.run(["mount", attached.block_device, mount], check=True, timeout=60)
+        try:
+            with pytest.raises(PgdynoError, match=f"{attached.block_device} is mounted") as refused:
+                attached.detach()
+            assert "unmount it" in refused.value.remedy
+            (mount / "kept").write_text("kept")
+            os.sync()
+            assert (mount / "kept").read_text() == "kept"
+        finally:
+            subprocess.run(["umount", mount], check=True, timeout=60)
+        attached.detach()
+    assert not volume.list_volumes(state)
 
 
 @pytest.mark.parametrize("options", ["nobarrier", "noatime,barrier=0", "norecovery", "a b", "x;y", "loop"])

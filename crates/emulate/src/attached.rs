@@ -31,6 +31,8 @@ const EVENT_LOOPS: usize = 2;
 const DISK_WORKERS: usize = 32;
 /// A device or mount that is not gone by then is held by somebody.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the kernel may take to let go of a device after its last mount has ended.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Everything that has to be taken down again, in the order in which it was put up.
 pub(crate) struct Attached {
@@ -148,6 +150,11 @@ impl Attached {
         }
         self.mount = None;
         Ok(())
+    }
+
+    /// Refuses to take away what somebody else has mounted, or built a device on: all that is on it would be lost.
+    pub(crate) fn require_unclaimed(&self) -> Result<()> {
+        self.device.as_ref().map_or(Ok(()), |device| device.require_unclaimed(CLAIM_TIMEOUT))
     }
 
     /// Takes everything down, as far as it is up. The first error is returned, but nothing is left out for it.

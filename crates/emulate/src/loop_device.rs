@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,6 +103,21 @@ impl LoopDevice {
             }
         }
         Err(EmulateError::new("every free loop device was taken by somebody else", "try again"))
+    }
+
+    /// Nobody has mounted the device or built another on it; a mount that has just ended has some time to let go of it.
+    pub(crate) fn require_unclaimed(&self, timeout: Duration) -> Result<()> {
+        let claimed = || {
+            let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
+            opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+        };
+        if wait_until(timeout, || !claimed()) {
+            return Ok(());
+        }
+        Err(EmulateError::new(
+            format!("{} is mounted, or part of another device", self.path.display()),
+            "unmount it (`lsblk` on the device says where), and detach again",
+        ))
     }
 
     /// Lets go of the device and waits until the kernel has detached it. Another program may take the free device at

@@ -287,7 +287,8 @@ impl Daemon {
         let savable = save_image.map_or(Ok(()), |target| attached.require_savable(target));
         let unmounted = savable.and_then(|()| {
             attached.hurry();
-            attached.unmount()
+            attached.unmount()?;
+            attached.require_unclaimed()
         });
         if let Err(error) = unmounted {
             attached.stay();

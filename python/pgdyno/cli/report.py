@@ -105,6 +105,8 @@ def _export(comparison: Comparison, kind: str, output: Path | None, directory: P
 
 def _directory(result: str, root: Path | None) -> Path:
     """The directory of an experiment from its path or its name; refused with what it is instead."""
+    import shlex
+
     from pgdyno.errors import InputError
     from pgdyno.store import results_root
 
@@ -121,6 +123,6 @@ def _directory(result: str, root: Path | None) -> Path:
         if is_run:
             raise InputError(
                 f"{candidate} is one run; a report is made of its experiment",
-                remedy=f"pgdyno report {candidate.resolve().parents[1]}",
+                remedy=f"pgdyno report {shlex.quote(str(candidate.resolve().parents[1]))}",
             )
     raise InputError(f"{result} is not an experiment", remedy="`pgdyno runs` lists what there is")

@@ -175,6 +175,11 @@ def has_byte_order_mark(data: bytes) -> bool:
     return data.startswith(codecs.BOM_UTF8)
 
 
+def is_utf_16(data: bytes) -> bool:
+    """Whether a file is as some programs of Windows write it: the mark, and zeros, which no encoding of PostgreSQL has."""
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and b"\0" in data
+
+
 def _codec(encoding: str) -> str:
     name = re.sub(r"[^a-z0-9]", "", encoding.lower())
     name = re.sub(r"^win", "cp", name)

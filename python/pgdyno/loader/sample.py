@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pgdyno.errors import InputError
 from pgdyno.loader.compression import compression_of, plain_head
-from pgdyno.loader.format import decoded, has_byte_order_mark
+from pgdyno.loader.format import decoded, has_byte_order_mark, is_utf_16
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,9 +52,14 @@ class Sample:
 
 
 def take(source: Source, formatted: Format, encoding: str) -> Sample:
-    """The sample of a source."""
+    """The sample of a source. :class:`InputError` when it is UTF-16, which PostgreSQL does not know."""
     plain = compression_of(source.head) == "none"
     data = source.head if plain else plain_head(source.head, PLAIN_BYTES_MAX)
+    if is_utf_16(data[:LOOK_BYTES]):
+        raise InputError(
+            f"{source.name} is UTF-16, which PostgreSQL does not know",
+            remedy="convert it: `iconv -f UTF-16 -t UTF-8 FILE`; a pipe will do, with `-` as the source",
+        )
     text = decoded(data[:LOOK_BYTES], encoding)
     whole = source.whole and len(data) <= LOOK_BYTES
     rows = formatted.rows(text, whole=whole)
