@@ -230,7 +230,7 @@ impl<'a> Cutter<'a> {
     /// find that it is no text.
     fn header(&self, body: &Body, begin: u64, end: u64) -> Result<u64, LoadError> {
         let (header, lines) = self.bytes_of_header(body, begin, end).map_err(|error| not_kept(&error))?;
-        if let Some(at) = no_text(&header, &self.shared.spec.encoding) {
+        if let Some(at) = no_text(&header, &self.shared.spec.encoding_name()) {
             let message = format!("{} line 1: byte {at} of the header is no text", self.source.name);
             return Err(LoadError::new(message, OTHER_ENCODING));
         }
@@ -258,11 +258,9 @@ impl<'a> Cutter<'a> {
 }
 
 /// Where bytes cannot be text: a zero in any encoding, and what UTF-8 does not have where that is the file's. The end may be cut off.
-fn no_text(bytes: &[u8], encoding: &str) -> Option<usize> {
+fn no_text(bytes: &[u8], encoding_name: &str) -> Option<usize> {
     let zero = memchr(0, bytes);
-    // PostgreSQL overlooks everything else in a name.
-    let name = encoding.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-    let is_utf8 = name == "utf8" || name == "unicode";
+    let is_utf8 = ["utf8", "unicode"].contains(&encoding_name);
     let wrong = std::str::from_utf8(bytes).err().filter(|error| is_utf8 && error.error_len().is_some());
     zero.into_iter().chain(wrong.map(|error| error.valid_up_to())).min()
 }

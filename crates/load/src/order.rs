@@ -250,12 +250,16 @@ impl LoadSpec {
         self.connections_max.unwrap_or(self.connections).max(self.connections)
     }
 
+    /// The encoding as PostgreSQL compares names of encodings: letters and digits alone, in whatever case.
+    pub(crate) fn encoding_name(&self) -> String {
+        self.encoding.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+    }
+
     /// Refuses what cannot be done.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         let refuse = |what: String, remedy: &str| Err(LoadError::new(what, remedy));
         self.format.rows(MARKER_IS_DATA).check()?;
-        let plain = self.encoding.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-        if NOT_TO_BE_CUT.contains(&plain.as_str()) {
+        if NOT_TO_BE_CUT.contains(&self.encoding_name().as_str()) {
             let message =
                 format!("{} cannot be cut into rows: a quote in it may be half of a character", self.encoding);
             return refuse(message, "convert it first, for example with iconv -t UTF-8");

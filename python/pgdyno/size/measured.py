@@ -30,6 +30,11 @@ class Sample:
     at_s: float | None = field(default=None, compare=False)
     """When it began, in seconds since 1970, where intervals may be missing; ``None`` where the source has all."""
 
+    @classmethod
+    def idle(cls, seconds: float) -> Sample:
+        """Of a device that a report leaves out, since it did nothing."""
+        return cls(seconds, 0, 0, 0, 0, 0.0)
+
     @property
     def ops_per_s(self) -> float:
         """Requests per second, reads and writes."""

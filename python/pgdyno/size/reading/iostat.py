@@ -58,7 +58,7 @@ def _measured(reports: list[Report], path: str, interval_s: float | None) -> dic
             one = columns.sample_of(report.cells[name], seconds) if name in report.cells else None
             if one is None and name in report.cells:
                 continue
-            sample, split = one or (Sample(seconds, 0, 0, 0, 0, 0.0), apart)
+            sample, split = one or (Sample.idle(seconds), apart)
             samples.setdefault(name, []).append(sample)
             apart = apart and split
     notes = ["the first report, which tells of the time since boot, is dropped"] + ([] if apart else [SHARED_OUT])

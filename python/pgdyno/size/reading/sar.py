@@ -52,10 +52,11 @@ def _samples(intervals: list[Interval]) -> dict[str, tuple[Sample, ...]]:
     names = dict.fromkeys(name for one in intervals for name in one.cells)
     found: dict[str, tuple[Sample, ...]] = {}
     for name in names:
-        idle = [Sample(one.seconds, 0, 0, 0, 0, 0.0) for one in intervals]
         known = [columns.sample_of(one.cells[name], one.seconds) if name in one.cells else None for one in intervals]
         if any(known):
-            found[name] = tuple(one[0] if one else nothing for one, nothing in zip(known, idle, strict=True))
+            found[name] = tuple(
+                one[0] if one else Sample.idle(interval.seconds) for one, interval in zip(known, intervals, strict=True)
+            )
     return found
 
 
