@@ -1,7 +1,7 @@
 # `make help` lists what there is. Every target makes what it needs first.
 
 # What the demonstration compares; a few minutes on two cores, as root. At 16,000 IOPS two cores would be the limit, not the volume.
-DEMO_ARGS ?= gp3 io2bx:iops=8000 --warmup 10s --duration 20s
+DEMO_ARGS ?= gp3 gp3:iops=8000 io2bx:iops=8000 --warmup 10s --duration 20s
 
 PY := .venv/bin/python
 
@@ -14,7 +14,7 @@ help: ## list the targets
 setup: ## .venv with the locked packages, the engine and .venv/bin/pgdyno
 	@tools/setup
 
-demo: setup ## compare PostgreSQL on two emulated volumes, and write a report
+demo: setup ## compare PostgreSQL on three emulated volumes, and write a report
 	.venv/bin/pgdyno compare $(DEMO_ARGS)
 
 test: setup ## every test that this machine can run; a skipped one says why

@@ -13,7 +13,7 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
-from tests import leaks
+from tests import leaks, pooler
 
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _run_dirs: list[Path] = []
@@ -24,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control starts its background jobs so, and the commands under test would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup starts its command so
     run_dir = Path(tempfile.mkdtemp(prefix="pgdt-")).resolve()
     shared = Path("/dev/shm")
     images = Path(tempfile.mkdtemp(prefix="pgdt-", dir=shared if os.access(shared, os.W_OK) else run_dir))
@@ -118,6 +120,10 @@ def _missing_chromium() -> str | None:
     return None if find_chromium() else "needs Chromium (apt install chromium)"
 
 
+def _missing_pgbouncer() -> str | None:
+    return None if pooler.PROGRAM else "needs PgBouncer (apt install pgbouncer)"
+
+
 NEEDS: dict[str, Callable[[], str | None]] = {
     "needs_root": _missing_root,
     "needs_fuse": _missing_fuse,
@@ -125,6 +131,7 @@ NEEDS: dict[str, Callable[[], str | None]] = {
     "needs_chromium": _missing_chromium,
     "needs_xfs": _missing_xfs,
     "needs_btrfs": _missing_btrfs,
+    "needs_pgbouncer": _missing_pgbouncer,
     "needs_qemu": _missing_qemu,
     "needs_system_postgres": _missing_system_postgres,
 }

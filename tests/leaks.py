@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
 
 MARK = "PGDYNO_TEST_RUN"
 """Environment variable that names the run; children inherit it. Its value is the run's directory."""

@@ -1,17 +1,21 @@
-"""PostgreSQL for tests that need a server and no volume: on a plain directory, gone afterwards."""
+"""PostgreSQL for tests that need a server and no volume: on a plain directory in memory, gone afterwards."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
+import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,22 +24,49 @@ if TYPE_CHECKING:
 _SETTINGS = {"shared_buffers": "64MB", "synchronous_commit": "off"}
 
 
+_IMAGES = os.environ.get("PGDYNO_IMAGE_DIR")
+"""Those of the whole run: a test may have others."""
+
+
+def _folder() -> Path:
+    """A new directory in memory, as images are, which PostgreSQL's user can walk through.
+
+    On a disk most of a test is the syncs of CREATE and DROP DATABASE.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=_IMAGES))
+    folder.chmod(0o755)
+    return folder
+
+
+@functools.cache
+def _made_once(pg_bin: Path | None) -> Path:
+    """A data directory of these programs that nobody has started; it goes with the run's images."""
+    folder = _folder()
+    cluster = Cluster(find_binaries(pg_bin), folder / "data", journal=Journal(folder / "state"))
+    try:
+        cluster.initdb()
+    finally:
+        cluster.close()
+    return cluster.data_dir
+
+
+def initialise(data_dir: Path, pg_bin: Path | None = None) -> None:
+    """What `Cluster.initdb` makes, copied from one that was made before."""
+    subprocess.run(["cp", "--archive", _made_once(pg_bin), data_dir], check=True)
+
+
 @contextlib.contextmanager
 def throwaway_cluster(pg_bin: Path | None = None) -> Iterator[Cluster]:
-    """Yield a started server, the embedded one or that of ``pg_bin``.
-
-    Its directory is reachable for the server's own user, which pytest's are not.
-    """
-    with tempfile.TemporaryDirectory(prefix="pgdyno-test-") as name:
-        directory = Path(name)
-        directory.chmod(0o755)
-        cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"))
-        try:
-            cluster.initdb()
-            with cluster.running(_SETTINGS):
-                yield cluster
-        finally:
-            cluster.close()
+    """Yield a started server, the embedded one or that of ``pg_bin``."""
+    directory = _folder()
+    initialise(directory / "data", pg_bin)
+    cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"))
+    try:
+        with cluster.running(_SETTINGS):
+            yield cluster
+    finally:
+        cluster.close()
+        shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")

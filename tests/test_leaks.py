@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
 from tests import leaks
 
 

@@ -19,8 +19,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.world import mounts, paths
-from pgdyno.world.waiting import wait_until
+from pgdyno.host import mounts, paths
+from pgdyno.host.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """The one way from Python to Rust: find ``pgdyno-engine``, hand it a JSON document, read JSON lines.
 
 The engine reports an error that is the user's as ``{"error": {"message", "remedy"}}`` on standard error and exit
-code 2; that becomes an :class:`InputError`. Any other failure is an :class:`EngineError` with the end of what it said.
+code 2; that becomes an :class:`InputError`, or a :class:`HostError` when the machine is at fault. Any other failure is an
+:class:`EngineError` with what it said.
 """
 
 from __future__ import annotations
@@ -10,21 +11,29 @@ import contextlib
 import functools
 import json
 import os
+import re
 import select
 import subprocess
 import sysconfig
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from pgdyno import _build
-from pgdyno.errors import EngineError, EngineMissing, InputError, PgdynoError
+from pgdyno.errors import EngineError, EngineMissing, HostError, InputError, PgdynoError
 
 BINARY = "pgdyno-engine"
 TIMEOUT_S = 60.0
 _TAIL_BYTES = 2000
+_PIPE_BYTES = 4096
+"""Every pipe holds a page, also of a user who has many (pipe(7))."""
+_READ_BYTES = 1 << 16
+_END_S = 5.0
+"""An engine whose input has ended ends in milliseconds."""
+_CRASH = re.compile(r"^(?:thread .* panicked at .*\n.*|memory allocation of .*)", re.MULTILINE)
+"""How Rust begins to say why it aborts (std::panicking, std::alloc)."""
 
 
 def find() -> Path:
@@ -82,6 +91,16 @@ def checked() -> Path:
     return path
 
 
+def child(argv: Sequence[str | Path], *, outlives: bool = False) -> list[str]:
+    """``argv`` as a command line that starts with no signal blocked or ignored, and is killed when this process ends.
+
+    An ignored SIGHUP stays ignored, for ``nohup``. With ``outlives`` the program is not tied to this process. It keeps the
+    process id that it was started with.
+    """
+    tie = [] if outlives else ["--parent", str(os.getpid())]
+    return [str(checked()), "exec", *tie, "--", *map(str, argv)]
+
+
 def run_json(
     args: Sequence[str], stdin: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
 ) -> dict[str, Any]:
@@ -91,7 +110,7 @@ def run_json(
 
 @dataclass
 class Spawned:
-    """An engine that goes on running. ``ready`` holds the facts of its first line."""
+    """An engine that keeps running. ``ready`` holds the facts of its first line."""
 
     process: subprocess.Popen[bytes]
     ready: dict[str, Any]
@@ -145,17 +164,19 @@ def spawn(
     try:
         assert process.stdin is not None and process.stdout is not None
         _send(process.stdin, stdin, keep_open=keep_stdin)
-        line = _first_line(process.stdout, time.monotonic() + timeout_s)
+        deadline = time.monotonic() + timeout_s
+        line = _first_line(process.stdout, deadline)
         answer = _parse(line) if line else {}
         if "ready" in answer:
             return Spawned(process, dict(answer["ready"]), log, begin)
         said = log.read_bytes()[begin:]
+        late = time.monotonic() >= deadline
+        what = f"was not ready within {timeout_s:g} s" if late else "ended before it was ready"
         raise (
             _error_of(answer)
             or _error_from_text(said)
             or EngineError(
-                f"the engine `{' '.join(args)}` gave no sign of being ready: {_tail(said) or 'it said nothing'}",
-                remedy=f"read {log}",
+                f"the engine `{' '.join(args)}` {what}: {_tail(said) or 'it said nothing'}", remedy=f"read {log}"
             )
         )
     except BaseException:
@@ -175,13 +196,13 @@ def lines(
     """Run the engine to its end and yield each of its lines when it comes.
 
     ``env`` is its environment (default: this process's), ``on_start`` gets its process id, ``pass_fds`` are descriptors
-    that it has too, by the same numbers. Whoever leaves early closes
+    that it has too, by the same numbers. A caller that stops early closes
     the iterator (:func:`contextlib.closing`): the engine is then told to stop (SIGTERM), and waited for while it tidies
     up. Errors are raised as everywhere here.
     """
     import tempfile
 
-    # A pipe that nobody reads meanwhile would hold the engine up once it is full.
+    # A pipe that is not read would block the engine once it is full.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             [checked(), *args],
@@ -208,10 +229,96 @@ def lines(
             raise _failed(args, code, said.read())
 
 
+class Conversation:
+    """An engine that answers each JSON line with one JSON line until it is closed. It starts with the first question.
+
+    It ends with its standard input, so nothing is left of it however this process ends.
+    """
+
+    def __init__(self, args: Sequence[str]) -> None:
+        self._args = tuple(args)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._read = b""
+
+    def ask(self, questions: Iterable[Mapping[str, Any]]) -> Generator[Any]:
+        """The answers, in the order of the questions. In place of an answer that is refused is its :class:`InputError`.
+
+        No more is sent at a time than any pipe holds, so that neither side waits for the other.
+        """
+        for batch in _batches(json.dumps(question).encode() + b"\n" for question in questions):
+            process = self._started()
+            assert process.stdin is not None
+            try:
+                with contextlib.suppress(BrokenPipeError):  # it ended; the missing answer says why
+                    process.stdin.write(b"".join(batch))
+                    process.stdin.flush()
+                answers = [self._answer(process) for _ in batch]
+            except BaseException:
+                self.close()  # what it still says would answer other questions
+                raise
+            for answer in answers:
+                yield _error_of(answer) or answer.get("answer")
+
+    def close(self) -> None:
+        """End it. It may be asked again, and is started again then."""
+        process, self._process = self._process, None
+        self._read = b""
+        if process is not None:
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+            process.stderr.close()
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            # Its last words fit into a pipe; before them it says nothing there.
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen([checked(), *self._args], stdin=pipe, stdout=pipe, stderr=pipe)
+        return self._process
+
+    def _answer(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        assert process.stdout is not None
+        pipe, deadline = process.stdout.fileno(), time.monotonic() + TIMEOUT_S
+        while b"\n" not in self._read:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([pipe], [], [], left)[0]:
+                raise EngineError(
+                    f"the engine `{' '.join(self._args)}` gave no answer within {TIMEOUT_S:g} s",
+                    remedy="run `pgdyno doctor`",
+                )
+            more = os.read(pipe, _READ_BYTES)
+            if not more:
+                assert process.stderr is not None
+                raise _failed(self._args, process.wait(_END_S), process.stderr.read())
+            self._read += more
+        line, _, self._read = self._read.partition(b"\n")
+        return _parse(line)
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines in groups that a pipe takes at once; a longer line is a group of its own."""
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        if batch and size + len(line) > _PIPE_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Tell a process to stop and wait for it; one that does not is killed."""
     if process.stdout is not None:
-        process.stdout.close()  # it must not wait for somebody who no longer listens
+        process.stdout.close()  # it must not wait for a reader that is gone
     process.terminate()
     try:
         process.wait(TIMEOUT_S)
@@ -284,7 +391,8 @@ def _error_of(answer: Mapping[str, Any]) -> PgdynoError | None:
     error = answer.get("error")
     if not isinstance(error, dict) or "message" not in error:
         return None
-    return InputError(str(error["message"]), remedy=str(error.get("remedy") or ""))
+    kind = HostError if error.get("of_host") else InputError
+    return kind(str(error["message"]), remedy=str(error.get("remedy") or ""))
 
 
 def _error_from_text(text: bytes) -> PgdynoError | None:
@@ -300,7 +408,11 @@ def _error_from_text(text: bytes) -> PgdynoError | None:
 
 
 def _tail(text: bytes) -> str:
-    return text[-_TAIL_BYTES:].decode(errors="replace").strip()
+    """The end of what was said; of a crash the reason, which stands before the stack's trace."""
+    said = text.decode(errors="replace")
+    if found := _CRASH.search(said):
+        return found[0].strip()[:_TAIL_BYTES]
+    return said[-_TAIL_BYTES:].strip()
 
 
 def _ending(code: int) -> str:

@@ -3,13 +3,14 @@
 ::
 
     PgdynoError            exit 1   a failure without a better name
-    |-- InputError         exit 2   what was asked is illegal: a flag, a file, a volume's figures
+    |-- InputError         exit 2   the input was refused: a flag, a file, a volume's figures; nothing was changed
     |   |-- ObjectChanged  exit 2   an object of a store is not the one that a load began with
     |   `-- ObjectDamaged  exit 2   what came of an object has not the checksum that its store says
     |-- HostError          exit 3   this machine lacks something: root, /dev/fuse, space, a port, a binary
+    |   |-- OutputError    exit 3   standard output, or a file that was asked for, cannot be written
     |   `-- EngineMissing  exit 3   pgdyno-engine is absent, or belongs to other sources than this package
     |-- EngineError        exit 1   the engine failed or said something that is not its protocol
-    |-- Interrupted        exit 130 Ctrl-C or SIGTERM after some runs had finished; those are kept
+    |-- Interrupted        exit 130 Ctrl-C, SIGTERM or SIGHUP in the middle of something; it says what is kept
     |-- RunInvalid         exit 4   the run ended, but its numbers must not be used
     `-- RowsRejected       exit 5   a load ended, and some rows are in its reject file
 
@@ -18,6 +19,9 @@ An error says in one sentence what is wrong, and its ``remedy`` says what to do.
 """
 
 from __future__ import annotations
+
+import errno
+import os
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -30,11 +34,11 @@ EXIT_INTERRUPTED = 130
 EXIT_CODES: dict[int, str] = {
     EXIT_OK: "done",
     EXIT_FAILURE: "failed, or a bug in pgdyno",
-    EXIT_USAGE: "what was asked is illegal; nothing was changed",
+    EXIT_USAGE: "the input was refused; nothing was changed",
     EXIT_HOST: "this machine lacks something; the remedy is printed",
-    EXIT_INVALID: "the run ended, but its numbers are invalid; the reason is printed",
-    EXIT_REJECTED: "loaded, but for some rows; they are in the reject file",
-    EXIT_INTERRUPTED: "interrupted (Ctrl-C)",
+    EXIT_INVALID: "the run finished, but its numbers are invalid; the reason is printed",
+    EXIT_REJECTED: "loaded except for some rows; they are in the reject file",
+    EXIT_INTERRUPTED: "interrupted by Ctrl-C, SIGTERM or SIGHUP",
 }
 """What each exit code of ``pgdyno`` means."""
 
@@ -56,7 +60,7 @@ class PgdynoError(Exception):
 
 
 class InputError(PgdynoError):
-    """What was asked is illegal. Nothing was changed."""
+    """The input was refused. Nothing was changed."""
 
     default_exit_code = EXIT_USAGE
 
@@ -75,6 +79,10 @@ class HostError(PgdynoError):
     default_exit_code = EXIT_HOST
 
 
+class OutputError(HostError):
+    """Standard output, or a file that was asked for, cannot be written. What the command did by then stays done."""
+
+
 class EngineMissing(HostError):
     """pgdyno-engine was not found, or was built from other sources than this package."""
 
@@ -84,7 +92,7 @@ class EngineError(PgdynoError):
 
 
 class Interrupted(PgdynoError):
-    """Ctrl-C or SIGTERM after some runs had finished. Those are kept; the remedy says how to go on."""
+    """Ctrl-C or SIGTERM in the middle of something: runs, a detach. The message says what is kept, the remedy how to resume."""
 
     default_exit_code = EXIT_INTERRUPTED
 
@@ -99,3 +107,34 @@ class RowsRejected(PgdynoError):
     """A load ended, and the rows that the server refused are in the reject file as they were."""
 
     default_exit_code = EXIT_REJECTED
+
+
+_NO_ROOM = "free some space there, or use a path on another disk"
+_NO_RIGHT = "use a path that you may access, or run it with sudo"
+_MACHINE = {
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.EFBIG: _NO_ROOM,
+    errno.EROFS: _NO_RIGHT,
+    errno.EACCES: _NO_RIGHT,
+    errno.EPERM: _NO_RIGHT,
+    errno.ENOTDIR: "use a path in which every part but the last is a directory",
+    errno.EISDIR: "name a file, not a directory",
+    errno.ENAMETOOLONG: "use a shorter name",
+    errno.EIO: "`dmesg` shows the kernel's messages about the disk",
+    errno.EMFILE: "raise the limit on open files: `ulimit -n 65536`",
+    errno.ENFILE: "raise the system's limit on open files: `sysctl fs.file-max`",
+    errno.ENOMEM: "free some memory, or use less at a time",
+    errno.EAGAIN: "raise the limit on processes: `ulimit -u`",
+}
+"""What a machine may refuse at any time, wherever a command is, with the remedy. All other errors of the system are bugs."""
+
+
+def refused_by_machine(error: OSError | MemoryError) -> HostError | None:
+    """The error as the user should read it; ``None`` if it can only be a bug of pgdyno."""
+    if isinstance(error, MemoryError):
+        return HostError("there is not enough memory", remedy=_MACHINE[errno.ENOMEM])
+    if error.errno not in _MACHINE:
+        return None
+    what = "this machine" if error.filename is None else os.fsdecode(error.filename)
+    return HostError(f"{what}: {error.strerror}", remedy=_MACHINE[error.errno])

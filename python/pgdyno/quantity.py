@@ -6,6 +6,7 @@ Without pydantic, which takes longer to import than a command line may take to s
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -18,17 +19,45 @@ BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 BYTES_EXAMPLES = "512MiB or 4GiB"
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
 SECONDS_EXAMPLES = "30s or 5min"
+SECONDS_MAX = 366 * 86400.0
+"""Longest duration, a year: anything longer is a mistake."""
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_DECIMAL = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTkmgt])[Bb]?)?\s*")
+"""``100GB``, ``100G`` and ``100``, by which people mean GiB or 10^9 bytes."""
 
 
 def parse_bytes(text: str, what: str) -> int:
-    """Bytes of ``512MiB``; ``what`` is the flag that an :class:`InputError` names."""
-    return int(_parse(text, what, BYTES, BYTES_EXAMPLES))
+    """Bytes of ``512MiB``; ``what`` is the flag that an :class:`InputError` names, also for 0 bytes."""
+    found = _DECIMAL.fullmatch(text)
+    if found is not None:
+        raise InputError(
+            f"{what}: `{text}` " + ("is not a binary size" if found[2] else "has no unit"),
+            remedy=f"write {found[1]}{(found[2] or 'G').upper()}iB: sizes are binary, as providers count them",
+        )
+    size = int(_parse(text, what, BYTES, BYTES_EXAMPLES))
+    if size < 1:
+        raise InputError(f"{what}: `{text}` is less than a byte", remedy=f"write it as {BYTES_EXAMPLES}")
+    return size
 
 
 def parse_seconds(text: str, what: str) -> float:
     """Seconds of ``30``, ``90s``, ``5min`` or ``1h``; ``what`` is the flag that an :class:`InputError` names."""
-    return _parse(text, what, SECONDS, SECONDS_EXAMPLES)
+    seconds = _parse(text, what, SECONDS, SECONDS_EXAMPLES)
+    if seconds > SECONDS_MAX:
+        raise InputError(f"{what}: `{text}` is longer than a year", remedy=f"write it as {SECONDS_EXAMPLES}")
+    return seconds
+
+
+def duration_words(seconds: float) -> str:
+    """A duration for people, in its two largest units: ``41 s``, ``12 min 30 s``, ``2 h 05 min``, ``3 d 04 h``."""
+    minutes, rest_s = divmod(round(seconds), 60)
+    hours, rest_min = divmod(minutes, 60)
+    days, rest_h = divmod(hours, 24)
+    if days:
+        return f"{days:,} d {rest_h:02d} h"
+    if hours:
+        return f"{hours} h {rest_min:02d} min"
+    return f"{minutes} min {rest_s:02d} s" if minutes else f"{rest_s} s"
 
 
 def _parse(text: str, what: str, units: Mapping[str, float], examples: str) -> float:
@@ -39,6 +68,9 @@ def _parse(text: str, what: str, units: Mapping[str, float], examples: str) -> f
 
 
 def in_units(text: str, units: Mapping[str, float]) -> float | None:
-    """A number with one of ``units`` behind it, in the smallest; None when it is something else."""
+    """A number with one of ``units`` behind it, in the smallest; None when it is something else, or without end."""
     found = _QUANTITY.fullmatch(text)
-    return float(found[1]) * units[found[2]] if found is not None and found[2] in units else None
+    if found is None or found[2] not in units:
+        return None
+    quantity = float(found[1]) * units[found[2]]
+    return quantity if math.isfinite(quantity) else None

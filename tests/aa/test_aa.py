@@ -10,7 +10,7 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.experiment import Experiment
-from pgdyno.resolved import resolve
+from pgdyno.world.resolved import emulated_arms
 from tests.analysis.synthetic import GP3, Plan, make_experiment
 from tools.aa import __main__ as command
 from tools.aa import page
@@ -36,9 +36,9 @@ def test_every_kind_is_there_as_often_and_those_that_differ_come_first() -> None
 @pytest.mark.parametrize("trial", ALL[: DIFFERENT + len(KINDS)], ids=lambda one: one.key)
 def test_every_experiment_can_be_run(trial: Any) -> None:
     experiment = Experiment.of(trial.document)
-    first, second = resolve(experiment, to_run=False)
+    first, second = emulated_arms(experiment, to_run=False)
     assert len(experiment.cells) == 2 * REPLICATES
-    rates = [one.volumes["data"]["limits"]["iops"] for one in (first, second)]
+    rates = [one.volumes["data"].document["limits"]["iops"] for one in (first, second)]
     assert rates[1] / rates[0] - 1 == pytest.approx(trial.change)
     assert first.instance == second.instance
 

@@ -22,9 +22,9 @@ SHORT = Plan(measure_s=20)
 def test_figures_are_those_that_were_made_up(comparison: Comparison) -> None:
     gp3, io2bx = comparison.arms
     assert (gp3.label, io2bx.label) == ("gp3", "io2bx")
-    assert gp3.tps.mean == pytest.approx(1000, rel=0.03)
-    assert io2bx.tps.mean == pytest.approx(3000, rel=0.03)
-    assert gp3.data.iops == pytest.approx(3 * gp3.tps.mean, rel=0.01)
+    assert gp3.headline.mean == pytest.approx(1000, rel=0.03)
+    assert io2bx.headline.mean == pytest.approx(3000, rel=0.03)
+    assert gp3.data.iops == pytest.approx(3 * gp3.headline.mean, rel=0.01)
     assert gp3.data.mib_per_s == pytest.approx((gp3.data.iops or 0) * 8192 / 2**20, rel=1e-6)
     assert gp3.data.queue_length == pytest.approx((gp3.data.iops or 0) * (2 / 3 * 9.4e-3 + 1 / 3 * 10.6e-3), rel=0.01)
     assert gp3.data.time_above_limit == pytest.approx({"iops": 0.97, "throughput": 0.0}, abs=1e-3)
@@ -36,7 +36,7 @@ def test_figures_are_those_that_were_made_up(comparison: Comparison) -> None:
 def test_littles_law_holds_for_the_closed_loop(comparison: Comparison) -> None:
     for arm in comparison.arms:
         mean_s = float((arm.latency_ms.values * arm.latency_ms.counts).sum()) / arm.latency_ms.total / 1e3
-        assert arm.tps.mean * mean_s == pytest.approx(32, rel=0.03)
+        assert arm.headline.mean * mean_s == pytest.approx(32, rel=0.03)
 
 
 def test_verdict_names_ratio_interval_replicates_and_price(comparison: Comparison) -> None:
@@ -44,7 +44,7 @@ def test_verdict_names_ratio_interval_replicates_and_price(comparison: Compariso
     assert comparison.verdict.startswith("io2bx does 3.0")
     assert "95 % interval" in comparison.verdict
     assert "3 replicates" in comparison.verdict
-    assert comparison.verdict.endswith("at $1,052 against $8 a month.")
+    assert comparison.verdict.endswith("at $1,052.50 against $8 a month.")
 
 
 def test_equal_arms_are_not_distinguishable_and_keep_names_apart(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_ratio_uses_the_blocks_that_have_both(tmp_path: Path) -> None:
     found = summarise(make_experiment(tmp_path, replace(SHORT, missing=frozenset({(2, 1)}))))
     assert found.ratios[0].estimate is not None
     assert found.ratios[0].estimate.n == 2
-    assert found.arms[0].tps.n == 3
+    assert found.arms[0].headline.n == 3
     assert "1 of the planned replicates" in found.arms[1].warnings[0]
 
 
@@ -82,7 +82,7 @@ def test_invalid_arm_gets_no_verdict_but_keeps_its_figures(tmp_path: Path) -> No
     found = summarise(make_experiment(tmp_path, SHORT.with_arms(late, IO2BX)))
     assert not found.arms[0].valid
     assert found.arms[1].valid
-    assert found.arms[0].tps.n == 3
+    assert found.arms[0].headline.n == 3
     assert found.verdict == "No verdict on io2bx against gp3: gp3 is invalid."
 
 
@@ -104,7 +104,7 @@ def test_repetitions_are_pooled(tmp_path: Path) -> None:
     first = make_experiment(tmp_path, SHORT)
     second = make_experiment(tmp_path, replace(SHORT, created_unix_ns=CREATED_UNIX_NS + 1))
     found = summarise(first, second)
-    assert [arm.tps.n for arm in found.arms] == [6, 6]
+    assert [arm.headline.n for arm in found.arms] == [6, 6]
     assert found.ratios[0].estimate is not None
     assert found.ratios[0].estimate.n == 6
 
@@ -114,7 +114,7 @@ def test_repetitions_with_other_numbers_of_replicates_lack_none(tmp_path: Path) 
     second = make_experiment(tmp_path, replace(SHORT, replicates=2, created_unix_ns=CREATED_UNIX_NS + 1))
     for directories in ((first, second), (second, first)):
         found = summarise(*directories)
-        assert [(arm.tps.n, arm.missing) for arm in found.arms] == [(5, 0), (5, 0)]
+        assert [(arm.headline.n, arm.missing) for arm in found.arms] == [(5, 0), (5, 0)]
 
 
 def test_a_result_is_not_pooled_with_itself(experiment: Path, tmp_path: Path) -> None:

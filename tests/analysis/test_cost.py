@@ -41,17 +41,17 @@ def test_the_published_prices_are_of_unequal_capacities(tmp_path: Path) -> None:
     assert gp3.usd_per_month_at_equal_size == 1375.36
     # 2 x 5,096 GiB at 0.125, and the same IOPS: 5,408 + 6,096 GiB x 0.125.
     assert io2.usd_per_month_at_equal_size == 6170.00
-    assert gp3.loss is not None
-    assert io2.loss is not None
-    assert gp3.loss.high == pytest.approx(0.0159, abs=5e-5)
-    assert io2.loss.high == pytest.approx(2e-5, rel=1e-3)
+    assert gp3.loss_per_year is not None
+    assert io2.loss_per_year is not None
+    assert gp3.loss_per_year.high == pytest.approx(0.0159, abs=5e-5)
+    assert io2.loss_per_year.high == pytest.approx(2e-5, rel=1e-3)
 
 
 def test_a_million_transactions_cost_what_a_month_does_over_what_is_done_in_it(tmp_path: Path) -> None:
     found = compared(tmp_path, EIGHT_GP3, TWO_IO2)
     for arm in found.arms:
         cost = found.costs[arm.index]
-        millions = arm.tps.mean * SECONDS_PER_MONTH / 1e6
+        millions = arm.headline.mean * SECONDS_PER_MONTH / 1e6
         assert cost.usd_per_million_transactions == pytest.approx((cost.usd_per_month or 0) / millions)
         equal = cost.usd_per_million_transactions_at_equal_size
         assert equal == pytest.approx((cost.usd_per_month_at_equal_size or 0) / millions)
@@ -85,7 +85,12 @@ def test_what_is_not_known_is_none(tmp_path: Path) -> None:
     assert costs[1].usd_per_month_at_equal_size is None
     assert costs[0].usd_per_month_at_equal_size == 1375.36
     nothing = compared(tmp_path / "real", REAL).costs[0]
-    assert (nothing.usd_per_month, nothing.size_bytes, nothing.loss, dict(nothing.front)) == (None, None, None, {})
+    assert (nothing.usd_per_month, nothing.size_bytes, nothing.loss_per_year, dict(nothing.front)) == (
+        None,
+        None,
+        None,
+        {},
+    )
 
 
 def test_limits_that_follow_the_size_are_said(tmp_path: Path) -> None:
@@ -94,7 +99,7 @@ def test_limits_that_follow_the_size_are_said(tmp_path: Path) -> None:
     costs = compared(tmp_path, gp2, replace(GP3, size_gib=200, usd_per_month=16.0)).costs
     assert costs[0].limits_follow_size
     assert costs[0].usd_per_month_at_equal_size == 18.0
-    assert costs[0].loss is None
+    assert costs[0].loss_per_year is None
     same_size = compared(tmp_path / "same", gp2, GP3).costs
     assert not same_size[0].limits_follow_size
     beside_unknown = _cost(compared(tmp_path / "again", gp2, GP3).arms[0], 100 << 30, None, {})
@@ -106,5 +111,5 @@ def test_every_volume_of_an_arm_is_paid_and_can_be_lost(tmp_path: Path) -> None:
     cost = compared(tmp_path, replace(GP3, others=(("wal", log),))).costs[0]
     assert cost.usd_per_month == 58.0
     assert cost.size_bytes == 110 << 30
-    assert cost.loss is not None
-    assert cost.loss.high == pytest.approx(1 - 0.998 * 0.99999)
+    assert cost.loss_per_year is not None
+    assert cost.loss_per_year.high == pytest.approx(1 - 0.998 * 0.99999)

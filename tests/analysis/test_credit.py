@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.binding.bought import Rate
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.credit import (
@@ -30,6 +29,7 @@ from pgdyno.analysis.credit import (
 )
 from pgdyno.analysis.steady import steadiness, steady_within
 from pgdyno.report import document
+from pgdyno.specification import Rate
 
 from .synthetic import GP3, IO2BX, WARMUP_S, Plan, make_experiment
 
@@ -254,7 +254,7 @@ def test_a_run_over_a_knee_is_divided_there(tmp_path: Path) -> None:
     assert figures.steady.tps.mean == pytest.approx(100.0, rel=0.02)
     assert any(NAME in warning for warning in found.arms[0].warnings)
     (steady,) = document(found).arms[0].steady
-    assert [one.gone for one in steady.regimes] == [[], [NAME]]
+    assert [one.gone for one in steady.regimes] == [(), (NAME,)]
     assert (steady.begin_s, steady.end_s) == (figures.steady.begin_s, SECONDS)
 
 
@@ -273,6 +273,6 @@ def test_a_volume_without_credits_has_nothing_to_say(tmp_path: Path) -> None:
     assert figures.credit.lasts == ()
     (whole,) = figures.credit.regimes
     assert (whole.begin_s, whole.end_s, whole.gone) == (0, 20, ())
-    assert whole.tps == pytest.approx(figures.tps, rel=1e-6)
+    assert whole.tps == pytest.approx(figures.work_per_s, rel=1e-6)
     assert figures.steady.part is None
     assert "credits" not in {finding.check for finding in found.arms[0].replicates[0].findings}

@@ -56,8 +56,8 @@ def finding(comparison: Comparison) -> Finding | None:
     ("late_us", "busy", "level", "figure"),
     [
         (20.0, 0.2, "ok", "0.5 ms, by the relay's own clock 8.0 % more"),
-        (30.0, 0.2, "warn", "12.0 % more for half of the messages"),
-        (20.0, 0.91, "invalid", "computed 91.0 % of the time"),
+        (30.0, 0.2, "warn", "12 % more for half of the messages"),
+        (20.0, 0.91, "invalid", "computed 91 % of the time"),
     ],
 )
 def test_thresholds(tmp_path: Path, late_us: float, busy: float, level: str, figure: str) -> None:

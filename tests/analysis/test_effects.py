@@ -28,13 +28,7 @@ def arms_of(tps: np.ndarray[Any, Any]) -> list[Any]:
     return [
         SimpleNamespace(
             levels=levels,
-            replicates=[
-                SimpleNamespace(
-                    figures=SimpleNamespace(tps=float(value), record=SimpleNamespace(experiment_id="one", block=block))
-                )
-                for block, value in enumerate(tps[levels], start=1)
-                if not math.isnan(value)
-            ],
+            by_block={("one", block): float(value) for block, value in enumerate(tps[levels], start=1) if value > 0},
         )
         for levels in np.ndindex(*tps.shape[:-1])
     ]

@@ -11,7 +11,8 @@ from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report.asked import volumes
 from pgdyno.report.document import document
 from pgdyno.report.page import html
-from pgdyno.report.summary import VOLUME_COLUMNS, summary, volume_rows
+from pgdyno.report.summary import summary
+from pgdyno.report.volumes import VOLUME_COLUMNS, volume_rows
 
 from .synthetic import GP3, IO2BX, PAGE_BYTES, WARMUP_S, Plan, make_experiment
 

@@ -89,9 +89,9 @@ def test_pace_and_volumes_are_read_from_the_record(experiment: Path) -> None:
 def test_a_course_has_a_point_a_second_and_not_too_many(tmp_path: Path, seconds: int, points: int) -> None:
     write_load(tmp_path, seconds=seconds)
     (volume,) = LoadFigures(open_loads(tmp_path)[0]).volumes
-    assert len(volume.course) == points
-    assert all(rate == pytest.approx(100.0) for _, rate in volume.course)
-    assert volume.course[0][0] == pytest.approx(seconds / points / 2)
+    assert len(volume.course_mib_per_s) == points
+    assert all(rate == pytest.approx(100.0) for _, rate in volume.course_mib_per_s)
+    assert volume.course_mib_per_s[0][0] == pytest.approx(seconds / points / 2)
 
 
 def test_a_device_that_was_there_is_read_from_the_kernels_counters(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_the_page_the_table_and_the_document_tell_of_loads(experiment: Path) -> 
     assert rows["data volume: above a limit"] == ("throughput 50 %", "–")
     assert rows["copy, seconds"] == ("10.0", "10.0")
     page = html(comparison)
-    assert "How the tables were loaded" in page
-    assert page.count('aria-label="What volumes wrote during each load"') == 3, "a drawing for each width"
+    assert "How the tables were filled" in page
+    assert page.count('aria-label="What volumes wrote while tables were filled"') == 3, "a drawing for each width"
     made = json.loads(document(comparison).model_dump_json())["loads"]
     assert [(load["limited"], load["steps_s"]["copy"]) for load in made] == [(True, 10.0), (False, 10.0)]
     assert made[0]["volumes"]["data"]["course_mib_per_s"][0] == [0.5, pytest.approx(100.0)]

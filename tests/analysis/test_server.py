@@ -29,7 +29,7 @@ def one_run(root: Path, arm: Arm) -> tuple[ArmSummary, Path]:
 @pytest.mark.parametrize("version", ["18.6", "17.2", "15.18", "14.9"])
 def test_counters_of_every_version(tmp_path: Path, version: str) -> None:
     arm, _ = one_run(tmp_path, replace(GP3, version=version))
-    server, tps = arm.server, arm.tps.mean
+    server, tps = arm.server, arm.headline.mean
     assert server["wal_bytes_per_transaction"] == pytest.approx(1800, rel=0.01)
     assert server["wal_mib_per_s"] == pytest.approx(tps * 1800 / 2**20, rel=0.01)
     assert server["wal_syncs_per_s"] == pytest.approx(tps / 4, rel=0.02)

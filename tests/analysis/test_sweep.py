@@ -99,7 +99,7 @@ def test_the_law_that_was_made_up_is_found(volume: int) -> None:
     found = fit(points)
     assert found is not None
     rate, contention, coherence = LAWS[volume]
-    assert found.rate == pytest.approx(rate, rel=0.03)
+    assert found.rate_tps == pytest.approx(rate, rel=0.03)
     assert found.contention == pytest.approx(contention, abs=0.01)
     assert found.coherence == pytest.approx(coherence, rel=0.15)
     assert found.peak_clients == pytest.approx(math.sqrt((1 - contention) / coherence), rel=0.1)

@@ -9,7 +9,7 @@ import pytest
 from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
 from pgdyno.errors import HostError
 from pgdyno.experiment import Experiment
-from pgdyno.resolved import resolve
+from pgdyno.world.resolved import emulated_arms
 from tools.attribution import __main__ as command
 from tools.attribution import page
 from tools.attribution.claims import judge
@@ -31,7 +31,7 @@ def test_a_draw_has_every_limit_as_often_and_comes_out_the_same() -> None:
 
 @pytest.mark.parametrize("scenario", draw(command.SEED, command.COUNT), ids=lambda one: one.key)
 def test_every_scenario_can_be_run(scenario: Scenario) -> None:
-    arms = resolve(Experiment.of(document(scenario)), to_run=False)
+    arms = emulated_arms(Experiment.of(document(scenario)), to_run=False)
     assert len(arms) == (1 if scenario.control is None else 2)
     if scenario.truth == "instance_bandwidth":
         assert arms[0].instance.ebs["burst"] is False, "a reserve would outlast the run"

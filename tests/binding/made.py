@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance, Rate, Usual
-from pgdyno.analysis.binding.evidence import Cpu, Device, Given, Second
+from pgdyno.analysis.binding.bought import Bought, BoughtInstance, Usual
+from pgdyno.analysis.binding.device import Device
+from pgdyno.analysis.binding.evidence import Cpu, Given, Second
 from pgdyno.analysis.binding.sessions import Sessions
+from pgdyno.specification import Rate
 
 CLIENTS = 32
 USUAL = Usual(read=((8192.0, 0.56), (262144.0, 1.29)), write=((8192.0, 0.83), (262144.0, 1.63)))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from pgdyno import _engine
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance, Rate
+from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+from pgdyno.catalog import Catalog
 from pgdyno.size.offers import STEPS, undominated, volume_offers, with_offers
+from pgdyno.specification import Rate
 from pgdyno.store.record import HostRecord, InstanceRecord, OfferRecord, WorldRecord
 from tests.binding.made import device
 
@@ -18,6 +21,13 @@ def resolved(spec: str) -> Bought:
     found = Bought.of(_engine.run_json(["volume", "spec", spec]))
     assert found is not None
     return found
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Iterator[Catalog]:
+    with Catalog() as opened:
+        opened.volume_types()
+        yield opened
 
 
 def test_limits_are_those_of_the_order() -> None:
@@ -81,9 +91,9 @@ def test_an_instance_s_limits_are_in_its_record() -> None:
     assert found == BoughtInstance("r6g.large", Rate(3600, 20000), Rate(75.1, 566.2))
 
 
-def test_offers_beside_a_volume_are_as_large_and_never_beaten() -> None:
-    spec = _engine.run_json(["volume", "spec", "gp3:size=100GiB"])
-    offers = volume_offers(spec)
+def test_offers_beside_a_volume_are_as_large_and_never_beaten(catalog: Catalog) -> None:
+    spec = catalog.resolve("gp3:size=100GiB")
+    offers = volume_offers(catalog, spec)
     assert undominated(offers) == offers
     assert [offer.usd_per_month for offer in offers] == sorted(offer.usd_per_month for offer in offers)
     kinds = {offer.spec.partition(":")[0] for offer in offers}
@@ -94,20 +104,20 @@ def test_offers_beside_a_volume_are_as_large_and_never_beaten() -> None:
     assert cheapest.usd_per_month == pytest.approx(8 + 1500 * 0.005)
 
 
-def test_offers_beside_credits_begin_with_a_rate_that_stays() -> None:
-    offers = volume_offers(_engine.run_json(["volume", "spec", "gp2:size=100GiB,credits=0"]))
+def test_offers_beside_credits_begin_with_a_rate_that_stays(catalog: Catalog) -> None:
+    offers = volume_offers(catalog, catalog.resolve("gp2:size=100GiB,credits=0"))
     assert any(offer.spec.startswith("gp3:") and offer.iops == 3000 for offer in offers)
     assert not any("credits" in offer.spec for offer in offers)
 
 
-def test_members_of_an_array_grow_together() -> None:
-    offers = volume_offers(_engine.run_json(["volume", "spec", "2xgp3:size=100GiB"]))
+def test_members_of_an_array_grow_together(catalog: Catalog) -> None:
+    offers = volume_offers(catalog, catalog.resolve("2xgp3:size=100GiB"))
     assert any(offer.spec.startswith("2xgp3:size=100GiB,iops=6000") and offer.iops == 12_000 for offer in offers)
 
 
 @pytest.mark.parametrize("spec", ["null", "instance-store"])
-def test_what_nobody_sells_has_no_offers(spec: str) -> None:
-    assert volume_offers(_engine.run_json(["volume", "spec", spec])) == ()
+def test_what_nobody_sells_has_no_offers(catalog: Catalog, spec: str) -> None:
+    assert volume_offers(catalog, catalog.resolve(spec)) == ()
 
 
 def test_an_offer_that_another_one_beats_is_left_out() -> None:
@@ -118,14 +128,14 @@ def test_an_offer_that_another_one_beats_is_left_out() -> None:
     assert [one.spec for one in undominated([dear, unlimited, better, fast])] == ["better", "fast", "unlimited"]
 
 
-def test_instances_beside_one_have_its_cores_and_memory_and_more() -> None:
+def test_instances_beside_one_have_its_cores_and_memory_and_more(catalog: Catalog) -> None:
     named = InstanceRecord(type="c4.large", vcpus=2, ebs={"baseline_iops": 4000})
-    found = with_offers(named)
+    found = with_offers(catalog, named)
     assert found.usd_per_month is not None
     assert found.offers
     assert all(offer.vcpus >= 2 for offer in found.offers)
     assert any(offer.iops >= STEPS[-1] * 4000 for offer in found.offers)
-    assert with_offers(InstanceRecord(vcpus=2)) == InstanceRecord(vcpus=2)
+    assert with_offers(catalog, InstanceRecord(vcpus=2)) == InstanceRecord(vcpus=2)
 
 
 def test_records_from_before_have_no_offers() -> None:

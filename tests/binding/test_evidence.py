@@ -65,7 +65,7 @@ def test_a_saturated_volume_is_named_with_its_figures(tmp_path: Path) -> None:
     gp3, io2bx = (bind_arm(arm) for arm in found.arms)
     assert (gp3.verdict.limit, gp3.verdict.role, gp3.verdict.confidence) == ("volume_iops", "data", "high")
     assert any(text.endswith("IOPS of 3,000 bought") for text in gp3.evidence)
-    assert any(text.startswith("of 32.0 sessions 2") for text in gp3.evidence)
+    assert any(text.startswith("of 32.0 sessions, on average 2") for text in gp3.evidence)
     assert gp3.remedy is not None
     assert gp3.remedy.usd_per_month is None, "a record without offers has no price to name"
     assert [replicate for replicate, _ in gp3.runs] == [1, 2, 3]

@@ -8,8 +8,8 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.experiment import Experiment
+from pgdyno.flow.run import run_experiment
 from pgdyno.report import document, table
-from pgdyno.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +40,8 @@ def test_a_volume_of_300_iops_is_named_with_a_cheaper_one(state_dir: Path, tmp_p
     assert binding.remedy is not None
     # io2 Block Express of 300 IOPS costs more than a gp3 of 3,000, whose latency is higher and does not matter here.
     assert (binding.remedy.spec or "").startswith("gp3:")
-    assert (binding.remedy.usd_more or 0.0) < 0.0
-    assert (binding.remedy.ratio_max or 0.0) > 1.5
+    assert (binding.remedy.usd_more_per_month or 0.0) < 0.0
+    assert (binding.remedy.tps_ratio_max or 0.0) > 1.5
     text = table(found)
     assert "bound by: " in text
     assert "remedy: " in text

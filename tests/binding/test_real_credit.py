@@ -13,7 +13,7 @@ from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.credit import inferred
 from pgdyno.analysis.volume_figures import device_counters, volume_spec
 from pgdyno.experiment import Experiment
-from pgdyno.run import run_experiment
+from pgdyno.flow.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno import _engine
 from pgdyno.analysis.compare import summarise
 from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
-from pgdyno.resolved import resolve
-from pgdyno.run import execute, plan
+from pgdyno.flow.run import execute, plan
+from pgdyno.world.resolved import existing_arms
 from tests.servers import cluster
 
 if TYPE_CHECKING:
@@ -33,14 +34,21 @@ def experiment(dsn: str, **world: Any) -> Experiment:
     return Experiment.of(document)
 
 
-def test_what_was_bought_is_recorded_with_its_price_and_what_else_is_sold(cluster: Cluster, tmp_path: Path) -> None:
+def test_what_was_bought_is_recorded_with_its_price_and_what_else_is_sold(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = experiment(cluster.dsn, bought={"data": "gp3:iops=6000", "wal": "io2bx:iops=2000"})
-    directory = execute(plan(asked, yes_create=True), root=tmp_path, command=("pgdyno", "run"))
+    prepared = plan(asked, yes_create=True)
+    with monkeypatch.context() as patched:
+        # An engine that started for prices now would take CPU from what is measured.
+        patched.setattr(_engine.Conversation, "ask", lambda *_: pytest.fail("the catalogue was asked during a run"))
+        directory = execute(prepared, root=tmp_path, command=("pgdyno", "run"))
     found = summarise(directory)
     world = found.arms[0].replicates[0].figures.record.world
     assert world.kind == "real"
     assert world.volumes["data"].spec["limits"]["iops"] == 6000
     assert world.volumes["data"].offers
+    assert world.volumes["data"].price is not None and world.volumes["data"].price.usd_per_gib_month == 0.08
     assert world.volumes["data"].attach == {}
     binding = found.bindings[0]
     assert set(binding.representative.evidence.given.bought) == {"data", "wal"}
@@ -50,7 +58,7 @@ def test_what_was_bought_is_recorded_with_its_price_and_what_else_is_sold(cluste
 
 def test_what_cannot_have_been_bought_is_refused(cluster: Cluster) -> None:
     with pytest.raises(InputError, match="gp9"):
-        resolve(experiment(cluster.dsn, bought={"data": "gp9"}))
+        existing_arms(experiment(cluster.dsn, bought={"data": "gp9"}))
     with pytest.raises(InputError, match="a volume cannot be for `logs`"):
         experiment(cluster.dsn, bought={"logs": "gp3"})
 

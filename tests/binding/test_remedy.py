@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.binding.bought import Rate
 from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.evidence import Evidence, Second
 from pgdyno.analysis.binding.remedy import RATIO_MAX, remedy_of
 from pgdyno.analysis.binding.verdict import of_evidence
 from pgdyno.analysis.binding.words import evidence_words
+from pgdyno.specification import Rate
 from pgdyno.store.record import InstanceOfferRecord, OfferRecord
 
 from ..analysis.synthetic import GP3 as GP3_ARM
@@ -67,15 +67,15 @@ def remedy(
 def test_the_cheapest_that_is_worthwhile_is_named(run: RunFigures) -> None:
     limit, found = remedy(with_offers(run, MORE, MOST, IO2BX), CAPPED, given())
     assert limit == "volume_iops"
-    assert (found.spec, found.usd_per_month, found.usd_more) == ("gp3:iops=4500", 15.5, 7.5)
-    assert found.ratio_max == pytest.approx(4500 / 2990)
+    assert (found.spec, found.usd_per_month, found.usd_more_per_month) == ("gp3:iops=4500", 15.5, 7.5)
+    assert found.tps_ratio_max == pytest.approx(4500 / 2990)
     assert found.then == "volume_iops"
 
 
 def test_another_limit_bounds_the_effect(run: RunFigures) -> None:
     busy = replace(CAPPED, cpu=replace(IDLE, server=0.6, server_busy=0.6, idle=0.2))
     _, found = remedy(with_offers(run, MOST), busy, given())
-    assert (found.ratio_max, found.then) == (pytest.approx(1 / 0.6), "server_cpu")
+    assert (found.tps_ratio_max, found.then) == (pytest.approx(1 / 0.6), "server_cpu")
 
 
 def test_sessions_that_wait_less_send_no_more_than_that(run: RunFigures) -> None:
@@ -83,7 +83,7 @@ def test_sessions_that_wait_less_send_no_more_than_that(run: RunFigures) -> None
     _, found = remedy(with_offers(run, IO2BX), half, given())
     # 16 of 32 sessions wait; of their time 0.29 to 0.27 ms in 6 are left.
     left = (0.29 * 0.6 + 0.27 * 0.4) / 6.0
-    assert found.ratio_max == pytest.approx(1 / (1 - 0.5 * (1 - left)))
+    assert found.tps_ratio_max == pytest.approx(1 / (1 - 0.5 * (1 - left)))
     assert found.then == "volume_latency"
 
 
@@ -92,14 +92,14 @@ def test_what_brings_little_is_named_only_where_nothing_brings_more(run: RunFigu
     nothing = MORE.model_copy(update={"spec": "gp3", "iops": 3000.0, "usd_per_month": 8.0})
     assert remedy(with_offers(run, nothing, little), CAPPED, given())[1].spec == "gp3:iops=3300"
     bare = remedy(with_offers(run, nothing), CAPPED, given())[1]
-    assert (bare.spec, bare.usd_per_month, bare.ratio_max) == (None, None, None)
+    assert (bare.spec, bare.usd_per_month, bare.tps_ratio_max) == (None, None, None)
 
 
 def test_latency_is_bought_by_the_time_of_a_request(run: RunFigures) -> None:
     slow = second(sessions(4, read=3.6, cpu=0.2), device(3500, ms=0.8, write_share=0.0))
     limit, found = remedy(with_offers(run, MOST, IO2BX), slow, given(FAST))
     assert (limit, found.spec) == ("volume_latency", "io2bx")
-    assert found.ratio_max == pytest.approx(1 / (1 - 0.9 * (1 - 0.29 / 0.56)))
+    assert found.tps_ratio_max == pytest.approx(1 / (1 - 0.9 * (1 - 0.29 / 0.56)))
 
 
 def test_an_instance_is_changed_where_it_is_the_limit(run: RunFigures) -> None:
@@ -107,8 +107,8 @@ def test_an_instance_is_changed_where_it_is_the_limit(run: RunFigures) -> None:
     shown = second(AT_DISK, device(3990, ms=4.0))
     known = with_offers(run, MOST, instances=(larger,), type="c4.large", usd_per_month=73.0, vcpus=2)
     limit, found = remedy(known, shown, given(FAST, SMALL))
-    assert (limit, found.spec, found.usd_more) == ("instance_bandwidth", "c4.xlarge", pytest.approx(72.3))
-    assert (found.ratio_max, found.then) == (pytest.approx(6000 / 3990), "instance_bandwidth")
+    assert (limit, found.spec, found.usd_more_per_month) == ("instance_bandwidth", "c4.xlarge", pytest.approx(72.3))
+    assert (found.tps_ratio_max, found.then) == (pytest.approx(6000 / 3990), "instance_bandwidth")
 
 
 def test_cores_are_bought_with_an_instance(run: RunFigures) -> None:
@@ -117,7 +117,7 @@ def test_cores_are_bought_with_an_instance(run: RunFigures) -> None:
     known = with_offers(run, instances=(larger,), type="c4.large", usd_per_month=73.0, vcpus=2)
     limit, found = remedy(known, shown, given())
     assert (limit, found.spec) == ("server_cpu", "c4.xlarge")
-    assert found.ratio_max == pytest.approx(2 / 0.70)
+    assert found.tps_ratio_max == pytest.approx(2 / 0.70)
     unknown = remedy(with_offers(known, instances=(larger,), storage_only=True), shown, given())[1]
     assert unknown.spec is None, "what the CPU bounds was this host's"
 
@@ -125,9 +125,9 @@ def test_cores_are_bought_with_an_instance(run: RunFigures) -> None:
 def test_fewer_checkpoints_cost_nothing(run: RunFigures) -> None:
     often = Checkpoints((True,) * 10, started=3, requested=3, seconds=10.0, moved_share=0.75, outside_ratio=1.1)
     limit, found = remedy(run, CAPPED, given(), often)
-    assert (limit, found.usd_more, found.ratio_max) == ("checkpoints", 0.0, 4.0)
+    assert (limit, found.usd_more_per_month, found.tps_ratio_max) == ("checkpoints", 0.0, 4.0)
     everything = replace(often, moved_share=1.0)
-    assert remedy(run, CAPPED, given(), everything)[1].ratio_max == RATIO_MAX
+    assert remedy(run, CAPPED, given(), everything)[1].tps_ratio_max == RATIO_MAX
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_fewer_checkpoints_cost_nothing(run: RunFigures) -> None:
 )
 def test_what_cannot_be_bought_has_a_remedy_without_a_price(run: RunFigures, shown: Second) -> None:
     _, found = remedy(with_offers(run, MOST, IO2BX), shown, given())
-    assert (found.spec, found.usd_per_month, found.ratio_max) == (None, None, None)
+    assert (found.spec, found.usd_per_month, found.tps_ratio_max) == (None, None, None)
     assert found.action
 
 
 def test_a_bound_that_says_nothing_is_cut(run: RunFigures) -> None:
     shown = second(replace(AT_DISK, client=0, cpu=0.01, lock=0), device(310, ms=90.0), cpu=None)
     _, found = remedy(with_offers(run, IO2BX), shown, given(replace(GP3, iops=Rate(310, 310))))
-    assert found.ratio_max == RATIO_MAX
+    assert found.tps_ratio_max == RATIO_MAX

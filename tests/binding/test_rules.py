@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from pgdyno.analysis.binding.bought import Bought, Rate
-from pgdyno.analysis.binding.evidence import Cpu, Device, Given, Second
+from pgdyno.analysis.binding.bought import AT_LIMIT, Bought
+from pgdyno.analysis.binding.device import Device
+from pgdyno.analysis.binding.evidence import Cpu, Given, Second
 from pgdyno.analysis.binding.limits import CAPS, LIMITS, Found
-from pgdyno.analysis.binding.rules import AT_LIMIT, judge
+from pgdyno.analysis.binding.rules import judge
 from pgdyno.analysis.binding.sessions import Sessions, state_of
+from pgdyno.specification import Rate
 
 from .made import BURSTING, FAST, FULL, GP2, GP3, IDLE, QUIET, SMALL, ST1, device, given, second, sessions
 

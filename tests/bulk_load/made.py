@@ -30,6 +30,8 @@ def make_loads(root: Path, *, parallel: bool = False) -> Path:
 
 def _as_load(document: dict[str, Any], parallel: bool) -> dict[str, Any]:
     measure = next(phase for phase in document["phases"] if phase["name"] == "measure")
+    # The arm with the faster volume takes half as long; each replicate a little more than the one before it.
+    measure["end_ns"] -= (15 if document["arm_index"] else 0) * S - document["block"] * S // 10
     rows = document["account"]["succeeded"]
     limits = LIMITS[document["arm_index"]]
     tables = [

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.dataset import tables_of
 from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.bulk import paths_of, pattern_of, table_of
-from pgdyno.resolved import resolve
-from pgdyno.run import OVERHEAD_S, cell_s
 from pgdyno.workload import imdb
+from pgdyno.workload.bulk_load.asked import paths_of, pattern_of, table_of
 from pgdyno.workload.tables import BulkTables
+from pgdyno.world.base import OVERHEAD_S, longest_s
+from pgdyno.world.resolved import emulated_arms
 from tests.experiment.documents import written
 
 if TYPE_CHECKING:
@@ -72,16 +71,16 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
     with pytest.raises(InputError, match=r"no file matches .*nothing-"):
         paths_of(str(tmp_path / "nothing-*.csv"))
     with pytest.raises(InputError, match=r"trial\.toml:6: workload\.bulk: no file matches .*people\.csv"):
-        resolve(written(tmp_path, FILE))
+        emulated_arms(written(tmp_path, FILE))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ('["people.csv", "part-*.csv.gz@visits"]', "[]", "say what is loaded"),
-        ('"people.csv", ', '"people.csv", "p*.csv@people", ', "people is there twice"),
+        ('"people.csv", ', '"people.csv", "p*.csv@people", ', "people appears twice"),
         ('"people.csv", ', '"p*.csv", ', "does not say which table is meant"),
-        ('"people.csv", ', '"people.csv@No Name", ', "is no name of a table"),
+        ('"people.csv", ', '"people.csv@No Name", ', "is not a table name"),
         ("files =", 'generate = "imdb"\nfiles =', "say what is loaded"),
         ("files =", "scale = 0.5\nfiles =", "scale is for files that are generated"),
         ("files =", "connections = 257\nfiles =", "workload.bulk.connections"),
@@ -90,7 +89,7 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
         ('kind = "load"', 'kind = "load"\nduration = "9s"', "workload.duration: a load has no transactions"),
         ('kind = "load"', 'kind = "load"\nscale = 4', "workload.scale: it is for kind"),
         ('kind = "load"', 'kind = "pgbench"', 'workload.bulk: it is for kind = "load"'),
-        ('volume = "gp3"', 'kind = "real"\ndsn = "host=db.example"', "each of its runs begins with empty tables"),
+        ('volume = "gp3"', 'kind = "real"\ndsn = "host=db.example"', "each run of a load begins with empty tables"),
     ],
 )
 def test_what_does_not_go_together_is_named(old: str, new: str, said: str, folder: Path) -> None:
@@ -121,8 +120,8 @@ def test_orders_and_tuning_are_factors(tmp_path: Path) -> None:
 
 
 def test_tables_begin_empty_and_their_room_is_that_of_the_loaded_ones(tmp_path: Path, engine: Path) -> None:
-    (one,) = resolve(written(tmp_path, GENERATED + 'tables = ["title_ratings"]\n'), to_run=False)
-    tables = tables_of(one)
+    (one,) = emulated_arms(written(tmp_path, GENERATED + 'tables = ["title_ratings"]\n'), to_run=False)
+    tables = one.arm.workload.data_set()
     assert isinstance(tables, BulkTables)
     assert tables.definitions == 'CREATE TABLE title_ratings ("tconst" text, "averageRating" text, "numVotes" text);'
     assert tables.size_bytes > tables.input_bytes == imdb.input_bytes(["title_ratings"], 0.5)
@@ -144,4 +143,4 @@ def test_definitions_are_kept_with_the_experiment(folder: Path) -> None:
 
 def test_a_load_is_reckoned_by_its_files_and_not_by_a_duration(tmp_path: Path) -> None:
     small, large = (written(tmp_path, GENERATED.replace("0.5", scale)).cells[0] for scale in ("0.01", "0.1"))
-    assert cell_s(large) - OVERHEAD_S == pytest.approx(10 * (cell_s(small) - OVERHEAD_S), rel=0.01)
+    assert longest_s(large) - OVERHEAD_S == pytest.approx(10 * (longest_s(small) - OVERHEAD_S), rel=0.01)

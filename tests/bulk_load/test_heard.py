@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.bulk_load import Files
-from pgdyno.bulk_load.heard import Heard
-from pgdyno.experiment.bulk import BulkTable
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.workload.spec import WorkloadSpec
+from pgdyno.workload.bulk_load.asked import BulkTable
+from pgdyno.workload.bulk_load.files import Files
+from pgdyno.workload.bulk_load.heard import Heard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pgdyno.workload.outcome import Outcome
 
 S = 1_000_000_000
-SPEC = WorkloadSpec(kind="load", seed=1)
 
 
 def loaded(rows: int, **steps_s: float) -> dict[str, Any]:
@@ -81,7 +79,7 @@ def outcome(found: Heard, clock: SubjectClock | None = None) -> Outcome:
     """From the word go at 100 s."""
     assert found.end_ns is not None
     bulk = BulkTable.model_validate({"generate": "imdb"})
-    return found.outcome(SPEC, bulk, 100 * S, found.end_ns, clock or SubjectClock())
+    return found.outcome(bulk, 100 * S, found.end_ns, clock or SubjectClock())
 
 
 def test_rows_are_the_account_and_every_second_has_its_part(tmp_path: Path) -> None:

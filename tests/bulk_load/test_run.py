@@ -11,8 +11,8 @@ from pgdyno.analysis.bulk_load import agrees, load_of
 from pgdyno.analysis.compare import summarise
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.experiment import Experiment
+from pgdyno.flow.run import run_experiment
 from pgdyno.report import table
-from pgdyno.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def test_the_loaders_verdict_is_what_the_volume_counted(state_dir: Path, image_d
     if not (slow.valid and fast.valid):
         pytest.skip(f"this machine was busy with other things: {(*slow.why_invalid, *fast.why_invalid)[0]}")
     assert found.ratios[0].estimate is not None
-    assert found.ratios[0].estimate.mean > 1.3
+    assert found.ratios[0].estimate.mean < 1 / 1.3  # of the seconds, so less is better
 
     truth = {arm.volume: arm.above_limit_share or 0.0 for arm in found.arms}
     assert truth[SLOW] > 0.5, "the emulator's own account: requests waited for the limit"
@@ -85,7 +85,7 @@ def test_a_row_that_is_refused_ends_the_experiment_with_the_loaders_words(
     assert not list((tmp_path / "results").glob("*/runs/*"))
 
     definitions["text"] = "CREATE TABLE people (id int PRIMARY KY)"
-    with pytest.raises(InputError, match="the tables cannot be made: syntax error"):
+    with pytest.raises(InputError, match="the tables cannot be created: syntax error"):
         run_experiment(Experiment.of(document), root=tmp_path / "results", command=("make", "test"))
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.bulk_load.loading import _environment
-from pgdyno.bulk_load.process import LoaderProcess
 from pgdyno.errors import EngineError, PgdynoError
+from pgdyno.workload.bulk_load.loading import _environment
+from pgdyno.workload.bulk_load.process import LoaderProcess
 
 from ..loader.conftest import database
 from ..servers import cluster
@@ -100,7 +100,7 @@ def test_a_process_that_is_never_ready_is_not_a_load_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More time for the load would not help: it has not begun."""
-    monkeypatch.setattr("pgdyno.bulk_load.process._START_S", 0.2)
+    monkeypatch.setattr("pgdyno.workload.bulk_load.process._START_S", 0.2)
     command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     with (
         LoaderProcess(command, tmp_path / "log", _environment(None)) as process,

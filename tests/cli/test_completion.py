@@ -63,7 +63,7 @@ def test_options_are_completed_with_their_help(path_with_pgdyno: Path) -> None:
     words = {"_PGDYNO_COMPLETE": "fish_complete", "COMP_WORDS": "pgdyno compare --dur", "COMP_CWORD": "--dur"}
     done = subprocess.run(["pgdyno"], capture_output=True, text=True, check=True, env=os.environ | words)
     assert done.stdout.startswith("plain")
-    assert "--duration" in done.stdout and "Measured" in done.stdout
+    assert "--duration" in done.stdout and "measured phase" in done.stdout
 
 
 def completed(*words: str) -> list[str]:
@@ -99,7 +99,7 @@ def test_no_volume_is_completed_where_none_is_attached(state_dir: Path) -> None:
 
 @pytest.mark.needs_fuse
 def test_attached_volumes_are_completed(state_dir: Path) -> None:
-    from pgdyno.world import volume
+    from pgdyno.host import volume
 
     attached = volume.attach("null:size=64MiB", mount=None, name="mine")
     assert completed("volume", "detach", "m") == ["mine"]

@@ -15,11 +15,15 @@ import pytest
 
 from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.load import load
-from pgdyno.workload.spec import WorkloadSpec
+from pgdyno.workload.tables import PgbenchTables
 
-from ..servers import cluster
+from ..pooler import CLEAN, pgbouncer
+from ..servers import cluster, throwaway_cluster
+from ..support.commands import pgdyno
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pgdyno.postgres.cluster import Cluster
 
 __all__ = ["cluster"]
@@ -32,7 +36,7 @@ OWN = "\\set aid random(1, 100000 * :scale)\nSELECT abalance\n  FROM pgbench_acc
 @pytest.fixture(scope="module")
 def dsn(cluster: Cluster) -> str:
     """A server with pgbench's tables of scale 2."""
-    load(cluster, WorkloadSpec(scale=2))
+    load(cluster, PgbenchTables(2))
     return cluster.dsn
 
 
@@ -113,12 +117,12 @@ def test_idle_clients_measure_the_driver_without_a_server() -> None:
     ("arguments", "said"),
     [
         (("absent.sql",), "absent.sql cannot be read"),
-        (("tpcb-like", "own.sql"), "built-in scripts and others cannot be mixed"),
-        (("tpcb-like@0",), "no whole number"),
-        (("idle",), "would never rest"),
-        (("idle", "--rate", "5", "--scale", "3"), "idle clients have no server, so --scale would change nothing"),
-        (("idle", "--rate", "5", "--setup", "a.sql", "--pg-bin", "/b"), "so --setup and --pg-bin would change"),
-        (("idle", "--rate", "5", "--dsn", "host=db password=hush"), "so --dsn would change nothing"),
+        (("tpcb-like", "own.sql"), "built-in scripts and your own files cannot be mixed"),
+        (("tpcb-like@0",), "not a whole number"),
+        (("idle",), "would never pause"),
+        (("idle", "--rate", "5", "--scale", "3"), "idle clients have no server, so --scale would have no effect"),
+        (("idle", "--rate", "5", "--setup", "a.sql", "--pg-bin", "/b"), "so --setup and --pg-bin would have"),
+        (("idle", "--rate", "5", "--dsn", "host=db password=hush"), "so --dsn would have no effect"),
         (("select-only", "--rate", "5", "--think-ms", "3"), "do not think"),
         (("select-only", "--threads", "9"), "9 threads for 8 clients"),
         (("select-only", "--duration", "5 parsecs"), "--duration"),
@@ -126,22 +130,100 @@ def test_idle_clients_measure_the_driver_without_a_server() -> None:
     ],
 )
 def test_what_is_illegal_is_refused(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = drive(*arguments, code=2)
-    assert said in done.stderr
-    assert "remedy:" in done.stderr
-    assert "hush" not in done.stderr
+    refused = pgdyno("drive", *arguments, code=2).err
+    assert said in refused
+    assert "remedy:" in refused
+    assert "hush" not in refused
 
 
 def test_a_malformed_script_names_line_and_column(tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text("SELECT 1;\n\\set x 1 +\n")
-    assert "own.sql:2:" in drive(f"{tmp_path}/own.sql", code=2).stderr
+    assert "own.sql:2:" in pgdyno("drive", tmp_path / "own.sql", code=2).err
 
 
 def test_what_the_server_refuses_is_one_sentence(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text("SELECT * FROM nowhere;\n")
-    done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, *SHORT, code=2)
+    done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, *SHORT, code=1)
     assert done.stderr.count("error:") == 1
+    assert "own.sql:1 (SELECT * FROM nowhere): " in done.stderr
     assert 'relation "nowhere" does not exist' in done.stderr
+
+
+@pytest.fixture
+def keys(cluster: Cluster) -> Iterator[None]:
+    """A table into which a drawn key goes once."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE keys (n int PRIMARY KEY)")
+        yield
+        connection.execute("DROP TABLE keys")
+
+
+DRAWS = "\\set n random(1, 400)\nINSERT INTO keys VALUES (:n);\n"
+
+
+def committed(cluster: Cluster) -> int:
+    with cluster.connect() as connection:
+        row = connection.execute("SELECT count(*) FROM keys").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_refused_statement_throws_no_figures_away(dsn: str, keys: None, cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text(DRAWS)
+    arguments = (f"{tmp_path}/own.sql", "--dsn", dsn, "--warmup", "0s", "--duration", "30s", "--keep-invalid")
+    found = json.loads(drive(*arguments, "--json", code=1).stdout)
+    assert found["succeeded"] == committed(cluster) > 0
+    assert (found["valid"], found["ended_by"]["line"], found["ended_by"]["sqlstate"]) == (False, 2, "23505")
+    with cluster.connect() as connection:
+        connection.execute("TRUNCATE keys")
+    done = drive(*arguments, code=1)
+    assert done.stdout.startswith("SCRIPT")
+    assert "invalid: incomplete: ended by " in done.stdout
+    assert "own.sql:2 (INSERT INTO keys VALUES ($1)): " in done.stderr
+    assert "the figures above are incomplete" in done.stderr
+
+
+def test_errors_are_counted_when_it_is_asked_for(dsn: str, keys: None, cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text(DRAWS)
+    found = driven(f"{tmp_path}/own.sql", "--dsn", dsn, "--continue-on-error")
+    assert found["succeeded"] == committed(cluster) > 0
+    assert found["driver"]["errors"] == {"23505": found["failed"]}
+    assert found["ended_by"] is None
+
+
+def test_a_drive_of_which_nothing_succeeded_is_invalid(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text("SELECT pg_terminate_backend(pg_backend_pid());\n")
+    arguments = (f"{tmp_path}/own.sql", "--dsn", dsn, "--warmup", "0s", "--duration", "1s")
+    done = drive(*arguments, code=4)
+    assert "transactions succeeded" in done.stderr
+    assert "invalid: transactions: none of" in done.stdout
+    (tmp_path / "own.sql").write_text("SELECT 1 / 0;\n")
+    done = drive(*arguments, "--continue-on-error", code=4)
+    assert "22012" in done.stdout
+
+
+def test_a_drive_whose_server_is_gone_at_the_end_is_invalid() -> None:
+    with throwaway_cluster() as own:
+        load(own, PgbenchTables(1))
+        command = [sys.executable, "-m", "pgdyno", "drive", "select-only", "--dsn", own.dsn, "--warmup", "0s"]
+        command += ["--duration", "4s", "--clients", "2"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if line.startswith("measure"):
+                    own.stop("immediate")
+                    break
+            out, err = process.communicate(timeout=60)
+    assert process.returncode == 4, err
+    assert "invalid: connections: 2 of 2 clients had no connection at the end" in out
+    assert "check that the server runs" in err
+
+
+@pytest.mark.parametrize("text", ["", "-- only a remark\n"])
+def test_a_script_without_a_command_is_refused(dsn: str, tmp_path: Path, text: str) -> None:
+    (tmp_path / "own.sql").write_text(text)
+    done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, code=2)
+    assert "own.sql:1:1: the script has neither a statement nor a command" in done.stderr
 
 
 def test_an_interruption_prints_the_figures_until_then(dsn: str) -> None:
@@ -159,7 +241,7 @@ def test_an_interruption_prints_the_figures_until_then(dsn: str) -> None:
     assert found["interrupted"] is True
     assert found["succeeded"] > 0
     assert found["seconds"] < 60
-    assert "the figures above are those until then" in err
+    assert "the figures above cover the time until then" in err
 
 
 def test_a_driver_that_was_the_limit_is_said_and_ends_with_4(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
@@ -198,3 +280,23 @@ def test_a_password_is_nowhere(dsn: str, cluster: Cluster, tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     assert "hush" not in done.stdout + done.stderr
+
+
+@pytest.mark.needs_pgbouncer
+def test_through_a_pooler_nothing_stays_and_prepared_statements_are_refused_at_once(
+    dsn: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "own.sql").write_text("BEGIN;\nSELECT 1;\nEND;\n")
+    with pgbouncer(cluster) as pooler:
+        done = drive("select-only", "--dsn", pooler.dsn(), code=2)
+        assert "does not keep clients' prepared statements apart" in done.stderr
+        assert "--protocol simple or extended" in done.stderr
+        assert pooler.leftovers() == [CLEAN] * pooler.pool_size
+        for protocol in ("simple", "extended"):
+            found = driven("tpcb-like", "--dsn", pooler.dsn(), "--protocol", protocol)
+            assert (found["succeeded"] > 0, found["failed"]) == (True, 0)
+        found = driven(f"{tmp_path}/own.sql", "--dsn", pooler.dsn(), "--protocol", "extended", "--clients", "8")
+        assert (found["succeeded"] > 0, found["failed"]) == (True, 0)
+        assert pooler.leftovers() == [CLEAN] * pooler.pool_size
+    with pgbouncer(cluster, "session") as pooler:
+        assert driven("select-only", "--dsn", pooler.dsn(), "--protocol", "prepared")["succeeded"] > 0

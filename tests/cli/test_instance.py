@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from pgdyno.cli import main as cli_main
+from tests.support.commands import pgdyno
 
 
-def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one command line."""
-    code = cli_main.run(arguments)
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-def test_a_type_is_shown_with_its_limits_its_price_and_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = pgdyno(capsys, "instance", "show", "r6g.large")
+def test_a_type_is_shown_with_its_limits_its_price_and_their_sources() -> None:
+    code, out, _ = pgdyno("instance", "show", "r6g.large")
     assert code == 0
     for words in (
         "2 vCPUs, arm64",
@@ -30,28 +21,28 @@ def test_a_type_is_shown_with_its_limits_its_price_and_their_sources(capsys: pyt
     assert "DescribeInstanceTypes" in out and "price list, 2026-07-20" in out
 
 
-def test_what_has_no_limit_or_no_price_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    made = pgdyno(capsys, "instance", "show", "vcpus=4,memory=1536MiB")[1]
-    assert "4 vCPUs\n" in made and "1.5 GiB" in made and "made to measure" in made and "price" not in made
-    assert "shares the network's" in pgdyno(capsys, "instance", "show", "t2.micro")[1]
-    assert "launched EBS-optimized" in pgdyno(capsys, "instance", "show", "c1.xlarge")[1]
-    steady = pgdyno(capsys, "instance", "show", "r5b.24xlarge")[1]
+def test_what_has_no_limit_or_no_price_says_so() -> None:
+    made = pgdyno("instance", "show", "vcpus=4,memory=1536MiB")[1]
+    assert "4 vCPUs\n" in made and "1.5 GiB" in made and "not a provider's type" in made and "price" not in made
+    assert "shares the network's" in pgdyno("instance", "show", "t2.micro")[1]
+    assert "launched EBS-optimized" in pgdyno("instance", "show", "c1.xlarge")[1]
+    steady = pgdyno("instance", "show", "r5b.24xlarge")[1]
     assert "7,153 MiB/s, 260,000 IOPS" in steady and "30 minutes" not in steady
 
 
-def test_types_are_listed_by_a_part_of_their_names(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = pgdyno(capsys, "instance", "types", "--like", "r6g.")
+def test_types_are_listed_by_a_part_of_their_names() -> None:
+    code, out, _ = pgdyno("instance", "types", "--like", "r6g.")
     lines = out.splitlines()
     assert code == 0 and lines[0].split()[:3] == ["TYPE", "VCPUS", "MEMORY"]
     assert [line.split()[0] for line in lines[1:4]] == ["r6g.medium", "r6g.large", "r6g.xlarge"]
-    code, out, err = pgdyno(capsys, "instance", "types", "--like=--nothing")
+    code, out, err = pgdyno("instance", "types", "--like=--nothing")
     assert (code, out) == (0, "") and "no instance type" in err
 
 
-def test_json_is_the_engines_own(capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(pgdyno(capsys, "instance", "types", "--json")[1])
+def test_json_is_the_engines_own() -> None:
+    document = json.loads(pgdyno("instance", "types", "--json")[1])
     assert len(document["types"]) == 1395
-    shown = json.loads(pgdyno(capsys, "instance", "show", "m7i.large", "--json")[1])
+    shown = json.loads(pgdyno("instance", "show", "m7i.large", "--json")[1])
     assert shown in document["types"]
     assert shown["ebs"] == {
         "baseline_mib_per_s": 77.486,
@@ -63,7 +54,7 @@ def test_json_is_the_engines_own(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_an_unknown_type_is_refused_with_the_nearest_names(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = pgdyno(capsys, "instance", "show", "r6g.3xlarge")
+def test_an_unknown_type_is_refused_with_the_nearest_names() -> None:
+    code, out, err = pgdyno("instance", "show", "r6g.3xlarge")
     assert (code, out) == (2, "")
     assert "r6g has medium, large" in err and "remedy: r6g.xlarge or r6g.2xlarge or r6g.4xlarge" in err

@@ -225,3 +225,55 @@ def test_a_signal_that_ends_a_command_lets_it_undo_its_work(number: signal.Signa
         finally:
             process.kill()
     assert (said, process.returncode) == ("undone\n", errors.EXIT_INTERRUPTED)
+
+
+_UNDOING = """
+import os, signal, subprocess, sys
+from pgdyno.cli import main as pgdyno
+
+def work(arguments=None):
+    try:
+        os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+        # What undoes is not interrupted either: Ctrl-C reaches every process of the terminal.
+        subprocess.run(["sh", "-c", "kill -INT $$; echo undone"], check=True)
+
+def run():
+    try:
+        work()
+    except KeyboardInterrupt:
+        return pgdyno.EXIT_INTERRUPTED
+
+pgdyno.run = run
+pgdyno.main()
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_second_signal_does_not_interrupt_the_undoing(number: str) -> None:
+    told = subprocess.run([sys.executable, "-c", _UNDOING, number], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (errors.EXIT_INTERRUPTED, "undone\n"), told.stderr
+
+
+_BROKEN_INSIDE = """
+import errno, os
+from pgdyno.cli import main as pgdyno
+from pgdyno.host import volume
+
+def list_volumes():
+    raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+volume.list_volumes = list_volumes
+pgdyno.sys.exit(pgdyno.run(["volume", "list", "--json"]))
+"""
+
+
+def test_a_pipe_that_breaks_inside_is_not_taken_for_a_reader_that_left() -> None:
+    """It ended a command without a word, as if `| head` had read enough."""
+    told = subprocess.run([sys.executable, "-c", _BROKEN_INSIDE], capture_output=True, text=True, check=False)
+    assert told.returncode == errors.EXIT_FAILURE
+    assert told.stdout == ""
+    assert "a pipe to another program broke" in told.stderr
+    assert "remedy:" in told.stderr

@@ -12,10 +12,10 @@ import pytest
 
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_USAGE
-from pgdyno.world import volume
-from pgdyno.world.clean import clean
-from tests.world.conftest import state
-from tests.world.needs import needs_fuse
+from pgdyno.host import volume
+from pgdyno.host.clean import clean
+from tests.host.conftest import state
+from tests.host.needs import needs_fuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +87,10 @@ def test_an_experiment_that_breaks_a_rule_is_refused(
 
 
 MODIFIED = {
-    "a smaller volume": Refused("gp3:size=5GiB", "larger only: it has 10 GiB, 5 GiB asked", "size=10240MiB"),
-    "another layout": Refused("2xgp3:size=10GiB", "how it is laid out", "gp3:size=10GiB"),
+    "a smaller volume": Refused(
+        "gp3:size=5GiB", "only be made larger: it has 10 GiB, and 5 GiB was asked for", "size=10GiB"
+    ),
+    "another layout": Refused("2xgp3:size=10GiB", "its layout cannot", "gp3:size=10GiB"),
     "one before the last is completed": Refused(
         "gp3:size=10GiB,iops=5000", "when its last modification is completed", "ask again in"
     ),

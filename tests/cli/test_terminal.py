@@ -65,7 +65,7 @@ REFUSED = ("-m", "pgdyno", "volume", "attach", "gp3")
 
 
 def test_an_error_is_coloured_on_a_terminal_alone() -> None:
-    assert on_terminal(*REFUSED).startswith(f"{ESCAPE}31m{ESCAPE}1merror:{ESCAPE}0m say where to mount")
+    assert on_terminal(*REFUSED).startswith(f"{ESCAPE}31m{ESCAPE}1merror:{ESCAPE}0m the mount point is missing")
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

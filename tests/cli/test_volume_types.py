@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from pgdyno.cli import main as cli_main
+from tests.support.commands import pgdyno
 
 
-def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one command line."""
-    code = cli_main.run(arguments)
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-def test_types_are_listed_with_limits_price_and_durability(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = pgdyno(capsys, "volume", "types")
+def test_types_are_listed_with_limits_price_and_durability() -> None:
+    code, out, _ = pgdyno("volume", "types")
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0 and lines["TYPE"].split()[1:] == ["PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
     for name, words in {
@@ -31,16 +22,16 @@ def test_types_are_listed_with_limits_price_and_durability(capsys: pytest.Captur
         assert all(word in lines[name] for word in words), lines[name]
 
 
-def test_a_part_of_a_name_or_of_a_provider_chooses(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [line.split()[0] for line in pgdyno(capsys, "volume", "types", "--like", "azure")[1].splitlines()[1:]]
+def test_a_part_of_a_name_or_of_a_provider_chooses() -> None:
+    names = [line.split()[0] for line in pgdyno("volume", "types", "--like", "azure")[1].splitlines()[1:]]
     assert names == ["azure-premium-v1", "azure-premium-v2", "azure-ultra"]
-    assert pgdyno(capsys, "volume", "types", "--like=AWS RDS")[1].count("rds-") == 4
-    code, out, err = pgdyno(capsys, "volume", "types", "--like", "floppy")
+    assert pgdyno("volume", "types", "--like=AWS RDS")[1].count("rds-") == 4
+    code, out, err = pgdyno("volume", "types", "--like", "floppy")
     assert (code, out) == (0, "") and "no volume type" in err
 
 
-def test_json_has_every_type_with_its_sources(capsys: pytest.CaptureFixture[str]) -> None:
-    types = json.loads(pgdyno(capsys, "volume", "types", "--json")[1])["types"]
+def test_json_has_every_type_with_its_sources() -> None:
+    types = json.loads(pgdyno("volume", "types", "--json")[1])["types"]
     assert all(one["sources"] and one["provider"] and one["default_spec"].startswith(one["type"]) for one in types)
     assert {one["type"] for one in types if one["until"]} == {
         "gp3-2023",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -12,29 +13,31 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pgdyno.host import awake
+from pgdyno.host.clean import leftovers
+from pgdyno.host.mounts import mounts_below
+from pgdyno.host.volume import list_volumes
+from pgdyno.host.waiting import wait_until
 from pgdyno.store import open_experiment
-from pgdyno.world import awake
-from pgdyno.world.clean import leftovers
-from pgdyno.world.mounts import mounts_below
+from tests.support.commands import pgdyno
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "compare.schema.json"
 TINY = ("--scale", "2", "--memory", "96MiB", "--warmup", "1s", "--duration", "2s", "-c", "4")
-KILLS = 10
+KILLS = 3
+"""In `make test`; `make bench ONLY=compare` kills ten times as often."""
 RUN_S = 14.0
 """A tiny comparison of two volumes in two replicates takes longer than this."""
 
 
-def pgdyno(*arguments: str) -> list[str]:
-    """The command line of the package under test."""
+def words(*arguments: str) -> list[str]:
+    """The command line of the package under test, for a process of its own."""
     return [sys.executable, "-m", "pgdyno", *arguments]
 
 
 def test_json_fits_the_schema_and_the_record_repeats_the_experiment(state_dir: Path, tmp_path: Path) -> None:
-    command = pgdyno(
-        "compare", "gp3", "io2bx", *TINY, "-n", "2", "--json", "--keep-invalid", "--results", str(tmp_path)
-    )
+    command = words("compare", "gp3", "io2bx", *TINY, "-n", "2", "--json", "--keep-invalid", "--results", str(tmp_path))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -60,7 +63,7 @@ def test_json_fits_the_schema_and_the_record_repeats_the_experiment(state_dir: P
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_command_undoes_everything(number: signal.Signals, state_dir: Path, tmp_path: Path) -> None:
-    command = pgdyno("compare", "gp3", "io2bx", *TINY, "--results", str(tmp_path))
+    command = words("compare", "gp3", "io2bx", *TINY, "--results", str(tmp_path))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -71,20 +74,68 @@ def test_an_interrupted_command_undoes_everything(number: signal.Signals, state_
     assert mounts_below(state_dir) == []
 
 
-def test_killed_at_any_moment_it_is_undone_by_doctor_clean(state_dir: Path, tmp_path: Path) -> None:
+def killed(times: int, state_dir: Path, tmp_path: Path) -> None:
+    """Kill a comparison at so many moments; each time `doctor --clean` leaves nothing."""
     moments = random.Random(20261121)
-    for _ in range(KILLS):
-        command = pgdyno("compare", "gp3", "io2bx", *TINY, "-n", "2", "--results", str(tmp_path))
+    for _ in range(times):
+        command = words("compare", "gp3", "io2bx", *TINY, "-n", "2", "--results", str(tmp_path))
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
             process.wait(moments.uniform(0.2, RUN_S))
         except subprocess.TimeoutExpired:
             process.kill()
         process.wait()
-        cleaned = subprocess.run(pgdyno("doctor", "--clean"), capture_output=True, text=True, check=False, timeout=60)
+        cleaned = subprocess.run(words("doctor", "--clean"), capture_output=True, text=True, check=False, timeout=60)
         assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
         assert leftovers(state_dir) == []
         assert mounts_below(state_dir) == []
+
+
+def test_killed_at_any_moment_it_is_undone_by_doctor_clean(state_dir: Path, tmp_path: Path) -> None:
+    killed(KILLS, state_dir, tmp_path)
+
+
+@pytest.mark.bench
+def test_killed_at_many_moments_it_is_undone_by_doctor_clean(state_dir: Path, tmp_path: Path) -> None:
+    killed(10 * KILLS, state_dir, tmp_path)
+
+
+def _driven_by(pid: int) -> bool:
+    """Whether that process has a pgbench at work: a child of the name that has threads of its own connections."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    comms = [Path(f"/proc/{child}/comm") for child in children]
+    return any(comm.exists() and comm.read_text().strip() == "pgbench" for comm in comms)
+
+
+@pytest.mark.parametrize("victim", ["server", "daemon"])
+def test_what_died_during_a_run_is_named_and_its_log_is_kept(victim: str, state_dir: Path, tmp_path: Path) -> None:
+    asked = ("null", "null", *TINY[:-2], "-c", "2", "--duration", "60s", "--results", str(tmp_path))
+    asked += ("--set", "workload.engine=pgbench")
+    with subprocess.Popen(words("compare", *asked), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "replicate 1 of" in line:
+                break
+        assert wait_until(lambda: _driven_by(process.pid) or process.poll() is not None, 60.0)
+        assert process.poll() is None, process.stderr.read()
+        (attached,) = list_volumes(state_dir)
+        (lock,) = (state_dir / "mounts").glob("*/**/postmaster.pid")
+        pid = int(lock.read_text().splitlines()[0]) if victim == "server" else attached.daemon.pid
+        os.kill(pid, signal.SIGKILL)
+        said = process.stderr.read()
+        assert process.wait(60) == 1, said
+    expected = (
+        "PostgreSQL was killed by signal 9 after " if victim == "server" else "the daemon of the data volume died"
+    )
+    assert f"error: {expected}" in said
+    assert "volume detach" not in said
+    (kept,) = tmp_path.glob("*-compare-*/failed/*")
+    assert f"the logs are kept in {kept}" in said
+    assert "database system is ready" in (kept / "postgresql.log").read_text()
+    assert (kept / "pgbench.err").is_file()
+    assert (kept / "volume-data.log").is_file() is (victim == "daemon")
+    assert not list(tmp_path.glob("*/experiment.json"))
+    assert leftovers(state_dir) == []
 
 
 @pytest.mark.parametrize(
@@ -95,17 +146,43 @@ def test_killed_at_any_moment_it_is_undone_by_doctor_clean(state_dir: Path, tmp_
         (("gp3", "gp3:iops=20000,size=10GiB"), "500 IOPS per GiB"),
         (("gp3", "io2bx", "--memory", "lots"), "--memory"),
         (("gp3", "io2bx", "--script", "tpcc"), "tpcc"),
-        (("gp3", "io2bx", "--set", "fsync=off"), "fsync"),
+        (("gp3", "io2bx", "--setting", "fsync=off"), "--setting: postgres.parameters: fsync"),
+        (("gp3", "io2bx", "--set", "workload.clinets=4"), "did you mean `clients`"),
+        (("gp3", "io2bx", "--set", "world.volume=null"), "world.volume is a factor"),
         (("gp3:size=1GiB", "io2bx", "--scale", "500"), "scale"),
         (("gp3", "io2bx", "--pg-bin", "/nowhere"), "/nowhere"),
+        (("gp3", "io2bx", "--server-cpus", "99"), "--server-cpus: this machine offers no CPU 99"),
+        (("gp3", "io2bx", "--driver-cpus", "0,98-99"), "--driver-cpus: this machine offers no CPU 98, 99"),
+        (("gp3", "io2bx", "--mount-options", "bogus"), "--mount-options: the mount option `bogus` is refused"),
+        (("gp3", "io2bx", "-c", "90", "--settings", "defaults"), "need 110 connections, and the server takes 100"),
+        (("gp3", "io2bx", "--duration", "100000000h"), "`100000000h` is longer than a year"),
+        (("gp3", "io2bx", "--duration", "200h"), "a run takes 8 d 08 h, and may take 7 d 00 h"),
+        (("gp3", "io2bx", "--duration", "1h", "--dilation", "1000"), "at dilation 1000, and may take"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_happens(
     arguments: tuple[str, ...], said: str, state_dir: Path, tmp_path: Path
 ) -> None:
-    command = pgdyno("compare", *arguments, "--results", str(tmp_path / "results"))
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert said in done.stderr
-    assert "remedy:" in done.stderr
+    refused = pgdyno("compare", *arguments, "--results", tmp_path / "results", code=2).err
+    assert said in refused
+    assert "remedy:" in refused
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(("further", "each"), [((), 1), (("--client-rtt-ms", "1"), 2)])
+def test_more_clients_than_open_files_are_refused_before_anything_happens(
+    further: tuple[str, ...], each: int, state_dir: Path, tmp_path: Path
+) -> None:
+    allowed = 400
+    command = words("compare", "gp3", "io2bx", "-c", "399", *further, "--results", str(tmp_path / "results"))
+    limited = ["prlimit", f"--nofile={allowed}:{allowed}", *command]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "--clients: 399 clients need 463 open files in the driver (native), and 400 are allowed" in done.stderr
+    assert "remedy: ask for 336 clients at most, or allow more: `ulimit -n 463`" in done.stderr
+    assert not (tmp_path / "results").exists()
+    if further:
+        command[command.index("399")] = "300"
+        done = subprocess.run(limited[:2] + command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done.stderr
+        assert f"300 clients need {each * 300 + 64} open files in the relay" in done.stderr

@@ -14,8 +14,8 @@ import pytest
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.experiment import Experiment
+from pgdyno.flow.run import run_experiment
 from pgdyno.report import table
-from pgdyno.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,10 +77,11 @@ def _transaction(arm: ArmSummary) -> Transaction:
     runs = [replicate.figures for replicate in arm.replicates]
     writes = [_write_per_transaction(run) for run in runs]
     cpu_s = [
-        (run.cpu_share["server"] + run.cpu_share["driver"]) * run.record.world.host.cores / run.tps for run in runs
+        (run.cpu_share["server"] + run.cpu_share["driver"]) * run.record.world.host.cores / run.work_per_s
+        for run in runs
     ]
     return Transaction(
-        1 / arm.tps.mean, mean(count for count, _ in writes), mean(took_s for _, took_s in writes), mean(cpu_s)
+        1 / arm.headline.mean, mean(count for count, _ in writes), mean(took_s for _, took_s in writes), mean(cpu_s)
     )
 
 
@@ -92,7 +93,7 @@ def _write_per_transaction(figures: RunFigures) -> tuple[float, float]:
     inside = [row for row in rows if measure.begin_ns <= row["t_ns"] <= measure.end_ns]
     first, last = inside[0], inside[-1]
     writes = last["write_ops"] - first["write_ops"]
-    transactions = figures.tps * (last["t_ns"] - first["t_ns"]) / 1e9
+    transactions = figures.work_per_s * (last["t_ns"] - first["t_ns"]) / 1e9
     return writes / transactions, (last["write_modelled_ns"] - first["write_modelled_ns"]) / writes / 1e9
 
 

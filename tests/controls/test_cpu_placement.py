@@ -9,7 +9,7 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.interval import ratio_interval
 from pgdyno.experiment import Experiment
-from pgdyno.run import run_experiment
+from pgdyno.flow.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,9 @@ def test_sharing_both_cores_is_not_slower_than_splitting_them(tmp_path: Path, st
     for arm in ARMS:
         shared, split = found[arm, "shared"], found[arm, "split"]
         for name, runs in (("shared", shared), ("split", split)):
-            shown = "  ".join(f"{run.tps:,.0f} TPS, late {_lateness(run) / _latency(run):.2%}" for run in runs)
+            shown = "  ".join(f"{run.work_per_s:,.0f} TPS, late {_lateness(run) / _latency(run):.2%}" for run in runs)
             print(f"\n{arm} {name}: {shown}", end="")
-        ratio = ratio_interval([(a.tps, b.tps) for a, b in zip(split, shared, strict=True)])
+        ratio = ratio_interval([(a.work_per_s, b.work_per_s) for a, b in zip(split, shared, strict=True)])
         print(f"\n{arm}: split / shared = {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})")
         assert ratio.low is not None
         assert ratio.low <= 1.0, "splitting the cores is faster: decide again"

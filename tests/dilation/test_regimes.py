@@ -14,8 +14,8 @@ from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.dilated import CPU_BOUND
 from pgdyno.analysis.host_time import host_time
 from pgdyno.experiment import Experiment
+from pgdyno.flow.run import run_experiment
 from pgdyno.report import table
-from pgdyno.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgdyno.dataset import Dataset, DatasetKey, Progress
     from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.world.dataset import Dataset, DatasetKey, Progress
 
 PLACE = "PGDYNO_TEST_DATASETS"
 """Environment variable that names the folder of what was loaded; without it nothing is shared."""
@@ -27,7 +27,7 @@ def share() -> None:
     place = os.environ.get(PLACE)
     if place is None:
         return
-    from pgdyno import dataset
+    from pgdyno.world import dataset
 
     load = dataset._loaded
 

@@ -1,6 +1,7 @@
 """``pgdyno`` as the documents' test runs it: the same command on less data, for seconds instead of minutes.
 
-What is made smaller is appended, so it wins over what the document says, and the whole line is printed.
+What is made smaller is appended, so it wins over what the document says, and the whole line is printed. Unless :data:`EMULATED`
+is set, experiments run on the fake world, which takes no time, loads are planned only, and existing servers are measured.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from pgdyno.cli.main import run
 from tests.docs import datasets
 
+EMULATED = "PGDYNO_DOCS_EMULATED"
+"""Environment variable: set, experiments measure PostgreSQL on emulated volumes."""
 SCALE = "2"
 _MEASURE = {"workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
 
@@ -48,9 +51,25 @@ def smaller(words: list[str]) -> list[str]:
         more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]
     elif words[0] == "compare" and "--dilation" in words:
         more = [f"--dilation={SLOWED}"]
+    more += _made_up(words)
     if words[0] == "run" and _kind(words) == "load":
         return [*words, "--replicates=1", "--keep-invalid", *more]  # it has neither clients nor a duration
     return [*words, *_free(words, SMALLER.get(words[0], [])), *more]
+
+
+def _made_up(words: list[str]) -> list[str]:
+    """What keeps an experiment from measuring: made-up figures, and a dry run of a load, which the fake world refuses."""
+    if os.environ.get(EMULATED) or words[0] not in ("compare", "run") or _is_real(words):
+        return []
+    if words[0] == "run" and _kind(words) == "load":
+        return [] if "--dry-run" in words else ["--dry-run"]
+    return ["--set=world.kind=fake"]
+
+
+def _is_real(words: list[str]) -> bool:
+    """Whether an experiment is for an existing server."""
+    file = _file(words) if words[0] == "run" else None
+    return file is not None and tomllib.loads(file.read_text()).get("world", {}).get("kind") == "real"
 
 
 def _free(words: list[str], settings: list[str]) -> list[str]:

@@ -91,3 +91,16 @@ def test_a_part_may_have_the_name_that_readers_know() -> None:
     whole, part = schema.sections(Whole, "The whole", {"Part": "[part]"})
     assert "| `parts` | list of [[part]](#part) |" in whole
     assert part.startswith("## [part]\n")
+
+
+def test_a_default_is_a_default_and_a_range_is_told_in_words() -> None:
+    rows = {}
+    for line in (Path(reference.FOLDER) / "cli.md").read_text().splitlines():
+        if line.startswith("| `-"):
+            option, default, meaning = (cell.strip() for cell in line.split(" | ", 2))
+            rows[option] = default
+            assert not any(sign in default for sign in ("x<", "x>", "<=", ">=", "None")), line
+            assert "RANGE" not in option, line
+            assert meaning.removesuffix(" |").endswith((".", ")", "?", "below")), line
+    assert rows["| `--dilation TIMES`"] == "1"
+    assert rows["| `--server-cpus TEXT`"] == "all"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.workload.pgbench import WorkloadSpec, load
+from pgdyno.workload.load import load
+from pgdyno.workload.tables import PgbenchTables
 
 from ..servers import cluster, throwaway_cluster
 from . import secured
@@ -23,7 +24,7 @@ __all__ = ["cluster"]
 @pytest.fixture(scope="session")
 def dsn(cluster: Cluster) -> str:
     """Where the one with pgbench's tables is."""
-    load(cluster, WorkloadSpec(scale=2, clients=1, seed=11))
+    load(cluster, PgbenchTables(2))
     return cluster.dsn
 
 
@@ -38,7 +39,7 @@ def guarded(cluster: Cluster) -> Cluster:
 def own() -> Iterator[Cluster]:
     """A server with the same tables that a test may stop, start and kill."""
     with throwaway_cluster() as started:
-        load(started, WorkloadSpec(scale=2, clients=1, seed=11))
+        load(started, PgbenchTables(2))
         yield started
 
 

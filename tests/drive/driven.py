@@ -9,7 +9,9 @@ import subprocess
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from pgdyno import _engine
+from psycopg.conninfo import conninfo_to_dict
+
+from pgdyno import _engine, endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,12 +38,31 @@ def spec(scripts: str = "select-only", **more: Any) -> dict[str, Any]:
 def environment(dsn: str = "", extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The connection as libpq's variables, and nothing of the caller's own."""
     from psycopg import pq
-    from psycopg.conninfo import conninfo_to_dict
 
     variables = {known.keyword.decode(): known.envvar.decode() for known in pq.Conninfo.get_defaults() if known.envvar}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") or name == "PGDYNO_ENGINE"}
     said = {variables[key]: str(value) for key, value in conninfo_to_dict(dsn).items() if key in variables}
     return kept | said | dict(extra or {})
+
+
+def told(
+    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None, name: str = "pgdyno drive"
+) -> dict[str, Any]:
+    """An order with its server: that of ``dsn``, with the keywords of libpq's that ``asked`` has in its place, or as it is."""
+    given = asked.get("server", {})
+    if "keepalive" in given:
+        return dict(asked)
+    parts = {"port": "5432"} | conninfo_to_dict(dsn) | given
+    if "host" not in parts:
+        return dict(asked)
+    address = endpoint.Address(parts["host"], int(parts["port"]), parts.get("hostaddr", ""))
+    found = endpoint.described(
+        {"dbname": parts["user"]} | {keyword: str(value) for keyword, value in parts.items()},
+        address,
+        (extra or {}).get("PGPASSWORD", parts.get("password")),
+        encrypted=parts.get("sslmode", "disable") != "disable",
+    )
+    return {**asked, "server": found.named(name)}
 
 
 def drive(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> Driven:
@@ -54,11 +75,13 @@ def drive(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = 
     return Driven(lines[0]["ready"], [line["second"] for line in lines[1:-1]], lines[-1]["summary"])
 
 
-def refused(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Run what ends with an error of the user; returns its message and remedy."""
+def refused(
+    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None, *, code: int = 2
+) -> dict[str, str]:
+    """Run what ends with an error of the user, 2 before anything was begun; returns its message and remedy."""
     with driving(dsn, asked, extra) as process:
         _, err = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 2, err
+    assert process.returncode == code, err
     error: dict[str, str] = json.loads(err.splitlines()[-1])["error"]
     return error
 
@@ -91,7 +114,7 @@ def driving(
     dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
 ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     """A driver that runs; it is ended with the block."""
-    return telling("drive", asked, environment(dsn, extra))
+    return telling("drive", told(dsn, asked, extra), environment())
 
 
 def outcome(
@@ -120,7 +143,7 @@ def summary_of(process: subprocess.Popen[bytes]) -> tuple[list[dict[str, Any]], 
 
 def settled(document: Mapping[str, Any]) -> int:
     """Every transaction of a document that is over."""
-    return sum(int(document[key]) for key in ("succeeded", "failed", "skipped_late", "skipped_ended"))
+    return sum(int(document[key]) for key in ("succeeded", "rolled_back", "failed", "skipped_late", "skipped_ended"))
 
 
 def own_script(text: str, name: str = "own.sql") -> dict[str, Any]:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from pgdyno.host.journal import Journal
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world.journal import Journal
-from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ keyUsage = critical,keyCertSign
 basicConstraints = critical,CA:FALSE
 subjectAltName = DNS:{HOST}
 """
-_EC_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+EC_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,13 @@ def _root(folder: Path, name: str) -> Path:
     """A certificate that signs others. All have one subject: what tells them apart is the key."""
     made = folder / f"{name}.crt"
     subject = ("-subj", "/CN=pgdyno test root", "-extensions", "root", "-days", "2")
-    _openssl(folder, "req", "-x509", *_EC_KEY, *subject, "-keyout", f"{name}.key", "-out", made.name)
+    _openssl(folder, "req", "-x509", *EC_KEY, *subject, "-keyout", f"{name}.key", "-out", made.name)
     return made
 
 
 def _signed(folder: Path) -> tuple[Path, Path]:
     """The server's certificate, signed by ``root``, and its key."""
-    _openssl(folder, "req", *_EC_KEY, "-subj", f"/CN={HOST}", "-keyout", "server.key", "-out", "server.csr")
+    _openssl(folder, "req", *EC_KEY, "-subj", f"/CN={HOST}", "-keyout", "server.key", "-out", "server.csr")
     signer = ("-CA", "root.crt", "-CAkey", "root.key", "-set_serial", "2", "-days", "2")
     extensions = ("-extfile", "openssl.cnf", "-extensions", "server")
     _openssl(folder, "x509", "-req", "-in", "server.csr", *signer, *extensions, "-out", "server.crt")
@@ -140,6 +140,11 @@ def _signed(folder: Path) -> tuple[Path, Path]:
 def _openssl(folder: Path, *arguments: str) -> None:
     configuration = folder / "openssl.cnf"
     configuration.write_text(_OPENSSL_CONFIG)
+    openssl(folder, *arguments, configuration=configuration)
+
+
+def openssl(folder: Path, *arguments: str, configuration: Path) -> None:
+    """Run the program in a folder."""
     subprocess.run(
         ["openssl", *arguments],
         cwd=folder,

@@ -12,7 +12,7 @@ import pytest
 from pgdyno import _engine
 from pgdyno.workload import histogram
 
-from .driven import TIMEOUT_S, drive, driving, environment, own_script, refused, settled, spec
+from .driven import TIMEOUT_S, drive, driving, environment, own_script, refused, settled, spec, told
 
 _LEDGER = """
 SELECT (SELECT count(*) FROM pgbench_history), (SELECT coalesce(sum(delta), 0) FROM pgbench_history),
@@ -143,7 +143,7 @@ def test_terminated_sessions_are_made_anew_and_counted(dsn: str) -> None:
 def test_a_missing_table_is_one_sentence(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE DATABASE empty")
-    error = refused(dsn, spec(server={"dbname": "empty"}))
+    error = refused(dsn, spec(server={"dbname": "empty"}), code=1)
     assert 'relation "pgbench_accounts" does not exist' in error["message"]
     assert "load" in error["remedy"]
 
@@ -181,7 +181,7 @@ def test_a_statement_behind_the_sync_of_a_pipeline_is_prepared_once(dsn: str) ->
 
 def test_a_copy_that_wants_rows_ends_the_run_and_not_each_connection(dsn: str) -> None:
     asked = spec(workload=own_script("COPY pgbench_history FROM STDIN;"))
-    assert "COPY wants rows" in refused(dsn, asked)["message"]
+    assert "COPY wants rows" in refused(dsn, asked, code=1)["message"]
 
 
 def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
@@ -206,8 +206,8 @@ def test_more_clients_than_the_usual_limit_of_open_files_are_connected(dsn: str)
     asked = spec("select-only", clients=30, transactions_max=1)
     done = subprocess.run(
         ["sh", "-c", 'ulimit -S -n 24; exec "$0" drive', str(_engine.checked())],
-        input=json.dumps(asked).encode() + b"\n",
-        env=environment(dsn),
+        input=json.dumps(told(dsn, asked)).encode() + b"\n",
+        env=environment(),
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,

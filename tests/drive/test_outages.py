@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from pgdyno.host.waiting import wait_until
 from pgdyno.workload import histogram
-from pgdyno.world.waiting import wait_until
 
 from .driven import driving, line, own_script, settled, spec, summary_of
 
@@ -76,20 +76,26 @@ def test_a_server_that_stops_for_two_seconds_shows_in_the_response_time(dsn: str
 
 
 def test_a_restarted_server_is_found_again_and_its_absence_counted(own: Cluster) -> None:
-    with driving(own.dsn, steady(5000)) as process:
+    """It drives until the server answers again, however long its start takes on this machine."""
+    with driving(own.dsn, steady(60_000)) as process:
         line(process)
         line(process)
         own.stop("immediate")
-        lost = line(process)["second"]
+        lost, whole_seconds = 0, 1  # of the two lines the first says that it is ready
         own.start({})
-        seconds, found = summary_of(process)
+        while True:
+            second = line(process)["second"]
+            whole_seconds += 1
+            lost += second["connections_lost"]
+            if lost == CLIENTS and second["connections_lost"] == 0 and second["succeeded"] > 0:
+                break  # it works again
+        process.send_signal(signal.SIGTERM)
+        _, found = summary_of(process)
     assert found["connections_lost"] == CLIENTS
     assert found["errors"].get("connection", 0) == found["failed"] <= CLIENTS, "those that were under way"
     assert found["down_ns"] > 0
     assert settled(found) == found["scheduled_with_warmup"]
-    assert abs(settled(found) - 5 * RATE_PER_S) <= 1
-    assert seconds[-1]["succeeded"] > 0, "it works again"
-    assert lost["connections_lost"] + sum(second["connections_lost"] for second in seconds) == CLIENTS
+    assert settled(found) >= whole_seconds * RATE_PER_S - 1, "the schedule went on without a server"
 
 
 def test_a_server_that_is_killed_and_stays_away_ends_no_account(own: Cluster) -> None:

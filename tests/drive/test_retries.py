@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from pgdyno.host.waiting import wait_until
 from pgdyno.workload import histogram
-from pgdyno.world.waiting import wait_until
 
 from .driven import drive, driving, line, own_script, settled, spec, summary_of
 

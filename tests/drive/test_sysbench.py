@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
 
 from .driven import drive, driving, line, refused, settled, spec
 
@@ -151,6 +151,6 @@ def test_what_cannot_be_driven_is_said(tables: str) -> None:
 
 
 def test_missing_tables_are_one_sentence(tables: str) -> None:
-    error = refused(tables, sysbench("oltp_point_select", {"tables": 100}))
+    error = refused(tables, sysbench("oltp_point_select", {"tables": 100}), code=1)
     assert 'relation "sbtest' in error["message"]
     assert "load" in error["remedy"]

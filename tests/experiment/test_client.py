@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.errors import InputError
+from pgdyno.host.clean import leftovers
 from pgdyno.store import open_experiment
 from pgdyno.workload import histogram
-from pgdyno.world.clean import leftovers
 from tests.experiment.documents import experiment
 from tests.experiment.test_run_command import run
 
@@ -98,3 +98,12 @@ def test_each_transaction_of_a_distant_client_takes_a_round_trip(state_dir: Path
     text = (tmp_path / "results" / found.path.name / "report.html").read_text()
     assert "client: local, 0 ms and behind 5 ms round trip (emulated)" in text
     assert leftovers(state_dir) == []
+
+
+def test_a_round_trip_that_no_login_would_outlast_is_refused() -> None:
+    """At dilation 10 a round trip of one second takes ten of this machine's, and a login five of those."""
+    world = {"volume": "gp3", "dilation": 10}
+    with pytest.raises(InputError, match="a round trip of 1000 ms takes 10 s at dilation 10, and may take 5"):
+        experiment(world=world, client={"rtt_ms": 1000})
+    assert experiment(world=world, client={"rtt_ms": 500}).arms[0].client.rtt_ms == 500
+    assert experiment(client={"rtt_ms": 1000}).arms[0].client.rtt_ms == 1000

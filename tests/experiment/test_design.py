@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno import run as flow
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.experiment.factors import combinations
-from pgdyno.resume import recorded, require_same
-from pgdyno.schedule import Allowance, allowance, further
+from pgdyno.flow import run as flow
+from pgdyno.flow.resume import recorded, require_same
+from pgdyno.flow.schedule import Allowance, allowance, further
 from pgdyno.store import open_experiment
 from pgdyno.store.record import (
     Account,
@@ -28,6 +28,7 @@ from pgdyno.store.record import (
     WorldRecord,
 )
 from pgdyno.store.writer import RunWriter, write_experiment
+from pgdyno.world.fake import Fake
 from tests.experiment.documents import FILE, experiment, written
 
 if TYPE_CHECKING:
@@ -208,9 +209,9 @@ def test_what_ends_without_a_run_leaves_nothing_and_is_not_to_be_continued(tmp_p
     """It was killed in its first run, and continued; then the time was over before a run was begun."""
     path = directory(tmp_path, asked)
     (path / "runs" / "00-scale-1-r1.partial" / "logs").mkdir(parents=True)
-    planned = flow.Plan(asked, (), {}, (), path)
+    planned = flow.Plan(Fake.open(asked, to_run=False, yes_create=False), (), path)
     allowed = Allowance(in_all_s=600.0)
-    with pytest.raises(PgdynoError, match="no run was begun") as caught:
+    with pytest.raises(PgdynoError, match="no run was started") as caught:
         flow._make(planned, path, open_experiment(path).record, allowed, flow.Listener())
     assert "--set budget=TIME" in caught.value.remedy
     assert "--resume" not in caught.value.remedy

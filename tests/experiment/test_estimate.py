@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pgdyno import run as flow
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.cli.progress import Display
 from pgdyno.errors import InputError
 from pgdyno.experiment.file import read_experiment
-from pgdyno.resolved import REQUESTS_PER_TRANSACTION, SAMPLES_MIN
-from pgdyno.resume import finished
-from pgdyno.run import OVERHEAD_S, Listener, Step, _due, cell_s, execute, plan
-from pgdyno.schedule import Allowance
+from pgdyno.flow import run as flow
+from pgdyno.flow.plan import plan
+from pgdyno.flow.resume import command_to_resume, finished
+from pgdyno.flow.run import Listener, Step, _due, execute
+from pgdyno.flow.schedule import Allowance
+from pgdyno.quantity import duration_words
+from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION
+from pgdyno.world.base import OVERHEAD_S, longest_s
+from pgdyno.world.real import Real
+from pgdyno.world.resolved import SAMPLES_MIN
 from tests.analysis.synthetic import Plan as Made
 from tests.analysis.synthetic import make_experiment
 from tests.experiment.documents import FILE, experiment
@@ -26,7 +32,8 @@ from tests.experiment.test_design import begun
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.run import Plan
+    from pgdyno.flow.plan import Plan
+    from pgdyno.world.resolved import ResolvedArm
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -39,11 +46,11 @@ def planned(clients: int = 10, dilation: int = 1, volume: str = "gp3", **workloa
 
 def seconds(found: Plan) -> float:
     """What the only run of a replicate is said to take."""
-    return found.seconds(found.cells[0])
+    return found.world.run_s(found.cells[0])
 
 
 def test_a_run_of_some_time_takes_that_time() -> None:
-    assert seconds(planned()) == cell_s(planned().cells[0]) == 60 + OVERHEAD_S
+    assert seconds(planned()) == longest_s(planned().cells[0]) == 60 + OVERHEAD_S
     assert planned().cells_s == 3 * (60 + OVERHEAD_S)
     assert seconds(planned(dilation=4)) == 240 + OVERHEAD_S
 
@@ -52,13 +59,13 @@ def test_a_run_of_some_time_takes_that_time() -> None:
 def test_a_run_of_so_many_transactions_takes_what_its_volume_needs_for_them(volume: str, iops: int) -> None:
     found = planned(transactions=100, volume=volume)
     assert seconds(found) == pytest.approx(10 * 100 * REQUESTS_PER_TRANSACTION / iops + OVERHEAD_S)
-    assert cell_s(found.cells[0]) == 60 + OVERHEAD_S
+    assert longest_s(found.cells[0]) == 60 + OVERHEAD_S
     assert seconds(planned(transactions=100, volume=volume, dilation=2)) > seconds(found)
 
 
 def test_it_takes_no_longer_than_it_may() -> None:
     found = planned(transactions=1_000_000)
-    assert seconds(found) == cell_s(found.cells[0])
+    assert seconds(found) == longest_s(found.cells[0])
 
 
 def interval_ms(dilation: int = 1, volume: str = "gp3", **workload: object) -> int:
@@ -121,11 +128,11 @@ def test_one_of_two_arms_with_one_label_is_made_by_its_number(
 def test_who_has_no_time_left_is_told_which_limit_to_raise(tmp_path: Path) -> None:
     """--budget is one limit and the file's budget another; the first does not lengthen the second."""
     limited = plan(experiment(budget="1s"), to_run=False)
-    with pytest.raises(InputError, match="loading and the first run take about") as caught:
+    with pytest.raises(InputError, match="filling the data sets and the first run take about") as caught:
         execute(limited, root=tmp_path, command=())
     assert "--set budget=" in caught.value.remedy
     assert "--budget" not in caught.value.remedy
-    with pytest.raises(InputError, match="loading and the first run take about") as caught:
+    with pytest.raises(InputError, match="filling the data sets and the first run take about") as caught:
         execute(planned(), root=tmp_path, command=(), budget_s=1.0)
     assert "--budget" in caught.value.remedy
     assert list(tmp_path.iterdir()) == []
@@ -158,12 +165,12 @@ def test_data_are_not_loaded_where_loading_would_use_up_what_is_left_of_the_budg
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All planned runs are there, and took a minute; no further one could follow the load."""
-    monkeypatch.setattr(flow, "require_same", lambda *_: None)  # made by no engine
+    monkeypatch.setattr("pgdyno.flow.plan.require_same", lambda *_: None)  # made by no engine
     for budget, loads in (("62s", 0), ("10min", 3)):
         asked = experiment(replicates=2, budget=budget, factors={"workload.scale": [1, 2, 3]})
         again = plan(asked, resume=begun(tmp_path / budget, asked), to_run=False)
         assert again.cells == ()
-        assert (again.further, len(again.wanted)) == (loads > 0, loads)
+        assert (again.further, len(again.preparation)) == (loads > 0, loads)
 
 
 def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
@@ -171,7 +178,8 @@ def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
     file.write_text('schema_version = 1\n[world]\nkind = "real"\n')
     flags = {"seed": ("--seed", 7), "world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", "host=db.example user=me")}
     asked = read_experiment(file, ["workload.scale=1", "title=two words"], flags)
-    said = flow._way_on(flow.Plan(asked, (), {}, asked.cells), directory)
+    unopened = tuple(cast("ResolvedArm", SimpleNamespace(arm=arm)) for arm in asked.arms)
+    said = command_to_resume(Real(asked, unopened), directory)
     flagged = "--seed 7 --dsn DSN --set workload.scale=1 --set 'title=two words'"
     assert said == f"`pgdyno run '{file}' --resume '{directory}' {flagged}`"
     assert "db.example" not in said
@@ -179,13 +187,37 @@ def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
 
 def test_what_is_left_counts_the_data_sets_that_are_loaded(capsys: pytest.CaptureFixture[str]) -> None:
     found = plan(experiment(factors={"workload.scale": [1, 2]}), to_run=False)
-    first, second = (found.load_title(key) for key in found.wanted)
-    assert found.load_title(None) == "load"
+    first, second = (step.title for step in found.preparation)
     with Display(found) as display:
         for title in (first, second, "load", "load.sql, replicate 1 of 3"):
             display.step(Step(title, "", 0.0))
-    told = re.findall(r"about (\d+) min (\d+) s left", capsys.readouterr().err)
-    left = [60 * int(minutes) + int(seconds) for minutes, seconds in told]
-    of_second = list(found.wanted)[1].estimate_s
+    left = re.findall(r"about (.+) left", capsys.readouterr().err)
+    of_second = found.preparation[1].estimate_s
     loading = [found.load_s, of_second, 0.0, 0.0]
-    assert left == [round(found.cells_s + one) for one in loading]
+    assert left == [duration_words(found.cells_s + one) for one in loading]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (59.6, "1 min 00 s"),
+        (750, "12 min 30 s"),
+        (3600, "1 h 00 min"),
+        (86_399, "23 h 59 min"),
+        (100_000, "1 d 03 h"),
+        (366 * 86_400, "366 d 00 h"),
+    ],
+)
+def test_a_duration_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert duration_words(seconds) == words
+
+
+def test_a_budget_bounds_what_is_said_to_be_left(capsys: pytest.CaptureFixture[str]) -> None:
+    found = plan(experiment(replicates=100), to_run=False)
+    with Display(found, left_s=600.0) as display:
+        display.step(Step("gp3, replicate 1 of 100", "", 0.0))
+    assert "(about 10 min 00 s left)" in capsys.readouterr().err
+    with Display(replace(found, cells=found.cells[:1], further=True), left_s=600.0) as display:
+        display.step(Step("gp3, replicate 1 of 100", "", 0.0))
+    assert "(about 10 min 00 s left)" in capsys.readouterr().err, "further runs use up the budget"

@@ -11,10 +11,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pgdyno import catalog
 from pgdyno.experiment import read_experiment
 from pgdyno.experiment.schema import schema_text
-from pgdyno.run import cell_s
-from pgdyno.world import volume
+from pgdyno.world.base import longest_s
 from tests.experiment.documents import FILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,8 +47,8 @@ def test_an_example_can_be_run_and_is_short(path: Path, engine: Path) -> None:
     assert found.file.title, "an example says what it is about"
     for arm in found.arms:
         for spec in arm.world.placement.values():
-            assert volume.resolve(spec)["size_bytes"] > 0
-    whole_s = sum(cell_s(cell) for cell in found.cells)
+            assert catalog.resolve(spec).size_bytes > 0
+    whole_s = sum(longest_s(cell) for cell in found.cells)
     assert whole_s < LONGER.get(path.stem, MINUTES_MAX) * 60
     assert len({arm.label for arm in found.arms}) == len(found.arms)
 

@@ -28,11 +28,11 @@ REAL = 'schema_version = 1\n[world]\nkind = "real"\n'
         (
             "clients = 4",
             "clients = 0",
-            "trial.toml:9: workload.clients: it should be greater than or equal to 1, not 0",
+            "trial.toml:9: workload.clients: it should be 1 or more, not 0",
         ),
         ("clients = 4", "threads = 9", "trial.toml:9: workload.threads: 9 threads for 8 clients"),
         ("clients = 4", 'script = "tpcc"', "trial.toml:9: workload.script: there is no script 'tpcc'"),
-        ('"2s"', '"0s"', "trial.toml:11: workload.duration: it should be greater than or equal to 2"),
+        ('"2s"', '"0s"', 'trial.toml:11: workload.duration: it should be 2 or more, not "0s"'),
         ('"world.volume"', '"world.volum"', 'trial.toml:14: factors."world.volum": an experiment has no key'),
         ('"world.volume"', '"seed"', "trial.toml:14: factors.seed: a factor is a key of world, instance"),
         ('["gp3", "io2bx"]', "[]", 'trial.toml:14: factors."world.volume": '),
@@ -40,6 +40,18 @@ REAL = 'schema_version = 1\n[world]\nkind = "real"\n'
         ("scale = 2", "data_to_memory = inf", "trial.toml:8: workload.data_to_memory: it should be a finite number"),
         ("[workload]", "[client]\nrtt_ms = nan\n[workload]", "trial.toml:8: client.rtt_ms: it should be a finite"),
         ("schema_version = 1\n", "", "trial.toml:1: schema_version = 1 is missing"),
+        ("replicates = 2", "replicates = true", "trial.toml:2: replicates: it should be a number, not true"),
+        ("clients = 4", "full_check = 1", "trial.toml:9: workload.full_check: it should be true or false, not 1"),
+        ("clients = 4", "clients = 1.5", "trial.toml:9: workload.clients: it should be a whole number, not 1.5"),
+        ("clients = 4", 'clients = "x"', 'trial.toml:9: workload.clients: it should be a whole number, not "x"'),
+        ("scale = 2", "scale = 1e300", "trial.toml:8: workload.scale: it should be a smaller number"),
+        ('["gp3", "io2bx"]', "[]", 'world.volume": it should have at least 1 element'),
+        ('["gp3", "io2bx"]', "4", 'world.volume": it should be a list, as [1, 2], not 4'),
+        (
+            '"world.volume" =',
+            '"workload.clients" = [1, true]\n"world.volume" =',
+            'clients"[2]: it should be a number, not true',
+        ),
         ("schema_version = 1", "schema_version = 2", "trial.toml:1: schema_version: it should be 1, not 2"),
         ("replicates = 2", "replicates = 2 3", "at line 2"),
         (
@@ -47,11 +59,15 @@ REAL = 'schema_version = 1\n[world]\nkind = "real"\n'
             '[world]\nvolumes = { wals = "gp3" }\n[instance]',
             "trial.toml:5: world.volumes: a volume cannot",
         ),
-        ("[instance]", "[world]\nvolumes.data = 'gp3'\n[instance]", "the same thing; write one of them"),
+        ("[instance]", "[world]\nvolumes.data = 'gp3'\n[instance]", "are the same; use one of them"),
         ("[instance]", '[world]\ndsn = "host=x"\n[instance]', 'trial.toml:5: world.dsn: dsn is for kind = "real"'),
         ("[factors]", '[factors]\n"world.file_system" = ["ext4",\n "zfs"]', 'world.file_system"[2]: it should be'),
         ("[factors]", '[factors]\n"workload.threads" = [1, 9]', 'trial.toml:14: factors."workload.threads"[2]: 9 thr'),
-        ("[factors]", '[factors]\n"workload.clients" = [1, 1]', 'trial.toml:14: factors."workload.clients"[2]: 1 is'),
+        (
+            "[factors]",
+            '[factors]\n"workload.clients" = [1, 1]',
+            'trial.toml:14: factors."workload.clients"[2]: 1 appears twice',
+        ),
     ],
 )
 def test_a_mistake_is_named(old: str, new: str, said: str, tmp_path: Path) -> None:
@@ -69,14 +85,14 @@ def test_a_mistake_is_named(old: str, new: str, said: str, tmp_path: Path) -> No
         ("", 'trial.toml:2: world: kind = "real" needs a dsn'),
         ('dsn = "host=db password=hush"\n', "trial.toml:4: world.dsn: a password does not belong in a file"),
         ('dsn = "postgresql://me:hush@db/app"\n', "trial.toml:4: world.dsn: a password does not belong in a file"),
-        ('dsn = "hush hush"\n', "trial.toml:4: world.dsn: dsn is no connection string"),
+        ('dsn = "hush hush"\n', "trial.toml:4: world.dsn: dsn is not a connection string"),
         ('dsn = "host=db"\nvolume = "gp3"\n', 'trial.toml:5: world.volume: it cannot be chosen with kind = "real"'),
         (
             'dsn = "host=db"\ncpus_awake = true\n',
             'trial.toml:5: world.cpus_awake: it cannot be chosen with kind = "real"',
         ),
-        ('dsn = "host=db"\n[postgres]\nsettings = "tuned"\n', "trial.toml:6: postgres.settings: a real server is"),
-        ('dsn = "host=db"\n[instance]\nmemory = "1GiB"\n', "trial.toml:6: instance.memory: a real server is"),
+        ('dsn = "host=db"\n[postgres]\nsettings = "tuned"\n', "trial.toml:6: postgres.settings: an existing server"),
+        ('dsn = "host=db"\n[instance]\nmemory = "1GiB"\n', "trial.toml:6: instance.memory: an existing server"),
     ],
 )
 def test_a_real_server_is_neither_made_nor_set_and_its_password_is_not_here(
@@ -158,3 +174,13 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
         read_experiment(tmp_path / "binary.toml")
+
+
+def test_another_service_is_another_server(tmp_path: Path) -> None:
+    """Of a connection string only what names the server is recorded; a service names one."""
+    one, other = (
+        written(tmp_path, f'schema_version = 1\n[world]\nkind = "real"\ndsn = "service={name}"\n')
+        for name in ("bank", "shop")
+    )
+    assert one.identity() != other.identity()
+    assert one.settings()["world"]["dsn"] == "service=bank"

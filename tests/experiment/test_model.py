@@ -72,10 +72,10 @@ def test_a_table_as_a_level_leaves_what_another_factor_sets_in_it(names: tuple[s
 
 def test_two_factors_do_not_set_the_same_volume() -> None:
     volumes = [{"data": "gp3"}, {"data": "gp3", "wal": "io2bx"}]
-    with pytest.raises(InputError, match=r"world.volumes.wal is a factor too") as found:
+    with pytest.raises(InputError, match=r"world.volumes.wal is also a factor") as found:
         experiment(world={}, factors={"world.volumes": volumes, "world.volumes.wal": ["", "gp3"]})
     assert 'factors."world.volumes"[2]' in found.value.message
-    assert "leave wal away" in found.value.remedy
+    assert "omit wal here" in found.value.remedy
 
 
 @given(st.lists(st.text(max_size=8), unique=True, min_size=1), st.sampled_from(["postgres.bin", "world.volumes.wal"]))

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.postgres.remote import RemoteServer
 from pgdyno.store import open_experiment
+from pgdyno.workload.fill import fill
+from pgdyno.workload.tables import PgbenchTables
 from tests.experiment.test_run_command import ROOT, run
+from tests.pooler import CLEAN, pgbouncer
 from tests.servers import throwaway_cluster
 
 if TYPE_CHECKING:
@@ -41,7 +45,7 @@ def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: 
     results = tmp_path / "results"
     arguments = [EXAMPLE, *SHORT, "--results", str(results), "--keep-invalid"]
     refused = run(*arguments, code=2)
-    assert "makes none unasked" in refused.stderr
+    assert "does not create them without --yes-create" in refused.stderr
     assert not results.exists()
 
     run(*arguments, "--yes-create", "--replicates", "1", "--json", "--only", "1", "--only", "3")
@@ -62,7 +66,8 @@ def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: 
     for path in (entry for entry in directory.rglob("*") if entry.is_file()):
         content = path.read_bytes()
         assert SECRET.encode() not in content, path
-        assert b"service=pgdyno" not in content, path
+        # The name of a service is recorded, as another one is another server; nothing else of its file is.
+        assert b"passfile" not in content and b"servicefile" not in content, path
 
     unnamed = run("--resume", str(directory), code=2)
     assert "the connection string is not recorded" in unnamed.stderr
@@ -81,3 +86,43 @@ def test_writes_are_counted_against_what_was_there_before(server: Cluster, tmp_p
         assert all(check.ok for check in one.record.checks), one.record.checks
         assert {"history_rows", "balances", "accounts_balance"} <= {check.name for check in one.record.checks}
         assert one.record.command[0] == "pgdyno"
+
+
+@pytest.mark.needs_pgbouncer
+def test_through_a_pooler_nothing_that_a_run_needs_stays(server: Cluster, tmp_path: Path) -> None:
+    with pgbouncer(server) as pooler:
+        arguments = [
+            EXAMPLE,
+            *SHORT,
+            "--dsn",
+            pooler.dsn("app"),
+            "--results",
+            str(tmp_path / "results"),
+            "--keep-invalid",
+        ]
+        refused = run(*arguments, "--yes-create", code=2)
+        assert "does not keep clients' prepared statements apart" in refused.stderr
+        assert "workload.protocol" in refused.stderr
+        arguments += [
+            "--set",
+            'workload.protocol="simple"',
+            "--set",
+            "factors.workload.clients=[2]",
+            "--replicates",
+            "1",
+        ]
+        refused = run(*arguments, "--yes-create", code=2)
+        assert "making tables needs its own sessions" in refused.stderr
+        with server.connect(dbname="app") as connection:
+            assert connection.execute("SELECT to_regclass('pgbench_accounts') IS NULL").fetchone() == (True,)
+        direct = f"host={server.socket_dir} port={server.port} dbname=app user=postgres"
+        fill(RemoteServer.open(direct), PgbenchTables(scale=1), replace=False)
+        for engine in ("native", "pgbench"):
+            run(*arguments, "--set", f'workload.engine="{engine}"', "--set", 'workload.script="tpcb-like"')
+        assert pooler.leftovers("app") == [CLEAN] * pooler.pool_size
+    for directory in (tmp_path / "results").iterdir():
+        for one in open_experiment(directory).runs:
+            assert all(check.ok for check in one.record.checks), one.record.checks
+            assert "the CPU time of the probes' own sessions" in {
+                row.what for row in one.record.visibility if not row.seen
+            }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import InputError
-from pgdyno.resume import finished
+from pgdyno.flow.resume import finished
 from tests.analysis.synthetic import make_experiment
 
 
@@ -17,7 +17,7 @@ def test_an_experiment_in_a_renamed_directory_is_not_continued(tmp_path: Path) -
     renamed = directory.rename(tmp_path / "mine")
     with pytest.raises(InputError, match="under another name") as refused:
         finished(renamed)
-    assert refused.value.remedy == f"its runs name it; rename the directory to {directory.name} to continue it"
+    assert refused.value.remedy == f"its runs name it; rename the directory to {directory.name} to resume it"
 
 
 def test_a_run_that_cannot_be_read_is_said_before_anything_is_loaded(tmp_path: Path) -> None:

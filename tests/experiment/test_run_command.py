@@ -1,4 +1,7 @@
-"""``pgdyno run`` as a user runs it: whole, in parts, interrupted, continued, changed."""
+"""``pgdyno run`` as a user runs it: whole, in parts, interrupted, continued, changed.
+
+The same on the fake world, at more moments, is in :mod:`tests.experiment.test_worlds`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.host.clean import leftovers
+from pgdyno.host.mounts import mounts_below
 from pgdyno.store import open_experiment
-from pgdyno.world.clean import leftovers
-from pgdyno.world.mounts import mounts_below
 from tests.conftest import find_system_postgres
 from tests.experiment.documents import FILE
+from tests.support.commands import pgdyno
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
@@ -43,23 +47,23 @@ def small(example: str, *assignments: str) -> list[str]:
     return words
 
 
+@pytest.mark.bench
 @pytest.mark.needs_fuse
-@pytest.mark.slow
 def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path) -> None:
     """Arm by arm, interrupted, continued: the end is that of one uninterrupted experiment."""
     arguments = [*small("compare-gp3-io2bx", "replicates=2"), "--results", str(tmp_path)]
     run(*arguments, "--only", "2", "--budget", "30s")
     directory = next(tmp_path.glob("*-compare-gp3-io2bx-*"))
     first = open_experiment(directory)
-    assert {one.record.arm for one in first.runs} == {"io2bx:iops=16000"}
+    assert {one.record.arm for one in first.runs} == {"io2bx:iops=8000"}
     began = {one.path.name: one.record.anchor.unix_ns for one in first.runs}
 
     other = [*small("compare-gp3-io2bx", "replicates=2", "workload.clients=5"), "--resume", str(directory)]
-    assert run(*other, "--dry-run", code=2).stderr.count("was another experiment") == 1
+    assert run(*other, "--dry-run", code=2).stderr.count("was a different experiment") == 1
     changed = run(*other, code=2)
     assert "workload.clients is 5, was 4" in changed.stderr
     refused = run("--resume", str(directory), "--seed", "2", code=2)
-    assert "a resumed experiment is as it was" in refused.stderr
+    assert "options cannot be changed when resuming an experiment" in refused.stderr
 
     interrupted = _interrupt_after_a_run(["--resume", str(directory), "--keep-invalid"])
     assert f"pgdyno run --resume {directory}" in interrupted
@@ -74,7 +78,7 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
     }
     assert [(one.record.block, one.record.arm_index) for one in whole.runs] == list(whole.record.order)
     assert {one.record.experiment_hash for one in whole.runs} == {whole.record.experiment_hash}
-    assert whole.record.factors == {"world.volume": ("gp3", "io2bx:iops=16000")}
+    assert whole.record.factors == {"world.volume": ("gp3", "io2bx:iops=8000")}
     assert all(one.record.factors == {"world.volume": one.record.arm} for one in whole.runs)
     assert json.loads(done.stdout)["arms"][0]["tps"]["n"] == 2
 
@@ -97,8 +101,11 @@ def _interrupt_after_a_run(arguments: list[str]) -> str:
 
 @pytest.mark.needs_fuse
 def test_a_budget_in_which_nothing_fits_is_refused(state_dir: Path, tmp_path: Path) -> None:
-    done = run(*small("compare-gp3-io2bx"), "--results", str(tmp_path / "results"), "--budget", "5s", code=2)
-    assert "loading and the first run take about" in done.stderr
+    asked = ("--results", tmp_path / "results", "--budget", "5s")
+    assert (
+        "filling the data sets and the first run take about"
+        in pgdyno("run", *small("compare-gp3-io2bx"), *asked, code=2).err
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -106,12 +113,17 @@ def test_a_budget_in_which_nothing_fits_is_refused(state_dir: Path, tmp_path: Pa
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(FILE)
-    done = run(str(path), "--dry-run", "--results", str(tmp_path / "results"))
-    assert "arm 2: io2bx" in done.stdout
-    assert "run 4: replicate 2" in done.stdout
-    planned = json.loads(run(str(path), "--dry-run", "--json", "--only", "gp3").stdout)
+    said = pgdyno("run", path, "--dry-run", "--results", tmp_path / "results", code=0).out
+    assert "arm 2: io2bx" in said
+    assert "run 4: replicate 2" in said
+    planned = json.loads(pgdyno("run", path, "--dry-run", "--json", "--only", "gp3", code=0).out)
     assert [one["arm"] for one in planned["runs"]] == ["gp3", "gp3"]
     assert planned["total_s"] > sum(one["seconds"] for one in planned["runs"])
+    assert planned.keys() == {"name", "arms", "preparation", "runs", "runs_within_budget", "load_s", "total_s"}
+    assert planned["name"] == "trial"
+    assert planned["arms"][0] == {"label": "gp3", "factors": {"world.volume": "gp3"}}
+    assert planned["preparation"] == ["data set PostgreSQL 18 on ext4, scale 2"]
+    assert planned["runs"][0].keys() == {"position", "block", "arm", "seconds", "seconds_max"}
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["trial.toml"]
     assert not state_dir.exists()
 
@@ -121,7 +133,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, 
     ("old", "new", "said"),
     [
         ('"io2bx"', '"gp4"', 'trial.toml:14: factors."world.volume"[2]: '),
-        ("clients = 4", 'driver_cpus = "x"', "trial.toml:9: workload.driver_cpus: `x` is no list of CPUs"),
+        ("clients = 4", 'driver_cpus = "x"', "trial.toml:9: workload.driver_cpus: `x` is not a list of CPUs"),
         ("scale = 2", "scale = 9000", "trial.toml:8: workload.scale: gp3 holds 100.0 GiB"),
         ('memory = "128MiB"', 'type = "r6g.larg"', "trial.toml:5: instance.type: "),
         ("[workload]", '[postgres]\nbin = "/nowhere"\n[workload]', "trial.toml:8: postgres.bin: /nowhere"),
@@ -134,24 +146,23 @@ def test_what_cannot_be_run_is_refused_with_its_line(
 ) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(FILE.replace(old, new))
-    done = run(str(path), "--results", str(tmp_path / "results"), code=2)
-    assert said in done.stderr
-    assert "remedy:" in done.stderr
+    refused = pgdyno("run", path, "--results", tmp_path / "results", code=2).err
+    assert said in refused
+    assert "remedy:" in refused
     assert not (tmp_path / "results").exists()
 
 
 def test_an_arm_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(FILE)
-    assert "did you mean `io2bx`?" in run(str(path), "--only", "io2b", code=2).stderr
-    assert "pgdyno run EXPERIMENT.toml" in run(code=2).stderr
+    assert "did you mean `io2bx`?" in pgdyno("run", path, "--only", "io2b", code=2).err
+    assert "pgdyno run EXPERIMENT.toml" in pgdyno("run", code=2).err
 
 
 def test_tables_cannot_be_asked_for_where_no_server_exists_already(tmp_path: Path) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(FILE)
-    refused = run(str(path), "--yes-create", code=2).stderr
-    assert "--yes-create is for a server that exists already" in refused
+    assert "--yes-create is for an existing server" in pgdyno("run", path, "--yes-create", code=2).err
 
 
 @pytest.mark.needs_fuse
@@ -186,8 +197,8 @@ def test_versions_settings_file_systems_and_a_wal_volume_from_one_file(state_dir
     assert (directory / "report.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.bench
 @pytest.mark.needs_fuse
-@pytest.mark.slow
 def test_killed_it_is_continued_after_a_clean_up(state_dir: Path, tmp_path: Path) -> None:
     arguments = [*small("wal-volume", "replicates=1"), "--results", str(tmp_path), "--only", "1", "--only", "3"]
     command = [sys.executable, "-m", "pgdyno", "run", *arguments]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.host.clean import leftovers
 from pgdyno.store import open_experiment
-from pgdyno.world.clean import leftovers
 
 SWEEP = """\
 schema_version = 1

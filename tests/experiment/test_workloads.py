@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.dataset import tables_of
-from pgdyno.errors import HostError, InputError
+from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
-from pgdyno.resolved import resolve
+from pgdyno.world.resolved import emulated_arms
 from tests.experiment.documents import written
 
 if TYPE_CHECKING:
@@ -80,12 +79,12 @@ def test_drivers_are_a_factor(folder: Path) -> None:
         (
             '["one.sql@3", "two.sql"]',
             '["one.sql", "one.sql@2"]',
-            "trial.toml:9: workload.files: one.sql is there twice",
+            "trial.toml:9: workload.files: one.sql appears twice",
         ),
         (
             'engine = "native"',
             'engine = "sysbench"',
-            'trial.toml:8: workload.engine: sysbench cannot run kind = "script"',
+            "trial.toml:8: workload.engine: pgdyno runs sysbench's tests with its own driver",
         ),
         ('engine = "native"', "scale = 2\nrows = 5", 'trial.toml:9: workload.rows: it is for kind = "sysbench"'),
         ('"two.sql"]', '"two.sql"]\n[factors]\n"workload.files" = [["no.sql"]]', 'workload.files"[1][1]: the script'),
@@ -100,14 +99,7 @@ def test_a_mistake_is_named(old: str, new: str, said: str, folder: Path) -> None
 def test_a_script_that_the_driver_cannot_read_is_refused_with_both_lines(folder: Path, engine: Path) -> None:
     (folder / "two.sql").write_text("SELECT 2;\n\\set x 1 +\n")
     with pytest.raises(InputError, match=r"trial\.toml:9: workload\.files: .*two\.sql:2:"):
-        resolve(written(folder, FILE))
-
-
-def test_an_original_that_is_not_installed_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = FILE.replace('"script"', '"sysbench"').replace('"native"', '"sysbench"').replace("files = ", "# ")
-    monkeypatch.setenv("PATH", str(folder))
-    with pytest.raises((HostError, InputError), match="needs the original program"):
-        resolve(written(folder, text))
+        emulated_arms(written(folder, FILE))
 
 
 SIZED = """\
@@ -127,16 +119,16 @@ data_to_memory = 4.0
     ids=["pgbench", "half filled", "sysbench"],
 )
 def test_data_keep_their_ratio_to_the_instances_memory(tmp_path: Path, more: str, bytes_at_least: int) -> None:
-    (one,) = resolve(written(tmp_path, SIZED + more), to_run=False)
-    assert tables_of(one).size_bytes == pytest.approx(bytes_at_least, rel=0.01)
-    (smaller,) = resolve(written(tmp_path, SIZED.replace("1GiB", "256MiB") + more), to_run=False)
-    assert tables_of(smaller).size_bytes == pytest.approx(bytes_at_least / 4, rel=0.01)
+    (one,) = emulated_arms(written(tmp_path, SIZED + more), to_run=False)
+    assert one.arm.workload.data_set().size_bytes == pytest.approx(bytes_at_least, rel=0.01)
+    (smaller,) = emulated_arms(written(tmp_path, SIZED.replace("1GiB", "256MiB") + more), to_run=False)
+    assert smaller.arm.workload.data_set().size_bytes == pytest.approx(bytes_at_least / 4, rel=0.01)
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("scale = 5\n", "trial.toml:7: workload.data_to_memory: it says how much data there is, and so does scale"),
+        ("scale = 5\n", "trial.toml:7: workload.data_to_memory: it sets the amount of data, and so does scale"),
         ('kind = "idle"\nrate_per_s = 5\n', "workload.data_to_memory: idle clients have no tables"),
         ('kind = "sysbench"\nload.foreign_keys = true\n', "workload.load: foreign_keys are for pgbench's tables"),
         ("load.sessions = 3\n", "workload.load.sessions: there is no such key"),
@@ -152,7 +144,7 @@ def test_a_size_and_a_load_that_cannot_be_are_refused(tmp_path: Path, more: str,
 @pytest.mark.parametrize("key", ["data_to_memory = 2.0", "load.limited = true"])
 def test_a_server_that_exists_has_its_own_memory_and_volumes(tmp_path: Path, key: str) -> None:
     text = f'schema_version = 1\n[world]\nkind = "real"\ndsn = "host=db.example"\n[workload]\n{key}\n'
-    with pytest.raises(InputError, match="it needs an instance and volumes of an emulated world"):
+    with pytest.raises(InputError, match=r"it needs (the memory of an emulated instance|emulated volumes)"):
         written(tmp_path, text)
 
 
@@ -163,27 +155,11 @@ def test_options_are_a_factor(tmp_path: Path) -> None:
     assert [arm.workload.options.range_size for arm in found.arms] == [10, 1000]
 
 
-def paced(folder: Path, rate: float, dilation: int) -> Experiment:
-    """The original sysbench at a rate."""
-    return written(
-        folder,
-        f'schema_version = 1\n[world]\nvolume = "gp3"\ndilation = {dilation}\n'
-        f'[workload]\nkind = "sysbench"\nengine = "sysbench"\nrate_per_s = {rate}\n',
-    )
-
-
-@pytest.mark.parametrize(
-    ("rate", "dilation", "nearest"),
-    [(50, 20, "ask for 40 or 60,"), (2.5, 1, "ask for 2 or 3,"), (0.2, 1, "ask for 1,"), (7, 20, "ask for 20,")],
-)
-def test_a_rate_that_sysbench_would_round_is_refused_with_the_nearest(
-    tmp_path: Path, rate: float, dilation: int, nearest: str
-) -> None:
-    with pytest.raises(InputError, match=r"trial\.toml:8: workload\.rate_per_s: sysbench begins a whole") as found:
-        paced(tmp_path, rate, dilation)
-    assert nearest in found.value.remedy
-
-
-@pytest.mark.parametrize(("rate", "dilation"), [(60, 20), (100.4, 1), (3, 1), (1999, 20)])
-def test_a_rate_that_rounding_leaves_alone_is_driven(tmp_path: Path, rate: float, dilation: int) -> None:
-    assert paced(tmp_path, rate, dilation).arms[0].workload.rate_per_s == rate
+def test_a_script_that_sleeps_is_not_given_to_a_driver_that_does_not_slow_it(folder: Path) -> None:
+    (folder / "one.sql").write_text("SELECT 1;\n  \\sleep 10 ms\n")
+    dilated = FILE.replace('volume = "gp3"', 'volume = "gp3"\ndilation = 4')
+    assert written(folder, dilated).arms[0].workload.sleeps
+    with pytest.raises(InputError, match=r"workload\.files: pgbench does not slow the \\sleep") as found:
+        written(folder, dilated.replace('"native"', '"pgbench"'))
+    assert "native" in found.value.remedy
+    assert written(folder, FILE.replace('"native"', '"pgbench"')).arms[0].workload.driver == "pgbench"

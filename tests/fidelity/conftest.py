@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from pgdyno import _engine
-from pgdyno.world import volume
+from pgdyno.host import volume
 
 TRIES = 3
 """A neighbour's burst lasts seconds here. A defect of the emulator fails every try; noise does not."""

@@ -30,7 +30,11 @@ def bench(state_dir: Path) -> Iterator[device.Bench]:
         yield made
 
 
-@pytest.mark.parametrize("world", ["pgdyno", "blk-throttle", "qemu"])
+OTHERS: tuple[World, ...] = ("blk-throttle", "qemu")
+"""What fidelity is compared with."""
+
+
+@pytest.mark.parametrize("world", ["pgdyno", *(pytest.param(world, marks=pytest.mark.bench) for world in OTHERS)])
 def test_a_limit_is_kept_by_whoever_promises_it(world: World, bench: device.Bench) -> None:
     """Within 5 % in 2 s: enough to tell a limit from none, which gives 30 times as much."""
     if reason := device.missing(world):

@@ -6,8 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.world import volume
+from pgdyno import _engine, catalog
 from tools.fidelity import kinds, matrix
 from tools.fidelity.cell import Cell, Job, Limits
 
@@ -70,14 +69,14 @@ def test_what_is_asked_is_the_limit_that_binds() -> None:
     ],
 )
 def test_what_is_asked_of_a_type_is_what_its_provider_says(spec: str, job: Job, asked: float) -> None:
-    assert Limits.of(volume.resolve(spec)).asked_iops(job) == pytest.approx(asked)
+    assert Limits.of(catalog.resolve(spec).document).asked_iops(job) == pytest.approx(asked)
 
 
 def test_every_type_that_can_be_attached_is_measured_and_what_is_real_is_within_reach() -> None:
     types = {one["type"] for one in _engine.run_json(["volume", "types"])["types"]} - {"null"}
     assert set(kinds.DEFAULTS) == types
     for cell in kinds.cells():
-        asked = Limits.of(volume.resolve(cell.volume)).asked_iops(cell.job)
+        asked = Limits.of(catalog.resolve(cell.volume).document).asked_iops(cell.job)
         assert asked is not None
         if cell.job.depth > 1 and cell.instance is None:
             assert asked / cell.dilation <= kinds.IOPS_UNDILATED, cell

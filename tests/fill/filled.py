@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from pgdyno import _engine
-from tests.drive.driven import environment
+from pgdyno.endpoint import Endpoint, local
+from tests.drive.driven import environment, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +36,11 @@ class Database:
     def dsn(self) -> str:
         """Where it is."""
         return self.cluster.dsn.replace("dbname=postgres", f"dbname={self.name}")
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches it."""
+        return local(self.dsn)
 
     @property
     def binaries(self) -> PgBinaries:
@@ -135,12 +141,10 @@ def error_of(process: subprocess.Popen[bytes], err: bytes) -> dict[str, str]:
 def filling(database: Database, asked: Mapping[str, Any]) -> Iterator[subprocess.Popen[bytes]]:
     """A load that runs; it is ended with the block."""
     pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [_engine.checked(), "fill"], stdin=pipe, stdout=pipe, stderr=pipe, env=environment(database.dsn)
-    )
+    process = subprocess.Popen([_engine.checked(), "fill"], stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
     try:
         assert process.stdin is not None
-        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.write(json.dumps(told(database.dsn, asked, name="pgdyno fill")).encode() + b"\n")
         process.stdin.flush()
         yield process
     finally:

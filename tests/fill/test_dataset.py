@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.loads import LoadFigures
-from pgdyno.dataset import DatasetKey, dataset_keys, loaded, tables_of
-from pgdyno.errors import InputError
+from pgdyno.errors import InputError, PgdynoError
 from pgdyno.experiment import read_experiment
+from pgdyno.host.placement import AttachedPlacement, attach_placement
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
-from pgdyno.resolved import ResolvedArm, resolve
+from pgdyno.postgres.cluster import Cluster
 from pgdyno.store import open_loads
 from pgdyno.store.record import LoadRecord
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
+from pgdyno.world import dataset
+from pgdyno.world.dataset import DatasetKey, dataset_keys, loaded
+from pgdyno.world.resolved import ResolvedArm, emulated_arms
 
 SIZE_BYTES = 1 << 30
+PATIENCE_S = 60.0
 
 
 @pytest.mark.needs_fuse
@@ -48,30 +58,30 @@ def arm(tmp_path: Path, workload: str) -> ResolvedArm:
     """The only arm of an experiment on a volume that exists in name alone."""
     file = tmp_path / "experiment.toml"
     file.write_text(f'schema_version = 1\n[world]\nvolume = "gp3"\n[workload]\n{workload}')
-    return resolve(read_experiment(file), to_run=False)[0]
+    return emulated_arms(read_experiment(file), to_run=False)[0]
 
 
 @pytest.mark.parametrize(
     ("workload", "tables", "native"),
     [
-        ("scale = 7\nfillfactor = 80\n", PgbenchTables(7, 80), False),
-        ('scale = 7\nengine = "native"\n', PgbenchTables(7), True),
+        ('scale = 7\nfillfactor = 80\nengine = "pgbench"\n', PgbenchTables(7, 80), False),
+        ("scale = 7\n", PgbenchTables(7), True),
         ('kind = "sysbench"\ntables = 3\nrows = 50\nkeys = "uniform"\n', SysbenchTables(3, 50, keys="uniform"), True),
         (
             'kind = "sysbench"\ntables = 3\nrows = 50\noptions.auto_inc = false\noptions.create_secondary = false\n',
             SysbenchTables(3, 50, auto_inc=False, secondary_index=False),
             True,
         ),
-        ("scale = 7\nload.foreign_keys = true\n", PgbenchTables(7, foreign_keys=True), False),
-        ("scale = 7\nload.connections = 3\n", PgbenchTables(7), True),
-        ("scale = 7\nload.split = true\n", PgbenchTables(7), True),
+        ("scale = 7\nload.foreign_keys = true\n", PgbenchTables(7, foreign_keys=True), True),
+        ('scale = 7\nengine = "pgbench"\nload.connections = 3\n', PgbenchTables(7), True),
+        ('scale = 7\nengine = "pgbench"\nload.split = true\n', PgbenchTables(7), True),
         ('kind = "idle"\nrate_per_s = 100\n', PgbenchTables(1), True),
     ],
     ids=["pgbench", "native", "sysbench", "plain", "references", "sessions", "split", "idle"],
 )
 def test_a_workload_has_its_tables_and_its_loader(tmp_path: Path, workload: str, tables: Tables, native: bool) -> None:
     one = arm(tmp_path, workload)
-    assert tables_of(one) == tables
+    assert one.arm.workload.data_set() == tables
     key = dataset_keys(read_experiment(tmp_path / "experiment.toml"), [one])[0]
     assert (key.tables, key.native) == (tables, native)
 
@@ -84,7 +94,7 @@ def keys_of(tmp_path: Path, load: str) -> list[DatasetKey]:
         '[factors]\n"world.volume" = ["gp3", "gp3:iops=6000", "gp3:size=200GiB"]\n'
     )
     found = read_experiment(file)
-    return list(dataset_keys(found, resolve(found, to_run=False)).values())
+    return list(dataset_keys(found, emulated_arms(found, to_run=False)).values())
 
 
 def test_data_that_have_no_room_are_said_with_the_room_they_need(tmp_path: Path) -> None:
@@ -92,7 +102,7 @@ def test_data_that_have_no_room_are_said_with_the_room_they_need(tmp_path: Path)
     file.write_text('schema_version = 1\n[world]\nvolume = "gp3:size=200GiB"\n[workload]\nscale = 20000\n')
     found = read_experiment(file)
     with pytest.raises(InputError, match=r"gp3:size=200GiB holds 200\.0 GiB, and scale 20000 needs") as caught:
-        dataset_keys(found, resolve(found, to_run=False))
+        dataset_keys(found, emulated_arms(found, to_run=False))
     least_gib = math.ceil(PgbenchTables(20_000).size_bytes / 2**30 + 0.5)
     assert least_gib > 200
     assert f"at least {least_gib} GiB" in caught.value.remedy
@@ -116,24 +126,64 @@ def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) ->
     """In its instance, by its settings, in slowed time: and the clones begin with what it left."""
     file = tmp_path / "experiment.toml"
     file.write_text(
-        'schema_version = 1\n[world]\nvolume = "gp2:size=100GiB,credits=0"\ndilation = 2\n[instance]\nmemory = "256MiB"\n'
-        "[workload]\nscale = 4\n[workload.load]\nlimited = true\nconnections = 2\n"
+        'schema_version = 1\n[world]\nvolume = "gp2:size=400GiB,credits=0"\ndilation = 2\n[instance]\nmemory = "256MiB"\n'
+        "[workload]\nscale = 2\n[workload.load]\nlimited = true\nconnections = 2\n"
     )
     found = read_experiment(file)
-    arms = resolve(found, to_run=False)
+    arms = emulated_arms(found, to_run=False)
     (key,) = dataset_keys(found, arms).values()
     notes: list[str] = []
     with loaded({key: arms[0].binaries}, lambda _key: lambda _share, _text: None, tmp_path, notes.append) as made:
         assert made[key].images["data"].exists()
     (load,) = open_loads(tmp_path)
     record = load.record
-    assert (record.limited, record.dilation, record.volumes) == (True, 2, {"data": "gp2:size=100GiB,credits=0"})
+    assert (record.limited, record.dilation, record.volumes) == (True, 2, {"data": "gp2:size=400GiB,credits=0"})
     assert (record.loader, record.memory_bytes) == ("native", 256 << 20)
     figures = LoadFigures(load)
     (volume,) = figures.volumes
-    assert figures.rows == sum(PgbenchTables(4).rows.values())
-    assert volume.write_bytes is not None and volume.write_bytes > PgbenchTables(4).size_bytes
-    assert volume.iops is not None and volume.iops <= 300 * 1.05, "three for each GiB"
+    assert figures.rows == sum(PgbenchTables(2).rows.values())
+    assert volume.write_bytes is not None and volume.write_bytes > PgbenchTables(2).size_bytes
+    assert volume.iops is not None and volume.iops <= 1200 * 1.05, "three for each GiB"
     assert volume.time_above_limit["iops"] > 0, "loading asks for more"
-    assert volume.course[-1][0] <= figures.seconds
-    assert "on gp2:size=100GiB,credits=0: 400,044 rows loaded" in notes[0]
+    assert volume.course_mib_per_s[-1][0] <= figures.seconds
+    assert "on gp2:size=400GiB,credits=0: 200,022 rows loaded" in notes[0]
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.parametrize(
+    ("program", "said"), [("postgres", "killed by signal 9"), ("pgdyno-engine", "data volume died")]
+)
+def test_a_server_or_a_volume_that_dies_while_data_are_loaded_is_named(
+    state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    """A client that lost its session would tell little, and be called a bug."""
+    found: dict[str, int] = {}
+
+    def measured(cluster: Cluster, *_arguments: object, **_options: object) -> None:
+        victim = cluster.pid if program == "postgres" else found["daemon"]
+        with cluster.connect() as connection:
+            os.kill(victim, signal.SIGKILL)
+            assert wait_until(lambda: not cluster.alive or program != "postgres", PATIENCE_S)
+            assert wait_until(lambda: not Path(f"/proc/{victim}/task/{victim}/exe").exists(), PATIENCE_S)
+            connection.execute("CHECKPOINT")
+
+    def attached(*arguments: Any, **options: Any) -> Any:
+        made = attach_placement(*arguments, **options)
+
+        @contextlib.contextmanager
+        def noted() -> Iterator[AttachedPlacement]:
+            with made as placement:
+                found["daemon"] = placement.volumes["data"].daemon.pid
+                yield placement
+
+        return noted()
+
+    monkeypatch.setattr(dataset, "measured", measured)
+    monkeypatch.setattr(dataset, "attach_placement", attached)
+    binaries = find_binaries()
+    key = DatasetKey(binaries.major, "ext4", PgbenchTables(1), (("data", SIZE_BYTES),))
+    with (
+        pytest.raises(PgdynoError, match=said),
+        loaded({key: binaries}, lambda _key: lambda _share, _text: None, tmp_path, lambda _text: None),
+    ):
+        pytest.fail("there is no data set")

@@ -59,7 +59,7 @@ def test_an_interrupted_load_leaves_nothing(
         wait_for_rows(process)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
-    assert error_of(process, err)["message"] == "told to stop"
+    assert error_of(process, err)["message"] == "interrupted"
     assert made.tables() == []
     sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno fill' AND state <> 'idle'"
     assert made.rows(sessions) == [(0,)]

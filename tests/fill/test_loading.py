@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import InputError
-from pgdyno.load_phase import Loader, Phase, measured
 from pgdyno.probe.host import Role
 from pgdyno.store.record import LoadRecord, PostgresRecord
 from pgdyno.workload import tables
 from pgdyno.workload.load import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
+from pgdyno.world.load_phase import Loader, Phase, measured
 
 from .filled import Database
 

@@ -12,12 +12,14 @@ from tools.lint import (
     crates,
     exceptions,
     hosts,
+    kinds,
     links,
     remedies,
     sizes,
     sleeps,
     stages,
     start_up,
+    words,
 )
 
 LONG = "def long():\n" + "    x = 1\n" * 75
@@ -221,6 +223,17 @@ def test_remedies(project: Project) -> None:
     ]
 
 
+def test_kinds(project: Project) -> None:
+    asks = 'def f(world, kind):\n    return world.kind == "real" or kind in ("load", "idle")\n'
+    homes = {"python/pgdyno/world/b.py": 'x.kind == "real"\n', "python/pgdyno/workload/kind/c.py": 'x.kind == "load"\n'}
+    root = project({"python/pgdyno/a.py": asks, "tests/c.py": asks, **homes})
+    assert [str(finding) for finding in kinds.check(root)] == [
+        "python/pgdyno/a.py:2: asks whether the workload is 'idle': ask it for what you need (workload/kind/base.py)",
+        "python/pgdyno/a.py:2: asks whether the workload is 'load': ask it for what you need (workload/kind/base.py)",
+        "python/pgdyno/a.py:2: asks whether the world is 'real': ask it for what you need (world/base.py)",
+    ]
+
+
 def test_start_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     busy = "import sys, time\nwhile 'slow' in sys.argv and time.process_time() < 1: pass\n"
     commands = {f"python/pgdyno/cli/{name}.py": "\ndef command() -> None: ...\n" for name in ("quick", "slow")}
@@ -245,3 +258,73 @@ def test_architecture(project: Project) -> None:
     assert str(wrong) == (
         "ARCHITECTURE.md:3: its layers are not those of pyproject.toml; write `Python   cli → {a | b} → errors`"
     )
+
+
+BROKEN = {
+    "leave the flag away": "leave the flag away",
+    "mend the file": "mend",
+    "the load begins anew": "anew",
+    "strangers use the disk": "strangers",
+    "it is nobody's": "nobody",
+    "`x` is no name of a table": "is no",
+    "slowed so many times": "so many",
+    "an interrupted load goes on": "goes on",
+    "a server that exists already": "exists already",
+    "before the run was begun": "was begun",
+    "the limit is told": "is told",
+    "30 s unless told otherwise": "unless told",
+    "it can be had for ever": "can be had",
+    "a `nan` is no number": "is no",
+    "the size is reckoned": "reckoned",
+    "what speaks against the run": "speaks against",
+    "it is held against the original": "held against",
+    "its cost is taken away": "taken away",
+    "a table of ours": "of ours",
+    "because of the laboratory": "the laboratory",
+    "Of a run, the seconds": "Of a",
+}
+PLAIN = """There is no table. 1 is no longer than 2. So many that it fails. It goes on the volume. They cannot be told apart.
+Arms of a run. The user `nobody` or nobody, and `leave it away` in code.
+```
+mend it anew
+```
+"""
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_words(project: Project, text: str) -> None:
+    files = {"docs/a.md": f"# A\n\n{text}\n", "tests/c.py": f"x = {text!r}\n"}
+    root = project(files | {"python/pgdyno/b.py": f"x = {text!r}\n", "python/pgdyno/c.py": f"x = 1  # {text}\n"})
+    found = words.check(root)
+    assert {finding.path for finding in found} == {"docs/a.md", "python/pgdyno/b.py", "python/pgdyno/c.py"}
+    assert any(str(finding).startswith(f"docs/a.md:3: `{BROKEN[text]}`: write ") for finding in found)
+
+
+def test_a_value_within_a_string_does_not_hide_a_phrase(project: Project) -> None:
+    (found,) = words.check(project({"python/pgdyno/a.py": 'x = f"leave {flag} away"\n'}))
+    assert found.message.startswith("`leave {} away`: write omit")
+
+
+def test_words_has_an_example_of_each_rule() -> None:
+    assert {to for text in BROKEN for _, _, to in words.phrases(text)} == {to for _, to in words.PATTERNS}
+
+
+def test_plain_words_and_code_are_left_alone(project: Project) -> None:
+    released = "# Changelog\n\n## 2\n\nPlain.\n\n## 1\n\nMend it anew.\n"
+    assert words.check(project({"README.md": PLAIN, "CHANGELOG.md": released, "docs/reference/a.md": "anew\n"})) == []
+
+
+@pytest.mark.parametrize(("allowed", "expected"), [(1, []), (2, ["lower its entry"]), (0, ["0 are allowed"])])
+def test_the_ratchet_of_words_only_goes_down(project: Project, allowed: int, expected: list[str]) -> None:
+    root = project({"docs/a.md": "mend it\n", words.RATCHET: f'"docs/a.md" = {allowed}\n'})
+    found = words.check(root)
+    assert len(found) == len(expected)
+    assert all(text in finding.message for text, finding in zip(expected, found, strict=True))
+
+
+def test_the_ratchet_of_words_is_lowered_and_never_raised(project: Project) -> None:
+    ratchet = '"docs/a.md" = 2\n"docs/b.md" = 1\n"docs/gone.md" = 1\n'
+    root = project({"docs/a.md": "mend it\n", "docs/b.md": "mend it anew\n", words.RATCHET: ratchet})
+    words.lower(root)
+    assert (root / words.RATCHET).read_text() == '"docs/a.md" = 1\n"docs/b.md" = 1\n'
+    assert {finding.path for finding in words.check(root)} == {"docs/b.md"}

@@ -45,8 +45,8 @@ def test_the_tree_keeps_the_contracts(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "contract"),
     [
-        ("analysis/interval.py", "pgdyno.world.paths", "analysis and report touch no machine"),
-        ("world/paths.py", "pgdyno.postgres.user", "Layers"),
+        ("analysis/interval.py", "pgdyno.host.paths", "analysis and report touch no machine"),
+        ("host/paths.py", "pgdyno.postgres.user", "Layers"),
         ("errors.py", "pgdyno.store", "Layers"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import psycopg
 
-from tests.drive.driven import environment, telling
+from tests.drive.driven import environment, telling, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ def loading(
     dsn: str, asked: Mapping[str, Any], *, pass_fds: Sequence[int] = (), out: int | IO[Any] = subprocess.PIPE
 ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     """A load that runs; it is ended with the block."""
-    return telling("load", asked, environment(dsn), pass_fds=pass_fds, out=out)
+    return telling("load", told(dsn, asked, name="pgdyno load"), environment(), pass_fds=pass_fds, out=out)
 
 
 def ended(process: subprocess.Popen[bytes]) -> Loaded | dict[str, str]:

@@ -118,11 +118,11 @@ def test_what_cannot_be_loaded_is_one_clear_sentence(target: Target, tmp_path: P
         (order(path, columns=["id", "nome"]), '"nome"', "columns as the table has them"),
         (order(tabs), "tabs.csv line 1 (byte 0)", "no comma and 2 of tab"),
         (order(latin), "latin.csv line 1 (byte 0)", "name the file's encoding"),
-        (order(path, encoding="SJIS"), "SJIS cannot be cut", "iconv"),
+        (order(path, encoding="SJIS"), "SJIS cannot be split", "iconv"),
         (order(path, encoding="klingon"), "encoding", ""),
         (order(path, settings={"work_mem": "many"}), "work_mem", ""),
         (order(path, freeze=True), "freeze", "VACUUM"),
-        (order(path, server={"host": str(tmp_path)}), "no connection", "start the server"),
+        (order(path, server={"host": str(tmp_path)}), "no connection", "check that the server runs"),
         (order(path, ledger={"table": "absent", "job": 1}), '"absent" does not exist', "create the table"),
     ):
         error = refused(target.dsn, asked)
@@ -160,7 +160,7 @@ def test_a_job_has_one_loader(target: Target, tmp_path: Path) -> None:
     asked = order(written(tmp_path / "a.csv", 10), ledger=target.ledger())
     with psycopg.connect(target.dsn) as other:
         other.execute("SELECT pg_advisory_lock(hashtextextended('pgdyno load 1', 0))")
-        assert "another loader works on job 1" in refused(target.dsn, asked)["message"]
+        assert "another loader is working on job 1" in refused(target.dsn, asked)["message"]
     assert load(target.dsn, asked).rows == (10, 0)
 
 
@@ -173,7 +173,7 @@ def test_a_loader_that_is_told_to_stop_leaves_whole_chunks(target: Target, tmp_p
         process.terminate()
         error = ended(process)
     assert isinstance(error, dict)
-    assert error["message"] == "told to stop"
+    assert error["message"] == "interrupted"
     loaded, chunks = target.rows("SELECT sum(rows_loaded)::bigint, count(*) FROM pgdyno_load.chunk")[0]
     assert 0 < loaded < ROWS
     assert target.one("SELECT count(*) FROM t") == loaded

@@ -140,15 +140,15 @@ def test_a_record_is_kept_and_found_again(tmp_path: Path) -> None:
 
 def test_the_files_have_the_same_rows_in_whole_in_halves_and_packed(tmp_path: Path) -> None:
     made = files.write(tmp_path / "files", 1)
-    whole = made.whole.read_bytes()
-    assert b"".join(half.read_bytes() for half in made.halves) == whole == gzip.decompress(made.gzip.read_bytes())
-    assert whole.count(b"\n") == made.rows
-    assert made.megabytes == pytest.approx(1.0, rel=0.15), "about a hundred bytes a row"
-    scattered = [int(line.split("\t")[0]) for line in made.scattered.read_text().splitlines()]
-    assert sorted(scattered) == list(range(made.indexed_rows))
+    whole = made.whole.path.read_bytes()
+    assert b"".join(half.read_bytes() for half in made.halves) == whole == gzip.decompress(made.gzip.path.read_bytes())
+    assert whole.count(b"\n") == made.whole.rows == made.gzip.rows
+    assert made.gzip.megabytes == made.whole.megabytes == pytest.approx(1.0, rel=0.15), "about a hundred bytes a row"
+    scattered = [int(line.split("\t")[0]) for line in made.scattered.path.read_text().splitlines()]
+    assert sorted(scattered) == list(range(made.scattered.rows))
     assert sum(before < after for before, after in itertools.pairwise(scattered)) < 0.7 * len(scattered), "in no order"
-    lines = made.indexed.read_text().splitlines()
-    assert len(lines) == made.indexed_rows
+    lines = made.indexed.path.read_text().splitlines()
+    assert len(lines) == made.indexed.rows
     words = [line.split("\t")[3] for line in lines]
     assert len(set(words)) == len(words)
     assert sum(before < after for before, after in itertools.pairwise(words)) < 0.7 * len(words), "in no order"

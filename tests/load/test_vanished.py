@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
 
 from .loaded import Loaded, Target, ended, loading, order
 from .test_load import ROWS, TABLE, wait_for_chunks, written

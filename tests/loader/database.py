@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from pgdyno.loader import ledger, server
+from pgdyno.loader import server, trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Database:
     def session(self) -> Iterator[Connection]:
         """A session as the loader has them, with its tables in the database."""
         with contextlib.closing(server.connect(self.dsn)) as connection:
-            ledger.ensure(connection)
+            trust.ensure(connection)
             yield connection
 
     def run(self, text: str) -> None:

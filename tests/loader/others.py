@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
 
 USER, SECRET = "somebody", "somebodys-secret"
 START_S = 30.0

@@ -17,8 +17,8 @@ import pytest
 import pgdyno
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
+from pgdyno.host.waiting import wait_until
 from pgdyno.loader import Asked, by_server, preflight
-from pgdyno.world.waiting import wait_until
 
 from .stand_in import GATE, REGION, schemas
 from .test_killed import loading
@@ -83,7 +83,7 @@ def test_each_object_comes_once_with_its_line(database: Database, bucket: Path) 
     )
     assert lines == [(part, 100, 100) for part in range(6)]
     assert load(objects, database).already
-    with pytest.raises(InputError, match=r"s3://b/2\.csv was loaded into public\.t already"):
+    with pytest.raises(InputError, match=r"s3://b/2\.csv was already loaded into public\.t"):
         load([objects[2]], database)
     assert database.left_to_undo() == 0
 
@@ -122,7 +122,7 @@ def test_an_object_that_the_server_refuses_is_named_and_the_others_stay(database
     objects = [put(bucket, "good.csv", rows(0, 10)), put(bucket, "bad.csv", "10,a\nx,b\n")]
     with pytest.raises(PgdynoError, match=r's3://b/bad\.csv: .*"x"') as error:
         load(objects, database, connections=1)
-    assert "goes on with the others" in error.value.remedy
+    assert "load the rest" in error.value.remedy
     assert database.one("SELECT count(*) FROM t") == 10
     put(bucket, "bad.csv", "10,a\n11,b\n")
     assert load(objects, database).rows_loaded == 12
@@ -150,17 +150,17 @@ def test_rows_that_the_server_reads_can_be_merged(database: Database, bucket: Pa
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "rejects": ({"reject": Path("bad.csv")}, ["s3://b/a.csv"], "keeps none of those that it refuses"),
-    "create": ({"create": True}, ["s3://b/a.csv"], "nobody here sees the rows"),
+    "create": ({"create": True}, ["s3://b/a.csv"], "pgdyno does not see the rows"),
     "rate": ({"rate_bytes_per_s": 1000}, ["s3://b/a.csv"], "as fast as it can"),
     "chunk": ({"chunk_bytes": 1 << 20}, ["s3://b/a.csv"], "--chunk --via aws_s3: each object is one COPY"),
     "endpoint": ({"s3_endpoint": "http://127.0.0.1:9000"}, ["s3://b/a.csv"], "from AWS alone"),
     "anonymous": ({"s3_anonymous": True}, ["s3://b/a.csv"], "rights of its own role"),
-    "rename": ({"rename": {"a": "id"}}, ["s3://b/a.csv"], "nobody here sees the header"),
-    "header": ({"header": None}, ["s3://b/a.csv"], "whether the first rows are names"),
-    "a file": ({}, ["a.csv"], "a.csv is no object of S3"),
-    "standard input": ({}, ["-"], "is no object of S3"),
-    "a pattern": ({}, ["s3://b/*.csv"], "no list of objects"),
-    "a folder": ({}, ["s3://b/parts/"], "no list of objects"),
+    "rename": ({"rename": {"a": "id"}}, ["s3://b/a.csv"], "pgdyno does not see the header"),
+    "header": ({"header": None}, ["s3://b/a.csv"], "whether the objects have a header"),
+    "a file": ({}, ["a.csv"], "a.csv is not an object of S3"),
+    "standard input": ({}, ["-"], "is not an object of S3"),
+    "a pattern": ({}, ["s3://b/*.csv"], "cannot list objects"),
+    "a folder": ({}, ["s3://b/parts/"], "cannot list objects"),
     "zstd": ({}, ["s3://b/a.csv.zst"], "Content-Encoding"),
     "parquet": ({}, ["s3://b/a.parquet"], "reads text"),
     "twice": ({}, ["s3://b/a.csv", "s3://b/a.csv"], "named twice"),
@@ -201,8 +201,29 @@ def test_the_region_comes_from_where_aws_has_it(
     monkeypatch.setenv("AWS_REGION", "us-west-2")
     with pytest.raises(PgdynoError, match="another region"):
         load([put(bucket, "u.csv", rows(9, 3))], database, s3_region=None)
-    with pytest.raises(InputError, match="nobody here sees any"):
+    with pytest.raises(InputError, match="which pgdyno does not see"):
         preflight(Asked(("s3://b/t.csv",), database.dsn, via="aws_s3"))
+
+
+def test_no_object_comes_into_a_table_that_takes_the_name_of_the_target(database: Database, bucket: Path) -> None:
+    objects = [put(bucket, f"gated-{part}.csv", rows(100 * part, 100)) for part in range(4)]
+    failed: list[PgdynoError] = []
+
+    def work() -> None:
+        try:
+            load(objects, database, connections=2)
+        except PgdynoError as error:
+            failed.append(error)
+
+    loader = threading.Thread(target=work)
+    with gate_closed(database):
+        loader.start()
+        assert wait_until(lambda: database.one(_WAITING) == 2, WAIT_S), "both wait before their COPY"
+        database.run("ALTER TABLE t RENAME TO other")
+        database.run("CREATE TABLE t (LIKE other)")
+    loader.join(WAIT_S)
+    assert [error.message.rpartition(": ")[2] for error in failed] == ["another table has its name now"]
+    assert database.one("SELECT count(*) FROM t") == 0
 
 
 def test_a_load_that_is_ended_cancels_what_is_under_way(database: Database, bucket: Path) -> None:
@@ -229,5 +250,5 @@ def test_the_answer_says_rows_and_bytes(answer: str, counted: tuple[int, int]) -
 
 
 def test_an_answer_without_a_number_is_an_error() -> None:
-    with pytest.raises(PgdynoError, match="no number of rows"):
+    with pytest.raises(PgdynoError, match="no row count"):
         by_server._counted("imported")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.errors import InputError
 from pgdyno.loader import forecast, recommend
 from pgdyno.loader.index_cost import IndexCost, Predicted, choose, predict
 from pgdyno.loader.limit import UNKNOWN, Limit, Tally, name_of, shares
@@ -180,7 +182,14 @@ def current(**other: str) -> dict[str, dict[str, Any]]:
     values = {"max_wal_size": "1024", "checkpoint_timeout": "300", "wal_compression": "off"} | other
     units = {"max_wal_size": "MB", "checkpoint_timeout": "s"}
     return {
-        name: {"name": name, "setting": value, "unit": units.get(name), "context": "sighup", "source": "default"}
+        name: {
+            "name": name,
+            "setting": value,
+            "unit": units.get(name),
+            "context": "sighup",
+            "source": "default",
+            "sourcefile": None,
+        }
         for name, value in values.items()
     }
 
@@ -189,33 +198,67 @@ def test_settings_are_proposed_where_checkpoints_would_be_forced() -> None:
     asked = {"wal_bytes_per_s": 50.0 * MIB, "wal_bytes_total": 100e9, "volume_binds": True}
     found = recommend.settings(current(), free_bytes=None, **asked)
     assert [one.name for one in found] == ["max_wal_size", "checkpoint_timeout", "wal_compression"]
-    assert int(found[0].proposed) == 50 * 1800 * 1.5
+    assert int(found[0].proposed) == math.ceil((50 * 1800 + 3 * 16) * 1.9)
+    older = recommend.settings(current(checkpoint_completion_target="0.5"), free_bytes=None, **asked)
+    assert int(older[0].proposed) == math.ceil((50 * 1800 + 3 * 16) * 1.5)
     bounded = recommend.settings(current(), free_bytes=20_000 * MIB, **asked)
-    assert int(bounded[0].proposed) == 10_000, "half of the free space"
+    assert int(bounded[0].proposed) == 10_000
+    assert bounded[0].reason.startswith("half of the free space; 171,092 MB would be needed")
     assert recommend.settings({}, free_bytes=None, **(asked | {"volume_binds": False})) == []
     small = recommend.settings(current(), wal_bytes_per_s=1e6, wal_bytes_total=1e6, free_bytes=None, volume_binds=False)
     assert small == [], "a load that fits between two checkpoints needs nothing"
 
 
-def test_every_file_of_settings_has_its_inverse(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "sourcefile", "undone"),
+    [
+        ("default", None, ["ALTER SYSTEM RESET max_wal_size;"]),
+        ("configuration file", "/etc/postgresql/15/main/postgresql.conf", ["ALTER SYSTEM RESET max_wal_size;"]),
+        ("configuration file", "/var/lib/pg/postgresql.auto.conf", ["ALTER SYSTEM SET max_wal_size = '2048MB';"]),
+        ("configuration file", None, ["ALTER SYSTEM RESET max_wal_size;"]),
+        ("command line", None, []),
+    ],
+)
+def test_undoing_brings_back_where_a_value_came_from(
+    tmp_path: Path, source: str, sourcefile: str | None, undone: list[str]
+) -> None:
+    """The value itself would stay in postgresql.auto.conf, and shadow postgresql.conf from then on."""
     rows = current(max_wal_size="2048")
-    rows["max_wal_size"]["source"] = "configuration file"
+    rows["max_wal_size"] |= {"source": source, "sourcefile": sourcefile}
     found = recommend.settings(
         rows, wal_bytes_per_s=50.0 * MIB, wal_bytes_total=None, free_bytes=None, volume_binds=False
     )
     names = {path.name for path in recommend.write(found, tmp_path)}
     assert names == {"settings.sql", "settings-undo.sql", "parameters-1.json", "parameters-undo-1.json"}
-    assert "ALTER SYSTEM SET max_wal_size = '135000MB';" in (tmp_path / "settings.sql").read_text()
-    undo = (tmp_path / "settings-undo.sql").read_text()
-    assert "ALTER SYSTEM SET max_wal_size = '2048MB';" in undo
-    assert "ALTER SYSTEM RESET checkpoint_timeout;" in undo, "what nobody has set is reset"
+    made = (tmp_path / "settings.sql").read_text().splitlines()
+    assert made[0].startswith("ALTER SYSTEM SET max_wal_size = '171092MB';" if undone else "-- max_wal_size is set")
+    lines = (tmp_path / "settings-undo.sql").read_text().splitlines()
+    run = [line for line in lines if "max_wal_size" in line and not line.startswith("--")]
+    assert run == undone
+    assert ("-- ALTER SYSTEM SET max_wal_size = '2048MB';" in lines) is (
+        source[0] == "c" and sourcefile is None and bool(undone)
+    )
+    assert "ALTER SYSTEM RESET checkpoint_timeout;" in lines
     group = json.loads((tmp_path / "parameters-1.json").read_text())["Parameters"]
-    assert group[0] == {"ParameterName": "max_wal_size", "ParameterValue": "135000", "ApplyMethod": "immediate"}
+    assert group[0] == {"ParameterName": "max_wal_size", "ParameterValue": "171092", "ApplyMethod": "immediate"}
+    back = json.loads((tmp_path / "parameters-undo-1.json").read_text())["Parameters"]
+    assert back[0] == {"ParameterName": "max_wal_size", "ApplyMethod": "immediate"}, "a formula comes back as one"
+
+
+def test_files_that_say_how_to_undo_are_not_overwritten(tmp_path: Path) -> None:
+    """After their settings were made, a second dry run would write these as what was before."""
+    folder = tmp_path / "advice"
+    recommend.write([], folder)
+    with pytest.raises(InputError, match=r"settings\.sql already exists"):
+        recommend.write([], folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        recommend.write([], tmp_path / "file" / "advice")
 
 
 def test_a_call_of_rds_has_twenty_parameters_at_most() -> None:
     some = [
-        recommend.Setting(f"s{number}", "1", "2", "", "postmaster" if number == 0 else "sighup", True, "why")
+        recommend.Setting(f"s{number}", "1", "2", "", "postmaster" if number == 0 else "sighup", "default", "why")
         for number in range(41)
     ]
     calls = recommend.parameter_groups(some, inverse=False)

@@ -49,7 +49,7 @@ def test_a_format_is_that_of_the_names_or_as_asked_for() -> None:
         ({}, ["a.csv", "b.tsv"], "csv and tsv"),
         ({"delimiter": ";;"}, ["a.csv"], "single-byte"),
         ({"delimiter": '"'}, ["a.csv"], "are both"),
-        ({"delimiter": "x"}, ["a.text"], "between values of the format text"),
+        ({"delimiter": "x"}, ["a.text"], "cannot be the delimiter of the format text"),
         ({"null": "a,b"}, ["a.csv"], "has the delimiter in it"),
         ({"null": '"'}, ["a.csv"], "has the quote in it"),
         ({"null": "a\nb"}, ["a.csv"], "the end of a line"),
@@ -116,7 +116,7 @@ def test_files_are_found_by_name_and_by_pattern(tmp_path: Path) -> None:
         ("no-*.csv", "no file matches"),
         ("x" * 300, "cannot be read: File name too long"),
         ("x*" * 150, "no file matches"),
-        ("table.parquet", "no Parquet file that can be read"),
+        ("table.parquet", "not a readable Parquet file"),
         ("twice.csv", "named twice"),
     ],
 )
@@ -189,7 +189,7 @@ def test_parquet_that_is_damaged_inside_is_one_sentence(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[4:36] = b"\xff" * 32  # the header of the first page; index and marks are whole
     file.write_bytes(content)
-    with pytest.raises(InputError, match="no Parquet file that can be read"):
+    with pytest.raises(InputError, match="not a readable Parquet file"):
         source.find([str(file)])
 
 

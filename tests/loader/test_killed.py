@@ -139,7 +139,7 @@ def test_ctrl_c_puts_back_and_says_how_to_go_on(database: Database, file: Path) 
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err.decode()
-    assert "go on" in err.decode()
+    assert "run the same command again to resume" in err.decode()
     assert database.shape("rich") == before
     check(database, before, finish(database, file))
 

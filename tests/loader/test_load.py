@@ -29,7 +29,7 @@ from pgdyno.errors import (
     InputError,
     PgdynoError,
 )
-from pgdyno.loader import flow, ledger, parquet, table, undo
+from pgdyno.loader import flow, ledger, parquet, table
 
 from .database import RICH, Database
 from .test_files import parquet_file
@@ -99,7 +99,7 @@ def test_the_same_command_again_does_nothing_and_another_file_is_another_load(
 def test_a_file_comes_once_whatever_the_options_are(database: Database, tmp_path: Path) -> None:
     file, more = people(tmp_path), people(tmp_path, "more.csv", rows=10, begin=ROWS + 1)
     load(file, database, create=True)
-    with pytest.raises(InputError, match=r"people.csv was loaded into .* already, .* chunk_bytes: 4096, now 8192"):
+    with pytest.raises(InputError, match=r"people.csv was already loaded into .* chunk_bytes: 4096, now 8192"):
         load(file, database, chunk_bytes=2 * SMALL)
     with pytest.raises(InputError, match="with other files"):
         load([more, file], database, table="people")
@@ -191,7 +191,7 @@ def test_parquet_comes_in_with_its_types(database: Database, tmp_path: Path) -> 
     )
     assert database.one(types) == "timestamp with time zone"
     assert load(file, database, create=True).already
-    with pytest.raises(InputError, match="Parquet has neither"):
+    with pytest.raises(InputError, match="Parquet has no delimiter"):
         load(file, database, delimiter=";")
 
 
@@ -202,10 +202,10 @@ def test_parquet_that_breaks_off_does_not_pass_for_a_shorter_file(
     file = parquet_file(tmp_path / "t.parquet", rows=20_000)
     made, real = itertools.count(1), parquet._csv
 
-    def breaking(rows: Any, *, header: bool) -> bytes:
+    def breaking(rows: Any, **options: Any) -> bytes:
         if threading.current_thread().name == "pgdyno-parquet" and next(made) > 15:
             raise HostError("the store is away", remedy="wait")
-        return real(rows, header=header)
+        return real(rows, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(parquet, "BATCH_ROWS", 1000)
@@ -228,38 +228,10 @@ def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_p
     bad.write_text("id,code,low,high,other_id\n1000,x,1,1,1\n1001,y,none,1,1\n")
     with pytest.raises(PgdynoError, match="none") as error:
         load(bad, each, table="rich", indexes="rebuild")
-    assert "goes on" in error.value.remedy
+    assert "run the same command again" in error.value.remedy
     assert error.value.exit_code == EXIT_FAILURE
     assert each.shape("rich") == before
     assert each.left_to_undo() == 0
-
-
-def test_a_table_that_others_use_is_not_waited_for_to_be_emptied(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(undo, "LOCK_TIMEOUT_S", 1)
-    database.run("CREATE TABLE people (id int, name text, points int); INSERT INTO people VALUES (0)")
-    with psycopg.connect(database.dsn) as other:
-        other.execute("SELECT FROM people")
-        with pytest.raises(InputError, match=r"others use .*so that it cannot be emptied"):
-            load(people(tmp_path), database, truncate=True)
-        other.rollback()
-        assert whole(database)[0] == 1
-    assert load(people(tmp_path), database, truncate=True).rows_loaded == ROWS
-
-
-def test_who_vacuums_the_table_does_not_keep_it_from_being_loaded(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An autovacuum against wraparound holds this lock for hours, and gives way to nobody."""
-    monkeypatch.setattr(undo, "LOCK_TIMEOUT_S", 1)
-    database.run("CREATE TABLE people (id int, name text, points int)")
-    events: list[dict[str, Any]] = []
-    with psycopg.connect(database.dsn) as other:
-        other.execute("LOCK TABLE people IN SHARE UPDATE EXCLUSIVE MODE")
-        assert load(people(tmp_path), database, vacuum=False, tell=events.append).rows_loaded == ROWS
-    assert any("autovacuum is not kept from" in event.get("text", "") for event in events)
-    assert database.left_to_undo() == 0
 
 
 def test_what_is_changed_must_be_written_down_and_where_it_cannot_be_is_said(
@@ -298,7 +270,7 @@ def test_a_doubled_key_in_an_empty_table_is_found_at_the_end_and_can_be_mended(
         load(file, database, indexes="rebuild", header=False)
     assert database.left_to_undo() == 1
     file.write_text("1\n2\n3\n")
-    with pytest.raises(InputError, match="another plan"):
+    with pytest.raises(InputError, match="a different plan"):
         load(file, database, header=False)
     load(file, database, header=False, truncate=True, abandon=True)
     assert database.shape("t") == before
@@ -328,7 +300,7 @@ def test_a_file_that_is_loaded_is_no_file_for_rejected_rows(
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "t.csv"
     file.write_text("1\nx\n")
-    with pytest.raises(InputError, match="would take its place"):
+    with pytest.raises(InputError, match="would overwrite it"):
         load(file, database, header=False, reject=Path("t.csv"))
     assert file.read_text() == "1\nx\n"
 
@@ -370,15 +342,15 @@ def test_rejected_rows_take_no_other_files_place(database: Database, tmp_path: P
     assert load(file, database, reject=bad).rows_rejected == 1
     kept, there = bad.read_text(), whole(database)
     for path in (bad, Path("/dev/null")):
-        with pytest.raises(InputError, match=f"{path} is there already"):
+        with pytest.raises(InputError, match=f"{path} already exists"):
             load(file, database, reject=path, truncate=True)
     assert (bad.read_text(), whole(database)) == (kept, there), "the table is not emptied before"
     with pytest.raises(PgdynoError, match="check constraint"):
         load(file, database, truncate=True)
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         load(file, database, truncate=True, reject=bad)
     bad.unlink()
-    with pytest.raises(InputError, match=r"bad\.csv\.jsonl is there already"):
+    with pytest.raises(InputError, match=r"bad\.csv\.jsonl already exists"):
         load(file, database, truncate=True, reject=bad)
     (tmp_path / "bad.csv.jsonl").unlink()
     assert load(file, database, truncate=True, reject=bad).rows_rejected == 1
@@ -457,7 +429,14 @@ BAD = {
     "an encoding that cannot be cut": (["t.csv", "--encoding", "SJIS"], EXIT_USAGE, "iconv -f SJIS"),
     "a truncated gzip file": (["cut.csv.gz", "--table", "t"], EXIT_FAILURE, "cut.csv.gz"),
     "a header that does not fit": (["h.csv", "--table", "t"], EXIT_USAGE, "'nome'"),
-    "a setting of all": (["t.csv", "--set-global", "fsync=off"], EXIT_USAGE, "no setting of the whole server"),
+    "a system catalogue": (["t.csv", "--table", "pg_class"], EXIT_USAGE, "pg_catalog.pg_class belongs to the system"),
+    "a view of the system": (["t.csv", "--table", "information_schema.tables"], EXIT_USAGE, "system catalogue"),
+    "a name without quotes": (["t.csv", "--table", "Mixed Case Ü"], EXIT_USAGE, """--table '"Mixed Case Ü"'"""),
+    "a setting of all": (
+        ["t.csv", "--set-global", "fsync=off"],
+        EXIT_USAGE,
+        "settings of the whole server are never changed",
+    ),
     "unlogged": (["t.csv", "--unlogged"], EXIT_USAGE, "never made unlogged"),
     "a password": (["t.csv", "--into", "host=/tmp password=x"], EXIT_USAGE, "password"),
     "no server": (["t.csv", "--into", "host=/nowhere/at/all user=x"], EXIT_HOST, "cannot be connected to"),
@@ -523,7 +502,7 @@ def test_the_command_prints_what_it_did_and_how_it_ended(
     assert "public.people: 20 rows loaded, 0 rejected" in shown.out
     assert 'CREATE TABLE "people"' in shown.err
     assert run(["load", str(file), "--into", database.dsn]) == EXIT_OK
-    assert "20 rows were loaded before" in capsys.readouterr().out
+    assert "20 rows were already loaded" in capsys.readouterr().out
     database.run("TRUNCATE people; ALTER TABLE people ADD CHECK (id <> 5)")
     words = ["--reject", str(tmp_path / "bad.csv"), "--again", "--json"]
     assert run(["load", str(file), "--into", database.dsn, *words]) == EXIT_REJECTED
@@ -532,9 +511,9 @@ def test_the_command_prints_what_it_did_and_how_it_ended(
     assert (events[-1]["event"], events[-1]["rows_loaded"], events[-1]["rows_rejected"]) == ("end", 19, 1)
     assert "bad.csv" in shown.err
     assert run(["load", "--restore", database.dsn, "--dry-run"]) == EXIT_USAGE, "it would change something"
-    assert "--restore loads nothing" in capsys.readouterr().err
+    assert "--restore does not load files" in capsys.readouterr().err
     assert run(["load", "--restore", database.dsn]) == EXIT_OK
-    assert "nothing was left" in capsys.readouterr().out
+    assert "nothing to restore" in capsys.readouterr().out
 
 
 def test_standard_input_is_loaded_and_cannot_go_on(database: Database, tmp_path: Path) -> None:
@@ -570,11 +549,12 @@ def test_after_a_bad_row_of_a_pipe_nobody_is_told_to_go_on(database: Database, t
         finally:
             writer.join(60)
 
-    with pytest.raises(PgdynoError, match=r"t\.csv line 2") as error:
-        load_from("1\nx\n")
-    assert "goes on" not in error.value.remedy
-    assert "--abandon and --truncate" in error.value.remedy
-    with pytest.raises(InputError, match="nobody knows whether it has the same rows again"):
+    rows = "".join(f"{number}\n" for number in range(ROWS))
+    with pytest.raises(PgdynoError, match=rf"t\.csv line {ROWS + 1}") as error:
+        load_from(f"{rows}x\n", connections=1)
+    assert "same command" not in error.value.remedy
+    assert "--abandon --truncate" in error.value.remedy
+    with pytest.raises(InputError, match="which may not have the same rows again"):
         load_from("1\n2\n")
     assert load_from("1\n2\n", abandon=True, truncate=True).rows_loaded == 2
 

@@ -132,7 +132,7 @@ def test_a_small_volume_limits_and_a_full_one_ends_it(
     assert run([*words, "--volume", "sc1:size=200GiB", "--recommend", str(advice)]) == EXIT_OK
     shown = capsys.readouterr()
     assert "limit: the volume's" in shown.out
-    assert "its credits give more" in shown.out
+    assert "its credits allow more" in shown.out
     assert (advice / "settings.sql").is_file()
     assert run([*words, "--free", "1MiB", "--json"]) == EXIT_HOST
     shown = capsys.readouterr()

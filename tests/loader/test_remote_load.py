@@ -113,7 +113,7 @@ def test_an_object_that_is_another_now_is_refused(database: Database, tmp_path: 
     with pytest.raises(PgdynoError, match=r"s3://changing/people.csv line \d+"):
         load(address, database, s3_endpoint=moto_url)
     client.put_object(Bucket="changing", Key="people.csv", Body=people(tmp_path, rows=10).read_bytes())
-    with pytest.raises(InputError, match=r"another plan: sources\.0\.fingerprint"):
+    with pytest.raises(InputError, match=r"a different plan: sources\.0\.fingerprint"):
         load(address, database, s3_endpoint=moto_url)
 
 
@@ -134,6 +134,19 @@ def test_an_object_that_is_not_there_is_one_sentence(
     with pytest.raises(InputError, match=said) as error:
         load(address, database, s3_endpoint=moto_url)
     assert error.value.remedy
+
+
+def test_empty_objects_among_others_are_left_out_and_said(database: Database, moto_url: str, server: Store) -> None:
+    database.run("CREATE TABLE t (id int)")
+    bucket(moto_url, "some", a=b"", b=b"1\n")
+    events: list[dict[str, Any]] = []
+    load("s3://some/*.csv", database, table="t", header=False, s3_endpoint=moto_url, tell=events.append)
+    assert any(event.get("text") == "s3://some/a.csv: empty, and omitted" for event in events)
+    server.held |= {"/none.csv": Held(b""), "/some.csv": Held(b"2\n")}
+    addresses = [f"{server.url}/none.csv", f"{server.url}/some.csv"]
+    assert pgdyno.load(addresses, database.dsn, table="t", header=False).rows_loaded == 1
+    with pytest.raises(InputError, match="is empty"):
+        load(f"{server.url}/none.csv", database, table="t")
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
@@ -199,11 +212,11 @@ def test_a_wrong_checksum_is_refused_and_never_gone_on_with(
     with pytest.raises(PgdynoError, match="came with other content than was stored: its SHA256 is") as error:
         load(address, database)
     assert "--abandon and --truncate" in error.value.remedy
-    assert "goes on" not in error.value.remedy
+    assert "same command" not in error.value.remedy
     assert whole(database)[0] < ROWS, "the last chunk is not in the table"
     # Also when it would be right now: nobody knows which rows are in the table.
     server.held[f"/{name}"] = Held(content, headers=digest_of(content))
-    with pytest.raises(InputError, match="brought wrong rows"):
+    with pytest.raises(InputError, match="loaded wrong rows"):
         load(address, database)
     assert load(address, database, abandon=True, truncate=True).rows_loaded == ROWS
     assert whole(database) == EXPECTED
@@ -223,7 +236,7 @@ def test_before_a_load_an_object_is_looked_at_as_a_file_is(database: Database, t
     assert found.bytes_total is not None
     assert found.bytes_total > len(server.held["/people.csv.gz"].content)
     assert found.measured is not None
-    assert any("no checksum to be held to" in note for note in found.notes)
+    assert any("no checksum to verify" in note for note in found.notes)
     assert all(place in (0, None) for place in server.gets("/people.csv.gz")), "only its beginning was read"
 
 

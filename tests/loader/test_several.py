@@ -87,7 +87,7 @@ def test_files_whose_lines_end_in_different_ways_have_no_reject_file_together(
         file.write_bytes(f"1,a{end}2,b{end}".encode())
     with pytest.raises(InputError, match=r"three.csv end in CR LF, and those of .*one.csv in LF") as error:
         pgdyno.load(files, database.dsn, table="t", reject=tmp_path / "bad.csv")
-    assert "apart" in error.value.remedy
+    assert "separately" in error.value.remedy
     assert database.one("SELECT count(*) FROM t") == 0, "nothing was loaded"
     assert pgdyno.load(files, database.dsn, table="t").rows_loaded == 6, "without a reject file they are one load"
 
@@ -120,8 +120,8 @@ def test_the_sessions_that_are_told_are_those_at_the_end() -> None:
 
 def test_chunks_are_longer_or_shorter_only_where_nobody_says_how_long() -> None:
     free, said = Asked(("a.csv",), "dbname=a"), Asked(("a.csv",), "dbname=a", chunk_bytes=3 << 20)
-    assert free.chunk_bytes_last < CHUNK_BYTES < free.chunk_bytes_max
-    assert said.chunk_bytes_last == said.chunk_bytes_max == 3 << 20
+    assert free.chunks.last < CHUNK_BYTES == free.chunks.usual < free.chunks.most
+    assert set(said.chunks.document().values()) == {3 << 20}
 
 
 def test_no_timeout_of_the_database_ends_what_takes_long(database: Database, tmp_path: Path) -> None:

@@ -84,6 +84,32 @@ def test_rows_take_the_place_of_those_with_the_same_key(each: Database, tmp_path
     assert each.one("SELECT name FROM t WHERE id = 2") == "BB"
 
 
+@pytest.mark.parametrize("taken", [("pgdyno_row",), ("pgdyno_xact", "pgdyno_row_")])
+def test_a_table_may_have_columns_of_the_names_that_staging_takes(
+    database: Database, tmp_path: Path, taken: tuple[str, ...]
+) -> None:
+    listed = ", ".join(f"{name} text" for name in taken)
+    database.run(f"CREATE TABLE t (id int PRIMARY KEY, {listed}); INSERT INTO t VALUES (1)")
+    rows = [(1, *("a" for _ in taken)), (2, *("b" for _ in taken))]
+    text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    found = load(written(tmp_path, f"id,{','.join(taken)}\n1{',z' * len(taken)}\n{text}"), database)
+    assert (found.rows_merged, found.rows_replaced) == (2, 1)
+    assert database.rows("SELECT * FROM t ORDER BY id") == rows
+
+
+def test_a_key_is_named_as_in_sql(database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database.run('CREATE TABLE t ("I,d" int, "say ""x""" int, v text, PRIMARY KEY ("I,d", "say ""x"""))')
+    file = written(tmp_path, '"I,d","say ""x""",v\n1,2,a\n1,2,b\n')
+    keys = '"I,d", "say ""x"""'
+    assert run(["load", str(file), "--into", database.dsn, "--table", "t", "--upsert", keys]) == EXIT_OK
+    assert database.rows("SELECT * FROM t") == [(1, 2, "b")]
+    file = written(tmp_path, "3,4,c\n", "more.csv")
+    words = ["--table", "t", "--columns", f"{keys},v", "--no-header"]
+    assert run(["load", str(file), "--into", database.dsn, *words]) == EXIT_OK
+    assert database.one("SELECT count(*) FROM t") == 2
+    capsys.readouterr()
+
+
 @pytest.mark.parametrize("sessions", [1, 4])
 def test_the_last_row_of_the_last_file_counts_however_many_sessions_there_are(
     database: Database, tmp_path: Path, sessions: int
@@ -122,9 +148,9 @@ def test_rows_are_staged_many_at_a_time(each: Database) -> None:
         target = table.find(connection, "t")
         assert target is not None
         made = staging.ensure(connection, target, target.columns[:2], target.columns[:1], job=1)
-        each.run(f"CREATE TABLE slow AS SELECT * FROM {made.quoted}")
+        each.run(f"CREATE TABLE public.slow AS SELECT * FROM {made.quoted}")
         each.run("ALTER TABLE slow ALTER pgdyno_row SET DEFAULT extract(second FROM clock_timestamp())")
-        assert wal_of_copying(connection, made.quoted) < 0.75 * wal_of_copying(connection, "slow")
+        assert wal_of_copying(connection, made.quoted) < 0.75 * wal_of_copying(connection, "public.slow")
 
 
 BAD_KEYS = {
@@ -235,16 +261,16 @@ def test_what_is_staged_is_dropped_by_restore_or_abandon_and_loaded_anew(databas
     for step in ("restore", "abandon"):
         with pytest.raises(PgdynoError, match='"x"') as error:
             load(file, database, connections=1)
-        assert "nothing is merged" in error.value.remedy
+        assert "no row is merged yet" in error.value.remedy
         assert database.one("SELECT count(*) FROM pgdyno_load.chunk") > 0
         assert len(staged(database)) == 2, "a table and its sequence"
         assert database.left_to_undo() == 1
         if step == "restore":
-            assert restore(database.dsn) == [f"staging: {staging.name(1)} made, to be dropped"]
+            assert restore(database.dsn) == [f"staging: {staging.name(1)} created, to be dropped"]
             assert database.one("SELECT count(*) FROM pgdyno_load.chunk") == 0, "nothing counts as loaded"
             assert staged(database) == []
     file.write_text(f"id,name\n{lines}1000,n\n")
-    with pytest.raises(InputError, match="another plan"):
+    with pytest.raises(InputError, match="a different plan"):
         load(file, database)
     found = load(file, database, abandon=True)
     assert (found.rows_merged, found.rows_replaced) == (1000, BEFORE)
@@ -309,7 +335,7 @@ def test_the_command_makes_a_table_with_that_key_and_says_what_was_merged(
     assert run(["load", str(written(tmp_path, "id,price\n1,10\n2,20\n1,11\n")), *words]) == EXIT_OK
     shown = capsys.readouterr()
     assert 'PRIMARY KEY ("id")' in shown.err
-    assert "merged: 2 rows, 0 of them in the place of others; 1 changed nothing" in shown.out
+    assert "merged: 2 rows, 0 of them replaced existing rows; 1 changed nothing" in shown.out
     assert run(["load", str(written(tmp_path, "id,price\n2,25\n3,30\n", "news.csv")), *words, "--json"]) == EXIT_OK
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (last["rows_merged"], last["rows_replaced"]) == (2, 1)
@@ -327,9 +353,10 @@ def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path, th
     assert found.measured is not None, found.notes
     assert found.measured.rows == 2, "a key may come twice"
     assert any("written twice" in note for note in found.notes)
+    assert found.indexes == "kept: an upsert merges rows by the keys' unique index"
     assert found.space is not None
     assert found.space.needed >= 3 * found.measured.heap_bytes, "staged, sorted, merged"
-    with pytest.raises(InputError, match="the ledger says"):
+    with pytest.raises(InputError, match="needs the ledger"):
         Asked((str(file),), database.dsn, upsert=("id",), ledger=False)
 
 

@@ -86,7 +86,7 @@ def test_chosen_metrics_are_listed_with_their_units(gp3: Run, capsys: pytest.Cap
     ("words", "said"),
     [
         (["--volume", "wal"], "has no volume `wal`"),
-        (["--period", "90"], "is no period"),
+        (["--period", "90"], "is not a valid period"),
         (["--metric", "VolumeReadOp"], "VolumeReadOps"),
     ],
 )
@@ -116,7 +116,7 @@ def test_what_is_neither_a_run_nor_a_volume_is_refused(capsys: pytest.CaptureFix
     assert run(["metrics", "cloudwatch", "nothing-1"]) == EXIT_USAGE
     assert "no volume is called `nothing-1`" in capsys.readouterr().err
     assert run(["metrics", "cloudwatch", "nothing-1", "--measured"]) == EXIT_USAGE
-    assert "are of runs" in capsys.readouterr().err
+    assert "apply to runs" in capsys.readouterr().err
 
 
 def test_every_metric_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.cli.main import run
+from pgdyno.host import volume
+from pgdyno.host.clean import clean
 from pgdyno.metrics import periods, samples
 from pgdyno.metrics.server import exposition
-from pgdyno.world import volume
-from pgdyno.world.clean import clean
 
 from .exposition import parse
 

@@ -43,6 +43,7 @@ def said(**changes: Any) -> dict[str, Any]:
         "late_write_ops": 2,
         "overrun_ops": 3,
         "refused_ops": 0,
+        "failed_ops": 4,
         "daemon_cpu_ns": 90_000_000,
     }
     reads, writes = [0] * BINS, [0] * BINS
@@ -57,6 +58,7 @@ def test_the_text_says_what_the_daemon_said() -> None:
     assert families[f"{name}_operations"].value("_total", operation="read") == 700
     assert families[f"{name}_transferred_bytes"].value("_total", operation="write") == 300 * 16384
     assert families[f"{name}_queue_seconds"].value("_total") == 0.54
+    assert families[f"{name}_failed_operations"].value("_total") == 4
     assert families[f"{name}_exceeded_seconds"].value("_total", limit="iops") == 0.25
     assert families[f"{name}_exceeded_seconds"].value("_total", limit="instance_iops") == 1
     assert families[f"{name}_burst_balance_ratio"].value() == 0.4

@@ -50,6 +50,6 @@ def test_minutes_divide_what_was_sampled_without_a_gap(seconds: float, offset_s:
 
 @pytest.mark.parametrize("period_s", [0, -60, 1, 59, 90])
 def test_a_period_that_minutes_do_not_fill_is_refused(period_s: int) -> None:
-    with pytest.raises(InputError, match="is no period"):
+    with pytest.raises(InputError, match="is not a valid period"):
         require_period(period_s)
     assert require_period(300) == 300

@@ -1,5 +1,5 @@
-"""The state directory of the world's tests."""
+"""The state directory of the host's tests."""
 
-from ..world.conftest import state
+from ..host.conftest import state
 
 __all__ = ["state"]

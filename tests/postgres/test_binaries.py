@@ -13,7 +13,7 @@ from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.postgres import binaries
 from pgdyno.postgres.user import require_reachable, server_user
 
-from ..world.needs import needs_root
+from ..host.needs import needs_root
 
 PUBLISH = """
 import sys
@@ -79,13 +79,13 @@ def test_several_processes_at_once_end_with_one_copy(package: Path, tmp_path: Pa
 def test_a_directory_that_others_can_write_to_is_refused(package: Path, tmp_path: Path) -> None:
     (tmp_path / "var").mkdir()
     (tmp_path / "var").chmod(0o777)
-    with pytest.raises(HostError, match="others than root can write"):
+    with pytest.raises(HostError, match="users other than root can write"):
         binaries.published_copy(package, tmp_path / "var")
 
 
 def test_a_directory_that_cannot_be_made_is_said(package: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(HostError, match="cannot be made") as caught:
+    with pytest.raises(HostError, match="cannot be created") as caught:
         binaries.published_copy(package, tmp_path / "file" / "var")
     assert "PGDYNO_POSTGRES_DIR" in caught.value.remedy
 

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.host.instance import Instance
+from pgdyno.host.journal import Journal
+from pgdyno.host.process import working_below
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world.instance import Instance
-from pgdyno.world.journal import Journal
-from pgdyno.world.process import working_below
 
-from ..world.needs import expect, first_cpu, needs_cgroups, needs_root
+from ..host.needs import expect, first_cpu, needs_cgroups, needs_root
+from ..servers import initialise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KILLS = 10
+KILLS = (*range(3), *(pytest.param(number, marks=pytest.mark.bench) for number in range(3, 10)))
+"""Seeds of the moments; `make test` has the first."""
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def cluster(state: Path) -> Iterator[Cluster]:
     before = shared_memory()
     made = Cluster(find_binaries(), state.parent / "data")
     try:
-        made.initdb()
+        initialise(made.data_dir)
         yield made
     finally:
         made.close()
@@ -188,7 +190,7 @@ def test_a_long_path_is_refused(state: Path) -> None:
         Cluster(find_binaries(), state.parent / "data", run_dir=state.parent / ("x" * 90)).initdb()
 
 
-@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize("number", KILLS)
 def test_a_killed_server_leaves_nothing(cluster: Cluster, number: int) -> None:
     """No process and no shared memory, killed at a random moment under load; its data is there again."""
     cluster.start()

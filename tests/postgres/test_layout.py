@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.errors import InputError
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres import layout
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world.waiting import wait_until
 from tests.conftest import find_system_postgres
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pgdyno.postgres.cluster import Cluster
 from pgdyno.postgres.remote import RemoteServer
 from pgdyno.workload.client import environment
 from pgdyno.workload.load import load
-from pgdyno.workload.spec import WorkloadSpec
+from pgdyno.workload.tables import PgbenchTables
 from tests.conftest import find_system_postgres
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_looking_at_a_server_changes_nothing(cluster: Cluster) -> None:
     names = {row["name"] for row in server.settings()}
     assert "shared_buffers" in names
     assert "data_directory" not in names, "an ordinary role does not see where the data is"
-    with pytest.raises(InputError, match="makes none unasked") as refused:
+    with pytest.raises(InputError, match="does not create them without --yes-create") as refused:
         server.require_tables(1, writes=True, yes_create=False)
     assert "--yes-create" in refused.value.remedy
     assert everything(cluster) == before
@@ -86,11 +86,11 @@ def test_tables_are_made_when_asked_and_never_replaced(cluster: Cluster) -> None
         connection.execute("CREATE TABLE theirs AS SELECT 1")
         connection.execute("CREATE SCHEMA IF NOT EXISTS bench")
     assert server.require_tables(2, writes=True, yes_create=True)
-    outcome = load(server, WorkloadSpec(scale=2), env=server.environment, replace=False)
+    outcome = load(server, PgbenchTables(2), env=server.environment, replace=False)
     assert outcome.rows["pgbench_accounts"] == 200_000
     assert "checkpoint" not in outcome.seconds, "an ordinary role may not, and need not"
     assert not server.require_tables(2, writes=True, yes_create=False)
-    with pytest.raises(InputError, match="with scale 2, not 3"):
+    with pytest.raises(InputError, match="have scale 2, not 3"):
         server.require_tables(3, writes=True, yes_create=True)
     with server.connect() as connection:
         connection.execute("DROP TABLE pgbench_history")
@@ -105,9 +105,9 @@ def test_what_a_role_may_not_is_refused_before(cluster: Cluster) -> None:
     with owner.connect() as connection:
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC") if cluster.binaries.major < 15 else None
     guest = RemoteServer.open(dsn(cluster, "guest"))
-    with pytest.raises(InputError, match="guest may not make tables"):
+    with pytest.raises(InputError, match="guest may not create tables"):
         guest.require_tables(1, writes=True, yes_create=True)
-    load(owner, WorkloadSpec(scale=1), replace=False)
+    load(owner, PgbenchTables(1), replace=False)
     with pytest.raises(InputError, match="may not SELECT"):
         guest.require_tables(1, writes=False, yes_create=False)
     with owner.connect() as connection:
@@ -118,7 +118,7 @@ def test_what_a_role_may_not_is_refused_before(cluster: Cluster) -> None:
 
 
 def test_a_server_that_cannot_be_written_to_takes_reads(cluster: Cluster) -> None:
-    load(RemoteServer.open(dsn(cluster)), WorkloadSpec(scale=1), replace=False)
+    load(RemoteServer.open(dsn(cluster)), PgbenchTables(1), replace=False)
     with cluster.connect() as connection:
         connection.execute("ALTER ROLE bench SET default_transaction_read_only = on")
     server = RemoteServer.open(dsn(cluster))

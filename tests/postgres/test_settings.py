@@ -17,6 +17,16 @@ def test_the_tuned_set_follows_memory() -> None:
     assert small["max_wal_size"] == "2048MB"
 
 
+def test_wal_fits_on_its_volume() -> None:
+    """Of 16 GiB of memory 32 GiB of WAL were proposed for a volume of 20 GiB."""
+    chosen = {setting.name: setting for setting in settings.tuned_settings(16 * GIB, wal_volume_bytes=20 * GIB)}
+    assert (chosen["max_wal_size"].value, chosen["min_wal_size"].value) == ("8192MB", "2048MB")
+    assert "40% of the volume" in chosen["max_wal_size"].reason
+    assert settings.tuned(GIB, wal_volume_bytes=100 * GIB) == settings.tuned(GIB), "there is room"
+    tiny = settings.tuned(GIB, wal_volume_bytes=GIB // 16)
+    assert (tiny["max_wal_size"], tiny["min_wal_size"]) == ("32MB", "32MB"), "the server starts with no less"
+
+
 def test_every_setting_has_a_reason_and_durability_is_untouched() -> None:
     chosen = settings.tuned_settings(GIB)
     assert all(setting.reason for setting in chosen)

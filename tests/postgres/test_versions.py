@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.host import shared_memory
+from pgdyno.host.process import end_all, working_below
 from pgdyno.postgres import publish, settings
 from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import embedded_package, find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.postgres.user import require_reachable, server_user
-from pgdyno.world import shared_memory
-from pgdyno.world.process import end_all, working_below
 from tests.conftest import find_system_postgres
 
-from ..world.needs import expect, needs_root
+from ..host.needs import expect, needs_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

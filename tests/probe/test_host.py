@@ -14,8 +14,8 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.errors import EngineMissing
+from pgdyno.host.waiting import wait_until
 from pgdyno.probe.host import HostProbe, Role, read_samples
-from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

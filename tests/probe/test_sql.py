@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.errors import PgdynoError
+from pgdyno.host.waiting import wait_until
 from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import PATIENCE_S, START_PATIENCE_S
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.store.tables import conform
-from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,10 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgdyno.errors import PgdynoError
+from pgdyno.host.instance import Instance
+from pgdyno.host.journal import Journal
+from pgdyno.host.process import working_below
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.probe import local, visibility
@@ -25,12 +29,8 @@ from pgdyno.probe.sampler import START_PATIENCE_S
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 from pgdyno.store.tables import conform
-from pgdyno.world.instance import Instance
-from pgdyno.world.journal import Journal
-from pgdyno.world.process import working_below
-from pgdyno.world.waiting import wait_until
 
-from ..world.needs import needs_cgroups
+from ..host.needs import needs_cgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

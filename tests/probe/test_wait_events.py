@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.host.waiting import wait_until
 from pgdyno.probe.local import local_backend
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.wait_events import WaitEventProbe
 from pgdyno.store.tables import conform
-from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno import _engine
+from pgdyno.host import volume
+from pgdyno.host.instance import Instance
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world import volume
-from pgdyno.world.instance import Instance
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.errors import InputError
-from pgdyno.world import volume
+from pgdyno.host import volume
 from tools.fidelity import fio
 from tools.fidelity.cell import Job
 

@@ -77,11 +77,12 @@ def swept(
                 "arm_index": index,
                 "factors": dict(zip(factors, levels, strict=True)),
                 "block": block,
+                "account": run.record.account.model_copy(update={"succeeded": round(tps * run.record.measure.seconds)}),
                 "workload": run.record.workload | {"clients": asked},
             }
             one = Kept(run.run.path, run.record.model_copy(update=changes))
-            latency = run.latency_ms.scaled(run.tps / tps * asked / 32)
-            figures.append(replace(run, run=one, tps=tps, latency_ms=latency))
+            latency = run.latency_ms.scaled(run.work_per_s / tps * asked / 32)
+            figures.append(replace(run, run=one, latency_ms=latency))
     record = base.experiment.model_copy(
         update={"kind": "run", "arms": tuple(arms), "factors": factors, "replicates": replicates}
     )

@@ -12,6 +12,7 @@ from pgdyno.analysis.binding.limits import LIMITS
 from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.binding.verdict import Verdict
 from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.analysis.headline import TPS
 from pgdyno.report import binding, document, table
 from pgdyno.report.page import html
 from pgdyno.report.terminal import WIDTH, WIDTH_MIN
@@ -69,6 +70,21 @@ def test_document_has_the_verdict_of_each_run(capped: Comparison) -> None:
         assert all(one.end_s == other.begin_s for one, other in zip(run.seconds, run.seconds[1:], strict=False))
 
 
+def test_nothing_is_concluded_from_the_numbers_of_an_invalid_arm(tmp_path: Path) -> None:
+    plan = Plan(measure_s=30, replicates=2).with_arms(
+        replace(CAPPED, other_share=0.60), replace(IO2BX, waits=IO2BX_WAITS)
+    )
+    found = summarise(make_experiment(tmp_path, plan))
+    assert not found.arms[0].valid
+    assert {text.partition(":")[0] for _, text in binding.lines(found)} == {"io2bx"}
+    first = binding.rows(found)[0]
+    assert (first.limit, first.remedy, {part.colour for part in first.stretches}) == ("not named (invalid)", "", {""})
+    assert "its numbers are invalid, so no limit and no remedy are named" in html(found)
+    made = document(found).arms[0].binding
+    assert (made.limit, made.shares, made.evidence, made.remedy) == (None, {}, [], None)
+    assert {one.limit for one_run in made.runs for one in one_run.seconds} == {None}
+
+
 def test_what_was_not_seen_is_told_instead_of_a_limit(tmp_path: Path) -> None:
     found = summarise(make_experiment(tmp_path, Plan(arms=(replace(REAL, waits=()),), replicates=1, measure_s=20)))
     (line,) = [text for word, text in binding.lines(found) if word == "bound by: "]
@@ -92,10 +108,10 @@ def test_many_arms_are_counted(tmp_path: Path) -> None:
 
 def test_words_of_a_verdict() -> None:
     sure = Verdict("volume_iops", "wal", "high", {"volume_iops": 0.97})
-    assert binding.verdict_words(sure) == "volume IOPS (wal) in 97 % of the time"
+    assert binding.verdict_words(sure) == "volume IOPS (wal) in 97 % of the seconds"
     assert binding.verdict_words(replace(sure, confidence="low")).startswith("probably volume IOPS (wal)")
     mixed = Verdict(None, None, "unknown", {"locks": 0.3, "server_cpu": 0.25})
-    assert binding.verdict_words(mixed) == "unknown (locks 30 % and server CPU 25 % of the time)"
+    assert binding.verdict_words(mixed) == "unknown (locks 30 % and server CPU 25 % of the seconds)"
 
 
 @pytest.mark.parametrize(
@@ -103,17 +119,17 @@ def test_words_of_a_verdict() -> None:
     [
         (
             Remedy("buy gp3", "gp3", 15.5, 7.5, 1.5, "server_cpu"),
-            "buy gp3; $15.50 a month, $7.50 more; up to 1.50 times the transactions, then server CPU",
+            "buy gp3; $15.50 a month, $7.50 more; up to 1.50 times the transactions; the next limit is server CPU",
         ),
         (Remedy("buy gp3", "gp3", 8.0, -24.0), "buy gp3; $8 a month, $24 less"),
         (Remedy("buy gp3", "gp3", 8.0, 0.0), "buy gp3; $8 a month, the same as now"),
         (Remedy("take a c4.large", "c4.large", 73.0), "take a c4.large; $73 a month"),
-        (Remedy("fewer checkpoints", usd_more=0.0, ratio_max=1.7), "fewer checkpoints; no purchase; up to 1.70 times the transactions"),
+        (Remedy("fewer checkpoints", usd_more_per_month=0.0, tps_ratio_max=1.7), "fewer checkpoints; no purchase; up to 1.70 times the transactions"),
         (Remedy("shorter transactions"), "shorter transactions"),
     ],
 )  # fmt: skip
 def test_words_of_a_remedy(remedy: Remedy, words: str) -> None:
-    assert binding.remedy_words(remedy) == words
+    assert binding.remedy_words(remedy, TPS) == words
 
 
 def test_every_limit_has_a_colour_of_its_own(capped: Comparison) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_USAGE
+
+from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +55,45 @@ def test_a_page_that_its_figure_would_overwrite_is_refused(
     assert run(["report", str(experiment), "--output", str(tmp_path / "made.png")]) == EXIT_USAGE
     assert "--format png" in capsys.readouterr().err.partition("remedy:")[2]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_valid_by_one_verdict_wherever_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a run knew when it ended is only a part of the verdict: this one knew of nothing."""
+    busy = replace(GP3, other_share=0.60)
+    directory = make_experiment(tmp_path, Plan(replicates=2, measure_s=20).with_arms(busy, IO2BX))
+    reason = "host: other processes and the kernel took 60 % of its CPU, with 2.1 % idle"
+
+    def said(*words: str) -> str:
+        assert run([*words, "--results", str(tmp_path)]) == 0
+        return capsys.readouterr().out
+
+    of_report = {
+        row["run"]: row["valid"] == "yes"
+        for row in csv.DictReader(io.StringIO(said("report", str(directory), "--format", "csv")))
+    }
+    assert sorted(of_report.values()) == [False, False, True, True]
+    (listed,) = json.loads(said("runs", "--json"))["experiments"]
+    assert {one["run_id"]: one["valid"] for one in listed["runs"]} == of_report
+    assert [one["why_invalid"] for one in listed["runs"] if not one["valid"]] == [[reason]] * 2
+    assert listed["valid"] is False
+    lines = said("runs").splitlines()
+    assert "4 of 4 runs finished, 2 valid" in lines[0]
+    assert sum(line.endswith(f"invalid: {reason}") for line in lines) == 2
+    queried = json.loads(said("query", "SELECT run_id, valid, why_invalid FROM runs", "--json"))
+    assert {one["run_id"]: one["valid"] for one in queried} == of_report
+    assert {one["why_invalid"] for one in queried} == {reason, None}
+    averaged = said("query", "SELECT arm, avg(tps) AS tps FROM runs WHERE valid GROUP BY arm")
+    assert "io2bx" in averaged
+    assert "gp3" not in averaged
+
+
+def test_a_run_whose_tables_cannot_be_read_is_invalid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make_experiment(tmp_path, Plan(replicates=1, measure_s=20))
+    (file,) = directory.glob("runs/00-*/probe/cpu.parquet")
+    file.write_bytes(b"no Parquet")
+    assert run(["runs", "--json", "--results", str(tmp_path)]) == 0
+    first, second = json.loads(capsys.readouterr().out)["experiments"][0]["runs"]
+    assert first["why_invalid"][0].startswith(f"{file} cannot be read: ")
+    assert second["valid"] is True
+    assert run(["report", str(directory)]) == EXIT_USAGE
+    assert f"error: {file} cannot be read: " in capsys.readouterr().err

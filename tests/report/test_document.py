@@ -23,7 +23,7 @@ def test_document_has_the_published_fields(comparison: Comparison, tmp_path: Pat
     assert {"command", "seed", "arms", "ratios", "report"} <= set(made)
     arm = made["arms"][0]
     assert {"volume", "tps", "latency_ms", "disk", "usd_per_month", "valid", "why_invalid"} <= set(arm)
-    assert set(arm["tps"]) == {"mean", "low", "high", "n"}
+    assert set(arm["tps"]) == {"mean", "low", "high", "n", "degrees"}
     assert set(arm["latency_ms"]) == {"p50", "p95", "p99"}
     for one in arm["latency_ms_of_runs"].values():
         assert 0 < one["low"] < one["mean"] < one["high"]

@@ -49,7 +49,8 @@ def test_markdown_has_the_verdict_and_a_row_for_each_arm(comparison: Comparison)
 
 def test_markdown_of_a_sweep_has_its_raw_tables(tmp_path: Path) -> None:
     text = markdown(swept(tmp_path, clients=(1, 2, 4, 8), counts=(10, 20, 30)))
-    assert "## Transactions per second: gp3" in text
+    assert "## The sweep" in text
+    assert "#### gp3" in text
     assert "| clients \\\\ transactions | 10 | 20 | 30 |" in text
     assert text.count("contention") == 2
 
@@ -58,7 +59,7 @@ def test_csv_has_a_row_for_each_run(comparison: Comparison) -> None:
     rows = list(csv.DictReader(io.StringIO(runs_csv(comparison))))
     assert len(rows) == 6
     assert {row["world.volume"] for row in rows} == {arm.volume for arm in comparison.arms}
-    assert float(rows[0]["tps"]) == pytest.approx(comparison.arms[0].replicates[0].figures.tps, rel=1e-5)
+    assert float(rows[0]["tps"]) == pytest.approx(comparison.arms[0].replicates[0].headline, rel=1e-5)
     assert all(float(row["latency_ms_p99"]) > float(row["latency_ms_p50"]) > 0 for row in rows)
     assert {row["valid"] for row in rows} == {"yes"}
 
@@ -66,7 +67,7 @@ def test_csv_has_a_row_for_each_run(comparison: Comparison) -> None:
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_every_figure_is_a_picture(comparison: Comparison, tmp_path: Path, kind: str) -> None:
     made = pictures(comparison, tmp_path / "figures", kind)
-    assert [path.stem for path in made] == ["tps", "timeline", "response", "requests-data", "cpu"]
+    assert [path.stem for path in made] == ["tps", "response", "timeline", "requests-data", "cpu"]
     for path in made:
         if kind == "png":
             assert path.read_bytes().startswith(b"\x89PNG")
@@ -90,7 +91,7 @@ def test_the_command_prints_or_writes(experiment: Path, tmp_path: Path, capsys: 
     assert capsys.readouterr().out == f"report: {tmp_path / 'runs.csv'}\n"
     assert (tmp_path / "runs.csv").read_text().startswith("experiment,run,arm,replicate,position,world.volume,tps,")
     assert run(["report", str(experiment), "--format", "md", "--against", str(experiment)]) == EXIT_USAGE
-    assert "--against makes a page" in capsys.readouterr().err
+    assert "--against writes an HTML page only" in capsys.readouterr().err
     assert run(["report", str(experiment), "--format", "csv", "--json"]) == EXIT_USAGE
     said = capsys.readouterr()
     assert (said.out, "--json and --format csv are two documents" in said.err) == ("", True)

@@ -16,7 +16,8 @@ import pytest
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import document, table
 from pgdyno.report.effects import effect_rows, hints
-from pgdyno.report.page import WIDTHS_PX, html
+from pgdyno.report.page import html
+from pgdyno.report.render import WIDTHS_PX
 from pgdyno.report.terminal import WIDTH_MIN
 from pgdyno.report.trust import not_verified
 

@@ -11,8 +11,10 @@ import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.errors import HostError, InputError
-from pgdyno.report import ReportFiles, write_report
-from pgdyno.report.page import WIDTHS_PX, html
+from pgdyno.report import ReportFiles, table, write_report
+from pgdyno.report.export import markdown
+from pgdyno.report.page import html
+from pgdyno.report.render import WIDTHS_PX
 from pgdyno.store.record import Check
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
@@ -123,7 +125,7 @@ def test_invalid_run_is_said_before_its_numbers(tmp_path: Path) -> None:
     late = replace(GP3, late_share=0.2, late_by_us=50_000.0)
     text = html(summarise(make_experiment(tmp_path, Plan(measure_s=20).with_arms(late, IO2BX))))
     assert text.index("No verdict on io2bx") < text.index("Invalid.") < text.index('id="summary"')
-    assert "20.0 % of" in text
+    assert "20 % of" in text
     assert "crosses: invalid ones" in text
 
 
@@ -171,3 +173,14 @@ def test_page_is_replaced_whole_and_refused_with_a_remedy(comparison: Comparison
     for folder in (".", "/"):
         with pytest.raises(InputError, match="is a folder"):
             write_report(comparison, Path(folder))
+
+
+def test_the_title_of_an_experiment_is_that_of_its_reports(comparison: Comparison) -> None:
+    title = "Is a volume for WAL <worth> it?"
+    titled = replace(comparison, experiment=comparison.experiment.model_copy(update={"title": title}))
+    page = html(titled)
+    assert "<title>Is a volume for WAL &lt;worth&gt; it? – pgdyno</title>" in page
+    assert '<span class="title">Is a volume for WAL &lt;worth&gt; it?</span>' in page
+    assert table(titled).startswith(f"{title}\n\nvolume")
+    assert markdown(titled).startswith("*Is a volume for WAL &lt;worth> it?*\n\n# ")
+    assert "<title>gp3 against io2bx – pgdyno</title>" in html(comparison)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.report.summary import summary, volume_rows
+from pgdyno.report.summary import summary
+from pgdyno.report.volumes import volume_rows
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
 

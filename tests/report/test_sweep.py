@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.unit import ROWS
+from pgdyno.analysis.headline import SECONDS
 from pgdyno.report import document, table
 from pgdyno.report.figures.parts import evenly
-from pgdyno.report.page import WIDTHS_PX, html, main_figure
+from pgdyno.report.page import html, main_figure
+from pgdyno.report.render import WIDTHS_PX
 from pgdyno.report.sweep import figures_of, law_sentences, pivots
 from pgdyno.report.theme import PAGE, PAPER
 
@@ -87,12 +88,12 @@ def test_variants_without_a_panel_are_named(sixty: Comparison, monkeypatch: pyte
     assert short == {"sweep-cumulative", "sweep-over-time"}
 
 
-def test_the_spread_of_loads_is_told_in_rows(tmp_path: Path) -> None:
+def test_the_spread_of_loads_is_told_in_seconds(tmp_path: Path) -> None:
     found = swept(tmp_path, clients=(1, 2, 4), counts=(100,))
     for arm in found.arms:
-        arm.__dict__["unit"] = ROWS
+        arm.__dict__["metric"] = SECONDS
     made = str(figures_of(found)[0].make(WIDTHS_PX["wide"], PAGE))
-    assert "rows/s, half of" in made
+    assert "seconds, half of" in made
     assert "TPS" not in made
 
 

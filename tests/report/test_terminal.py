@@ -13,7 +13,7 @@ from pgdyno.report import print_table, table
 from pgdyno.report.document import document
 from pgdyno.report.summary import summary
 from pgdyno.report.terminal import WIDTH
-from pgdyno.report.words import UNKNOWN
+from pgdyno.text import UNKNOWN
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 
@@ -68,7 +68,9 @@ def test_large_figures_and_long_names_fit(tmp_path: Path) -> None:
 def test_unknown_figures_are_dashes(tmp_path: Path) -> None:
     arm = replace(GP3, usd_per_month=None, lost_seconds=frozenset(range(1, 200)))
     text = table(summarise(make_experiment(tmp_path, Plan(arms=(arm,), replicates=1, measure_s=20))))
-    assert text.splitlines()[3].split()[-6:] == ["-", "-", "-", "-", "-", "NO"]
+    assert text.splitlines()[0].split()[-2:] == ["p99", "valid"], "columns that no arm has are omitted"
+    one = table(summarise(make_experiment(tmp_path, Plan(arms=(arm, GP3), replicates=1, measure_s=20, seed=8))))
+    assert one.splitlines()[3].split()[-6:] == ["–", "–", "–", "–", "–", "NO"]
 
 
 class Terminal(io.StringIO):
@@ -101,5 +103,5 @@ def test_queries_stand_beside_transactions_where_they_are_counted(tmp_path: Path
     assert all(cell != UNKNOWN for cell in row.cells)
     for arm in document(comparison).arms:
         assert arm.qps is not None
-        assert arm.qps.mean == pytest.approx(20 * arm.tps.mean)
+        assert arm.qps.mean == pytest.approx(20 * arm.headline.mean)
         assert arm.qps.n == 2

@@ -29,6 +29,7 @@ class Interval:
 
 
 SINCE_BOOT = Interval(3, 9, 40, 80)
+SINCE_BOOT_S = 300_000
 DEVICE = "nvme1n1"
 QUEUE, LATENCY_MS = 2.5, 1.25
 
@@ -38,15 +39,17 @@ def stamps(count: int, seconds: int) -> list[datetime]:
     return [BEGIN + timedelta(seconds=seconds * place) for place in range(count)]
 
 
-def _reports(head: str, stamp: str, load: list[Interval], seconds: int, report: Callable[[Interval], list[str]]) -> str:
+def _reports(
+    head: str, stamp: str, load: list[Interval], seconds: int, report: Callable[[Interval], list[str]], first: Interval
+) -> str:
     """The frame of every text of iostat: who speaks, then each report below its time, the one since boot first."""
     lines = [f"Linux {head} \t_x86_64_\t(8 CPU)", ""]
-    for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True):
+    for at, one in zip(stamps(len(load) + 1, seconds), [first, *load], strict=True):
         lines += [format(at, stamp), *report(one), ""]
     return "\n".join(lines) + "\n"
 
 
-def iostat_10(load: list[Interval], seconds: int) -> str:
+def iostat_10(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT) -> str:
     """sysstat 10.2: merges first, sizes in sectors, a colon after the device, American time."""
 
     def report(one: Interval) -> list[str]:
@@ -59,10 +62,10 @@ def iostat_10(load: list[Interval], seconds: int) -> str:
             ),
         ]
 
-    return _reports("3.10.0-1160.el7.x86_64 (db1) \t11/21/2026", "%m/%d/%Y %I:%M:%S %p", load, seconds, report)
+    return _reports("3.10.0-1160.el7.x86_64 (db1) \t11/21/2026", "%m/%d/%Y %I:%M:%S %p", load, seconds, report, first)
 
 
-def iostat_12_0(load: list[Interval], seconds: int) -> str:
+def iostat_12_0(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT) -> str:
     """sysstat 12.0 with ``-m`` and a German locale: rates before merges, decimal commas, a CPU report between."""
 
     def report(one: Interval) -> list[str]:
@@ -81,10 +84,10 @@ def iostat_12_0(load: list[Interval], seconds: int) -> str:
             row.replace(".", ","),
         ]
 
-    return _reports("4.19.0-27-amd64 (db1) \t21.11.2026", "%d.%m.%Y %H:%M:%S", load, seconds, report)
+    return _reports("4.19.0-27-amd64 (db1) \t21.11.2026", "%d.%m.%Y %H:%M:%S", load, seconds, report, first)
 
 
-def iostat_12_7(load: list[Interval], seconds: int) -> str:
+def iostat_12_7(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT) -> str:
     """sysstat 12.7: reads, writes, discards and flushes, ISO time."""
 
     def report(one: Interval) -> list[str]:
@@ -100,10 +103,10 @@ def iostat_12_7(load: list[Interval], seconds: int) -> str:
             ),
         ]
 
-    return _reports("6.1.0-18-cloud-amd64 (db1) \t2026-11-21", "%Y-%m-%dT%H:%M:%S+0000", load, seconds, report)
+    return _reports("6.1.0-18-cloud-amd64 (db1) \t2026-11-21", "%Y-%m-%dT%H:%M:%S+0000", load, seconds, report, first)
 
 
-def iostat_human(load: list[Interval], seconds: int) -> str:
+def iostat_human(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT) -> str:
     """``iostat -dxth`` of sysstat 12.7: one report in four tables, units behind the figures, the device last."""
 
     def report(one: Interval) -> list[str]:
@@ -121,22 +124,27 @@ def iostat_human(load: list[Interval], seconds: int) -> str:
             f"   12.00    0.80 {QUEUE:7.2f}  40.0% {DEVICE}",
         ]
 
-    return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report)
+    return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report, first)
 
 
-def iostat_basic(load: list[Interval], seconds: int) -> str:
-    """``iostat -dt`` of sysstat 12.7, without ``-x``: operations together, and sums of bytes that are no rates."""
+def iostat_basic(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT, first_s: int = SINCE_BOOT_S) -> str:
+    """``iostat -dt`` of sysstat 12.7, without ``-x``: operations together, and totals of bytes beside their rates."""
+    lengths_s = iter([first_s] + [seconds] * len(load))
 
     def report(one: Interval) -> list[str]:
+        length_s = next(lengths_s)
         return [
             "Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn    kB_dscd",
-            f"{DEVICE} {one.ops:13.2f} {one.read_kib:12.2f} {one.write_kib:12.2f}         0.00       4711       4711          0",
+            (
+                f"{DEVICE} {one.ops:13.2f} {one.read_kib:12.2f} {one.write_kib:12.2f}         0.00"
+                f" {one.read_kib * length_s:10d} {one.write_kib * length_s:10d}          0"
+            ),
         ]
 
-    return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report)
+    return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report, first)
 
 
-def iostat_json(load: list[Interval], seconds: int) -> str:
+def iostat_json(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT) -> str:
     """``iostat -dxt -o JSON``."""
     statistics = [
         {
@@ -150,7 +158,7 @@ def iostat_json(load: list[Interval], seconds: int) -> str:
                 }
             ],
         }
-        for at, one in zip(stamps(len(load) + 1, seconds), [SINCE_BOOT, *load], strict=True)
+        for at, one in zip(stamps(len(load) + 1, seconds), [first, *load], strict=True)
     ]  # fmt: skip
     host = {"nodename": "db1", "sysname": "Linux", "release": "6.1.0", "machine": "x86_64", "number-of-cpus": 8,
             "date": "11/21/26", "statistics": statistics}  # fmt: skip

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.size.bucket import Rate, first_empty_s
+from pgdyno.size.bucket import first_empty_s
+from pgdyno.specification import Rate
 
 REPETITIONS = 2000
 

@@ -8,21 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.cli import main as cli_main
 from pgdyno.errors import HostError, InputError
 from pgdyno.size.reading import live
 from tests.size import formats
 from tests.size.formats import Interval
+from tests.support.commands import pgdyno
 
 LOAD = [Interval(2000 + 10 * place, 1000, 16000 + 80 * place, 8000) for place in range(100)]
 """Up to 2,990 reads and 1,000 writes of 8 KiB."""
-
-
-def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one command line."""
-    code = cli_main.run(["size", *arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 @pytest.fixture
@@ -32,30 +25,28 @@ def iostat_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(
-    capsys: pytest.CaptureFixture[str], iostat_file: str
-) -> None:
+def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_file: str) -> None:
     code, out, _ = pgdyno(
-        capsys, "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--instance", "r6g.large"
+        "size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--instance", "r6g.large"
     )
     assert code == 0
     for words in (
         "nvme1n1, iostat: 100 intervals",
         "p99 3,980, most 3,990",
         "4,776 IOPS and 37.3 MiB/s",
-        "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB  8.00 ",
+        "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB  $8 ",
         "gp3:size=100GiB,iops=4776,throughput=125",
         "16.88",
         "r6g.large does not carry it",
         "an array is lost with any one of its volumes",
-        "since boot, is dropped",
+        "is taken for an average since boot and dropped",
     ):
         assert words in out, words
 
 
-def test_json_has_what_the_table_has(capsys: pytest.CaptureFixture[str], iostat_file: str) -> None:
+def test_json_has_what_the_table_has(iostat_file: str) -> None:
     code, out, _ = pgdyno(
-        capsys, "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--json", "--headroom", "50%"
+        "size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--json", "--headroom", "50%"
     )
     document = json.loads(out)
     assert code == 0
@@ -77,48 +68,48 @@ def test_json_has_what_the_table_has(capsys: pytest.CaptureFixture[str], iostat_
     ],
 )
 def test_the_same_load_from_another_program_buys_the_same(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, iostat_file: str, flag: str, text: str
+    tmp_path: Path, iostat_file: str, flag: str, text: str
 ) -> None:
     path = tmp_path / "other"
     path.write_text(text)
     common = ("--size", "100GiB", "--type", "gp3", "--json")
-    expected = json.loads(pgdyno(capsys, "--iostat", iostat_file, *common)[1])["volumes"]
-    assert json.loads(pgdyno(capsys, flag, str(path), *common)[1])["volumes"] == expected
+    expected = json.loads(pgdyno("size", "--iostat", iostat_file, *common)[1])["volumes"]
+    assert json.loads(pgdyno("size", flag, str(path), *common)[1])["volumes"] == expected
 
 
 @pytest.mark.parametrize("place", ["file", "standard input"])
 def test_a_mark_of_byte_order_and_ends_of_lines_of_windows_are_read_over(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
 ) -> None:
     content = b"\xef\xbb\xbf" + formats.cloudwatch(LOAD, 60).replace("\n", "\r\n").encode()
     path = tmp_path / "answer.json"
     path.write_bytes(content)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
     name = str(path) if place == "file" else "-"
-    code, out, err = pgdyno(capsys, "--cloudwatch", name, "--size", "100GiB", "--type", "gp3", "--json")
+    code, out, err = pgdyno("size", "--cloudwatch", name, "--size", "100GiB", "--type", "gp3", "--json")
     assert code == 0, err
     assert json.loads(out)["measured"]["intervals"] == 100
 
 
 @pytest.mark.parametrize("place", ["file", "standard input"])
 def test_sars_own_binary_file_is_refused_with_how_to_make_a_text(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
 ) -> None:
     path = tmp_path / "sa21"
     path.write_bytes(b"\x96\xd5\x75\x21\xff\xfe\x00sa")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes()), encoding="utf-8"))
-    code, _, err = pgdyno(capsys, "--sar", str(path) if place == "file" else "-")
+    code, _, err = pgdyno("size", "--sar", str(path) if place == "file" else "-")
     assert code == 2 and "no disks of sar" in err and "sar -d" in err
 
 
-def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: str, tmp_path: Path) -> None:
+def test_the_page_stands_alone(iostat_file: str, tmp_path: Path) -> None:
     page = tmp_path / "size.html"
-    code, _, err = pgdyno(capsys, "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--html", str(page))
+    code, _, err = pgdyno("size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--html", str(page))
     text = page.read_text()
     assert code == 0 and str(page) in err
     assert "A RAID-0 of 2 x gp3, 50 GiB" in text and "gp3:size=100GiB,iops=4776,throughput=125" in text
     assert text.count("<svg") == 3 and "<script" not in text and "http" not in text.replace("http://www.w3.org", "")
-    code, _, err = pgdyno(capsys, "--iostat", iostat_file, "--html", str(tmp_path / "no" / "where.html"))
+    code, _, err = pgdyno("size", "--iostat", iostat_file, "--html", str(tmp_path / "no" / "where.html"))
     assert code == 3 and "cannot be written" in err
 
 
@@ -127,10 +118,16 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: 
     [
         ((), "name one measured load"),
         (("--iostat", "FILE", "--live", "sda"), "not several"),
-        (("--iostat", "FILE", "--headroom", "much"), "no share"),
-        (("--iostat", "FILE", "--headroom", "-3%"), "no share"),
-        (("--iostat", "FILE", "--percentile", "10"), "50<=x<=100"),
-        (("--iostat", "FILE", "--size", "100GB"), "--size"),
+        (("--iostat", "FILE", "--headroom", "much"), "is not a percentage"),
+        (("--iostat", "FILE", "--headroom", "-3%"), "is not a percentage"),
+        (("--iostat", "FILE", "--percentile", "10"), "in the range 50 to 100"),
+        (("--iostat", "FILE", "--size", "100GB"), "write 100GiB"),
+        (("--iostat", "FILE", "--size", "1.5T"), "write 1.5TiB"),
+        (("--iostat", "FILE", "--size", "100"), "write 100GiB"),
+        (("--iostat", "FILE", "--size", "0GiB"), "`0GiB` is less than a byte"),
+        (("--iostat", "FILE", "--size", "9" * 400 + "GiB"), "is not understood"),
+        (("--iostat", "FILE", "--percentile", "nan"), "--percentile"),
+        (("--sar", "FILE", "--first-report", "keep"), "--first-report is for --iostat"),
         (("--iostat", "FILE", "--interval", "0s"), "--interval"),
         (("--iostat", "FILE", "--type", "gp33"), "no volume type"),
         (("--iostat", "FILE", "--instance", "r6g.huge"), "r6g"),
@@ -143,10 +140,8 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], iostat_file: 
         (("--sar", "FILE", "--interval", "10s"), "--interval is not for --sar"),
     ],
 )
-def test_what_is_illegal_is_refused_with_a_remedy(
-    capsys: pytest.CaptureFixture[str], iostat_file: str, arguments: tuple[str, ...], said: str
-) -> None:
-    code, out, err = pgdyno(capsys, *(iostat_file if word == "FILE" else word for word in arguments))
+def test_what_is_illegal_is_refused_with_a_remedy(iostat_file: str, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = pgdyno("size", *(iostat_file if word == "FILE" else word for word in arguments))
     assert (code, out) == (2, "") and said in err and "remedy:" in err
 
 

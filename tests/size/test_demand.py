@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
 from pgdyno.size import capped
-from pgdyno.size.demand import MIB, Charge, demand_of, quantile
+from pgdyno.size.demand import MIB, demand_of, quantile
 from pgdyno.size.measured import Measured, Sample
+from pgdyno.specification import Charge
 from tests.size.loads import demand, steady
 
 SSD = Charge(256 << 10)

@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgdyno import _engine
+from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.size.advice import advise
 from pgdyno.size.demand import Demand
 from pgdyno.size.instances import BURST_S, cheapest, judge
-from pgdyno.size.offer import GIB, VolumeType, offer, volume_types
 from pgdyno.size.search import Choice, Search, smallest
+from pgdyno.size.volume_type import GIB, VolumeType, volume_types
 from tests.size.loads import demand, steady
 
-KINDS = {kind.name: kind for kind in volume_types()}
+with Catalog() as _opened:
+    KINDS = {kind.name: kind for kind in volume_types(_opened)}
 PRICED = [name for name, kind in KINDS.items() if kind.priced]
 
 
@@ -35,9 +37,9 @@ def test_halving_finds_the_least_number(low: int, high: int, answer: int) -> Non
     members=st.sampled_from([1, 2, 4, 8]),
 )  # fmt: skip
 def test_a_choice_is_legal_carries_the_load_and_costs_what_it_says(
-    name: str, ops: float, kib: float, size_gib: int, members: int
+    catalog: Catalog, name: str, ops: float, kib: float, size_gib: int, members: int
 ) -> None:
-    choice = Search(KINDS[name], steady(ops, kib), size_gib * GIB, members).cheapest()
+    choice = Search(catalog, KINDS[name], steady(ops, kib), size_gib * GIB, members).cheapest()
     if choice is None:
         return
     answer = _engine.run_json(["volume", "spec", choice.member.spec])
@@ -45,7 +47,7 @@ def test_a_choice_is_legal_carries_the_load_and_costs_what_it_says(
     assert choice.size_bytes >= size_gib * GIB
     assert choice.usd_per_month == pytest.approx(answer["usd_per_month"] * members, abs=0.01)
     assert choice.fit.carries and choice.fit.headroom >= 0.2 - 1e-6
-    if answer["limits"]["iops"] is not None and not choice.member.iops.bursts:
+    if answer["limits"]["iops"] is not None and not choice.member.charged_iops.bursts:
         assert answer["limits"]["iops"] * members >= ops * 1.2 - 1e-6
         assert answer["limits"]["throughput_mib_per_s"] * members >= ops * kib / 1024 * 1.2 - 1e-6
 
@@ -62,37 +64,37 @@ def test_a_choice_is_legal_carries_the_load_and_costs_what_it_says(
         (50_000, 8, 500),
     ],
 )
-def test_no_gp3_that_carries_it_is_cheaper(ops: float, kib: float, size_gib: int) -> None:
+def test_no_gp3_that_carries_it_is_cheaper(catalog: Catalog, ops: float, kib: float, size_gib: int) -> None:
     """Against every combination of a grid around what was chosen."""
-    found = Search(KINDS["gp3"], steady(ops, kib), size_gib * GIB).cheapest()
+    found = Search(catalog, KINDS["gp3"], steady(ops, kib), size_gib * GIB).cheapest()
     assert found is not None and found.usd_per_month is not None
     limits = _engine.run_json(["volume", "spec", found.member.spec])["limits"]
     sizes = {size_gib, found.member.size_bytes // GIB, max(size_gib, found.member.size_bytes // GIB - 1)}
     iops = {3000, limits["iops"], max(3000, limits["iops"] - 1), max(3000, limits["iops"] - 50)}
     throughput = {125, limits["throughput_mib_per_s"], max(125, limits["throughput_mib_per_s"] - 1)}
     for gib, some_iops, some_throughput in itertools.product(sizes, iops, throughput):
-        other = offer(f"gp3:size={gib}GiB,iops={some_iops},throughput={some_throughput}")
+        other = catalog.find(f"gp3:size={gib}GiB,iops={some_iops},throughput={some_throughput}")
         enough = some_iops >= ops * 1.2 - 1e-6 and some_throughput >= ops * kib / 1024 * 1.2 - 1e-6
         if other is not None and enough and other.usd_per_month is not None:
             assert other.usd_per_month >= found.usd_per_month
 
 
-def test_gp3_grows_where_its_size_does_not_allow_the_iops() -> None:
+def test_gp3_grows_where_its_size_does_not_allow_the_iops(catalog: Catalog) -> None:
     """500 IOPS per GiB: 24,000 need 48 GiB."""
-    choice = Search(KINDS["gp3"], steady(20_000), 10 * GIB).cheapest()
+    choice = Search(catalog, KINDS["gp3"], steady(20_000), 10 * GIB).cheapest()
     assert choice is not None and choice.member.spec == "gp3:size=48GiB,iops=24000,throughput=188"
 
 
-def test_gp3_beyond_its_baseline_of_throughput_takes_the_iops_that_it_needs_for_it() -> None:
+def test_gp3_beyond_its_baseline_of_throughput_takes_the_iops_that_it_needs_for_it(catalog: Catalog) -> None:
     """0.25 MiB/s per IOPS: 1,200 MiB/s need 4,800, though 4,000 operations would do."""
-    choice = Search(KINDS["gp3"], steady(4000, 256), 100 * GIB).cheapest()
+    choice = Search(catalog, KINDS["gp3"], steady(4000, 256), 100 * GIB).cheapest()
     assert choice is not None and choice.member.spec == "gp3:size=100GiB,iops=4800,throughput=1200"
 
 
-def test_what_no_volume_of_a_type_does_is_none_and_an_array_does_it() -> None:
+def test_what_no_volume_of_a_type_does_is_none_and_an_array_does_it(catalog: Catalog) -> None:
     much = steady(100_000)
-    assert Search(KINDS["gp3"], much, 1000 * GIB).cheapest() is None
-    array = Search(KINDS["gp3"], much, 1000 * GIB, 2).cheapest()
+    assert Search(catalog, KINDS["gp3"], much, 1000 * GIB).cheapest() is None
+    array = Search(catalog, KINDS["gp3"], much, 1000 * GIB, 2).cheapest()
     assert array is not None and array.spec == "2xgp3:size=500GiB,iops=60000,throughput=469,chunk=256KiB"
     assert array.usd_per_month == pytest.approx(2 * (500 * 0.08 + 57_000 * 0.005 + 344 * 0.04))
     assert array.failures_per_year_max == pytest.approx(1 - 0.998**2)
@@ -101,9 +103,9 @@ def test_what_no_volume_of_a_type_does_is_none_and_an_array_does_it() -> None:
     assert advise(much, size_bytes=1000 * GIB, among=["gp3"], members_max=1).choices == ()
 
 
-def test_larger_than_any_volume_needs_an_array() -> None:
+def test_larger_than_any_volume_needs_an_array(catalog: Catalog) -> None:
     size = 100 * 1024 * GIB
-    assert Search(KINDS["gp3"], steady(100), size).cheapest() is None
+    assert Search(catalog, KINDS["gp3"], steady(100), size).cheapest() is None
     assert [one.members for one in advise(steady(100), size_bytes=size, among=["gp3"]).choices] == [2]
 
 
@@ -117,8 +119,8 @@ def test_the_cheapest_comes_first_and_unknown_types_are_refused() -> None:
     assert {choice.member.type for choice in advise(steady(100), among=["io2"]).choices} == {"io2bx"}
 
 
-def _both(one: Demand) -> list[str]:
-    return [choice.name for choice in cheapest(one, None, 3)]
+def _both(catalog: Catalog, one: Demand) -> list[str]:
+    return [choice.name for choice in cheapest(catalog, one, None, 3)]
 
 
 def test_an_instance_carries_what_its_baseline_does_for_ever_and_more_for_half_an_hour() -> None:
@@ -134,10 +136,10 @@ def test_an_instance_carries_what_its_baseline_does_for_ever_and_more_for_half_a
     assert not judge("r6g.large", twice).fit.carries
 
 
-def test_instances_are_the_cheapest_with_as_much_as_the_present_one_has() -> None:
+def test_instances_are_the_cheapest_with_as_much_as_the_present_one_has(catalog: Catalog) -> None:
     now = judge("vcpus=4,memory=32GiB", steady(5000))
     assert math.isinf(now.iops.sustained)
-    found = cheapest(steady(5000), now, 4)
+    found = cheapest(catalog, steady(5000), now, 4)
     prices = [one.usd_per_month for one in found]
     assert len(found) == 4 and prices == sorted(prices, key=lambda price: price or 0)
     assert all(one.vcpus >= 4 and one.memory_bytes >= 32 * GIB and one.fit.carries for one in found)
@@ -150,14 +152,14 @@ def test_instances_are_the_cheapest_with_as_much_as_the_present_one_has() -> Non
     assert all(not judge(name, steady(5000)).fit.carries for name in cheaper)
 
 
-def test_a_load_beyond_every_instance_has_none() -> None:
-    assert _both(steady(5_000_000)) == []
-    assert len(_both(steady(100))) == 3
+def test_a_load_beyond_every_instance_has_none(catalog: Catalog) -> None:
+    assert _both(catalog, steady(5_000_000)) == []
+    assert len(_both(catalog, steady(100))) == 3
 
 
-def test_facts_of_types_are_read_as_they_stand() -> None:
+def test_facts_of_types_are_read_as_they_stand(catalog: Catalog) -> None:
     gp3: VolumeType = KINDS["gp3"]
     assert {"size", "iops", "throughput"} <= gp3.keys and "null" not in KINDS
     assert (gp3.size_min_gib, gp3.iops_min, gp3.throughput_min_mib_per_s) == (1, 3000, 125)
-    choice = Search(gp3, steady(100), None).cheapest()
+    choice = Search(catalog, gp3, steady(100), None).cheapest()
     assert isinstance(choice, Choice) and choice.member.spec == "gp3:size=1GiB,iops=3000,throughput=125"

@@ -6,56 +6,58 @@ import numpy as np
 import pytest
 
 from pgdyno import _engine
+from pgdyno.catalog import Catalog
 from pgdyno.size import words
 from pgdyno.size.advice import advise
-from pgdyno.size.offer import GIB, offer, volume_types
 from pgdyno.size.search import Choice, Search
+from pgdyno.size.volume_type import GIB, volume_types
 from tests.size.loads import demand, steady
 
-KINDS = {kind.name: kind for kind in volume_types()}
+with Catalog() as _opened:
+    KINDS = {kind.name: kind for kind in volume_types(_opened)}
 
 
-def single(name: str, load: object, gib: int) -> Choice | None:
-    return Search(KINDS[name], load, gib * GIB).cheapest()  # type: ignore[arg-type]  # a demand
+def single(catalog: Catalog, name: str, load: object, gib: int) -> Choice | None:
+    return Search(catalog, KINDS[name], load, gib * GIB).cheapest()  # type: ignore[arg-type]  # a demand
 
 
-def test_gp2_grows_until_its_baseline_carries_what_is_asked_for_ever() -> None:
+def test_gp2_grows_until_its_baseline_carries_what_is_asked_for_ever(catalog: Catalog) -> None:
     """3 IOPS for each GiB: 1,200 need 400 GiB."""
-    choice = single("gp2", steady(1000), 100)
+    choice = single(catalog, "gp2", steady(1000), 100)
     assert choice is not None and choice.member.spec.startswith("gp2:size=400GiB") and not choice.fit.on_credits
     assert words.grown(choice, 100 * GIB) == "grown by 300 GiB"
 
 
-def test_gp2_may_live_on_credits_that_come_back() -> None:
+def test_gp2_may_live_on_credits_that_come_back(catalog: Catalog) -> None:
     """2,400 IOPS for a tenth of each hour, and 60 else: 288 on average, and 300 are earned."""
     load = demand(*[(2000, 8)] * 6, *[(50, 8)] * 54)
-    choice = single("gp2", load, 100)
+    choice = single(catalog, "gp2", load, 100)
     assert choice is not None and choice.member.spec.startswith("gp2:size=100GiB")
     assert choice.fit.on_credits and choice.fit.empty_after_s is None
     assert "on credits" in words.nearest(choice.fit)
 
 
-def test_the_minutes_until_gp2_collapses_are_those_of_its_documentation() -> None:
+def test_the_minutes_until_gp2_collapses_are_those_of_its_documentation(catalog: Catalog) -> None:
     """100 GiB at 3,000 IOPS: 2,000 s, then 300 (Amazon EC2 User Guide, general-purpose.md)."""
-    collapse = Search(KINDS["gp2"], steady(2500), 100 * GIB).collapse()
+    collapse = Search(catalog, KINDS["gp2"], steady(2500), 100 * GIB).collapse()
     assert collapse is not None
     assert collapse.fit.empty_after_s == pytest.approx(2000) and collapse.steady_s == pytest.approx(2000)
     said = words.collapse_sentence(collapse)
     assert "out of credits after 33 min" in said and "left with 300 IOPS" in said
-    assert Search(KINDS["gp2"], steady(200), 100 * GIB).collapse() is None  # within the baseline
-    assert Search(KINDS["gp3"], steady(2500), 100 * GIB).collapse() is None  # has no credits
+    assert Search(catalog, KINDS["gp2"], steady(200), 100 * GIB).collapse() is None  # within the baseline
+    assert Search(catalog, KINDS["gp3"], steady(2500), 100 * GIB).collapse() is None  # has no credits
 
 
-def test_rds_grows_to_400_gib_where_storage_lies_on_four_volumes() -> None:
+def test_rds_grows_to_400_gib_where_storage_lies_on_four_volumes(catalog: Catalog) -> None:
     """Below it has 3,000 IOPS and 125 MiB/s, and from there on 12,000 and 500 (Amazon RDS User Guide, CHAP_Storage)."""
-    within = single("rds-gp3", steady(2000), 100)
+    within = single(catalog, "rds-gp3", steady(2000), 100)
     assert within is not None and within.size_bytes == 100 * GIB
-    beyond = single("rds-gp3", steady(5000), 100)
-    assert beyond is not None and beyond.size_bytes == 400 * GIB and beyond.member.iops.sustained == 12_000
-    much = single("rds-gp3", steady(20_000), 500)
-    assert much is not None and (much.size_bytes, much.member.iops.sustained) == (500 * GIB, 24_000)
-    throughput = single("rds-gp3", steady(4000, 200), 500)
-    assert throughput is not None and throughput.member.throughput.sustained / 2**20 == 938
+    beyond = single(catalog, "rds-gp3", steady(5000), 100)
+    assert beyond is not None and beyond.size_bytes == 400 * GIB and beyond.member.charged_iops.sustained == 12_000
+    much = single(catalog, "rds-gp3", steady(20_000), 500)
+    assert much is not None and (much.size_bytes, much.member.charged_iops.sustained) == (500 * GIB, 24_000)
+    throughput = single(catalog, "rds-gp3", steady(4000, 200), 500)
+    assert throughput is not None and throughput.member.charged_bytes.sustained / 2**20 == 938
     assert all(one.members == 1 for one in advise(steady(5000), among=["rds-*"]).choices)
 
 
@@ -67,48 +69,48 @@ def test_growing_to_400_gib_costs_less_than_buying_iops() -> None:
     assert choices[1].usd_per_month == pytest.approx(350 * 0.125 + 6000 * 0.10)
 
 
-def test_both_generations_of_gp3_have_their_own_ends() -> None:
+def test_both_generations_of_gp3_have_their_own_ends(catalog: Catalog) -> None:
     """16,000 IOPS until 2025, 80,000 since."""
     load = steady(20_000)
-    assert single("gp3", load, 500) is not None and single("gp3-2023", load, 500) is None
+    assert single(catalog, "gp3", load, 500) is not None and single(catalog, "gp3-2023", load, 500) is None
     advice = advise(load, size_bytes=500 * GIB, among=["gp3", "gp3-2023"])
     assert {(one.member.type, one.members) for one in advice.choices} >= {("gp3", 1), ("gp3-2023", 2)}
     assert "gp3-2023" in {one.member.type for one in advise(steady(100)).choices}
 
 
-def test_io1_takes_more_iops_where_its_throughput_asks_for_them() -> None:
+def test_io1_takes_more_iops_where_its_throughput_asks_for_them(catalog: Catalog) -> None:
     """16 KiB for each IOPS above 32,000: 600 MiB/s of small requests need 38,400."""
-    choice = single("io1", steady(32_000, 16), 1000)
+    choice = single(catalog, "io1", steady(32_000, 16), 1000)
     assert choice is not None
     limits = _engine.run_json(["volume", "spec", choice.member.spec])["limits"]
     assert limits["iops"] >= 38_400 and limits["throughput_mib_per_s"] >= 600
 
 
-def test_hdd_is_judged_by_whole_mibs() -> None:
+def test_hdd_is_judged_by_whole_mibs(catalog: Catalog) -> None:
     """20 operations of 8 KiB cost 20 MiB/s, so 24 are asked of st1: 40 MiB/s for each TiB."""
-    charge = offer("st1").charge  # type: ignore[union-attr]  # st1 is in the catalogue
+    charge = catalog.find("st1").charge  # type: ignore[union-attr]  # st1 is in the catalogue
     assert charge.whole_units and charge.unit_bytes == 1 << 20
-    choice = single("st1", steady(20), 125)
-    assert choice is not None and choice.member.throughput.sustained >= 24 * 2**20
+    choice = single(catalog, "st1", steady(20), 125)
+    assert choice is not None and choice.member.charged_bytes.sustained >= 24 * 2**20
     assert choice.size_bytes == pytest.approx(24 / 40 * 1024 * GIB, rel=0.01)
 
 
-def test_reads_and_writes_with_limits_of_their_own_share_a_device() -> None:
+def test_reads_and_writes_with_limits_of_their_own_share_a_device(catalog: Catalog) -> None:
     """gcp-pd-standard: 0.75 reads or 1.5 writes for each GiB; a mixture in proportion."""
-    one = offer("gcp-pd-standard:size=1000GiB")
+    one = catalog.find("gcp-pd-standard:size=1000GiB")
     assert one is not None and (one.charge.read_tokens, one.charge.write_tokens) == (2, 1)
     reads, writes = (
-        steady(600, reads=share).load.charged(one.charge)[0][0] / one.iops.sustained for share in (1.0, 0.0)
+        steady(600, reads=share).load.charged(one.charge)[0][0] / one.charged_iops.sustained for share in (1.0, 0.0)
     )
     assert (reads, writes) == pytest.approx((600 / 750, 600 / 1500))
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_every_type_can_be_asked(name: str) -> None:
+def test_every_type_can_be_asked(catalog: Catalog, name: str) -> None:
     """Whatever it has: a price or none, credits, pieces by size, storage that ends with its instance."""
-    choice = Search(KINDS[name], steady(60), None).cheapest()
+    choice = Search(catalog, KINDS[name], steady(60), None).cheapest()
     if choice is None:
-        assert offer(KINDS[name].name) is not None
+        assert catalog.find(KINDS[name].name) is not None
         return
     assert choice.fit.carries and np.isfinite(choice.size_bytes)
     answer = _engine.run_json(["volume", "spec", choice.spec])
@@ -123,9 +125,9 @@ def test_what_cannot_be_had_or_does_not_last_is_looked_at_only_when_named() -> N
     assert advise(steady(60), among=["azure-premium-v2"]).choices
 
 
-def test_an_array_is_written_as_the_engine_reads_it() -> None:
-    array = Search(KINDS["gp3"], steady(10_000), 800 * GIB, 4).cheapest()
+def test_an_array_is_written_as_the_engine_reads_it(catalog: Catalog) -> None:
+    array = Search(catalog, KINDS["gp3"], steady(10_000), 800 * GIB, 4).cheapest()
     assert array is not None
     answer = _engine.run_json(["volume", "spec", array.spec])
     assert (answer["spec"], answer["usd_per_month"]) == (array.spec, array.usd_per_month)
-    assert answer["limits"]["iops"] == array.member.iops.sustained * 4
+    assert answer["limits"]["iops"] == array.member.charged_iops.sustained * 4

@@ -28,7 +28,7 @@ HASH = "abcdef" + "0" * 58
 
 
 def make_record(**changes: Any) -> RunRecord:
-    """A sound record of a run of ten seconds, with some fields changed."""
+    """A sound record of a run of ten seconds on a server of which only the workload was seen, with some fields changed."""
     values: dict[str, Any] = {
         "run_id": "00-gp3-r1",
         "experiment_id": EXPERIMENT_ID,
@@ -40,7 +40,7 @@ def make_record(**changes: Any) -> RunRecord:
         "position": 0,
         "seed": 7,
         "anchor": Anchor(monotonic_ns=5_000_000_000, unix_ns=1_795_265_771_000_000_000),
-        "world": WorldRecord(kind="emulated", host=HostRecord(cores=2, kernel="6.18", memory_bytes=1 << 30)),
+        "world": WorldRecord(kind="real", host=HostRecord(cores=2, kernel="6.18", memory_bytes=1 << 30)),
         "workload": {"kind": "pgbench", "closed": True},
         "postgres": PostgresRecord(version="18.6", source="test"),
         "phases": (Phase(name="measure", begin_ns=5_000_000_000, end_ns=15_000_000_000),),

@@ -42,3 +42,10 @@ def test_the_flag_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> Non
     assert results_root() == Path("/variable")
     monkeypatch.delenv("PGDYNO_RESULTS")
     assert results_root() == Path("results")
+
+
+def test_a_name_that_is_not_ascii_leaves_no_odd_marks_in_a_slug() -> None:
+    assert slug("twin ü.toml") == "twin-u.toml"
+    assert slug("Großes · Élan") == "groes-elan"
+    assert slug("日本") == "arm"
+    assert slug("scale 1.5") == "scale-1.5"

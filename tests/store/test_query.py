@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -21,7 +23,14 @@ from .conftest import EXPERIMENT_ID, make_experiment_record, make_record
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.store import Run
+
     from .conftest import MakeExperiment
+
+
+def judge(_run: Run) -> tuple[str, ...]:
+    """Every run is valid."""
+    return ()
 
 
 @pytest.fixture
@@ -33,19 +42,35 @@ def results(tmp_path: Path, make_experiment: MakeExperiment) -> Path:
 
 
 def test_runs_have_every_column_and_a_rate(results: Path) -> None:
-    found = query(results, "SELECT * FROM runs ORDER BY position")
+    found = query(results, "SELECT * FROM runs ORDER BY position", judge)
     assert found.columns == tuple(RUNS_COLUMNS)
     assert [row["tps"] for row in found.dictionaries()] == [10.0, 20.0, 30.0, 40.0]
 
 
+def test_a_run_is_judged_only_where_the_query_uses_its_verdict(results: Path) -> None:
+    asked: list[str] = []
+
+    def judge(run: Run) -> tuple[str, ...]:
+        asked.append(run.record.run_id)
+        return ("host: busy", "driver: late") if run.record.block == 2 else ()
+
+    assert query(results, "SELECT count(*), avg(tps) FROM runs", judge).rows == ((4, 25.0),)
+    assert query(results, "SELECT sum(transactions) FROM throughput", judge).rows == ((1000,),)
+    assert asked == []
+    found = query(results, "SELECT block, valid, why_invalid FROM runs ORDER BY position", judge)
+    assert found.rows == ((1, True, None),) * 2 + ((2, False, "host: busy; driver: late"),) * 2
+    assert sorted(asked) == sorted(set(asked)), "once each"
+    assert query(results, "SELECT avg(tps) FROM runs WHERE valid", judge).rows == ((15.0,),)
+
+
 def test_tables_of_all_runs_are_one_view_with_the_runs_keys(results: Path) -> None:
-    found = query(results, "SELECT arm, block, sum(transactions) FROM throughput GROUP BY ALL ORDER BY ALL")
+    found = query(results, "SELECT arm, block, sum(transactions) FROM throughput GROUP BY ALL ORDER BY ALL", judge)
     assert found.rows == (("gp3", 1, 100), ("gp3", 2, 300), ("io2bx:iops=16000", 1, 200), ("io2bx:iops=16000", 2, 400))
 
 
 @pytest.mark.parametrize("view", describe_views())
 def test_every_view_can_be_read_and_begins_with_the_keys(results: Path, view: str) -> None:
-    found = query(results, f"SELECT * FROM {view} ORDER BY ALL")
+    found = query(results, f"SELECT * FROM {view} ORDER BY ALL", judge)
     assert found.columns[:4] == ("experiment_id", "run_id", "arm", "block")
 
 
@@ -59,13 +84,13 @@ def test_a_run_older_than_the_column_volume_was_about_its_data_volume(tmp_path: 
             pq.write_table(table.drop_columns("volume"), writer.file("probe/volume.parquet"))
         run = writer.finish(make_record(run_id=writer.final_path.name, position=number))
         assert open_run(run).table("probe/volume")["volume"].to_pylist() == [volume or "data"]
-        found = query(tmp_path, "SELECT volume, read_ops FROM volume ORDER BY t_ns")
+        found = query(tmp_path, "SELECT volume, read_ops FROM volume ORDER BY t_ns", judge)
         assert found.rows == (("data", 5), ("wal", 5))[: number + 1]
 
 
 def test_every_table_has_a_view(results: Path) -> None:
     assert len(describe_views()) == len(TABLES) + 1
-    assert {row[0] for row in query(results, "SHOW TABLES").rows} == set(describe_views())
+    assert {row[0] for row in query(results, "SHOW TABLES", judge).rows} == set(describe_views())
 
 
 @pytest.mark.parametrize(
@@ -84,15 +109,44 @@ def test_anything_but_one_select_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="read-only"):
-        query(results, sql)
+        query(results, sql, judge)
     assert not list(tmp_path.glob("x.*"))
 
 
 @pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM runs", "SELECT 1 FROM nowhere"])
 def test_bad_sql_is_the_users_error_and_says_where_to_look(results: Path, sql: str) -> None:
     with pytest.raises(InputError, match="the query failed") as caught:
-        query(results, sql)
+        query(results, sql, judge)
     assert "DESCRIBE" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT content FROM read_text('{root}/../secret.txt')",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM read_csv('http://127.0.0.1:1/x.csv')",
+        "SELECT * FROM connection",
+        "SELECT * FROM runs, read_text('/proc/self/environ')",
+    ],
+)
+def test_a_query_reads_the_results_and_nothing_else(results: Path, sql: str) -> None:
+    (results.parent / "secret.txt").write_text("secret")
+    quoted = str(results).replace("'", "''")
+    with pytest.raises(InputError, match="the query failed"):
+        query(results, sql.format(root=quoted), judge)
+    assert query(results, "SELECT count(*) FROM throughput", judge).rows[0][0] > 0, "the views read their files"
+
+
+def test_results_in_a_relative_or_linked_folder_can_be_queried(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "linked").symlink_to(results)
+    for root in (Path(results.name), Path("linked"), tmp_path / "linked"):
+        assert query(root, "SELECT count(*) FROM throughput", judge).rows[0][0] > 0
 
 
 def test_an_empty_folder_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,11 +231,11 @@ def test_runs_beyond_the_planned_ones_are_no_defect(tmp_path: Path, capsys: pyte
     assert "2 of 3 runs finished, 2 valid" in capsys.readouterr().out
 
 
-def test_the_runs_of_a_load_are_counted_in_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_runs_of_a_load_are_listed_with_their_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_experiment(tmp_path, make_experiment_record(("gp3",), 1))
-    RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record(workload={"kind": "load"}))
+    RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1").finish(make_record(workload={"kind": "load"}, metric="seconds"))
     assert pgdyno(["runs", "--results", str(tmp_path)]) == 0
-    assert "10.0 rows/s  valid" in capsys.readouterr().out
+    assert re.search(r" [1-9]\d*\.\d seconds  valid\n", capsys.readouterr().out)
 
 
 def test_what_a_query_leaves_out_is_said(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,4 +248,4 @@ def test_what_a_query_leaves_out_is_said(results: Path, capsys: pytest.CaptureFi
     assert json.loads(printed.out) == [{"n": 3}]
     assert len(printed.err.splitlines()) == 2
     for path in (damaged, results / "broken"):
-        assert f"left out, since it cannot be read: {path}: " in printed.err
+        assert f"omitted, because it cannot be read: {path}: " in printed.err

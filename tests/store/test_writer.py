@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -11,9 +13,9 @@ import pytest
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run, write_experiment
 from pgdyno.store.tables import TABLES, columns, empty, from_rows
-from pgdyno.store.writer import held
+from pgdyno.store.writer import held, other_experiments
 
-from .conftest import EXPERIMENT_ID, make_record, throughput_table
+from .conftest import EXPERIMENT_ID, make_experiment_record, make_record, throughput_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +49,7 @@ def test_an_unfinished_run_is_not_listed(tmp_path: Path, make_experiment: MakeEx
     experiment = open_experiment(path)
     assert [run.record.position for run in experiment.runs] == [0, 1, 2, 3]
     assert experiment.unreadable == {}
-    with pytest.raises(InputError, match="not finished"):
+    with pytest.raises(InputError, match="unfinished run"):
         open_run(partial)
 
 
@@ -191,3 +193,35 @@ def test_a_table_is_kept_until_its_file_is_another_one(tmp_path: Path) -> None:
     assert run.table("workload/throughput").num_rows == 0
     file.unlink()
     assert run.table("workload/throughput").num_rows == 0
+
+
+def test_experiments_of_other_processes_are_seen_with_their_directory(tmp_path: Path) -> None:
+    directory = write_experiment(tmp_path, make_experiment_record(("gp3",), 1))
+    with held(directory):
+        assert directory not in other_experiments().values(), "this process's own"
+    hold = (
+        "import sys, pathlib; from pgdyno.store.writer import held\n"
+        "with held(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(directory)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert other_experiments()[other.pid] == directory
+    assert directory not in other_experiments().values()
+
+
+def test_of_what_failed_the_logs_are_kept_and_the_remedy_says_where(tmp_path: Path) -> None:
+    for attempt in ("first", "second"):
+        writer = RunWriter(tmp_path, EXPERIMENT_ID, "00-gp3-r1")
+        writer.file("logs/postgresql.log").write_text(attempt)
+        writer.file("workload/latency.hdr.json").write_text("{}")
+        error = PgdynoError("the server died", remedy="look at it")
+        writer.explain(error)
+        kept = tmp_path / EXPERIMENT_ID / "failed" / "00-gp3-r1"
+        assert error.remedy == f"look at it; the logs are kept in {kept}"
+        assert {file.name: file.read_text() for file in kept.iterdir()} == {"postgresql.log": attempt}
+        assert not list((tmp_path / EXPERIMENT_ID / "runs").iterdir())
+    silent = PgdynoError("nothing was begun")
+    RunWriter(tmp_path, EXPERIMENT_ID, "01-gp3-r1").explain(silent)
+    assert silent.remedy == ""

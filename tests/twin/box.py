@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgdyno.world import mounts
-from pgdyno.world.journal import Journal
+from pgdyno.host import mounts
+from pgdyno.host.journal import Journal
 from tools.fidelity import device
 from tools.fidelity.cell import Limits
 

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno import catalog
 from pgdyno.analysis.interval import Estimate, ratio_interval
 from pgdyno.cli import main as cli_main
+from pgdyno.host import awake, volume
+from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import histogram, pgbench
-from pgdyno.workload.spec import WorkloadSpec
-from pgdyno.world import awake, volume
-from pgdyno.world.journal import Journal
+from pgdyno.workload.kind.registry import workload_of
+from pgdyno.workload.load import load
+from pgdyno.workload.tables import PgbenchTables
 from tests.twin.box import hidden_limits, mounted_box
 from tools.fidelity import device
 
@@ -43,7 +46,7 @@ def server(mount: Path) -> Iterator[Cluster]:
     try:
         cluster.initdb()
         with cluster.running(SETTINGS):
-            pgbench.load(cluster, WorkloadSpec(scale=SCALE))
+            load(cluster, PgbenchTables(SCALE))
             yield cluster
     finally:
         cluster.close()
@@ -53,7 +56,7 @@ def measured(cluster: Cluster, clients: int, seed: int, folder: Path) -> Figures
     """One run, after a checkpoint, so that both begin with the same work behind them."""
     with cluster.connect() as connection:
         connection.execute("CHECKPOINT")
-    spec = WorkloadSpec(script="simple-update", clients=clients, seed=seed, scale=SCALE)
+    spec = workload_of(script="simple-update", clients=clients, seed=seed, scale=SCALE)
     outcome = pgbench.run(cluster, spec, SECONDS, folder, warmup_s=WARMUP_S)
     found = histogram.decode(outcome.histograms["histograms"][histogram.ALL])
     return outcome.tps, found.get_value_at_percentile(99.0) / 1000
@@ -86,7 +89,7 @@ def test_postgresql_on_a_twin_is_as_on_the_box(
         mounted_box(bench, limits) as box,
     ):
         assert cli_main.run(["volume", "fit", str(box), "-o", str(file), "--region", "256MiB"]) == 0
-        fitted = volume.resolve(str(file))["limits"]
+        fitted = catalog.resolve(str(file)).document["limits"]
         with (
             Journal(state_dir).directory(state_dir.parent / "twin") as mount,
             volume.attached(str(file), mount=mount, state_dir=state_dir) as attached,

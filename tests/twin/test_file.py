@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pgdyno import catalog
+from pgdyno.cli import volume_fit
 from pgdyno.errors import InputError
 from pgdyno.twin import file
 from pgdyno.twin.fit import Twin, fit
 from pgdyno.twin.target import MIB, Target
-from pgdyno.world import volume
 from tests.twin.synthetic import Disk
 
 TARGET = Target("/proc/1/fd/3", '/srv/a "disk"', 1 << 30, 20_480 * MIB, "/dev/vdb", "ext4")
@@ -31,7 +33,7 @@ def written(tmp_path: Path, engine: Path) -> tuple[Path, Twin]:
 
 def test_the_engine_attaches_what_was_fitted(written: tuple[Path, Twin]) -> None:
     path, twin = written
-    resolved = volume.resolve(str(path))
+    resolved = catalog.resolve(str(path)).document
     assert resolved["type"] == "twin" and resolved["spec"] == f"twin:{path}"
     assert resolved["title"].startswith('twin of /srv/a "disk", 20 GiB, ')
     assert resolved["usd_per_month"] is None
@@ -54,7 +56,7 @@ def test_limits_of_reads_and_writes_come_out_of_one_bucket(tmp_path: Path, engin
     twin = replace(fit(found), reads_per_s=9000, writes_per_s=3000, bytes_per_s=None)
     path = tmp_path / "twin.toml"
     file.write(path, twin, TARGET, found, fio="fio", pgdyno="1")
-    params = volume.resolve(f"twin:{path}")["params"]
+    params = catalog.resolve(f"twin:{path}").document["params"]
     rate, cost = params["iops_limit"]["rate_per_s"], params["cost"]
     assert (rate / cost["read_tokens"], rate / cost["write_tokens"]) == (9000, 3000)
     assert params["throughput_limit"] is None
@@ -69,18 +71,28 @@ def test_notes_stand_in_the_file(tmp_path: Path) -> None:
 def test_a_file_that_is_no_twin_is_refused_with_its_name(tmp_path: Path, engine: Path) -> None:
     broken = tmp_path / "broken.toml"
     broken.write_text("schema_version = 7\n")
-    with pytest.raises(InputError, match=r"broken\.toml is no twin"):
-        volume.resolve(str(broken))
+    with pytest.raises(InputError, match=r"broken\.toml is not a twin"):
+        catalog.resolve(str(broken))
     with pytest.raises(InputError, match="cannot read the twin"):
-        volume.resolve(str(tmp_path / "absent.toml"))
+        catalog.resolve(str(tmp_path / "absent.toml"))
 
 
 def test_what_could_not_be_written_is_said_before_anything_is_measured(tmp_path: Path) -> None:
     (tmp_path / "there.toml").touch()
     for path, complaint in (
-        (tmp_path / "there.toml", "exists already"),
-        (tmp_path / "no" / "twin.toml", "no file can be made"),
+        (tmp_path / "there.toml", "already exists"),
+        (tmp_path / "no" / "twin.toml", "no file can be created"),
         (tmp_path / "twin.json", "does not end in .toml"),
     ):
         with pytest.raises(InputError, match=complaint):
             file.require_writable(path)
+
+
+def test_the_command_that_uses_a_twin_can_be_pasted(
+    written: tuple[Path, Twin], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, twin = written
+    moved = path.rename(path.with_name("twin ü'.toml"))
+    volume_fit._print(moved, catalog.resolve(f"twin:{moved}").document, twin, 7)
+    command = capsys.readouterr().out.splitlines()[-1].partition("use it")[2]
+    assert shlex.split(command) == ["pgdyno", "compare", str(moved), "gp3"]

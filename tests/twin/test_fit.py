@@ -99,3 +99,13 @@ def test_a_disk_that_is_fast_below_its_limits_is_noted() -> None:
     disk = Disk(both(3000), 125 * MIB, service_us={"read": 100.0, "write": 700.0})
     notes = fit(disk.measured()).notes
     assert len(notes) == 1 and "answers a read in" in notes[0]
+
+
+def test_reads_that_are_faster_than_flash_look_like_a_cache() -> None:
+    def notes(read_us: float) -> list[str]:
+        disk = Disk(both(3000), 125 * MIB, service_us={"read": read_us, "write": 700.0})
+        return [note for note in fit(disk.measured()).notes if note.startswith("this looks like a cache")]
+
+    assert notes(200.0) == []
+    (said,) = notes(30.0)
+    assert "a read of 8 KiB took" in said

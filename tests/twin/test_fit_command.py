@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.cli import main as cli_main
-from pgdyno.world import volume
-from pgdyno.world.waiting import wait_until
+from pgdyno.host import volume
+from pgdyno.host.waiting import wait_until
+from tests.support.commands import pgdyno
 from tests.twin.box import hidden_limits, mounted_box
 from tools.fidelity import device
 
@@ -22,20 +22,11 @@ pytestmark = [pytest.mark.needs_fuse, pytest.mark.needs_fio]
 SEED = 20_261_121
 
 
-def pgdyno(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one command line."""
-    code = cli_main.run([str(argument) for argument in arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-@pytest.mark.slow
-def test_a_disk_in_memory_is_refused_with_both_figures(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, image_dir: Path, state_dir: Path
-) -> None:
+@pytest.mark.bench
+def test_a_disk_in_memory_is_refused_with_both_figures(tmp_path: Path, image_dir: Path, state_dir: Path) -> None:
     twin, disk = tmp_path / "twin.toml", image_dir / "disk"
     disk.mkdir()
-    code, _, err = pgdyno(capsys, "volume", "fit", disk, "-o", twin, "--region", "64MiB", "--quick")
+    code, _, err = pgdyno("volume", "fit", disk, "-o", twin, "--region", "64MiB", "--quick")
     assert code == 3
     assert "too fast to be emulated here" in err and err.count(" us ") >= 2
     assert not twin.exists() and not list(disk.iterdir())
@@ -43,17 +34,15 @@ def test_a_disk_in_memory_is_refused_with_both_figures(
 
 @pytest.mark.slow
 @pytest.mark.needs_qemu
-def test_a_box_is_fitted_and_its_twin_is_attached(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, state_dir: Path
-) -> None:
+def test_a_box_is_fitted_and_its_twin_is_attached(tmp_path: Path, state_dir: Path) -> None:
     """The whole command; that limits are exact is measured by `make bench`, that they are of this box is seen here."""
     limits = hidden_limits(SEED)
     twin = tmp_path / "twin.toml"
     with device.bench(state_dir) as bench, mounted_box(bench, limits) as box:
-        code, out, err = pgdyno(capsys, "volume", "fit", box, "-o", twin, "--region", "128MiB", "--quick", "--json")
+        code, out, err = pgdyno("volume", "fit", box, "-o", twin, "--region", "128MiB", "--quick", "--json")
         assert code == 0, err
         assert [each.name for each in box.iterdir()] == ["lost+found"]
-    assert "a file of 128 MiB in" in err and "MiB in all at most" in err and "s left)" in err
+    assert "a file of 128 MiB in" in err and "MiB in total" in err and "s left)" in err
     found = json.loads(out)
     assert found["spec"]["limits"]["iops"] == pytest.approx(limits.iops, rel=0.1)
     assert found["spec"]["limits"]["throughput_mib_per_s"] == pytest.approx((limits.bytes_per_s or 0) / 2**20, rel=0.1)

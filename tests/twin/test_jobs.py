@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import HostError
+from pgdyno.host.process import working_below
+from pgdyno.host.waiting import wait_until
 from pgdyno.twin import jobs
 from pgdyno.twin.jobs import Job, ask
 from pgdyno.twin.measure import OPS, SIZES_KIB, Schedule
 from pgdyno.twin.target import MIB, opened
-from pgdyno.world.process import working_below
-from pgdyno.world.waiting import wait_until
 
 REGION = 16 * MIB
 

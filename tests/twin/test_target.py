@@ -34,7 +34,7 @@ def test_a_new_file_stands_for_its_directory(tmp_path: Path) -> None:
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("kept")
-    with pytest.raises(InputError, match="exists already"), opened(mine, MIB, overwrite=True):
+    with pytest.raises(InputError, match="already exists"), opened(mine, MIB, overwrite=True):
         pass
     assert mine.read_text() == "kept"
 

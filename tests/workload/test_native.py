@@ -10,22 +10,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno import _engine
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.endpoint import local
+from pgdyno.errors import EXIT_FAILURE, InputError, PgdynoError
 from pgdyno.store import RunWriter
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import driver, histogram, native
-from pgdyno.workload.invariants import check, read_baseline
+from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.spec import WorkloadSpec
+from pgdyno.workload.scripts import ScriptFile
+from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.endpoint import Endpoint
     from pgdyno.postgres.cluster import Cluster
+    from pgdyno.workload.kind.base import Workload
 
-TPCB = WorkloadSpec(scale=2, clients=4, engine="native", seed=11)
+TPCB = workload_of(scale=2, clients=4, engine="native", seed=11)
 OWN = """
 \\set aid random(1, 100000 * :scale)
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
@@ -39,15 +43,19 @@ class Elsewhere:
     dsn: str
     binaries: Any
 
+    @property
+    def endpoint(self) -> Endpoint:
+        return local(self.dsn)
+
 
 @pytest.fixture(scope="module")
 def loaded(cluster: Cluster) -> Cluster:
-    load(cluster, WorkloadSpec(scale=2))
+    load(cluster, PgbenchTables(2))
     return cluster
 
 
-def run(server: Any, spec: WorkloadSpec, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
-    return driver.runner(spec)(server, spec, seconds, folder, **more)
+def run(server: Any, spec: Workload, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
+    return spec.runner()(server, duration_s=seconds, out_dir=folder, **more)
 
 
 def failed(*checks: Any) -> list[Any]:
@@ -56,10 +64,10 @@ def failed(*checks: Any) -> list[Any]:
 
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
 def test_the_server_agrees_with_the_account(loaded: Cluster, tmp_path: Path, protocol: str) -> None:
-    baseline = read_baseline(loaded, full=True)
+    baseline = TPCB.baseline(loaded, full=True)
     spec = TPCB.model_copy(update={"protocol": protocol, "threads": 2})
     outcome = run(loaded, spec, tmp_path, warmup_s=1.0)
-    assert failed(*outcome.checks, *check(loaded, outcome, baseline=baseline, full=True)) == []
+    assert failed(*outcome.checks, *TPCB.proofs(loaded, outcome, baseline=baseline, full=True)) == []
     assert 0 < outcome.account.succeeded < outcome.account_total.succeeded == outcome.writes_total
 
 
@@ -92,7 +100,7 @@ def test_the_phases_follow_each_other_and_the_tables_cover_them(loaded: Cluster,
 
 
 def test_an_open_loop_tells_both_times_and_is_written(loaded: Cluster, tmp_path: Path) -> None:
-    spec = WorkloadSpec(
+    spec = workload_of(
         script="select-only@3,simple-update@1",
         scale=2,
         clients=4,
@@ -126,7 +134,7 @@ def test_an_open_loop_tells_both_times_and_is_written(loaded: Cluster, tmp_path:
 
 def test_a_dilated_run_is_told_in_the_subjects_time(loaded: Cluster, tmp_path: Path) -> None:
     """400 transactions for each of the subject's seconds are 200 for each of the host's, and it lasts twice as long."""
-    spec = WorkloadSpec(
+    spec = workload_of(
         script="select-only", scale=2, clients=4, engine="native", rate_per_s=400, arrivals="fixed", late_max_ms=500
     )
     shown: list[str] = []
@@ -141,7 +149,6 @@ def test_a_dilated_run_is_told_in_the_subjects_time(loaded: Cluster, tmp_path: P
     assert failed(*outcome.checks) == []
     assert outcome.phases[-1].seconds == pytest.approx(1.5)
     assert outcome.account.scheduled == pytest.approx(600, abs=40)
-    assert outcome.spec == spec
     assert any(text.startswith("measure: ") for text in shown)
 
 
@@ -153,33 +160,32 @@ def test_a_script_of_the_users_runs_by_both_drivers(loaded: Cluster, tmp_path: P
         "clients": 2,
     }
     for engine in ("native", "pgbench"):
-        outcome = run(loaded, WorkloadSpec(**asked, engine=engine), tmp_path / engine)
+        spec = workload_of(**asked, engine=engine)
+        outcome = run(loaded, spec, tmp_path / engine)
         assert failed(*outcome.checks) == []
-        assert check(loaded, outcome) == ()
+        assert spec.proofs(loaded, outcome) == ()
         names = set(outcome.throughput["script"].to_pylist())
         assert names == {"own.sql", "two.sql"}
         assert set(outcome.histograms["histograms"]) == {"own.sql", "two.sql", "all"}
 
 
 def test_a_malformed_script_is_refused_before_anything_is_done() -> None:
-    spec = WorkloadSpec(
-        kind="script", engine="native", files=({"name": "own.sql", "text": "SELECT 1;\n\\set x 1 +\n"},)
-    )
+    spec = workload_of(kind="script", engine="native", files=({"name": "own.sql", "text": "SELECT 1;\n\\set x 1 +\n"},))
     with pytest.raises(InputError, match=r"own\.sql:2:"):
         driver.require(spec)
 
 
 def test_a_sound_workload_is_not_refused() -> None:
     for asked in ({}, {"kind": "idle", "rate_per_s": 5}, {"script": "select-only", "rate_per_s": 5, "late_max_ms": 3}):
-        driver.require(WorkloadSpec(engine="native", **asked))
+        driver.require(workload_of(engine="native", **asked))
 
 
 def test_idle_clients_need_no_tables_and_keep_their_schedule(cluster: Cluster, tmp_path: Path) -> None:
-    spec = WorkloadSpec(kind="idle", rate_per_s=20_000, arrivals="fixed")
+    spec = workload_of(kind="idle", rate_per_s=20_000, arrivals="fixed")
     outcome = run(cluster, spec, tmp_path)
     assert failed(*outcome.checks) == []
     assert outcome.account.scheduled == pytest.approx(20_000, rel=0.05)
-    assert check(cluster, outcome) == ()
+    assert spec.proofs(cluster, outcome) == ()
 
 
 def test_what_the_server_refuses_is_an_error(cluster: Cluster, tmp_path: Path) -> None:
@@ -188,8 +194,6 @@ def test_what_the_server_refuses_is_an_error(cluster: Cluster, tmp_path: Path) -
     bare = Elsewhere(cluster.dsn.replace("dbname=postgres", "dbname=bare"), cluster.binaries)
     with pytest.raises(PgdynoError, match="pgbench_accounts"):
         run(bare, TPCB, tmp_path)
-    with pytest.raises(InputError, match="target_session_attrs"):
-        run(Elsewhere(f"{cluster.dsn} target_session_attrs=any", cluster.binaries), TPCB, tmp_path)
 
 
 def test_clients_that_are_lost_make_a_check_fail(loaded: Cluster, tmp_path: Path) -> None:
@@ -199,11 +203,45 @@ def test_clients_that_are_lost_make_a_check_fail(loaded: Cluster, tmp_path: Path
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno drive' LIMIT 1"
             )
 
-    baseline = read_baseline(loaded)
+    baseline = TPCB.baseline(loaded)
     outcome = run(loaded, TPCB, tmp_path, on_measure_begin=shoot)
     assert [one.name for one in failed(*outcome.checks)] == ["clients_lasted"]
     assert outcome.driver.connections_lost == 1
-    assert failed(*check(loaded, outcome, baseline=baseline)) == [], "no committed transaction may be lost"
+    assert failed(*TPCB.proofs(loaded, outcome, baseline=baseline)) == [], "no committed transaction may be lost"
+
+
+def own(text: str, **more: Any) -> Workload:
+    """One script of a user's."""
+    file = ScriptFile(name="own.sql", text=text, weight=1)
+    return workload_of(kind="script", engine="native", files=(file,), clients=2, **more)
+
+
+def test_a_refused_statement_makes_a_check_fail_and_loses_no_figures(loaded: Cluster, tmp_path: Path) -> None:
+    with loaded.connect() as connection:
+        connection.execute("CREATE TABLE drawn (n int PRIMARY KEY)")
+        try:
+            outcome = run(loaded, own("\\set n random(1, 400)\nINSERT INTO drawn VALUES (:n);\n"), tmp_path, 30.0)
+            row = connection.execute("SELECT count(*) FROM drawn").fetchone()
+        finally:
+            connection.execute("DROP TABLE drawn")
+    assert row == (outcome.account_total.succeeded,)
+    checks = {one.name: one for one in outcome.checks}
+    assert not checks["clients_lasted"].ok
+    assert "own.sql:2 (INSERT INTO drawn VALUES ($1))" in checks["clients_lasted"].detail
+    assert checks["nothing_is_missing"].ok
+    assert not checks["measured_under_load"].ok
+
+
+def test_a_run_of_which_nothing_succeeds_is_an_error(loaded: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(PgdynoError, match=r"own\.sql:1 \(SELECT \* FROM nowhere\)") as found:
+        run(loaded, own("SELECT * FROM nowhere;\n"), tmp_path)
+    assert found.value.exit_code == EXIT_FAILURE, "statements before it may be committed"
+
+
+def test_a_sleep_of_a_script_is_slowed_with_the_world(loaded: Cluster, tmp_path: Path) -> None:
+    outcome = run(loaded, own("\\sleep 30 ms\nSELECT 1;\n"), tmp_path, 1.0, clock=SubjectClock(dilation=3))
+    assert outcome.account.succeeded > 0
+    assert min(outcome.latency["latency_us"].to_pylist()) >= 30_000 * 0.99
 
 
 def test_a_callback_that_fails_ends_the_driver(loaded: Cluster, tmp_path: Path) -> None:
@@ -219,22 +257,12 @@ def test_a_callback_that_fails_ends_the_driver(loaded: Cluster, tmp_path: Path) 
 
 
 def test_a_driver_that_is_stopped_says_what_it_has(loaded: Cluster, tmp_path: Path) -> None:
-    document = native.document(TPCB, 0, 60_000) | {"server": native.connection(loaded)}
-    with native.Driving(document, tmp_path / "err", env=native.environment()) as driving:
+    document = native.document(TPCB, 0, 60_000) | {"server": loaded.endpoint.named("pgdyno test")}
+    with native.Driving(document, tmp_path / "err") as driving:
         said = driving.follow(lambda _second: driving.stop())
     assert said.summary is not None
     assert said.summary["succeeded"] > 0
     assert said.summary["end_ns"] - said.summary["begin_ns"] < 30 * 10**9
-
-
-def test_a_password_is_not_in_the_environment_of_the_driver_unless_it_is_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PGOPTIONS", "-c work_mem=1")
-    monkeypatch.setenv("PGPASSWORD", "hush")
-    made = native.environment({"PGPASSFILE": "/a"})
-    assert made["PGPASSFILE"] == "/a"
-    assert not {"PGOPTIONS", "PGPASSWORD"} & made.keys()
 
 
 def test_many_clients_at_a_long_distance_have_the_time_to_log_in(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,11 @@ from hypothesis import strategies as st
 
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, native_record
+from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.native_record import SECOND_NS, Said, Span
-from pgdyno.workload.spec import WorkloadSpec
 
 BOOT_NS = 7_000 * SECOND_NS + 123
-SPEC = WorkloadSpec(script="select-only@3,simple-update@1", engine="native", rate_per_s=100)
+SPEC = workload_of(script="select-only@3,simple-update@1", engine="native", rate_per_s=100)
 Latencies = list[list[int]]
 """Of each script, in microseconds."""
 
@@ -30,7 +32,7 @@ def encoded(values: list[int]) -> str | None:
 
 def line(begin_ns: int, end_ns: int, latencies: Latencies, *, warmup: bool = False, skipped: int = 0) -> dict[str, Any]:
     """A second, or the whole: of each script its latencies; a half of each is service time."""
-    counts = {"failed": 0, "skipped_late": 0, "skipped_ended": 0, "retries": 0}
+    counts = {"rolled_back": 0, "failed": 0, "skipped_late": 0, "skipped_ended": 0, "retries": 0}
     scripts = [
         {
             **counts,
@@ -53,6 +55,7 @@ def line(begin_ns: int, end_ns: int, latencies: Latencies, *, warmup: bool = Fal
         "skipped_late": skipped,
         "scripts": scripts,
         "statements": [{"name": "SELECT 1", "count": len(every), "service_us": encoded(every)}],
+        "queries": {"read": len(every), "write": 0, "other": 0},
         "errors": {},
         "lag_us": figures,
         "wake_us": figures,
@@ -74,7 +77,10 @@ def said(warmup: list[Latencies], measured: list[Latencies], tail: Latencies, sk
     whole = [[value for one in [*measured, tail] for value in one[number]] for number in range(len(SPEC.mix))]
     summary = line(span.begin_ns, span.end_ns + SECOND_NS // 2, whole, skipped=skipped * len(measured))
     settled = sum(second["succeeded"] + second["skipped_late"] for second in seconds[: len(warmup)])
-    summary |= {"scheduled_with_warmup": settled + summary["succeeded"] + summary["skipped_late"]}
+    summary |= {
+        "scheduled_with_warmup": settled + summary["succeeded"] + summary["skipped_late"],
+        "ended_by": None,
+    }
     return Said({"begin_ns": BOOT_NS, "connect_ns": 4_000_000}, seconds, summary), span
 
 
@@ -149,3 +155,21 @@ def test_what_was_lost_or_cut_short_is_a_failed_check() -> None:
     assert "1.500 s" in failed["clients_lasted"]
     assert "measured 1.000 s of 2 s" in failed["measured_under_load"]
     assert found.uncounted_max == 2
+
+
+def test_the_lines_that_the_engine_writes_are_understood() -> None:
+    """The file is written from the engine's types, and compared with them, by ``crates/measure/tests/lines.rs``."""
+    text = Path(__file__).with_name("driver_lines.jsonl").read_text(encoding="utf-8")
+    ready, *seconds, summary = (json.loads(one) for one in text.splitlines())
+    told = Said(ready["ready"], [one["second"] for one in seconds], summary["summary"])
+    found = native_record.outcome(SPEC, told, Span(0, SECOND_NS, 3 * SECOND_NS), SubjectClock())
+    assert all(check.ok for check in found.checks if check.name != "clients_lasted"), found.checks
+    assert (found.account.scheduled, found.account.succeeded, found.account.failed) == (6, 4, 2)
+    assert histogram.decode(found.histograms["histograms"]["all"]).get_total_count() == 4
+    assert found.driver.errors == {"23505": 2}
+    ending = native_record.ending(told)
+    assert ending is not None
+    assert (ending["script"], ending["line"], ending["statement"]) == ("simple-update", 2, None)
+    made = line(0, SECOND_NS, [[1], []])
+    assert made.keys() == told.seconds[0].keys(), "the lines of these tests are the engine's"
+    assert made["scripts"][0].keys() == told.seconds[0]["scripts"][0].keys()

@@ -15,16 +15,19 @@ from pgdyno.store.record import Account
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram
 from pgdyno.workload.client import environment
-from pgdyno.workload.invariants import check, read_baseline
-from pgdyno.workload.pgbench import Outcome, WorkloadSpec, load, run
+from pgdyno.workload.kind.registry import workload_of
+from pgdyno.workload.load import load
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.pgbench import run
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
+    from pgdyno.workload.kind.base import Workload
 
-SPEC = WorkloadSpec(scale=2, clients=4, seed=11)
+SPEC = workload_of(scale=2, clients=4, seed=11)
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class Elsewhere:
     binaries: Any
 
 
-def loaded(cluster: Cluster, spec: WorkloadSpec = SPEC) -> Cluster:
-    load(cluster, spec)
+def loaded(cluster: Cluster, spec: Workload = SPEC) -> Cluster:
+    load(cluster, spec.data_set())
     return cluster
 
 
@@ -49,7 +52,7 @@ def tpcb(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 def test_loading_reports_progress_and_counts_rows(cluster: Cluster, tmp_path: Path) -> None:
     shown: list[float] = []
-    outcome = load(cluster, SPEC, lambda share, _text: shown.append(share), log=tmp_path / "load.log")
+    outcome = load(cluster, SPEC.data_set(), lambda share, _text: shown.append(share), log=tmp_path / "load.log")
     assert outcome.rows == {
         "pgbench_branches": 2,
         "pgbench_tellers": 20,
@@ -63,7 +66,7 @@ def test_loading_reports_progress_and_counts_rows(cluster: Cluster, tmp_path: Pa
 
 
 def test_the_server_agrees_with_the_account(cluster: Cluster, tpcb: Outcome) -> None:
-    checks = (*tpcb.checks, *check(cluster, tpcb, full=True))
+    checks = (*tpcb.checks, *SPEC.proofs(cluster, tpcb, full=True))
     assert [found for found in checks if not found.ok] == []
     assert {"history_rows", "balances", "accounts_balance", "transaction_log_complete"} <= {c.name for c in checks}
 
@@ -93,20 +96,20 @@ def test_a_change_by_somebody_else_is_noticed(cluster: Cluster, tmp_path: Path) 
         connection.execute("UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1")
         connection.execute("DELETE FROM pgbench_history WHERE ctid = (SELECT min(ctid) FROM pgbench_history)")
         connection.execute("DELETE FROM pgbench_branches WHERE bid = 2")
-    failed = {found.name for found in check(cluster, outcome, full=True) if not found.ok}
+    failed = {found.name for found in SPEC.proofs(cluster, outcome, full=True) if not found.ok}
     assert failed == {"balances", "accounts_balance", "history_rows", "pgbench_branches_rows"}
 
 
 def test_a_baseline_lets_tables_be_used_again(cluster: Cluster, tmp_path: Path) -> None:
     run(loaded(cluster), SPEC, 1.0, tmp_path)
-    baseline = read_baseline(cluster, full=True)
+    baseline = SPEC.baseline(cluster, full=True)
     outcome = run(cluster, SPEC, 1.0, tmp_path)
-    assert all(found.ok for found in check(cluster, outcome, baseline=baseline, full=True))
-    assert not all(found.ok for found in check(cluster, outcome))
+    assert all(found.ok for found in SPEC.proofs(cluster, outcome, baseline=baseline, full=True))
+    assert not all(found.ok for found in SPEC.proofs(cluster, outcome))
 
 
 def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
-    spec = WorkloadSpec(
+    spec = workload_of(
         script="select-only@3,simple-update@1",
         scale=2,
         clients=4,
@@ -128,7 +131,7 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
         prefix=("nice", "-n", "0"),
     )
     assert begun == ["pid True", "begin", "end"]
-    assert [found for found in (*outcome.checks, *check(cluster, outcome, full=True)) if not found.ok] == []
+    assert [found for found in (*outcome.checks, *spec.proofs(cluster, outcome, full=True)) if not found.ok] == []
     assert outcome.tps == pytest.approx(400, rel=0.25)  # Poisson: 800 +- 28, and a busy machine may skip some
     assert 0 < outcome.writes_total < outcome.account_total.succeeded
     writer = RunWriter(tmp_path, "e", "r")
@@ -146,7 +149,7 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: Path) -> None:
     """400 transactions for each of the subject's seconds are 200 for each of the host's, and it lasts twice as long."""
-    spec = WorkloadSpec(script="select-only", scale=2, clients=4, rate_per_s=400, late_max_ms=200)
+    spec = workload_of(script="select-only", scale=2, clients=4, rate_per_s=400, late_max_ms=200)
     shown: list[str] = []
     clock = SubjectClock(now_ns(), 2)
     outcome = run(
@@ -155,7 +158,6 @@ def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: 
     assert [found for found in outcome.checks if not found.ok] == []
     assert outcome.phases[-1].seconds == pytest.approx(1.5, abs=0.01)
     assert outcome.tps == pytest.approx(400, rel=0.25)
-    assert outcome.spec == spec
     assert "-R 200" in " ".join(outcome.command)
     assert "-L 400" in " ".join(outcome.command)
     # Bins are the subject's seconds.
@@ -170,9 +172,9 @@ def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: 
 
 @pytest.mark.parametrize("script", ["tpcb-like", "select-only,simple-update"])
 def test_other_versions_of_pgbench(older_server: Cluster, tmp_path: Path, script: str) -> None:
-    spec = WorkloadSpec(scale=1, script=script, clients=2, rate_per_s=200, late_max_ms=500, tries_max=2)
+    spec = workload_of(scale=1, script=script, clients=2, rate_per_s=200, late_max_ms=500, tries_max=2)
     outcome = run(loaded(older_server, spec), spec, 1.0, tmp_path)
-    assert [found for found in (*outcome.checks, *check(older_server, outcome, full=True)) if not found.ok] == []
+    assert [found for found in (*outcome.checks, *spec.proofs(older_server, outcome, full=True)) if not found.ok] == []
 
 
 def test_clients_that_are_lost_make_a_check_fail(cluster: Cluster, tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_clients_that_are_lost_make_a_check_fail(cluster: Cluster, tmp_path: Pat
     failed = [found for found in outcome.checks if not found.ok]
     assert [found.name for found in failed] == ["clients_lasted"]
     assert outcome.uncounted_max == SPEC.clients
-    assert all(found.ok for found in check(cluster, outcome)), "no committed transaction may be lost"
+    assert all(found.ok for found in SPEC.proofs(cluster, outcome)), "no committed transaction may be lost"
 
 
 def test_a_server_that_dies_shortens_the_phase_and_says_so(cluster: Cluster, tmp_path: Path) -> None:
@@ -228,13 +230,13 @@ def test_a_directory_without_pgbench_is_the_hosts_fault(cluster: Cluster, tmp_pa
     with pytest.raises(HostError, match="no pgbench"):
         run(elsewhere, SPEC, 1.0, tmp_path)
     with pytest.raises(HostError, match="no pgbench"):
-        load(elsewhere, SPEC)
+        load(elsewhere, SPEC.data_set())
 
 
 def test_a_server_that_is_not_there_is_an_error(cluster: Cluster, tmp_path: Path) -> None:
     elsewhere = Elsewhere(f"host={tmp_path} user=x dbname=y", cluster.binaries)
     with pytest.raises(PgdynoError, match="could not load"):
-        load(elsewhere, SPEC)
+        load(elsewhere, SPEC.data_set())
     with pytest.raises(PgdynoError, match="pgbench failed"):
         run(elsewhere, SPEC, 1.0, tmp_path)
 
@@ -258,7 +260,7 @@ def test_an_account_is_whole(tpcb: Outcome) -> None:
 
 
 def test_so_many_transactions_are_measured_from_the_first_to_the_last(cluster: Cluster, tmp_path: Path) -> None:
-    spec = WorkloadSpec(scale=2, clients=4, seed=11, transactions=50)
+    spec = workload_of(scale=2, clients=4, seed=11, transactions=50)
     called: list[str] = []
     found = run(
         loaded(cluster, spec), spec, 30.0, tmp_path,

@@ -27,7 +27,7 @@ def test_a_weight_stands_after_the_last_sign(text: str, parts: tuple[str, int]) 
 
 @pytest.mark.parametrize("text", ["a.sql@0", "a.sql@x", "a.sql@", "@3", "a.sql@1.5", "a.sql@-1", "a.sql@1000001"])
 def test_a_weight_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="no whole number"):
+    with pytest.raises(InputError, match="not a whole number"):
         split_weight(text)
 
 

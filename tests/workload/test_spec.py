@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
-from pgdyno.workload import native
+from pgdyno.workload import native, pgbench
+from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import SCRIPTS, parse_script
-from pgdyno.workload.spec import WorkloadSpec
+
+if TYPE_CHECKING:
+    from pgdyno.endpoint import Endpoint
 
 
 @given(st.lists(st.sampled_from(SCRIPTS), unique=True, min_size=1), st.data())
@@ -22,7 +26,7 @@ def test_a_mix_reads_back_in_its_order(names: list[str], data: st.DataObject) ->
 
 
 def test_a_weight_is_1_when_it_is_not_given() -> None:
-    assert WorkloadSpec(script="select-only,simple-update@3").scripts == (("select-only", 1), ("simple-update", 3))
+    assert workload_of(script="select-only,simple-update@3").mix == (("select-only", 1), ("simple-update", 3))
 
 
 @pytest.mark.parametrize(
@@ -37,20 +41,19 @@ def test_a_weight_is_1_when_it_is_not_given() -> None:
         ({"late_max_ms": 5}, "needs rate_per_s"),
         ({"arrivals": "fixed"}, "needs rate_per_s"),
         ({"engine": "native", "rate_per_s": 5, "think_ms": 5}, "do not think"),
-        ({"rate_per_s": 5, "arrivals": "fixed"}, "pgbench draws its arrivals at random"),
-        ({"think_ms": 5}, "clients of pgbench do not think"),
+        ({"engine": "pgbench", "rate_per_s": 5, "arrivals": "fixed"}, "pgbench draws its arrivals at random"),
+        ({"engine": "pgbench", "think_ms": 5}, "clients of pgbench do not think"),
+        ({"kind": "sysbench", "transactions": 5}, 'pgbench cannot run kind = "sysbench"'),
         ({"transactions": 5, "rate_per_s": 5}, "end after a time"),
-        ({"transactions": 5, "engine": "native"}, "native drives for a time"),
+        ({"transactions": 5, "engine": "native"}, "native runs for a time"),
         ({"transactions": 0}, "transactions"),
         ({"kind": "script"}, "needs files"),
-        ({"kind": "script", "files": ({"name": "a.sql", "text": ""},) * 2}, "a.sql is there twice"),
+        ({"kind": "script", "files": ({"name": "a.sql", "text": ""},) * 2}, "a.sql appears twice"),
         ({"kind": "script", "script": "tpcb-like"}, 'it is for kind = "pgbench", and this is kind = "script"'),
         ({"rows": 5}, 'it is for kind = "sysbench"'),
         ({"kind": "sysbench", "scale": 5}, 'it is for kind = "pgbench" or "script"'),
         ({"kind": "sysbench", "engine": "pgbench"}, 'pgbench cannot run kind = "sysbench"'),
-        ({"engine": "sysbench"}, 'sysbench cannot run kind = "pgbench"'),
-        ({"kind": "sysbench", "engine": "sysbench", "tries_max": 3}, "tries again until it succeeds"),
-        ({"kind": "sysbench", "engine": "sysbench", "protocol": "extended"}, "simple and prepared"),
+        ({"kind": "sysbench", "engine": "sysbench"}, "pgdyno runs sysbench's tests with its own driver"),
         ({"kind": "sysbench", "test": "select_random_points", "tables": 2}, "has one table"),
         ({"kind": "sysbench", "test": "oltp"}, "test"),
         ({"options": {}}, 'it is for kind = "sysbench"'),
@@ -67,7 +70,7 @@ def test_a_weight_is_1_when_it_is_not_given() -> None:
             },
             "no statement",
         ),
-        ({"kind": "idle"}, "would never rest"),
+        ({"kind": "idle"}, "would never pause"),
         ({"engine": "psql"}, "engine"),
         ({"scale": 0}, "scale"),
         ({"fillfactor": 9}, "fillfactor"),
@@ -78,33 +81,57 @@ def test_a_weight_is_1_when_it_is_not_given() -> None:
 )
 def test_what_is_illegal_is_refused_with_the_reason(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        WorkloadSpec.of(**values)
+        workload_of(**values)
 
 
 def test_the_record_says_whether_the_loop_is_closed() -> None:
-    assert WorkloadSpec().record()["closed"] is True
-    open_loop = WorkloadSpec(rate_per_s=100).record()
+    assert workload_of().record()["closed"] is True
+    open_loop = workload_of(rate_per_s=100).record()
     assert open_loop["closed"] is False
-    assert WorkloadSpec(**{name: value for name, value in open_loop.items() if name != "closed"}) == WorkloadSpec(
-        rate_per_s=100, engine="pgbench"
+    assert workload_of(**{name: value for name, value in open_loop.items() if name != "closed"}) == workload_of(
+        rate_per_s=100, engine="native"
     )
 
 
-def test_the_driver_is_the_original_where_there_is_one_for_scripts() -> None:
+def test_pgdynos_own_driver_drives_unless_pgbench_is_asked_for_or_has_to_count() -> None:
     asked = {"kind": "script", "files": ({"name": "a.sql", "text": "SELECT 1;"},)}
-    assert [WorkloadSpec(**more).driver for more in ({}, asked, {"kind": "sysbench"}, {"engine": "native"})] == [
-        "pgbench",
-        "pgbench",
-        "native",
-        "native",
-    ]
+    for more in ({}, asked, {"kind": "sysbench"}):
+        assert workload_of(**more).driver == "native"
+    for more in (
+        {"engine": "pgbench"},
+        asked | {"engine": "pgbench"},
+        {"transactions": 5},
+        asked | {"transactions": 5},
+    ):
+        assert workload_of(**more).driver == "pgbench"
+
+
+class Unreached:
+    """A server that libpq reaches and pgdyno's engine does not."""
+
+    dsn = "service=kerberos"
+    binaries = SimpleNamespace(bin_dir="/usr/bin")
+
+    @property
+    def endpoint(self) -> Endpoint:
+        raise InputError("the engine cannot do what gssencmode asks for", remedy="")
+
+
+def test_pgbench_drives_where_pgdynos_own_driver_cannot_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pgbench, "refusal", lambda *_: None)
+    assert workload_of().connecting(Unreached(), {}).driver == "pgbench"
+    assert workload_of(engine="native").connecting(Unreached(), {}).driver == "native", "it was asked for"
+    assert workload_of(kind="sysbench").connecting(Unreached(), {}).driver == "native", "there is no other"
+    monkeypatch.setattr(pgbench, "refusal", lambda *_: "it is built without GSS")
+    with pytest.raises(InputError, match="pgbench of /usr/bin cannot connect"):
+        workload_of().connecting(Unreached(), {})
 
 
 def test_a_test_of_sysbench_is_as_its_original_unless_it_is_said() -> None:
-    legacy, other = WorkloadSpec(kind="sysbench", test="legacy"), WorkloadSpec(kind="sysbench")
+    legacy, other = workload_of(kind="sysbench", test="legacy"), workload_of(kind="sysbench")
     assert (legacy.protocol, other.protocol) == ("simple", "prepared")
     assert legacy.tries_max == other.tries_max == 0
-    said = WorkloadSpec(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
+    said = workload_of(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
     assert (said.protocol, said.tries_max) == ("prepared", 2)
 
 
@@ -120,11 +147,11 @@ def test_a_test_of_sysbench_is_as_its_original_unless_it_is_said() -> None:
     ],
 )
 def test_what_may_write_is_known(values: dict[str, Any], writes: bool) -> None:
-    assert WorkloadSpec(**values).writes is writes
+    assert workload_of(**values).writes is writes
 
 
 def test_a_record_has_no_keys_of_other_kinds() -> None:
-    sysbench = WorkloadSpec(kind="sysbench", test="oltp_read_only", tables=4).record()
+    sysbench = workload_of(kind="sysbench", test="oltp_read_only", tables=4).record()
     assert (sysbench["kind"], sysbench["engine"], sysbench["test"], sysbench["tables"]) == (
         "sysbench",
         "native",
@@ -132,19 +159,19 @@ def test_a_record_has_no_keys_of_other_kinds() -> None:
         4,
     )
     assert not {"script", "scale", "files", "fillfactor", "arrivals"} & sysbench.keys()
-    script = WorkloadSpec(kind="script", files=({"name": "a.sql", "text": "SELECT 1;", "weight": 3},)).record()
+    script = workload_of(kind="script", files=({"name": "a.sql", "text": "SELECT 1;", "weight": 3},)).record()
     assert script["script"] == "a.sql@3"
     assert script["files"] == [{"name": "a.sql", "text": "SELECT 1;", "weight": 3}]
 
 
 def test_slowed_time_slows_what_a_driver_is_told() -> None:
-    told = WorkloadSpec(rate_per_s=800, late_max_ms=20).dilated(8)
+    told = workload_of(rate_per_s=800, late_max_ms=20).dilated(8)
     assert (told.rate_per_s, told.late_max_ms) == (100, 160)
-    assert WorkloadSpec(engine="native", think_ms=2).dilated(8).think_ms == 16
+    assert workload_of(engine="native", think_ms=2).dilated(8).think_ms == 16
 
 
 def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
-    asked = WorkloadSpec(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
+    asked = workload_of(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
     assert asked.options.told(asked.test) == {"sum_ranges": 4, "skip_trx": True}
     told = native.document(asked, 0, 1000)["workload"]["sysbench"]
     assert (told["sum_ranges"], told["skip_trx"], "range_size" in told) == (4, True, False)
@@ -164,4 +191,4 @@ def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
     ids=str,
 )
 def test_options_that_a_test_reads_are_taken(values: dict[str, Any]) -> None:
-    assert WorkloadSpec.of(kind="sysbench", **values).refusal() is None
+    assert workload_of(kind="sysbench", **values).test is not None

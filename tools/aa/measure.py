@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.analysis.compare import summarise
 from pgdyno.errors import PgdynoError
 from pgdyno.experiment import Experiment
-from pgdyno.run import run_experiment
+from pgdyno.flow.run import run_experiment
 from tools.aa.record import Result
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def _asked(trial: Trial) -> Result:
         kind=trial.kind,
         volumes=trial.volumes,
         change=trial.change,
-        workload=f"{asked['script']} by {asked.get('engine', 'pgbench')}, scale {asked['scale']}, {asked['clients']} clients",
+        workload=f"{asked['script']} by {asked['engine']}, scale {asked['scale']}, {asked['clients']} clients",
     )
 
 
 def _pairs(first: ArmSummary, second: ArmSummary) -> tuple[tuple[float, float], ...]:
-    under = {one.figures.record.block: one.figures.tps for one in first.replicates}
-    over = {one.figures.record.block: one.figures.tps for one in second.replicates}
+    under = {one.figures.record.block: one.headline for one in first.replicates}
+    over = {one.figures.record.block: one.headline for one in second.replicates}
     return tuple((over[block], under[block]) for block in sorted(over.keys() & under.keys()))

@@ -40,16 +40,17 @@ class Kind:
 
 
 NATIVE: dict[str, Any] = {"engine": "native"}
-"""By pgdyno's own driver, so that both are asked."""
+PGBENCH: dict[str, Any] = {"engine": "pgbench"}
+"""By the one driver or the other, so that both are asked."""
 KINDS = (
-    Kind("reads and commits", "gp3", "128MiB", {"script": "tpcb-like", "scale": 10, "clients": 8}),
+    Kind("reads and commits", "gp3", "128MiB", PGBENCH | {"script": "tpcb-like", "scale": 10, "clients": 8}),
     Kind(
         "volume IOPS",
         "gp3",
         "128MiB",
         NATIVE | {"script": "select-only", "scale": 20, "clients": 16, "warmup": EMPTIED},
     ),
-    Kind("commits", "io2bx:iops=4000", "512MiB", {"script": "simple-update", "scale": 4, "clients": 4}),
+    Kind("commits", "io2bx:iops=4000", "512MiB", PGBENCH | {"script": "simple-update", "scale": 4, "clients": 4}),
     Kind(
         "without credits",
         "gp2:size=200GiB,credits=0",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
-from pgdyno.world import preflight
+from pgdyno.host import preflight
 from tools.attribution import claims, page
 from tools.attribution.measure import measure
 from tools.attribution.record import Record

@@ -7,10 +7,11 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.binding.verdict import bind_run, total
 from pgdyno.analysis.compare import summarise
 from pgdyno.errors import PgdynoError
 from pgdyno.experiment import Experiment
-from pgdyno.run import run_experiment
+from pgdyno.flow.run import run_experiment
 from tools.attribution.record import Result
 from tools.attribution.truth import refuted
 
@@ -53,8 +54,10 @@ def measure(scenario: Scenario, root: Path) -> Result:
         return asked.result(refuted=f"the run ended: {error.message}", verdict=None, tps=0.0)
     try:
         found = summarise(directory)
-        arm, binding = found.arms[0], found.bindings[found.arms[0].index]
-        return asked.result(refuted(scenario, found.arms), binding.verdict, arm.tps.mean)
+        arm = found.arms[0]
+        # The rules are asked of invalid runs too: whether such a run counts is the scenario's decision.
+        verdict = total([bind_run(replicate.figures).seconds for replicate in arm.replicates])
+        return asked.result(refuted(scenario, found.arms), verdict, arm.headline.mean)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

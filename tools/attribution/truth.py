@@ -29,7 +29,7 @@ def refuted(scenario: Scenario, arms: tuple[ArmSummary, ...]) -> str | None:
     if held is not None and other > held:
         return f"another limit held {other:.0%} of the time, this one {held:.0%}"
     if scenario.control is not None and len(arms) > 1:
-        ratio = arms[1].tps.mean / arm.tps.mean if arm.tps.mean else 0.0
+        ratio = arms[1].headline.mean / arm.headline.mean if arm.headline.mean else 0.0
         if ratio < CONTROL_MIN:
             return f"without it there are {ratio:.2f} times the transactions"
     return None

@@ -24,9 +24,9 @@ def _cpu(record: Record, load: Load) -> Claim:
     found = compare(record.of(load))
     return Claim(
         name=f"CPU of {load.name}",
-        bar=f"≤ {load.ratio_max:g} × {load.original}",
+        bar=f"≤ {load.tps_ratio_max:g} × {load.original}",
         found=f"{found.ratio:.2f} × ({found.low:.2f} to {found.high:.2f})",
-        holds=found.ratio <= load.ratio_max,
+        holds=found.ratio <= load.tps_ratio_max,
     )
 
 

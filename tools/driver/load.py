@@ -32,7 +32,7 @@ class Load:
     name: str
     original: Tool
     rate_per_s: int
-    ratio_max: float
+    tps_ratio_max: float
     """CPU of the driver's process for each transaction, as a multiple of the original's."""
 
 

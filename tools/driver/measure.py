@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno import _engine
+from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload.client import environment
-from pgdyno.workload.pgbench import WorkloadSpec
-from pgdyno.workload.pgbench import load as load_pgbench
-from pgdyno.world.journal import Journal
+from pgdyno.workload.load import load as load_pgbench
+from pgdyno.workload.tables import PgbenchTables
 from tools.driver import process
 from tools.driver.load import LOADS, SCALE, Load, Run, Tool, missing, native, prepare_sysbench, run_of, transactions_in
 from tools.driver.record import Idle, Memory, Pair, Record, Sample, here, now
@@ -72,7 +72,7 @@ def _server(loads: list[Load]) -> Iterator[Cluster]:
         try:
             cluster.initdb()
             with cluster.running(_SETTINGS):
-                load_pgbench(cluster, WorkloadSpec(scale=SCALE, clients=1, seed=SEED))
+                load_pgbench(cluster, PgbenchTables(SCALE))
                 if any(load.original == "sysbench" for load in loads):
                     process.run(Run(prepare_sysbench(cluster), b""), environment(cluster), PREPARE_S)
                 with cluster.connect() as connection:

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psycopg.conninfo import make_conninfo
+
+from pgdyno.endpoint import Endpoint, local
 from pgdyno.errors import HostError, PgdynoError
+from pgdyno.host import paths
+from pgdyno.host.journal import Journal
+from pgdyno.host.process import working_below
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import SUPERUSER, Cluster
-from pgdyno.world import paths
-from pgdyno.world.journal import Journal
-from pgdyno.world.process import working_below
 from tools.equivalence.workloads import SCALE, Workload, connected
 
 if TYPE_CHECKING:
@@ -51,6 +54,11 @@ class Bench:
     def server(self) -> dict[str, str]:
         """Where it is, in libpq's keywords."""
         return {"host": str(self.cluster.socket_dir), "port": str(self.cluster.port), "user": SUPERUSER}
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches it."""
+        return local(make_conninfo(**self.server, dbname=self.database))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -70,7 +70,7 @@ class Driver:
         bench = self._bench
         if self._side == "native":
             self._command = [str(_engine.checked()), "drive"]
-            document = workload.native(seed, length) | {"server": bench.server | {"dbname": bench.database}}
+            document = workload.native(seed, length) | {"server": bench.endpoint.order("pgdyno drive")}
             self._asked.write(json.dumps(document).encode() + b"\n")
             self._asked.seek(0)
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
 from tools.equivalence import drivers
 from tools.equivalence.workloads import Length
 

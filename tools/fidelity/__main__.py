@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.errors import PgdynoError
-from pgdyno.world import awake, paths, preflight
+from pgdyno.host import awake, paths, preflight
 from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
 from tools.fidelity.claim import Claim

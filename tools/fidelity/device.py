@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.errors import HostError
-from pgdyno.world import cgroup, mounts, paths, volume
-from pgdyno.world.journal import Journal
-from pgdyno.world.volume import AttachedVolume
-from pgdyno.world.waiting import wait_until
+from pgdyno.host import cgroup, mounts, paths, volume
+from pgdyno.host.journal import Journal
+from pgdyno.host.volume import AttachedVolume
+from pgdyno.host.waiting import wait_until
 from tools.fidelity import fio
 from tools.fidelity.cell import REGION_MIB, Limits
 

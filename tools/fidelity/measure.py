@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.world import volume
+from pgdyno import _engine, catalog
+from pgdyno.host import volume
 from tools.fidelity import device, fio, kinds, model, pairing, submit_log
 from tools.fidelity.cell import READ_SHARE, Cell, Limits
 from tools.fidelity.host import HostSampler, requests_of
@@ -53,7 +53,7 @@ def stolen_share(seconds: list[Second], cores: int) -> float:
 
 
 def _once(cell: Cell, bench: Bench) -> Point:
-    limits = Limits.of(volume.resolve(cell.volume))
+    limits = Limits.of(dict(catalog.resolve(cell.volume).document))
     log = bench.folder / "submit.log" if models(cell) else None
     latencies = bench.folder / "latency" if pairs(cell) else None
     begin = datetime.now(UTC)

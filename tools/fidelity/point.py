@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pgdyno import _engine
-from pgdyno.world import awake
+from pgdyno.host import awake
 from tools.fidelity.cell import Cell
 from tools.fidelity.host import Second, steady
 from tools.fidelity.latency import Latency

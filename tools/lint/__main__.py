@@ -8,30 +8,36 @@ from pathlib import Path
 from tools.lint import (
     architecture,
     catalogue,
+    circles,
     clock_free,
     crates,
     exceptions,
     hosts,
+    kinds,
     links,
     remedies,
     sizes,
     sleeps,
     stages,
     start_up,
+    words,
 )
 
 RULES = (
     architecture,
     sizes,
     crates,
+    circles,
     clock_free,
     catalogue,
     stages,
     sleeps,
     exceptions,
+    kinds,
     remedies,
     links,
     hosts,
+    words,
     start_up,
 )
 

@@ -1,7 +1,8 @@
 """Which crate may use which: the model knows nothing about clocks, files or hosts.
 
 ``volume`` is what everything else must be able to trust, so it may use serde and nothing more.
-``workload`` needs logarithms and powers for its distributions: libm's are software, the same on every machine.
+``workload`` needs logarithms and powers for its distributions: libm's are software, the same on every machine. It and
+``dataset`` read with serde what they are asked for.
 """
 
 from __future__ import annotations
@@ -17,21 +18,38 @@ PREFIX = "pgdyno-"
 ALLOWED: dict[str, set[str]] = {
     "volume": set(),
     "catalog": {"volume"},
-    "emulate": {"volume", "catalog", "clock"},
+    "emulate": {"volume", "catalog", "host", "clock", "signals"},
+    "host": set(),
     "clock": set(),
     "signals": set(),
-    "probe": {"clock", "signals"},
+    "probe": {"host", "clock", "signals"},
     "workload": set(),
-    "drive": {"workload", "clock", "signals"},
-    "load": {"drive", "signals"},
-    "relay": {"clock", "signals"},
-    "fill": {"workload", "drive", "clock", "signals"},
-    "generate": {"workload", "signals"},
-    "engine": {"volume", "catalog", "emulate", "probe", "drive", "fill", "generate", "load", "relay"},
+    "connection": set(),
+    "measure": {"workload"},
+    "drive": {"connection", "workload", "measure", "clock", "signals"},
+    "load": {"connection", "signals"},
+    "relay": {"host", "measure", "clock", "signals"},
+    "dataset": {"workload"},
+    "fill": {"dataset", "measure", "connection", "clock", "signals"},
+    "generate": {"dataset", "measure", "signals"},
+    "engine": {
+        "volume",
+        "catalog",
+        "host",
+        "emulate",
+        "probe",
+        "connection",
+        "drive",
+        "fill",
+        "generate",
+        "load",
+        "relay",
+        "signals",
+    },
 }
 """For each crate the crates of this project that it may use."""
 
-ALLOWED_OUTSIDE: dict[str, set[str]] = {"volume": {"serde"}, "workload": {"libm"}}
+ALLOWED_OUTSIDE: dict[str, set[str]] = {"volume": {"serde"}, "workload": {"libm", "serde"}, "dataset": {"serde"}}
 """Crates from elsewhere, for those crates that are limited."""
 
 

@@ -10,20 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
-from pgdyno.loader.asked import CHUNK_BYTES, CHUNK_BYTES_LAST, CHUNK_BYTES_MAX
+from pgdyno.loader.asked import ChunkBytes
 from pgdyno.workload.client import environment
 from tools.driver import process
 from tools.driver.load import Run as Program
 from tools.loader import other
-from tools.loader.files import INDEXED_TABLE, TABLE
 
 if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
-    from tools.loader.files import Files
+    from tools.loader.files import Files, Name
 
 SESSIONS = 2
 """The issue's bars are for two cores."""
@@ -75,24 +74,10 @@ class Arm:
     """Why it cannot run here, if so."""
     ledger: bool = False
     """Whether it writes into :data:`LEDGER`."""
-    file: Literal["whole", "gzip", "zstd", "indexed", "scattered"] = "whole"
+    file: Name = "whole"
     """Of ``files``. The last two go into a table with three indexes."""
     ours: bool = True
     """When it fails the record fails; another program is left out then, and that is said."""
-
-    @property
-    def content(self) -> Literal["whole", "indexed", "scattered"]:
-        """What the file has, unpacked: a member of ``files``, too."""
-        return self.file if self.file in ("indexed", "scattered") else "whole"
-
-    @property
-    def table(self) -> str:
-        """How its table is made."""
-        return TABLE if self.content == "whole" else INDEXED_TABLE
-
-    def rows(self, files: Files) -> int:
-        """How many it loads."""
-        return files.rows if self.content == "whole" else files.indexed_rows
 
 
 def psql_path(cluster: Cluster) -> str | None:
@@ -113,9 +98,7 @@ def _engine_of(sessions: int) -> Callable[[Bench, Path], Done]:
             "table": "t",
             "format": {"text": {}},
             "sources": [{"path": str(path), "name": path.name}],
-            "chunk_bytes": CHUNK_BYTES,
-            "chunk_bytes_max": CHUNK_BYTES_MAX,
-            "chunk_bytes_last": CHUNK_BYTES_LAST,
+            "chunk_bytes": ChunkBytes().document(),
             "connections": sessions,
             "ledger": {"table": "pgdyno_load.chunk", "job": 1},
             "settings": {"synchronous_commit": "off"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,8 @@ CREATE INDEX t_amount ON t (amount); CREATE INDEX t_word ON t (word)
 """A primary key, an integer and a random text, as in the series that the decision about indexes is from."""
 _ROW = "{n}\t{a}.{b:02}\t2026-01-02 03:04:05+00\tthe note of row {n} and what else there is\ttag{c}\n"
 _INDEXED_ROW = "{n}\t{a}\t2026-01-02 03:04:05+00\t{word:012x}\tthe note of row {n}, no index on it\n"
+Name = Literal["whole", "gzip", "zstd", "indexed", "scattered"]
+"""Of :class:`Files`."""
 ROWS_PER_MEGABYTE = 10_600
 """Of either file, about."""
 _GOLDEN = 0x9E37_79B9_7F4A_7C15
@@ -28,23 +30,38 @@ SEED = 20261123
 
 
 @dataclass(frozen=True)
+class File:
+    """A file to load."""
+
+    path: Path
+    plain: Path
+    """The same without compression."""
+    rows: int
+    table: str
+    """How its table is made."""
+
+    @property
+    def megabytes(self) -> float:
+        """Its length without compression, in 10^6 bytes."""
+        return self.plain.stat().st_size / 1e6
+
+
+@dataclass(frozen=True)
 class Files:
     """Where they are; where the server may read them, too."""
 
     halves: tuple[Path, Path]
-    whole: Path
-    gzip: Path
-    zstd: Path
-    indexed: Path
-    scattered: Path
+    whole: File
+    gzip: File
+    zstd: File
+    indexed: File
+    scattered: File
     """As ``indexed``, with keys and integers in no order: each row goes to a page of its own in each index."""
-    rows: int
-    indexed_rows: int
 
-    @property
-    def megabytes(self) -> float:
-        """Of the whole, 10^6 bytes."""
-        return self.whole.stat().st_size / 1e6
+    def __getitem__(self, name: Name) -> File:
+        """The file of that name."""
+        found: File = getattr(self, name)
+        return found
 
 
 def write(folder: Path, megabytes: int) -> Files:
@@ -75,7 +92,8 @@ def write(folder: Path, megabytes: int) -> Files:
     for path in folder.iterdir():
         path.chmod(0o644)
     folder.chmod(0o755)
-    return Files(halves, whole, gzip, zstd, indexed, scattered, rows, rows // 2)
+    plain = [File(path, whole, rows, TABLE) for path in (whole, gzip, zstd)]
+    return Files(halves, *plain, *(File(path, path, rows // 2, INDEXED_TABLE) for path in (indexed, scattered)))
 
 
 def _scattered(rows: int) -> Iterator[str]:

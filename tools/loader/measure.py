@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
+from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world.journal import Journal
 from tools.loader import files
 from tools.loader.arm import ARMS, ENGINE, LEDGER, Arm, Bench, psql_path
 from tools.loader.record import Record, Run, here, now
@@ -92,25 +92,26 @@ def _server() -> Iterator[Cluster]:
 
 def _timed(bench: Bench, arm: Arm, number: int) -> Run:
     """One load into an empty table, and the CHECKPOINT after it. :class:`PgdynoError` when rows are missing or doubled."""
-    made = bench.files
-    path, rows = getattr(made, arm.content), arm.rows(made)
+    file = bench.files[arm.file]
     with bench.cluster.connect(autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS t; DROP SCHEMA IF EXISTS pgdyno_load CASCADE")
-        connection.execute(f"{LEDGER if arm.ledger else ''}; {arm.table}".encode())
+        connection.execute(f"{LEDGER if arm.ledger else ''}; {file.table}".encode())
         connection.execute("CHECKPOINT")
         cpu_s, begun = server_cpu_s(bench.cluster), time.monotonic()
-        done = arm.load(bench, getattr(made, arm.file))
+        done = arm.load(bench, file.path)
         loaded_s = time.monotonic() - begun
         cpu_s, begun = server_cpu_s(bench.cluster) - cpu_s, time.monotonic()
         connection.execute("CHECKPOINT")
         checkpoint_s = time.monotonic() - begun
         found = connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchone()
-    if found != (rows, rows * (rows - 1) // 2):
-        raise PgdynoError(f"the table has (rows, sum of ids) {found}, and the file {rows} rows", remedy="run it alone")
+    if found != (file.rows, file.rows * (file.rows - 1) // 2):
+        raise PgdynoError(
+            f"the table has (rows, sum of ids) {found}, and the file {file.rows} rows", remedy="run it alone"
+        )
     return Run(
         arm=arm.name,
         round=number,
-        megabytes=path.stat().st_size / 1e6,
+        megabytes=file.megabytes,
         loaded_s=loaded_s,
         checkpoint_s=checkpoint_s,
         server_cpu_s=cpu_s,

@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference, or with ``--check`` says which ones are not what their source makes."""
+"""Writes the generated pages of the reference and the README's picture, or with ``--check`` says which ones are not what their source makes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tools.reference import (
     experiment,
     instances,
     metrics,
+    picture,
     records,
     settings,
     tables,
@@ -44,15 +45,19 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print("usage: python -m tools.reference [--check]", file=sys.stderr)
         return 2
-    made = {name: write() for name, write in PAGES.items()}
+    made = {
+        "docs/reference": (FOLDER, {name: write() for name, write in PAGES.items()}),
+        "docs/picture": (picture.FOLDER, {picture.FILE: picture.picture()}),
+    }
     if arguments:
-        found = stale(FOLDER, made)
-        for name, why in found.items():
-            print(f"docs/reference/{name} {why}", file=sys.stderr)
+        found = {f"{where}/{name}": why for where, kept in made.items() for name, why in stale(*kept).items()}
+        for path, why in found.items():
+            print(f"{path} {why}", file=sys.stderr)
         return 1 if found else 0
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in made.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for folder, texts in made.values():
+        folder.mkdir(exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -12,8 +12,8 @@ from pgdyno.cli.main import COMMANDS, cli
 from tools.reference import markdown as md
 
 INTRODUCTION = """
-Every command answers `--help` (`-h`) with the same, ending with an example. Results go to standard output, progress and errors to
-standard error. What an exit code means stands in [errors](errors.md); what the surroundings can set in
+`--help` (`-h`) of each command prints the same text, with an example at its end. Results go to standard output, progress and errors to
+standard error. The exit codes are in [errors](errors.md), environment variables in
 [environment](environment.md).
 """
 EXAMPLE = "Example:"
@@ -70,14 +70,27 @@ def split_help(text: str) -> tuple[str, list[str]]:
     return "\n\n".join(kept), example
 
 
+def _default(help_text: str, bounds: str) -> tuple[str, str]:
+    """The meaning of an option with the range that it takes, which click writes beside the default, and that default."""
+    text, default, taken = help_text, "", ""
+    if found := re.search(r"\s*\[([^\]]*)\]$", text):
+        text = text[: found.start()]
+        for part in (one.strip() for one in found.group(1).split(";")):
+            if part == bounds:
+                taken = part
+            else:
+                default = part.removeprefix("default: ")
+    if not default and (found := re.search(r"\s*\[([^\]]*)\]\.?$", text)):
+        text, default = f"{text[: found.start()]}.", found.group(1)
+    return (f"{text.removesuffix('.')} ({taken})." if taken else text), default
+
+
 def _options(context: click.Context) -> str:
     rows = []
     for parameter in context.command.get_params(context):
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record is None or "--help" in parameter.opts:
             continue
-        text, default = record[1], ""
-        if found := re.search(r"\s*\[(?:default: )?([^\]]*)\]$", text):
-            text, default = text[: found.start()], found.group(1)
+        text, default = _default(record[1], getattr(parameter.type, "_describe_range", str)())
         rows.append([md.code(record[0]), default, text])
     return md.table(["option", "default", "meaning"], rows)

@@ -7,8 +7,8 @@ from tools.reference import markdown as md
 from tools.reference import schema
 
 INTRODUCTION = """
-What `pgdyno compare --json`, `run --json` and `report --json` print. A field is added, never renamed or given another meaning; a
-figure that was not recorded is null. [The schema](../../schema/compare.schema.json) is the same for programs.
+The output of `pgdyno compare --json`, `run --json` and `report --json`. Fields may be added, but are never renamed and never change their meaning; a
+figure that was not recorded is null. [The schema](../../schema/compare.schema.json) has the same for programs.
 """
 
 

@@ -10,14 +10,14 @@ from tools.reference import markdown as md
 ROOT = Path(__file__).resolve().parents[2]
 
 VARIABLES: dict[str, tuple[str, str]] = {
-    "PGDYNO_RESULTS": ("`./results`", "Folder of the results. `--results` goes before it."),
+    "PGDYNO_RESULTS": ("`./results`", "Folder of the results. `--results` overrides it."),
     "PGDYNO_ENGINE": (
         "beside the Python that runs",
         "The `pgdyno-engine` to use. It must be built from the sources of the package: both carry a hash of them.",
     ),
     "PGDYNO_STATE_DIR": (
         "`/run/pgdyno`",
-        "What is attached, and the journal of what to undo. Commands with another value do not see each other's volumes.",
+        "State of attached volumes, and the journal for undoing. Commands with different values do not see each other's volumes.",
     ),
     "XDG_STATE_HOME": (
         "`~/.local/state`",
@@ -25,12 +25,12 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     "AWS_REGION": (
         "unset",
-        "Where the objects of `pgdyno load --via aws_s3` are, unless `--s3-region` says it; before `AWS_DEFAULT_REGION`.",
+        "Region of the objects of `pgdyno load --via aws_s3`, unless `--s3-region` is given; takes precedence over `AWS_DEFAULT_REGION`.",
     ),
     "AWS_DEFAULT_REGION": ("unset", "The same, where `AWS_REGION` is not set."),
     "PGDYNO_IMAGE_DIR": (
         "`/dev/shm/pgdyno/images`",
-        "Where data sets are kept while an experiment runs; in memory, unless it is changed.",
+        "Folder of the data sets while an experiment runs; by default in memory.",
     ),
     "PGDYNO_POSTGRES_DIR": (
         "`/var/lib/pgdyno`",
@@ -42,7 +42,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     "NO_COLOR": (
         "unset",
-        "When set to anything, nothing is coloured. A terminal with `TERM=dumb` gets no colour and no bar either.",
+        "If it is set, output has no colours. With `TERM=dumb` there are no colours and no progress bars, either.",
     ),
 }
 """Name -> (what holds without it, meaning)."""
@@ -51,9 +51,9 @@ INTERNAL = {"PGDYNO_COMPLETE", "PGDYNO_BUILD_HASH"}
 """Between the shell and click, and between cargo and the engine that it builds."""
 
 INTRODUCTION = """
-Variables of the environment that pgdyno looks at. What PostgreSQL's own programs look at (`PGHOST`, `PGPASSFILE`,
-`PGSERVICEFILE` ...) counts for a server that exists already, and never for those that pgdyno starts. What boto3 looks at (`AWS_PROFILE`,
-`AWS_ENDPOINT_URL` ...) counts for `s3://`, `HTTPS_PROXY`, `NO_PROXY` and `SSL_CERT_FILE` for `https://`.
+Environment variables that pgdyno uses. Those of PostgreSQL's own programs (`PGHOST`, `PGPASSFILE`,
+`PGSERVICEFILE` ...) apply to an existing server, and never to those that pgdyno starts. Those of boto3 (`AWS_PROFILE`,
+`AWS_ENDPOINT_URL` ...) apply to `s3://`, `HTTPS_PROXY`, `NO_PROXY` and `SSL_CERT_FILE` for `https://`.
 """
 
 

@@ -11,7 +11,7 @@ from pgdyno.errors import EXIT_CODES, PgdynoError
 from tools.reference import markdown as md
 
 INTRODUCTION = """
-An error is one sentence on standard error, `error: ...`, and below it `remedy: ...`, what to do about it. A bug keeps
+An error is one sentence on standard error, `error: ...`, followed by `remedy: ...`, which says what to do. A bug keeps
 its traceback and says so.
 """
 

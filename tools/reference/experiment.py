@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.experiment.arm import TABLES, ExperimentFile
+from pgdyno.workload.kind.registry import KINDS
 from tools.reference import markdown as md
 from tools.reference import schema
 
@@ -12,10 +13,19 @@ them. Quantities are written with their unit, in quotes: `"512MiB"`, `"30s"`. An
 name. [The schema](../../schema/experiment.schema.json) is for editors.
 """
 
+_PARTS = {
+    "Clients": "kinds whose clients send transactions",
+    "Filled": "kinds whose tables are filled",
+    "OnPgbenchTables": "kinds on the tables of pgbench",
+}
+"""Models that kinds of workload descend from, and which kinds these are."""
+
 
 def page() -> str:
     """The text of the page."""
     titles = {getattr(ExperimentFile.model_fields[name].annotation, "__name__", name): f"[{name}]" for name in TABLES}
+    titles |= {name: f"[workload], {which}" for name, which in _PARTS.items()}
+    titles |= {kind.__name__: f"[workload], kind {name}" for name, kind in KINDS.items()}
     titles |= {
         "SysbenchOptions": "[workload.options]",
         "LoadTable": "[workload.load]",
@@ -23,4 +33,9 @@ def page() -> str:
         "SqlFile": "A file of SQL",
     }
     found = schema.sections(ExperimentFile, "The file", titles)
-    return md.page("Experiment file", "`python/pgdyno/experiment/tables.py` and `model.py`", INTRODUCTION, *found)
+    return md.page(
+        "Experiment file",
+        "`python/pgdyno/experiment/tables.py` and `python/pgdyno/workload/kind`",
+        INTRODUCTION,
+        *found,
+    )

@@ -12,9 +12,9 @@ from tools.reference import markdown as md
 
 FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "instances"
 INTRODUCTION = """
-What an instance of each type has. EBS limits hold for all of its volumes together: the first figure can be had for ever, the second one
-for 30 minutes in 24 hours. Megabytes are decimal here, as the source has them. [The catalogue](../../catalog/README.md) says what each
-column means; [`pgdyno instance show`](cli.md#pgdyno-instance-show) prints one type in binary units.
+The properties of each instance type. EBS limits apply to all of its volumes together: the first figure is the sustained limit, the second one
+is available for 30 minutes in 24 hours. Megabytes are decimal here, as in the source. [The catalogue](../../catalog/README.md) explains the
+columns; [`pgdyno instance show`](cli.md#pgdyno-instance-show) prints one type in binary units.
 """
 HEADER = ["type", "architecture", "vCPUs", "memory (GiB)", "EBS (MB/s)", "EBS (IOPS)", "EBS-optimized", "USD an hour"]
 

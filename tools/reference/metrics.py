@@ -13,8 +13,8 @@ INTRODUCTION = """
 How to get them: the [guide](../guide/metrics.md).
 """
 CLOUDWATCH = f"""
-One value a minute, as volumes of Nitro instances have them, in the namespace {EBS}; what is of the instance is in {EC2}. The statistic
-is the one that says something of a period; `--stat` takes another.
+One value per minute, as for volumes of Nitro instances, in the namespace {EBS}; metrics of the instance are in {EC2}. The statistic
+is the one that is meaningful for a period; `--stat` selects another.
 """
 FORMULAS = """
 As functions of `pgdyno.metrics.formulas`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated

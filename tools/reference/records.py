@@ -7,7 +7,7 @@ from tools.reference import markdown as md
 from tools.reference import schema
 
 INTRODUCTION = """
-`experiment.json` says what was asked for, `run.json` what happened in one run, `load.json` how a data set was loaded. All are
+`experiment.json` describes the experiment, `run.json` one run, `load.json` how a data set was filled. All are
 written once and never changed. A
 record holds no verdict: figures are derived from it and from the [tables](tables.md) beside it. Instants are nanoseconds
 of CLOCK_MONOTONIC; `anchor` ties that clock to the calendar.

@@ -7,17 +7,20 @@ import inspect
 import json
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
+from pgdyno.experiment.origin import tables_of
 from tools.reference import markdown as md
 
 
 def sections(model: type[BaseModel], title: str, titles: Mapping[str, str] | None = None) -> list[str]:
     """The model and every model that it uses, each as a heading, its docstring and a table of its fields.
 
-    ``titles`` renames the headings of models that readers know by another name.
+    ``titles`` renames the headings of models that readers know by another name. What several models descend from has a
+    section of its own, before theirs, if it has a title there.
     """
     schema = json.dumps(model.model_json_schema())
     models = _models(model, {})
@@ -27,29 +30,48 @@ def sections(model: type[BaseModel], title: str, titles: Mapping[str, str] | Non
     whole = json.loads(schema)
     parts = whole.pop("$defs", {})
     found = [_section(title, whole, model)]
+    shown: set[type[BaseModel]] = set()
     for name, used in models.items():
         if "properties" in parts.get(name, {}):
-            found.append(_section(name, parts[name], used))
+            above = [base for base in reversed(used.__mro__[1:]) if base.__name__ in (titles or {})]
+            found += [
+                _section((titles or {})[base.__name__], _own(parts[name], base, above=used), base)
+                for base in above
+                if base not in shown
+            ]
+            shown |= set(above)
+            found.append(_section(name, _own(parts[name], used) if above else parts[name], used))
     return found
 
 
-def _models(model: type[BaseModel], found: dict[str, type[BaseModel]]) -> dict[str, type[BaseModel]]:
-    """Every model that one uses, by its name, in the order of the fields."""
+def _own(schema: dict[str, Any], model: type[BaseModel], above: type[BaseModel] | None = None) -> dict[str, Any]:
+    """The keys of a schema that ``model`` adds to its bases, without those that ``above`` defines again."""
+    names = inspect.get_annotations(model).keys() - (inspect.get_annotations(above).keys() if above else set())
+    own = {info.alias or name for name, info in model.model_fields.items() if name in names}
+    kept = {key: field for key, field in schema["properties"].items() if key in own}
+    return {**schema, "properties": kept, "description": inspect.getdoc(model) or ""}
+
+
+def _models(model: type, found: dict[str, type]) -> dict[str, type]:
+    """Every model and dataclass that one uses, by its name, in the order of the fields."""
     if model.__name__ not in found:
         found[model.__name__] = model
-        for field in model.model_fields.values():
-            for used in _classes(field.annotation):
+        fields = [one.annotation for one in model.model_fields.values()] if issubclass(model, BaseModel) else []
+        for annotation in fields or get_type_hints(model).values():
+            for used in _classes(annotation):
                 _models(used, found)
     return found
 
 
-def _classes(annotation: Any) -> list[type[BaseModel]]:
+def _classes(annotation: Any) -> list[type]:
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return [*tables_of(annotation)]
+    if inspect.isclass(annotation) and is_dataclass(annotation):
         return [annotation]
     return [used for inner in getattr(annotation, "__args__", ()) for used in _classes(inner)]
 
 
-def _section(title: str, schema: dict[str, Any], model: type[BaseModel]) -> str:
+def _section(title: str, schema: dict[str, Any], model: type) -> str:
     meanings = attribute_docstrings(model)
     required = set(schema.get("required", ()))
     rows = []
@@ -106,7 +128,7 @@ def _bounds(field: dict[str, Any]) -> str:
     return "".join(f" {sign} {field[name]:,}" for name, sign in signs.items() if name in field)
 
 
-def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
+def attribute_docstrings(model: type) -> dict[str, str]:
     """The text below each field in the source of a model and of those that it descends from."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):

@@ -10,9 +10,9 @@ MEMORIES = {"512 MiB": GIB // 2, "4 GiB": 4 * GIB, "16 GiB": 16 * GIB, "128 GiB"
 """Instances that the columns show."""
 
 INTRODUCTION = """
-`--settings tuned` (the default; `postgres.settings` of an experiment file) is a plain set for the instance's memory, written below
-for some of them. `--settings defaults` leaves everything to the server. `--set NAME=VALUE` sets one more on top of either. Whatever
-was in force, all of it, is recorded with the run in [postgres/settings](tables.md#postgressettings).
+`--settings tuned` (the default; `postgres.settings` of an experiment file) is a plain set of values for the instance's memory, listed below
+for some sizes. `--settings defaults` uses the server's defaults. `--setting NAME=VALUE` adds one to either of them. All
+settings in force are recorded with the run in [postgres/settings](tables.md#postgressettings).
 """
 
 
@@ -30,6 +30,6 @@ def page() -> str:
         "## tuned",
         md.table(["setting", *MEMORIES, "why"], rows),
         "## Refused",
-        "With these PostgreSQL is another database, and its numbers are those of another database.",
+        "These make PostgreSQL a different database, with the numbers of a different database.",
         md.table(["setting"], refused),
     )

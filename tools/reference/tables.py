@@ -7,7 +7,7 @@ from pgdyno.store.query import RUNS_COLUMNS, RUNS_VIEW, describe_views
 from tools.reference import markdown as md
 
 INTRODUCTION = """
-A run's directory holds each table as `NAME.parquet`; [`pgdyno query`](cli.md#pgdyno-query) has all runs' as one view, named by
+A run's directory holds each table as `NAME.parquet`; [`pgdyno query`](cli.md#pgdyno-query) shows those of all runs as one view, named by
 the last part of `NAME`, with `experiment_id`, `run_id`, `arm` and `block` before the table's own columns. The unit is the last
 word of a column's name. Every `t_ns`, `t_begin_ns` and `t_end_ns` is CLOCK_MONOTONIC. Counters are cumulative since before the
 run: take differences.

@@ -10,8 +10,8 @@ from tools.reference import markdown as md
 
 FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "volumes"
 INTRODUCTION = """
-What can be attached and compared, and where each number comes from. A volume is written `TYPE:key=value,...`; the
-[catalogue](../../catalog/README.md) says which keys there are, what a status means and how service times are made of
+The volume types, with the source of each number. A volume is written `TYPE:key=value,...`; the
+[catalogue](../../catalog/README.md) explains the keys, the statuses, and how service times are computed from
 floor, mean and shape. A value without a status is published by the provider.
 """
 LABELS = {"size_kib", "probability_ppm", "above"}

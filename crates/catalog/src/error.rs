@@ -1,4 +1,4 @@
-//! What can go wrong: a specification nobody could buy, or a catalogue file with a mistake in it.
+//! What can go wrong: a specification that is not sold, or a catalogue file with a mistake in it.
 
 use serde::{Deserialize, Serialize};
 

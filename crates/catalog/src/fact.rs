@@ -25,7 +25,7 @@ pub enum Status {
     /// The provider states it.
     #[default]
     Published,
-    /// Somebody measured it and published the measurement.
+    /// A third party measured it and published the measurement.
     Measured,
     /// Arithmetic on published or measured figures.
     Derived,
@@ -35,6 +35,25 @@ pub enum Status {
     FromMemory,
     /// Not a fact about the world but a decision of this project, such as a default.
     Choice,
+}
+
+/// Source, date and status of a fact.
+pub(crate) type Origin<'a> = (&'a str, &'a str, Status);
+
+impl<T> Fact<T> {
+    /// Where the value comes from, when that held, and how it follows from there.
+    pub fn origin(&self) -> Origin<'_> {
+        (&self.source, &self.date, self.status)
+    }
+}
+
+/// Refuses a minimum, a default and a maximum that are not in this order; `what` names them in the error.
+pub(crate) fn ascending(what: &str, facts: &[&Fact<u64>]) -> Result<(), String> {
+    if facts.is_sorted_by(|a, b| a.value <= b.value) {
+        Ok(())
+    } else {
+        Err(format!("{what}: minimum, default and maximum are not in this order"))
+    }
 }
 
 /// Where facts come from.

@@ -48,8 +48,8 @@ pub(crate) fn parse_count(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::MAX))
 }
 
-/// The shortest exact form that `parse_size` reads back: `100GiB`.
-pub(crate) fn size_key(bytes: u64) -> String {
+/// The shortest exact form of a size that a specification can have: `100GiB`.
+pub fn size_key(bytes: u64) -> String {
     let (number, unit) = in_largest_unit(bytes);
     format!("{number}{unit}")
 }

@@ -4,6 +4,7 @@ mod array;
 mod behaviour;
 mod facts;
 mod instances;
+mod offers;
 mod properties;
 mod rates;
 mod replay;

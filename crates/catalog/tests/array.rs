@@ -74,6 +74,8 @@ fn what_cannot_be_is_refused_with_what_can() {
         ("4xgp3:chunk=96KiB", "power of two", "4xgp3:chunk=64KiB"),
         ("4xgp3:chunk=64KB", "decimal unit", "4xgp3:chunk=64KiB"),
         ("4xgp3:chunk=1KiB,iops=4000", "from 4 KiB to 64 MiB", "4xgp3:iops=4000,chunk=4KiB"),
+        ("4xgp3:chunk=0", "the unit is missing", "4xgp3:chunk=4KiB"),
+        ("4xgp3:chunk=64", "the unit is missing", "4xgp3:chunk=64MiB"),
         ("gp3:multi_az=1", "write a round trip", "gp3"),
         ("gp3:multi_az=3000ms", "100 ms", "gp3:multi_az=100.0ms"),
         ("gp3:multi_az=1ms,multi_az=2ms", "given twice", "gp3:multi_az=2.0ms"),

@@ -207,11 +207,7 @@ fn what_cannot_be_read_is_explained() {
     for (text, part, remedy) in [
         ("", "begins with its type", "gp3 or io2bx or gp2"),
         (":size=1GiB", "begins with its type", "gp3 or io2bx or gp2"),
-        (
-            "gp4:size=200GiB",
-            "no volume type \"gp4\"; `pgdyno volume types` lists the 29 that there are",
-            "gp3:size=200GiB",
-        ),
+        ("gp4:size=200GiB", "no volume type \"gp4\"; `pgdyno volume types` lists all 29", "gp3:size=200GiB"),
         ("8xgp3", "no volume type \"8xgp3\"", "gp3 or io2bx or gp2"),
         ("postgres", "no volume type \"postgres\"", "gp3 or io2bx or gp2"),
         ("gp3:", "a key is missing", "gp3"),
@@ -220,7 +216,7 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:size=", "size=\"\": a size is a whole number with a unit", "gp3"),
         (
             "gp3:sise=10GiB",
-            "no key \"sise\"; there are size, iops, throughput, order, bucket_ms, service_us",
+            "no key \"sise\"; the keys are size, iops, throughput, order, bucket_ms, service_us",
             "gp3:size=10GiB",
         ),
         ("gp3:colour=red,iops=6000", "no key \"colour\"", "gp3:iops=6000"),
@@ -239,7 +235,7 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:throughput=250MB/s", "throughput=250MB/s: write a whole number of MiB/s", "gp3"),
         (
             "instance-store:instance=i4i.larg",
-            "storage of 23 instance types is known",
+            "the storage of 23 instance types is known",
             "instance-store:instance=i4i.large",
         ),
         ("instance-store:instance=none", "such as i4i.large", "instance-store"),

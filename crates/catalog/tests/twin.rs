@@ -86,7 +86,7 @@ fn files_that_are_no_twins_are_refused_with_the_key() {
         ("[accounting]", "[accounts]", "accounts"),
     ] {
         let error = Resolved::of_twin("t.toml", &changed(from, to)).unwrap_err();
-        assert!(error.message.starts_with("t.toml is no twin: "), "{error}");
+        assert!(error.message.starts_with("t.toml is not a twin: "), "{error}");
         assert!(error.message.contains(complaint), "{from:?} -> {to:?}: {error}");
         assert!(error.remedy.contains("volume fit"));
     }

@@ -1,7 +1,11 @@
 //! The kernel's clocks in nanoseconds. Every instant that is recorded is one of CLOCK_MONOTONIC, so that what the parts of a
 //! run say of it can be laid beside each other.
 
+mod wake_lead;
+
 use rustix::time::{ClockId, clock_gettime};
+
+pub use wake_lead::WakeLead;
 
 /// Nanoseconds of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -33,7 +37,7 @@ pub fn thread_cpu_ns() -> u64 {
 #[inline]
 fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
-    // None of these is negative, unless somebody sets the calendar to before 1970.
+    // None of these is negative, unless the calendar is set to before 1970.
     u64::try_from(time.tv_sec).unwrap_or(0) * SECOND_NS + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 

@@ -5,37 +5,20 @@
 //! spec -> login (blocking) -> worker: epoll -> link (protocol) <-> workload::Client
 //!                               | each second
 //!                               v
-//!                             record (HDR histograms, accounts) -> run (adds up) -> JSON lines
+//!                             measure::Record (histograms, accounts) -> run (adds up) -> JSON lines
 //! ```
 //!
 //! Response time counts from when a transaction was to begin, service time from when it did: a server that stalls
 //! shows in the former, whatever the number of clients.
 
 mod clock;
-mod conninfo;
-mod error;
-mod frame;
-mod idle;
+mod ending;
 mod link;
-mod login;
 mod reconnect;
-mod record;
 mod run;
 mod spec;
-mod stream;
-mod sysbench;
-mod talk;
-mod tls;
-mod user;
-mod vanish;
 mod wait;
-mod wire;
 mod worker;
-mod workload;
 
-pub use error::DriveError;
-pub use frame::Said;
 pub use run::{check, run};
-pub use spec::{ArrivalsSpec, DriveSpec, Protocol, ScriptSpec, SegmentSpec, WorkloadSpec};
-pub use sysbench::{RandType, SysbenchSpec};
-pub use talk::{CopyIn, Talk, Told};
+pub use spec::{ArrivalsSpec, DriveSpec, SegmentSpec};

@@ -3,13 +3,9 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use pgdyno_workload::{Answer, Parameter, SqlState, Statement, StatementId, Status};
+use pgdyno_workload::{Answer, Parameter, Protocol, SqlState, Statement, StatementId, Status};
 
-use crate::frame::{Frame, Inbox, Said};
-use crate::login::Session;
-use crate::spec::Protocol;
-use crate::stream::Stream;
-use crate::wire;
+use pgdyno_connection::{Frame, Inbox, ServerError, Session, Stream, values, wire};
 
 /// An error that the server gave, whichever class it is of.
 const UNKNOWN_STATE: SqlState = SqlState(*b"XX000");
@@ -26,13 +22,21 @@ pub(crate) struct Link {
     prepared: Vec<bool>,
     /// Statements whose parsing is not confirmed, in the order in which they were sent; none ends a segment.
     preparing: VecDeque<Option<usize>>,
+    /// Statements of pipelines that are not answered, in the order in which they were sent; none ends a segment.
+    pipelined: VecDeque<Option<StatementId>>,
+    /// The statement that is waited for by itself.
+    single: Option<StatementId>,
+    /// Statements of pipelines that were answered since this was last emptied.
+    pub answered: Vec<StatementId>,
     keep: bool,
     /// Where the session stood when it last said so.
     pub status: Status,
     /// The first refusal that the client was not told of.
     pub failure: Option<SqlState>,
-    /// What was said with the last refusal.
-    pub said: Option<Said>,
+    /// What the server said with it, or with the last one before.
+    pub refusal: Option<ServerError>,
+    /// The statement that it was about; none where it was the end of a pipeline's segment.
+    pub refused: Option<StatementId>,
     answer: Answer,
 }
 
@@ -48,10 +52,14 @@ impl Link {
             awaited: 0,
             prepared: vec![false; statements],
             preparing: VecDeque::new(),
+            pipelined: VecDeque::new(),
+            single: None,
+            answered: Vec::new(),
             keep: false,
             status: Status::Idle,
             failure: None,
-            said: None,
+            refusal: None,
+            refused: None,
             answer: Answer::default(),
         }
     }
@@ -72,6 +80,7 @@ impl Link {
         if self.keep {
             self.answer.clear();
         }
+        self.single = (!statement.pipelined).then_some(statement.id);
         if self.protocol == Protocol::Simple {
             wire::query_of(&mut self.out, |out| statement.template.write_substituted(statement.parameters, out));
             self.awaited += 1;
@@ -89,13 +98,20 @@ impl Link {
             Parameter::Null | Parameter::Undefined => None,
         });
         wire::execute(&mut self.out, name, parameters);
-        if !statement.pipelined {
-            self.sync();
+        if statement.pipelined {
+            self.pipelined.push_back(Some(statement.id));
+        } else {
+            self.end_segment();
         }
     }
 
     /// Ends a segment of a pipeline.
     pub(crate) fn sync(&mut self) {
+        self.pipelined.push_back(None);
+        self.end_segment();
+    }
+
+    fn end_segment(&mut self) {
         wire::sync(&mut self.out);
         self.preparing.push_back(None);
         self.awaited += 1;
@@ -133,7 +149,7 @@ impl Link {
                 Err(error) => return Err(error),
             }
             let complete = self.take_in()?;
-            if complete || !self.stream.holds_back() {
+            if complete || !self.stream.has_buffered_plaintext() {
                 return Ok(complete);
             }
         }
@@ -142,7 +158,7 @@ impl Link {
     /// Looks at each message that is there. True when the last awaited one was among them.
     fn take_in(&mut self) -> io::Result<bool> {
         let mut complete = false;
-        while let Some(Frame { tag, body }) = self.inbox.next()? {
+        while let Some(Frame { tag, body }) = self.inbox.next_frame()? {
             match tag {
                 b'Z' => {
                     self.status = match body {
@@ -152,6 +168,7 @@ impl Link {
                     };
                     // What is left of this segment was not parsed; the next ones are still to be answered.
                     while let Some(Some(_)) = self.preparing.pop_front() {}
+                    while let Some(Some(_)) = self.pipelined.pop_front() {}
                     self.awaited = self.awaited.saturating_sub(1);
                     complete = self.awaited == 0;
                 }
@@ -161,14 +178,21 @@ impl Link {
                     }
                 }
                 b'E' => {
-                    let said = Said::of(body);
-                    let state = said.sqlstate.as_bytes().try_into().map_or(UNKNOWN_STATE, SqlState);
-                    // The server hangs up after these; what was refused is then lost with the connection.
-                    if state.0.starts_with(b"57P") {
-                        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, said.message));
+                    let error = ServerError::parse(body);
+                    let state = error.sqlstate.as_bytes().try_into().map_or(UNKNOWN_STATE, SqlState);
+                    // The server closes the connection after these, so the statement's outcome is that of a lost connection.
+                    if error.ends_session() {
+                        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, error.message));
                     }
-                    self.failure.get_or_insert(state);
-                    self.said = Some(said);
+                    let statement = self.take_pipelined().or(self.single);
+                    if self.failure.is_none() {
+                        self.failure = Some(state);
+                        self.refusal = Some(error);
+                        self.refused = statement;
+                    }
+                }
+                b'C' | b'I' => {
+                    self.take_pipelined();
                 }
                 // The next connection would come to the same: this is no loss of one.
                 b'G' | b'W' => return Err(io::Error::new(io::ErrorKind::Unsupported, "COPY wants rows of the client")),
@@ -178,6 +202,14 @@ impl Link {
             }
         }
         Ok(complete)
+    }
+
+    /// Notes that the first statement of the pipeline is answered; nothing where there is none.
+    fn take_pipelined(&mut self) -> Option<StatementId> {
+        let statement = *self.pipelined.front()?.as_ref()?;
+        self.pipelined.pop_front();
+        self.answered.push(statement);
+        Some(statement)
     }
 
     /// Says good-bye; whether it is heard does not matter.
@@ -203,11 +235,5 @@ fn describe(answer: &mut Answer, body: &[u8]) {
 fn row(answer: &mut Answer, body: &[u8]) {
     let Some(set) = answer.last_set() else { return };
     set.begin_row();
-    let mut rest = body.get(2..).unwrap_or_default();
-    while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let length = i32::from_be_bytes(*length);
-        let (value, next) = after.split_at(usize::try_from(length).unwrap_or(0).min(after.len()));
-        set.value((length >= 0).then_some(value));
-        rest = next;
-    }
+    values(body).for_each(|value| set.value(value));
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::conninfo::ConnInfo;
-use crate::error::DriveError;
-use crate::login::{Session, log_in};
+use pgdyno_connection::Fault;
+use pgdyno_connection::Server;
+use pgdyno_connection::{Session, log_in};
 
 /// Between two tries. A server that starts is found within this, and one that is down is not worn out.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -23,9 +23,9 @@ pub(crate) struct Reconnect {
 
 impl Reconnect {
     /// Starts the thread. It ends when this is dropped.
-    pub(crate) fn start(to: &ConnInfo) -> Result<Self, DriveError> {
+    pub(crate) fn start(to: &Server) -> Result<Self, Fault> {
         let refused = |error: std::io::Error| {
-            DriveError::new(format!("the kernel refused a thread or a descriptor: {error}"), "look at the limits")
+            Fault::new(format!("the kernel refused a thread or a descriptor: {error}"), "look at the limits")
         };
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| refused(error.into()))?;
         let bell = wake.try_clone().map_err(refused)?;
@@ -61,7 +61,7 @@ impl AsFd for Reconnect {
 }
 
 /// Tries for whoever waits longest, again and again, until nobody can ask any more.
-fn serve(to: &ConnInfo, asked: &Receiver<usize>, give: &Sender<(usize, Session)>, bell: &OwnedFd) {
+fn serve(to: &Server, asked: &Receiver<usize>, give: &Sender<(usize, Session)>, bell: &OwnedFd) {
     let mut waiting = std::collections::VecDeque::new();
     loop {
         if waiting.is_empty() {

@@ -3,46 +3,48 @@
 use std::io::Write;
 use std::sync::mpsc::{Receiver, channel};
 
-use pgdyno_workload::Arrivals;
+use pgdyno_measure::{Account, Line, Ready, Record, Second, Stretch, Summary, say};
+use pgdyno_workload::{Arrivals, Identity, Protocol, Retries, Workload};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::clock::{Clock, process_cpu_ns};
-use crate::conninfo::ConnInfo;
-use crate::error::DriveError;
+use crate::ending::Ending;
 use crate::link::Link;
-use crate::login::{Session, log_in};
 use crate::reconnect::Reconnect;
-use crate::record::{Account, Record};
 use crate::spec::DriveSpec;
 use crate::worker::{Crew, Report, Shared, Slot, Worker};
-use crate::workload::Workload;
+use pgdyno_connection::Fault;
+use pgdyno_connection::Server;
+use pgdyno_connection::{Session, log_in};
 
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Says what would be driven, and connects to nothing: `{"scripts": [NAME, ...], "statements": [TEXT, ...]}`.
 ///
 /// What is wrong with the specification or a script of it is returned, the latter with line and column.
-pub fn check(spec: &DriveSpec) -> Result<Value, DriveError> {
-    spec.check()?;
-    let workload = Workload::new(spec)?;
-    Ok(json!({"scripts": workload.scripts, "statements": workload.groups.texts}))
+pub fn check(spec: &DriveSpec) -> Result<Value, Fault> {
+    let workload = spec.workload()?;
+    spec.protocol(&workload)?;
+    let names: Vec<&str> = workload.scripts().iter().map(|script| script.name.as_str()).collect();
+    Ok(json!({"scripts": names, "statements": workload.groups().texts}))
 }
 
 /// Drives the server until the time is over, or SIGTERM or SIGINT. Writes JSON lines to `out`: `ready` when every
 /// client is connected, `second` for each second, `summary` at the end.
 ///
-/// An error that ends the run is returned: a server that cannot be reached at the beginning, or that refuses a
-/// statement for a reason that will not go away. Lost connections are made anew and are no error.
-pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
-    spec.check()?;
-    let workload = Workload::new(spec)?;
+/// An error before anything was begun is returned, as of a server that cannot be reached. A statement that the server refuses
+/// for a reason that will not go away ends the run before its time: what was done until then is in the summary, which says in
+/// `ended_by` why it ended, and that is returned too. Lost connections are opened again and are no error.
+pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<Option<Fault>, Fault> {
+    let workload = spec.workload()?;
+    let (protocol, retries) = (spec.protocol(&workload)?, workload.retries(spec.tries_max));
     let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
-    let to = ConnInfo::resolve(&spec.server, |name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
+    let to = server_of(spec, &workload)?;
     let connecting = Clock::start();
     raise_limit();
-    let sessions = connect(spec, &workload, &to)?;
+    let sessions = connect(spec, to)?;
     let connect_ns = connecting.now();
     let server_version = sessions.first().map(|session| session.server_version.clone());
     let ring = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| kernel(&error.into()))?;
@@ -50,10 +52,10 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
     let end_ns = spec.end_ns();
     let shared = Shared {
         clock: Clock::start(),
-        names: (0..workload.statements).map(|id| format!("p{id}")).collect(),
-        protocol: workload.protocol,
-        groups: workload.groups.of.clone(),
-        forgiven: workload.forgiven(),
+        names: (0..workload.statements().len()).map(|id| format!("p{id}")).collect(),
+        protocol,
+        groups: workload.groups().of.clone(),
+        forgiven: retries.codes,
         stop: [signalled, ring],
         end_ns,
         drain_ns: end_ns + spec.drain_ms * NS_PER_MS,
@@ -61,13 +63,10 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<(), DriveError> {
         continue_on_error: spec.continue_on_error,
         connects: workload.connects(),
     };
-    let crews = crews(spec, &workload, &to, sessions)?;
+    let crews = crews(spec, &workload, (protocol, retries), to, sessions)?;
     let mut sum = Sum::new(spec, &workload, shared.clock, connect_ns);
-    say(
-        out,
-        &json!({"ready": {"clients": spec.clients, "connect_ns": connect_ns, "server_version": server_version,
-        "begin_ns": shared.clock.monotonic_ns(0), "seed": spec.seed}}),
-    );
+    let (begin_ns, clients, seed) = (shared.clock.monotonic_ns(0), spec.clients, spec.seed);
+    say(out, &Line::Ready(Ready { clients, connect_ns, server_version, begin_ns, seed }));
     std::thread::scope(|scope| {
         let (report, reports) = channel();
         for (index, crew) in crews.into_iter().enumerate() {
@@ -89,18 +88,27 @@ fn raise_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-fn connect(spec: &DriveSpec, workload: &Workload, to: &ConnInfo) -> Result<Vec<Session>, DriveError> {
-    let wanted = if workload.connects() { spec.clients } else { 0 };
-    (0..wanted).map(|_| log_in(to).map_err(|error| error.into_error(to))).collect()
+/// Where clients connect to; none for those that need no session.
+fn server_of<'a>(spec: &'a DriveSpec, workload: &Workload) -> Result<Option<&'a Server>, Fault> {
+    if workload.connects() && spec.server.is_none() {
+        return Err(Fault::new("the specification names no server", "name one, or drive idle clients"));
+    }
+    Ok(spec.server.as_ref().filter(|_| workload.connects()))
+}
+
+fn connect(spec: &DriveSpec, to: Option<&Server>) -> Result<Vec<Session>, Fault> {
+    let Some(to) = to else { return Ok(Vec::new()) };
+    (0..spec.clients).map(|_| log_in(to).map_err(|error| error.into_fault(to))).collect()
 }
 
 /// Divides clients and schedule among the threads.
 fn crews(
     spec: &DriveSpec,
     workload: &Workload,
-    to: &ConnInfo,
+    (protocol, retries): (Protocol, Retries),
+    to: Option<&Server>,
     sessions: Vec<Session>,
-) -> Result<Vec<Crew>, DriveError> {
+) -> Result<Vec<Crew>, Fault> {
     let mut sessions = sessions.into_iter();
     let mut next = 0;
     let crew = |thread: u32| {
@@ -115,14 +123,16 @@ fn crews(
         }
         let slot = |number| {
             let session = sessions.next();
-            let link = session.map(|session| Link::new(session, workload.protocol, workload.statements));
-            Slot::new(workload.client(number), link)
+            let link = session.map(|session| Link::new(session, protocol, workload.statements().len()));
+            let identity =
+                Identity { seed: spec.seed, client: number, transactions_max: spec.transactions_max, retries };
+            Slot::new(workload.client(identity), link)
         };
         Ok(Crew {
             slots: numbers.map(slot).collect(),
             arrivals,
-            reconnect: workload.connects().then(|| Reconnect::start(to)).transpose()?,
-            record: Record::new(workload.scripts.len(), workload.groups.texts.len(), 0),
+            reconnect: to.map(Reconnect::start).transpose()?,
+            record: Record::new(workload.scripts().len(), workload.groups().texts.len(), 0),
         })
     };
     (0..spec.threads).map(crew).collect()
@@ -138,6 +148,8 @@ struct Sum<'a> {
     warmup: Account,
     whole: Record,
     scheduled: u64,
+    disconnected: u64,
+    ending: Option<Ending>,
     cpu_before_ns: (u64, u64),
 }
 
@@ -151,14 +163,16 @@ impl<'a> Sum<'a> {
             warmup_ns,
             seconds: (0..spec.threads).map(|_| Vec::new()).collect(),
             warmup: Account::default(),
-            whole: Record::new(workload.scripts.len(), workload.groups.texts.len(), warmup_ns),
+            whole: Record::new(workload.scripts().len(), workload.groups().texts.len(), warmup_ns),
             scheduled: 0,
+            disconnected: 0,
+            ending: None,
             cpu_before_ns: process_cpu_ns(),
         }
     }
 
-    /// Takes reports until all threads are done; the first failure stops the others and is returned.
-    fn add_up(&mut self, reports: &Receiver<Report>, out: &mut impl Write, stop: impl Fn()) -> Result<(), DriveError> {
+    /// Takes reports until all threads are done; the first one that ends or cannot go on stops the others.
+    fn add_up(&mut self, reports: &Receiver<Report>, out: &mut impl Write, stop: impl Fn()) -> Result<(), Fault> {
         let mut failure = None;
         for report in reports {
             match report {
@@ -169,8 +183,13 @@ impl<'a> Sum<'a> {
                         self.second(parts, out);
                     }
                 }
-                Report::End { last, scheduled } => {
+                Report::Ending(ending) => {
+                    stop();
+                    self.ending.get_or_insert(ending);
+                }
+                Report::End { last, scheduled, disconnected } => {
                     self.scheduled += scheduled;
+                    self.disconnected += disconnected;
                     self.rest(*last);
                 }
                 Report::Failure(error) => {
@@ -188,7 +207,8 @@ impl<'a> Sum<'a> {
         let Some(mut all) = parts.next() else { return };
         parts.for_each(|part| all.add(&part));
         self.count(&all);
-        self.say_stretch("second", &all, out);
+        let (stretch, warmup) = (self.stretch(&all, all.begin_ns), all.end_ns <= self.warmup_ns);
+        say(out, &Line::Second(Box::new(Second { stretch, warmup })));
     }
 
     /// Seconds that not all threads had, since some were done before.
@@ -204,48 +224,39 @@ impl<'a> Sum<'a> {
         }
     }
 
-    fn say_stretch(&self, what: &str, record: &Record, out: &mut impl Write) {
-        let mut document = record.document(&self.workload.scripts, &self.workload.groups);
-        document.insert("warmup".to_owned(), json!(record.end_ns <= self.warmup_ns));
-        document.insert("begin_ns".to_owned(), json!(self.clock.monotonic_ns(record.begin_ns)));
-        document.insert("end_ns".to_owned(), json!(self.clock.monotonic_ns(record.end_ns)));
-        say(out, &json!({what: document}));
+    fn stretch(&self, record: &Record, begin_ns: u64) -> Stretch {
+        let (begin_ns, end_ns) = (self.clock.monotonic_ns(begin_ns), self.clock.monotonic_ns(record.end_ns));
+        record.stretch(self.workload.scripts(), self.workload.groups(), begin_ns, end_ns)
     }
 
     /// Says the whole, after proving that nothing that was scheduled is missing from it.
-    fn finish(mut self, out: &mut impl Write) -> Result<(), DriveError> {
+    fn finish(mut self, out: &mut impl Write) -> Result<Option<Fault>, Fault> {
         for waiting in std::mem::take(&mut self.seconds) {
             waiting.iter().for_each(|record| self.count(record));
         }
         let account = self.whole.account();
         let settled = account.settled() + self.warmup.settled();
-        assert_eq!(self.scheduled, settled, "scheduled = skipped + succeeded + failed");
+        assert_eq!(self.scheduled, settled, "scheduled = skipped + succeeded + rolled back + failed");
         let (user, system) = process_cpu_ns();
-        let mut document = self.whole.document(&self.workload.scripts, &self.workload.groups);
         let elapsed_s = self.whole.end_ns.saturating_sub(self.warmup_ns).max(1) as f64 / 1e9;
-        let more = [
-            ("begin_ns", json!(self.clock.monotonic_ns(self.warmup_ns))),
-            ("end_ns", json!(self.clock.monotonic_ns(self.whole.end_ns))),
-            ("tps", json!(account.succeeded as f64 / elapsed_s)),
-            ("qps", json!(self.whole.queries_total() as f64 / elapsed_s)),
-            ("connect_ns", json!(self.connect_ns)),
-            ("scheduled_with_warmup", json!(self.scheduled)),
-            ("settled_in_warmup", json!(self.warmup.settled())),
-            ("process_user_ns", json!(user - self.cpu_before_ns.0)),
-            ("process_system_ns", json!(system - self.cpu_before_ns.1)),
-            ("unit", json!("us")),
-        ];
-        document.extend(more.map(|(key, value)| (key.to_owned(), value)));
-        say(out, &json!({"summary": document}));
-        Ok(())
+        let summary = Summary {
+            stretch: self.stretch(&self.whole, self.warmup_ns),
+            tps: account.succeeded as f64 / elapsed_s,
+            qps: self.whole.queries_total() as f64 / elapsed_s,
+            connect_ns: self.connect_ns,
+            scheduled_with_warmup: self.scheduled,
+            settled_in_warmup: self.warmup.settled(),
+            process_user_ns: user - self.cpu_before_ns.0,
+            process_system_ns: system - self.cpu_before_ns.1,
+            clients_disconnected: self.disconnected,
+            ended_by: self.ending.as_ref().map(|ending| ending.ended_by(self.workload)),
+            unit: "us",
+        };
+        say(out, &Line::Summary(Box::new(summary)));
+        Ok(self.ending.map(|ending| ending.fault(self.workload)))
     }
 }
 
-fn say(out: &mut impl Write, line: &Value) {
-    // Whoever listened may be gone; there is nobody left to tell.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
-fn kernel(error: &std::io::Error) -> DriveError {
-    DriveError::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
+fn kernel(error: &std::io::Error) -> Fault {
+    Fault::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
 }

@@ -1,22 +1,18 @@
 //! What to drive, and how: one JSON document on standard input.
 
-use std::collections::BTreeMap;
-
-use pgdyno_workload::{Pattern, Retries, Segment, Spacing, Think};
+use pgdyno_connection::{Fault, Server};
+use pgdyno_workload::{Pattern, Protocol, Refusal, Segment, Spacing, Think, Workload, WorkloadSpec};
 use serde::Deserialize;
-
-use crate::error::DriveError;
-use crate::sysbench::SysbenchSpec;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A run of the driver. It holds no password: those come by libpq's environment and files.
+/// A run of the driver. It may hold a password: it is read from standard input and never written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {
-    /// The connection, in libpq's keywords; the environment and a service file say the rest.
+    /// Where the server is; none for idle clients, and to check what is asked.
     #[serde(default)]
-    pub server: BTreeMap<String, String>,
+    pub server: Option<Server>,
     /// What clients ask for.
     pub workload: WorkloadSpec,
     /// Connections.
@@ -48,59 +44,15 @@ pub struct DriveSpec {
     /// Whether errors of the server other than those are counted, where otherwise they end the run.
     #[serde(default)]
     pub continue_on_error: bool,
+    /// How many times as long `\sleep` takes as the scripts say, in a world that is so many times slower.
+    #[serde(default = "one")]
+    pub dilation: u32,
     /// How long transactions that have begun may take to end, after the last could begin.
     #[serde(default = "minute_ms")]
     pub drain_ms: u64,
     /// From which all that is random derives.
     #[serde(default = "one_seed")]
     pub seed: u64,
-}
-
-/// What clients ask for.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum WorkloadSpec {
-    /// Nothing: transactions begin on time and are over, so that the driver measures itself. Connects to nothing.
-    Idle,
-    /// Scripts of pgbench.
-    Pgbench {
-        /// One or more, each chosen by its weight.
-        scripts: Vec<ScriptSpec>,
-        /// Scale factor of the tables.
-        scale: u32,
-    },
-    /// A test of sysbench 1.0.20.
-    Sysbench(SysbenchSpec),
-}
-
-/// One script.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScriptSpec {
-    /// `tpcb-like`, `simple-update` or `select-only`.
-    #[serde(default)]
-    pub builtin: Option<String>,
-    /// Or a script of the user's, in pgbench's language.
-    #[serde(default)]
-    pub text: Option<String>,
-    /// What the statistics and errors of such a script call it.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Its share beside the others.
-    #[serde(default = "one")]
-    pub weight: u32,
-}
-
-/// How statements are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// As text, with the values in it.
-    Simple,
-    /// Parsed each time, with parameters.
-    Extended,
-    /// Parsed once on each connection.
-    Prepared,
 }
 
 /// When transactions begin.
@@ -163,8 +115,8 @@ fn minute_ms() -> u64 {
 
 impl DriveSpec {
     /// Refuses what cannot be run.
-    pub(crate) fn check(&self) -> Result<(), DriveError> {
-        let refuse = |what: &str, remedy: &str| Err(DriveError::new(what, remedy));
+    fn check(&self) -> Result<(), Fault> {
+        let refuse = |what: &str, remedy: &str| Err(Fault::new(what, remedy));
         if self.clients == 0 || self.threads == 0 || self.threads > self.clients {
             return refuse(
                 "there must be at least one client, and at least one client for each thread",
@@ -188,28 +140,25 @@ impl DriveSpec {
         if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
             return refuse("a rate or a time is negative or no number", "give positive rates and times");
         }
-        if matches!(self.workload, WorkloadSpec::Idle) && matches!(self.arrivals, ArrivalsSpec::Closed) {
-            return refuse("idle clients in a closed loop would never rest", "give a rate, or a time to think");
-        }
         Ok(())
     }
 
-    /// How statements are sent: as was asked, else as the original does. pgbench sends text unless it is told; sysbench
-    /// prepares, but for two scripts that cannot.
-    pub(crate) fn sent_as(&self) -> Result<Protocol, DriveError> {
-        match (self.protocol, &self.workload) {
-            (Some(protocol), _) => Ok(protocol),
-            (None, WorkloadSpec::Sysbench(asked)) if !asked.named()?.sends_text() => Ok(Protocol::Prepared),
-            (None, _) => Ok(Protocol::Simple),
+    /// The workload; what cannot be driven is refused.
+    pub(crate) fn workload(&self) -> Result<Workload, Fault> {
+        self.check()?;
+        let workload = self.workload.workload(self.clients, self.dilation).map_err(fault)?;
+        if !workload.connects() && matches!(self.arrivals, ArrivalsSpec::Closed) {
+            return Err(Fault::new(
+                "idle clients in a closed loop would never rest",
+                "give a rate, or a time to think",
+            ));
         }
+        Ok(workload)
     }
 
-    /// Which failed transactions are begun again.
-    pub(crate) fn retries(&self) -> Retries {
-        match &self.workload {
-            WorkloadSpec::Sysbench(_) => Retries { tries_max: self.tries_max.unwrap_or(0), ..Retries::SYSBENCH },
-            _ => Retries { tries_max: self.tries_max.unwrap_or(1), ..Retries::NONE },
-        }
+    /// How its statements are sent.
+    pub(crate) fn protocol(&self, workload: &Workload) -> Result<Protocol, Fault> {
+        workload.protocol(self.protocol).map_err(fault)
     }
 
     /// When nothing is begun any more, since the beginning of the warm-up.
@@ -237,6 +186,10 @@ impl DriveSpec {
             },
         }
     }
+}
+
+fn fault(Refusal { message, remedy }: Refusal) -> Fault {
+    Fault::new(message, remedy)
 }
 
 impl SegmentSpec {

@@ -1,4 +1,4 @@
-//! The alarm of the release thread: a kernel timer that whoever takes a request in can set.
+//! The alarm of the release thread: a kernel timer that any thread that takes a request in can set.
 //!
 //! A thread that waits on a condition variable must be woken to hear of an earlier instant, and again when the instant
 //! has come. A timer is set from outside, so that each answer costs one wake-up and not two.
@@ -6,9 +6,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
+use pgdyno_host::timespec;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 /// A timer on CLOCK_MONOTONIC.
 #[derive(Debug)]
@@ -22,9 +21,7 @@ impl Alarm {
     /// Goes off at this instant of CLOCK_MONOTONIC, at once if it is past; what was set before is forgotten.
     pub(crate) fn set(&self, monotonic_ns: u64) {
         // An all-zero instant would disarm the timer.
-        let at = i64::try_from(monotonic_ns.max(1)).unwrap_or(i64::MAX);
-        let it_value = Timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
-        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let (it_value, it_interval) = (timespec(monotonic_ns.max(1)), timespec(0));
         timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &Itimerspec { it_interval, it_value })
             .expect("a timer of our own takes any instant");
     }

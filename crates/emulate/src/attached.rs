@@ -9,27 +9,29 @@ use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, MountOption, Session};
 use pgdyno_catalog::Storage;
+use pgdyno_host::{Context, Fault, Result};
 use serde_json::{Value, json};
 
 use crate::calibrate::calibrate;
-use crate::control::{self, Listener, Order, Served};
-use crate::core::{Core, Mode};
-use crate::error::{Context, EmulateError, Result};
-use crate::file_system::{self, FileSystem};
+use crate::command::Command;
+use crate::control::{self, Listener, Served};
+use crate::core::Core;
+use crate::file_system;
 use crate::follow::PathFollower;
 use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
+use crate::lane::Mode;
+use crate::log_buffer::LogBuffer;
 use crate::loop_device::LoopDevice;
 use crate::pipeline::Pipeline;
-use crate::serve::{InstanceFacts, ServeSpec};
+use crate::spec::{InstanceFacts, ServeSpec};
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
-use crate::submit_log::LogBuffer;
 
 /// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
 const EVENT_LOOPS: usize = 2;
 /// Workers of a store on a disk: its queue depth.
 const DISK_WORKERS: usize = 32;
-/// A device or mount that is not gone by then is held by somebody.
+/// A device or mount that is not gone by then is still in use.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the kernel may take to let go of a device after its last mount has ended.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
@@ -51,14 +53,19 @@ pub(crate) struct Attached {
 impl Attached {
     /// Puts up the data path; the calling thread's priority is that of its threads. What is left of a volume that cannot be
     /// started is removed.
-    pub(crate) fn start(core: &Arc<Core>, spec: &ServeSpec, storage: &Storage, orders: &Sender<Order>) -> Result<Self> {
+    pub(crate) fn start(
+        core: &Arc<Core>,
+        spec: &ServeSpec,
+        storage: &Storage,
+        commands: &Sender<Command>,
+    ) -> Result<Self> {
         let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
         folder.create()?;
         let begin = || {
             let layer = folder.layer(&spec.store);
             let (size_bytes, image) = (storage.total.size_bytes, spec.image.as_deref());
             let store = Store::create(&layer, size_bytes, image, spec.store != "memory")?;
-            serve_content(core, store, spec, storage, &folder, orders).inspect_err(|_| {
+            serve_content(core, store, spec, storage, &folder, commands).inspect_err(|_| {
                 let _ = fs::remove_dir_all(&layer);
             })
         };
@@ -88,17 +95,17 @@ impl Attached {
         storage: &Storage,
         instance: &InstanceFacts,
         log: Option<LogBuffer>,
-        orders: &Sender<Order>,
+        commands: &Sender<Command>,
     ) -> Result<Value> {
         let fuse_magic = file_system_magic(&self.folder.fuse())?;
         let file = self.folder.fuse().join(FILE_NAME);
         let device = self.device.insert(LoopDevice::attach(&file)?);
         let proofs = device.prove(&file, fuse_magic, storage.total.params().request_bytes() / 1024)?;
         let path = device.path.clone();
-        let overhead = calibrate(&self.pipeline, &path)?;
-        let kind = match spec.image {
-            Some(_) => file_system::found(&path, spec.file_system)?,
-            None => Some(file_system::format(&path, spec.file_system.unwrap_or(FileSystem::Ext4))?),
+        let (overhead, confirmed) = calibrate(&self.pipeline, &path)?;
+        let kind = match spec.formatted_with() {
+            None => file_system::found(&path, spec.file_system)?,
+            Some(kind) => Some(file_system::format(&path, kind)?),
         };
         if let Some(target) = &spec.mount {
             file_system::mount(&path, target, kind, &spec.mount_options)?;
@@ -110,15 +117,15 @@ impl Attached {
         let facts = json!({
             "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": storage, "mount": spec.mount,
             "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": instance.seed,
-            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image,
+            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image, "image_bytes": self.pipeline.image_bytes(),
             "layer": self.pipeline.layer(), "submit_log": spec.submit_log, "instance": spec.instance,
             "dilation": instance.dilation.times(), "instance_type": instance.instance_type, "instance_limits": instance.limits,
-            "started_monotonic_ns": started_ns, "base_overhead": overhead,
+            "started_monotonic_ns": started_ns, "base_overhead": overhead, "base_overhead_confirmed": confirmed,
             "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
             "proofs": proofs, "refused_precautions": instance.refused,
         });
         let served = Served::new(&self.folder, facts.clone(), storage.clone(), self.pipeline.clone())?;
-        self.listener = Some(control::serve(&self.folder, served, orders.clone())?);
+        self.listener = Some(control::serve(&self.folder, served, commands.clone())?);
         Ok(facts)
     }
 
@@ -144,7 +151,7 @@ impl Attached {
 
     pub(crate) fn unmount(&mut self) -> Result<()> {
         let Some(target) = &self.mount else { return Ok(()) };
-        // Somebody may have unmounted it already, or removed the folder with it.
+        // Another process may have unmounted it, or removed the folder with it.
         if file_system::is_mount_point(target) {
             file_system::unmount(target)?;
         }
@@ -152,7 +159,7 @@ impl Attached {
         Ok(())
     }
 
-    /// Refuses to take away what somebody else has mounted, or built a device on: all that is on it would be lost.
+    /// Refuses to remove what another process has mounted, or built a device on: all that is on it would be lost.
     pub(crate) fn require_unclaimed(&self) -> Result<()> {
         self.device.as_ref().map_or(Ok(()), |device| device.require_unclaimed(CLAIM_TIMEOUT))
     }
@@ -173,7 +180,7 @@ impl Attached {
         if let Some(session) = self.session.take() {
             let ended = aborted_is_ended(session.umount_and_join());
             result =
-                result.and(ended.context(|| "the FUSE session did not end well".to_owned(), "run `pgdyno doctor`"));
+                result.and(ended.context(|| "the FUSE session ended with an error".to_owned(), "run `pgdyno doctor`"));
         }
         if let Some(listener) = self.listener.take() {
             listener.finish(&self.folder);
@@ -184,17 +191,18 @@ impl Attached {
         }
         let kept = match save_image {
             Some(target) => self.pipeline.save(target),
-            None => {
-                self.pipeline.remove().context(|| "the volume's files stay".to_owned(), "run `pgdyno doctor --clean`")
-            }
+            None => self
+                .pipeline
+                .remove()
+                .context(|| "the volume's files cannot be removed".to_owned(), "run `pgdyno doctor --clean`"),
         };
         let _ = fs::remove_dir_all(self.folder.path());
         result.and(kept)
     }
 }
 
-/// An event loop that was taking a request in (the release of the loop device's file, which nobody waits for) when the
-/// connection went is told ECONNABORTED instead of ENODEV. No request for data can be under way: the device is gone.
+/// An event loop that was taking a request in (the release of the loop device's file, which nothing waits for) when the
+/// connection went gets ECONNABORTED instead of ENODEV. No request for data can be under way: the device is gone.
 fn aborted_is_ended(ended: std::io::Result<()>) -> std::io::Result<()> {
     match ended {
         Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
@@ -212,7 +220,7 @@ fn serve_content(
     spec: &ServeSpec,
     storage: &Storage,
     folder: &VolumeDir,
-    orders: &Sender<Order>,
+    commands: &Sender<Command>,
 ) -> Result<Serving> {
     let on_disk = spec.store != "memory";
     let pipeline = Pipeline::new(core, store, on_disk, storage)?;
@@ -222,7 +230,7 @@ fn serve_content(
             threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
         }
         let request_bytes = storage.total.params().request_bytes();
-        let session = start_session(folder, &spec.name, pipeline.clone(), request_bytes, orders.clone())?;
+        let session = start_session(folder, &spec.name, pipeline.clone(), request_bytes, commands.clone())?;
         Ok((pipeline.clone(), threads, session))
     };
     begin().inspect_err(|_| pipeline.stop())
@@ -244,7 +252,7 @@ fn start_session(
     name: &str,
     pipeline: Arc<Pipeline>,
     request_bytes: u64,
-    orders: Sender<Order>,
+    commands: Sender<Command>,
 ) -> Result<BackgroundSession> {
     let remedy = "check that /dev/fuse exists and that you are root (`pgdyno doctor`)";
     let mut config = Config::default();
@@ -258,8 +266,10 @@ fn start_session(
     ];
     config.n_threads = Some(EVENT_LOOPS);
     config.clone_fd = true;
-    let ended = Order::SessionEnded { name: name.to_owned() };
-    let fs = VolumeFs::new(pipeline, u32::try_from(request_bytes).unwrap_or(u32::MAX), orders, ended);
+    let ended = Command::SessionEnded { name: name.to_owned() };
+    let fs = VolumeFs::new(pipeline, u32::try_from(request_bytes).unwrap_or(u32::MAX), commands, ended);
+    // Where the kernel refuses the mount, fuser tries fusermount and reports that it is missing; `pgdyno doctor` asks the
+    // kernel itself, and an attach does so before it comes here.
     let mounted = Session::new(fs, folder.fuse(), &config);
     let session = mounted.context(|| format!("cannot mount FUSE on {}", folder.fuse().display()), remedy)?;
     session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
@@ -273,5 +283,8 @@ fn file_system_magic(folder: &Path) -> Result<u64> {
     if magic == FUSE_MAGIC {
         return Ok(magic);
     }
-    Err(EmulateError::new(format!("{} is not our FUSE mount: magic {magic:#x}", folder.display()), remedy))
+    Err(Fault::new(
+        format!("{} is not the volume's FUSE mount: its magic number is {magic:#x}", folder.display()),
+        remedy,
+    ))
 }

@@ -10,27 +10,27 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use pgdyno_clock::monotonic_ns;
+use pgdyno_host::{Context, Result};
 use pgdyno_volume::Op;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::core::Mode;
-use crate::error::{Context, Result};
 use crate::follow::DeviceAccount;
+use crate::lane::Mode;
 use crate::overhead::{BaseOverhead, PathCost};
 use crate::pipeline::Pipeline;
 use crate::precautions::run_helper;
 use crate::store::AlignedBuffer;
 
-/// Of the order of an EBS volume's service time, so that the machine sleeps as it will during a run.
+/// About an EBS volume's service time, so that the machine sleeps as it will during a run.
 const DELAY_NS: u64 = 500_000;
 /// Requests of a round: enough for a median that stands within 2 us on a quiet host.
 const SAMPLES: usize = 51;
 /// Medians of two rounds that are this near to each other confirm each other.
 const CONFIRMED_NS: u64 = 3_000;
-/// A host that is not quiet in so many rounds (a quarter of a second) is as it is.
+/// A host that is not quiet in this number of rounds (a quarter of a second) is as it is.
 const MAX_ROUNDS: usize = 8;
-/// More than this is no path but a machine that does something else just now: a release moved forward by it would come
+/// More than this is not the path but a machine that does something else just now: a release moved forward by it would come
 /// far too early. What is really missing is found while the volume is in use (`follow`).
 const MAX_PATH_NS: u64 = 250_000;
 const SMALL_BYTES: usize = 8 << 10;
@@ -48,13 +48,16 @@ struct Medians {
     write: [u64; 2],
     /// Confirmed mean time of a request that the device does not account for.
     beside_ns: u64,
+    /// Whether two rounds agreed on each of them; else the host was never quiet, and they are too high.
+    confirmed: bool,
 }
 
 /// Measures reads and writes of two sizes, in a process of its own.
 ///
-/// Whoever waits for the device waits for this daemon. Were it this process, and were it killed there, its files would
-/// stay open as long as it waits, the kernel would not know that nobody answers, and the wait would have no end.
-pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhead> {
+/// A process that waits for the device waits for this daemon. Were it this process, and were it killed there, its files would
+/// stay open as long as it waits, the kernel would not know that no process answers, and the wait would have no end.
+/// Returns the path, and whether the host was quiet enough for a figure that stands.
+pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<(BaseOverhead, bool)> {
     pipeline.set_mode(Mode::Fixed(pipeline.core.clock.model_ns(DELAY_NS)));
     let measured = run_helper(&[OsStr::new("measure-path"), device.as_os_str()]);
     pipeline.set_mode(Mode::Bypass);
@@ -68,14 +71,14 @@ pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<BaseOverhe
     let (read, write) = (path(medians.read), path(medians.write));
     // It is a part of the path.
     let beside_ns = medians.beside_ns.min(read.ns(SMALL_BYTES as u64));
-    Ok(BaseOverhead { read, write, beside_ns })
+    Ok((BaseOverhead { read, write, beside_ns }, medians.confirmed))
 }
 
 /// The helper's side of the calibration: what requests to `device` take, as JSON. Writes put back what was read, so an
 /// image keeps its content.
 pub fn measure_path(device: &Path) -> Result<Value> {
     let measured = DeviceAccount::open(device).and_then(|account| medians(device, &account));
-    let remedy = "this command is the daemon's own";
+    let remedy = "only the daemon runs this command";
     measured.map(|medians| json!(medians)).context(|| format!("cannot measure {}", device.display()), remedy)
 }
 
@@ -83,24 +86,31 @@ fn medians(device: &Path, account: &DeviceAccount) -> io::Result<Medians> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(device)?;
     let mut buffer = AlignedBuffer::new(LARGE_BYTES);
     file.read_exact_at(&mut buffer, 0)?;
-    let mut one = |op, bytes| confirmed_ns(CONFIRMED_NS, || median_ns(&file, op, &mut buffer[..bytes]));
+    let mut confirmed = true;
+    let mut each = |(ns, stands): (u64, bool)| {
+        confirmed &= stands;
+        ns
+    };
+    let mut one = |op, bytes| confirmed_ns(CONFIRMED_NS, || median_ns(&file, op, &mut buffer[..bytes])).map(&mut each);
     let read = [one(Op::Read, SMALL_BYTES)?, one(Op::Read, LARGE_BYTES)?];
     let write = [one(Op::Write, SMALL_BYTES)?, one(Op::Write, LARGE_BYTES)?];
     let beside = || beside_ns(&file, account, &mut buffer[..SMALL_BYTES]);
-    Ok(Medians { read, write, beside_ns: confirmed_ns(BESIDE_CONFIRMED_NS, beside)? })
+    let beside_ns = confirmed_ns(BESIDE_CONFIRMED_NS, beside).map(each)?;
+    Ok(Medians { read, write, beside_ns, confirmed })
 }
 
-/// The least that two rounds agree on within `near_ns`, or the least but one of [`MAX_ROUNDS`].
+/// The least that two rounds agree on within `near_ns`, or the least but one of [`MAX_ROUNDS`]; and whether two agreed.
 ///
 /// A neighbour makes rounds longer and never shorter. What came out too long would make every release too early for as long
 /// as the volume is attached, where one that is a little short is found and corrected while it is in use (`follow`).
-fn confirmed_ns(near_ns: u64, mut round: impl FnMut() -> io::Result<u64>) -> io::Result<u64> {
+fn confirmed_ns(near_ns: u64, mut round: impl FnMut() -> io::Result<u64>) -> io::Result<(u64, bool)> {
     let mut rounds = vec![round()?];
     loop {
         rounds.push(round()?);
         rounds.sort_unstable();
-        if rounds[1] - rounds[0] <= near_ns || rounds.len() == MAX_ROUNDS {
-            return Ok(rounds[1]);
+        let agree = rounds[1] - rounds[0] <= near_ns;
+        if agree || rounds.len() == MAX_ROUNDS {
+            return Ok((rounds[1], agree));
         }
     }
 }
@@ -136,29 +146,29 @@ fn median_ns(file: &File, op: Op, buffer: &mut [u8]) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// What comes of rounds that take so long, in microseconds, and how many it needs.
-    fn confirmed(us: &[u64]) -> (u64, usize) {
+    /// What comes of rounds that take so long, in microseconds, whether two agreed, and how many it needs.
+    fn confirmed(us: &[u64]) -> (u64, bool, usize) {
         let mut asked = 0;
         let round = || {
             asked += 1;
             Ok(us[asked - 1] * 1_000)
         };
-        let ns = confirmed_ns(CONFIRMED_NS, round).expect("no round fails");
-        (ns / 1_000, asked)
+        let (ns, agree) = confirmed_ns(CONFIRMED_NS, round).expect("no round fails");
+        (ns / 1_000, agree, asked)
     }
 
     #[test]
     fn two_rounds_that_agree_are_enough() {
-        assert_eq!(confirmed(&[545, 543]), (545, 2));
+        assert_eq!(confirmed(&[545, 543]), (545, true, 2));
     }
 
     #[test]
     fn rounds_that_a_neighbour_made_longer_do_not_count() {
-        assert_eq!(confirmed(&[594, 580, 545, 570, 546]), (546, 5));
+        assert_eq!(confirmed(&[594, 580, 545, 570, 546]), (546, true, 5));
     }
 
     #[test]
     fn a_host_that_is_never_quiet_is_asked_only_so_often() {
-        assert_eq!(confirmed(&[600, 610, 620, 630, 640, 650, 660, 670]), (610, MAX_ROUNDS));
+        assert_eq!(confirmed(&[600, 610, 620, 630, 640, 650, 660, 670]), (610, false, MAX_ROUNDS));
     }
 }

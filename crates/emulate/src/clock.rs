@@ -6,8 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgdyno_clock::{monotonic_ns, realtime_ns};
-
-use crate::error::{EmulateError, Result};
+use pgdyno_host::{Fault, Result};
 
 /// How many real seconds a second of the model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +17,14 @@ impl Dilation {
     const MAX: u32 = 1_000;
 
     /// # Errors
-    /// What is no number of times, or more than anybody can wait for.
+    /// A factor of 0, or above [`Self::MAX`].
     pub(crate) fn new(times: u32) -> Result<Self> {
         if (1..=Self::MAX).contains(&times) {
             return Ok(Self(times));
         }
-        Err(EmulateError::new(
-            format!("a dilation is a whole number from 1 to {}, and not {times}", Self::MAX),
-            "use --dilation 8, or leave it out: then a second takes a second",
+        Err(Fault::new(
+            format!("a dilation must be a whole number from 1 to {}, not {times}", Self::MAX),
+            "use --dilation 8, or omit it to run in real time",
         ))
     }
 

@@ -1,6 +1,6 @@
 //! The control socket: one JSON line asks, one JSON line answers. Private to the user who attached the volume.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,22 +11,17 @@ use std::time::Duration;
 
 use pgdyno_catalog::Storage;
 use pgdyno_clock::{monotonic_ns, process_cpu_ns};
+use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::{Change, FrequencyRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::{Context, EmulateError, Result};
+use crate::ask::{error_document, send};
+use crate::command::Command;
 use crate::modify::{Elastic, History, Seen, Wanted};
 use crate::pipeline::Pipeline;
 use crate::precautions;
-use crate::serve::ServeSpec;
-use crate::state_dir::{VolumeDir, all_facts, start_ticks};
-
-/// A daemon that does not answer within this time is stuck.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// A file system that grows or is unmounted writes, at the pace of the volume or of what keeps its content; callers wait
-/// two minutes.
-const WORK_TIMEOUT: Duration = Duration::from_secs(110);
+use crate::state_dir::VolumeDir;
 
 /// What can be asked of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +34,8 @@ pub(crate) enum Request {
     },
     /// Counters at each full minute of the last day.
     Minutes,
+    /// Whether its store works.
+    Health,
     /// Sets how full the volume's buckets are.
     Credit { level_ppm: u32 },
     /// Sets how full the instance's reserves are.
@@ -48,7 +45,7 @@ pub(crate) enum Request {
         spec: String,
         #[serde(default)]
         rule: FrequencyRule,
-        /// Seconds of the state optimizing; by its size unless said.
+        /// Seconds of the state optimizing; by its size if omitted.
         #[serde(default)]
         optimizing_s: Option<u64>,
     },
@@ -63,28 +60,15 @@ fn yes() -> bool {
     true
 }
 
-/// What the daemon's main thread is told.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// Another volume of the same instance; somebody waits for the answer.
-    Join { spec: Box<ServeSpec>, answer: UnixStream },
-    /// Somebody asked for the end of a volume and waits for the answer.
-    Detach { name: String, save_image: Option<PathBuf>, answer: UnixStream },
-    /// A signal asks for the end.
-    Terminate,
-    /// A FUSE session ended: somebody unmounted it, or we did.
-    SessionEnded { name: String },
-}
-
-/// A socket that is served until it is told otherwise.
+/// A socket that is served until [`Self::finish`].
 #[derive(Debug)]
 pub(crate) struct Listener(Arc<AtomicBool>);
 
 impl Listener {
-    /// Ends the thread that accepts; conversations end with those who talk.
+    /// Stops the accept loop; open connections end when their clients close them.
     pub(crate) fn finish(self, folder: &VolumeDir) {
         self.0.store(true, Ordering::Release);
-        // It waits for somebody to come.
+        // The loop waits for a connection.
         let _ = UnixStream::connect(folder.socket());
     }
 }
@@ -101,7 +85,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Writes the volume's facts down, for whoever looks for it.
+    /// Writes the volume's facts to its file, for other processes.
     pub(crate) fn new(folder: &VolumeDir, facts: Value, storage: Storage, pipeline: Arc<Pipeline>) -> Result<Self> {
         let elastic = Elastic::new(storage);
         let served = Self {
@@ -141,7 +125,7 @@ impl Served {
         let facts = self.facts();
         let mut answer = json!({"t_ns": t_ns, "seen_ns": seen_ns, "dilation": facts["dilation"],
             "name": facts["name"], "spec": facts["spec"]["spec"], "counters": counters, "modification": progress,
-            "instance": self.pipeline.core.instance_counters()});
+            "instance": self.pipeline.core.instance_counters(), "store_failure": self.pipeline.store_failure()});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);
         }
@@ -181,7 +165,7 @@ impl Served {
 }
 
 /// Serves a volume's socket on threads of its own, off the data path.
-pub(crate) fn serve(folder: &VolumeDir, served: Served, orders: Sender<Order>) -> Result<Listener> {
+pub(crate) fn serve(folder: &VolumeDir, served: Served, commands: Sender<Command>) -> Result<Listener> {
     let served = Arc::new(served);
     let closing = Arc::new(AtomicBool::new(false));
     let listener = Listener(closing.clone());
@@ -189,33 +173,28 @@ pub(crate) fn serve(folder: &VolumeDir, served: Served, orders: Sender<Order>) -
         if closing.load(Ordering::Acquire) {
             return false;
         }
-        let (served, orders) = (served.clone(), orders.clone());
-        let talk = move || converse(&stream, &served, &orders);
+        let (served, commands) = (served.clone(), commands.clone());
+        let talk = move || converse(&stream, &served, &commands);
         std::thread::Builder::new().name("control".to_owned()).spawn(talk).is_ok()
     })?;
     Ok(listener)
 }
 
 /// Serves an instance's socket: one line, the specification of a volume that joins; the answer comes when it is attached.
-pub(crate) fn serve_instance(socket: &Path, orders: Sender<Order>) -> Result<()> {
+pub(crate) fn serve_instance(socket: &Path, commands: Sender<Command>) -> Result<()> {
     accept(socket, move |stream| {
-        let orders = orders.clone();
+        let commands = commands.clone();
         let talk = move || {
             let mut line = String::new();
             let read = BufReader::new(&stream).read_line(&mut line);
-            match read
-                .map_err(|error| error.to_string())
-                .and_then(|_| serde_json::from_str(&line).map_err(|e| e.to_string()))
-            {
+            match read.and_then(|_| Ok(serde_json::from_str(&line)?)) {
                 Ok(spec) => {
-                    let _ = orders.send(Order::Join { spec: Box::new(spec), answer: stream });
+                    let _ = commands.send(Command::Join { spec: Box::new(spec), answer: stream });
                 }
                 Err(error) => {
-                    let message = format!("what is to join cannot be read: {error}");
-                    let _ = reply(
-                        &stream,
-                        &json!({"error": {"message": message, "remedy": "use the same version of pgdyno"}}),
-                    );
+                    let message = format!("the specification of the volume that joins cannot be read: {error}");
+                    let refused = Fault::new(message, "use the same version of pgdyno for all volumes");
+                    let _ = send(&stream, &error_document(&refused));
                 }
             }
         };
@@ -241,13 +220,14 @@ fn accept(path: &Path, mut talk: impl FnMut(UnixStream) -> bool + Send + 'static
     started.map(|_| ()).context(|| "cannot start the control thread".to_owned(), "raise the limit on processes")
 }
 
-fn converse(stream: &UnixStream, served: &Served, orders: &Sender<Order>) {
+fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
     let pipeline = &served.pipeline;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
         let answer = match serde_json::from_str(&line) {
             Ok(Request::Stats { histograms }) => served.stats(histograms),
             Ok(Request::Minutes) => served.minutes(),
+            Ok(Request::Health) => json!({"store_failure": pipeline.store_failure()}),
             Ok(Request::Credit { level_ppm }) => {
                 pipeline.change(|volume| Change::Credit { volume, level_ppm });
                 json!({"ok": {}})
@@ -258,93 +238,21 @@ fn converse(stream: &UnixStream, served: &Served, orders: &Sender<Order>) {
             }
             Ok(Request::Modify { spec, rule, optimizing_s }) => {
                 let wanted = Wanted { spec: &spec, rule, optimizing: optimizing_s.map(Duration::from_secs) };
-                served.modify(&wanted).unwrap_or_else(|error| as_json(&error))
+                served.modify(&wanted).unwrap_or_else(|error| error_document(&error))
             }
             Ok(Request::Detach { save_image }) => {
                 if let Ok(answer) = stream.try_clone() {
-                    let _ = orders.send(Order::Detach { name: served.name.clone(), save_image, answer });
+                    let _ = commands.send(Command::Detach { name: served.name.clone(), save_image, answer });
                 }
                 continue;
             }
-            Err(error) => json!({"error": {"message": format!("{line:?} is no request: {error}"),
-                "remedy": "ask with {\"command\": \"stats\" | \"minutes\" | \"credit\" | \"instance_credit\" | \"modify\" | \"detach\"}"}}),
+            Err(error) => error_document(&Fault::new(
+                format!("{line:?} is not a request: {error}"),
+                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"detach\"}",
+            )),
         };
-        if reply(stream, &answer).is_err() {
+        if send(stream, &answer).is_err() {
             return;
         }
-    }
-}
-
-/// An error as it is answered.
-pub(crate) fn as_json(error: &EmulateError) -> Value {
-    json!({"error": {"message": error.message, "remedy": error.remedy}})
-}
-
-/// One JSON line.
-pub(crate) fn reply(mut stream: &UnixStream, answer: &Value) -> std::io::Result<()> {
-    let mut text = answer.to_string();
-    text.push('\n');
-    stream.write_all(text.as_bytes())
-}
-
-/// How long the answer to a request may take.
-fn patience(request: &Value) -> Duration {
-    match request["command"].as_str() {
-        Some("modify" | "detach") => WORK_TIMEOUT,
-        _ => ANSWER_TIMEOUT,
-    }
-}
-
-/// Asks a volume's daemon. `request` is one of `stats`, `minutes`, `credit`, `instance_credit`, `modify`, `detach` with its fields.
-pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
-    let folder = VolumeDir::of(state_dir, name)?;
-    let gone = || format!("the volume {name:?} does not answer");
-    let remedy = "see `pgdyno volume list`; `pgdyno doctor --clean` removes what a killed daemon left";
-    if !folder.path().exists() {
-        let names: Vec<String> = all_facts(state_dir).iter().map(|facts| facts["name"].to_string()).collect();
-        let attached =
-            if names.is_empty() { "none is attached".to_owned() } else { format!("attached: {}", names.join(", ")) };
-        return Err(EmulateError::new(format!("there is no volume {name:?}; {attached}"), "see `pgdyno volume list`"));
-    }
-    let stream = UnixStream::connect(folder.socket()).context(gone, remedy)?;
-    stream.set_read_timeout(Some(patience(request))).context(gone, remedy)?;
-    reply(&stream, request).context(gone, remedy)?;
-    let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line).context(gone, remedy)?;
-    let answer: Value = serde_json::from_str(&line).map_err(std::io::Error::from).context(gone, remedy)?;
-    match answer.get("error") {
-        Some(error) => {
-            let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
-            Err(EmulateError::new(text("message"), text("remedy")))
-        }
-        None => Ok(answer),
-    }
-}
-
-/// Detaches a volume, keeping its content at `save_image` if given.
-pub fn detach(state_dir: &Path, name: &str, save_image: Option<&Path>) -> Result<Value> {
-    request(state_dir, name, &json!({"command": "detach", "save_image": save_image}))
-}
-
-/// Facts of every volume, each with `alive`: whether its daemon is still that process.
-pub fn list(state_dir: &Path) -> Vec<Value> {
-    let mut volumes = all_facts(state_dir);
-    for facts in &mut volumes {
-        let pid = facts["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-        let alive = pid.and_then(start_ticks).is_some_and(|ticks| Some(ticks) == facts["pid_start_ticks"].as_u64());
-        facts["alive"] = json!(alive);
-    }
-    volumes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_writes_may_take_longer_than_what_only_answers() {
-        let asked = |command: &str| patience(&json!({"command": command}));
-        assert_eq!(["modify", "detach"].map(asked), [WORK_TIMEOUT; 2]);
-        assert_eq!(["stats", "minutes", "credit"].map(asked), [ANSWER_TIMEOUT; 3]);
     }
 }

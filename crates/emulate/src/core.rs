@@ -1,47 +1,33 @@
 //! What the volumes of one instance share: the model under one lock, its clock, and the alarm for what is due next.
 //!
 //! Each volume is a lane: a range of slots, so that the number of a request says whose it is. Lanes are added while others
-//! serve and are not used again. Their data is moved by their [`Pipeline`], outside the lock.
+//! serve and are not used again. Their data is moved by their `Pipeline`, outside the lock.
 //!
-//! Lock order: state, then slot. Nobody takes the state while holding a slot.
+//! Lock order: state, then slot. No thread takes the state while it holds a slot.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use pgdyno_clock::{process_cpu_ns, realtime_ns};
+use pgdyno_clock::{WakeLead, process_cpu_ns, realtime_ns};
 use pgdyno_volume::log::Record;
-use pgdyno_volume::{Event, Instance, InstanceCounters, Io, IoId, Op, VolumeId};
+use pgdyno_volume::{Event, Instance, InstanceCounters, Io, Op, VolumeId};
 
 use crate::alarm::Alarm;
 use crate::clock::{Clock, Dilation};
-use crate::minutes::{MinuteClock, Minutes};
-use crate::overhead::BaseOverhead;
-use crate::pipeline::Pipeline;
-use crate::release::START_AHEAD_NS;
-use crate::stats::{CounterRecord, HostStats, Released};
-use crate::submit_log::LogBuffer;
+use crate::lane::{Lane, Mode};
+use crate::log_buffer::LogBuffer;
+use crate::minutes::MinuteClock;
+use crate::slots::{Answered, Due, SLOTS, SlotIndex, Slots};
+use crate::stats::{CounterRecord, Released};
 
-/// Twice what a loop device keeps in flight.
-pub(crate) const SLOTS: usize = 256;
 /// As many volumes as the largest instance attaches; the numbers of their requests fit into 16 bits.
 pub(crate) const LANES: usize = 128;
 
 /// What is due so soon after another answer goes out with it: a wake-up of the release thread costs as much as an answer.
 /// A request that is alone is answered at its instant as ever.
 const TOGETHER_NS: u64 = 5_000;
-
-/// How completion times come about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// At once: formatting, mounting, detaching.
-    Bypass,
-    /// After this many nanoseconds: calibration.
-    Fixed(u64),
-    /// As the model says.
-    Model,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
@@ -53,34 +39,20 @@ struct Schedule {
     held: bool,
 }
 
-/// What a volume has under the lock.
-#[derive(Debug)]
-pub(crate) struct Lane {
-    pub(crate) mode: Mode,
-    pub(crate) volume: VolumeId,
-    pub(crate) overhead: BaseOverhead,
-    /// What the path of reads and of writes costs beyond `overhead` now. As everything here in the model's time.
-    pub(crate) correction_ns: [i64; 2],
-    pub(crate) free: Vec<u16>,
-    pub(crate) stats: HostStats,
-    /// From when it was armed on.
-    pub(crate) minutes: Option<Minutes<CounterRecord>>,
-}
-
 /// Everything under the one lock.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) model: Instance,
     lanes: Vec<Lane>,
     schedule: Vec<Schedule>,
-    releases: BinaryHeap<Reverse<(u64, u16)>>,
+    releases: BinaryHeap<Reverse<(u64, SlotIndex)>>,
     events: Vec<Event>,
     minute: MinuteClock,
     pub(crate) log: Option<LogBuffer>,
     /// What the alarm is set to; `u64::MAX` while there is nothing to wait for.
     pub(crate) alarm: u64,
     /// How much earlier than a release the alarm is set: what the machine takes to wake the release thread.
-    pub(crate) ahead_ns: u64,
+    pub(crate) wake_lead: WakeLead,
     /// [`TOGETHER_NS`] in the model's time.
     together_ns: u64,
     /// Whether the model's time has begun. Before that it must not hear of any instant.
@@ -95,7 +67,8 @@ pub(crate) struct Core {
     state: Mutex<State>,
     /// Wakes the release thread.
     pub(crate) alarm: Alarm,
-    pipelines: [OnceLock<Weak<Pipeline>>; LANES],
+    /// Weak, so that the buffers of a volume go when it is detached.
+    slots: [OnceLock<Weak<Slots>>; LANES],
 }
 
 impl Core {
@@ -111,13 +84,13 @@ impl Core {
             minute: MinuteClock::STOPPED,
             log: None,
             alarm: u64::MAX,
-            ahead_ns: clock.model_ns(START_AHEAD_NS),
+            wake_lead: WakeLead::new(|ns| clock.model_ns(ns)),
             together_ns: clock.model_ns(TOGETHER_NS),
             armed: false,
             stopping: false,
         };
-        let pipelines = [const { OnceLock::new() }; LANES];
-        Ok(Self { clock, state: Mutex::new(state), alarm: Alarm::new()?, pipelines })
+        let slots = [const { OnceLock::new() }; LANES];
+        Ok(Self { clock, state: Mutex::new(state), alarm: Alarm::new()?, slots })
     }
 
     /// Makes a lane for a volume that `attach` adds to the model; its specification goes into the log. `None` when there
@@ -140,29 +113,21 @@ impl Core {
         // Room for all of them at once: nothing is asked for while they serve.
         state.releases.reserve(first + SLOTS);
         state.events.reserve(4 * (first + SLOTS));
-        state.lanes.push(Lane {
-            mode: Mode::Bypass,
-            volume,
-            overhead: BaseOverhead::default(),
-            correction_ns: [0; 2],
-            free: (0..SLOTS).rev().map(|slot| (first + slot) as u16).collect(),
-            stats: HostStats::new(),
-            minutes: None,
-        });
+        state.lanes.push(Lane::new(volume, SlotIndex::of_lane(number)));
         self.bring_alarm_forward(&mut state);
         Some(number)
     }
 
-    /// Tells who moves the data of a lane.
-    pub(crate) fn serve_lane(&self, lane: usize, pipeline: &Arc<Pipeline>) {
-        let _ = self.pipelines[lane].set(Arc::downgrade(pipeline));
+    /// Gives a lane its slots.
+    pub(crate) fn serve_lane(&self, lane: usize, slots: &Arc<Slots>) {
+        let _ = self.slots[lane].set(Arc::downgrade(slots));
     }
 
-    /// Answers a request whose time has come, unless its data is not there yet: then a worker will.
-    pub(crate) fn answer(&self, index: u16) -> bool {
-        let pipeline = self.pipelines[lane_of(index)].get().and_then(Weak::upgrade);
+    /// Answers a request whose instant has come.
+    pub(crate) fn answer(&self, index: SlotIndex) -> Answered {
+        let slots = self.slots[index.lane()].get().and_then(Weak::upgrade);
         // A volume is gone only when nothing of it is outstanding.
-        pipeline.is_none_or(|pipeline| pipeline.answer(index))
+        slots.map_or(Answered::Sent { failed: false }, |slots| slots.answer(index))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -222,21 +187,21 @@ impl State {
         &mut self.lanes[lane]
     }
 
-    /// `true`: the answer goes out as soon as the data is moved, without the release thread.
-    pub(crate) fn submit(&mut self, now: u64, index: u16, io: Io) -> bool {
+    /// Submits a request to the model.
+    pub(crate) fn submit(&mut self, now: u64, index: SlotIndex, io: Io) -> Due {
         self.keep_minutes(now);
-        let lane = &mut self.lanes[lane_of(index)];
+        let lane = &mut self.lanes[index.lane()];
         lane.stats.submitted(now);
         let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now, held: false };
-        self.schedule[usize::from(index)] = entry;
+        self.schedule[index.place()] = entry;
         match lane.mode {
-            Mode::Bypass => true,
+            Mode::Bypass => Due::Now,
             Mode::Fixed(ns) => {
                 let at = now + ns;
-                let entry = &mut self.schedule[usize::from(index)];
+                let entry = &mut self.schedule[index.place()];
                 (entry.done_at, entry.target) = (at, at);
                 self.releases.push(Reverse((at, index)));
-                false
+                Due::Later
             }
             Mode::Model => {
                 let volume = lane.volume;
@@ -249,43 +214,44 @@ impl State {
         }
     }
 
-    /// Schedules what the model has granted. `true`: `submitting` is due already and was left to its submitter.
-    pub(crate) fn advance(&mut self, now: u64, submitting: Option<u16>) -> bool {
+    /// Schedules what the model has granted. `Now`: `submitting` is due already and is left to its submitter.
+    pub(crate) fn advance(&mut self, now: u64, submitting: Option<SlotIndex>) -> Due {
         if !self.armed {
-            return false;
+            return Due::Later;
         }
         self.keep_minutes(now);
         self.step(now, submitting)
     }
 
-    fn step(&mut self, now: u64, submitting: Option<u16>) -> bool {
-        let mut due_now = false;
+    fn step(&mut self, now: u64, submitting: Option<SlotIndex>) -> Due {
+        let mut due = Due::Later;
         self.model.advance(now, &mut self.events);
         for event in self.events.drain(..) {
             if let (Some(log), Some(record)) = (&mut self.log, Record::of_event(&event)) {
                 log.push(&record);
             }
-            let Event::Granted { id: IoId(id), done_at } = event else {
+            let Event::Granted { id, done_at } = event else {
                 continue;
             };
-            let lane = &self.lanes[lane_of(id as u16)];
-            let entry = &mut self.schedule[id as usize];
+            let index = SlotIndex::of(id);
+            let lane = &self.lanes[index.lane()];
+            let entry = &mut self.schedule[index.place()];
             entry.done_at = done_at;
             // Never before it came in: a volume faster than the path is as fast as the path.
             entry.target = done_at.saturating_sub(lane.path_ns(entry.op, u64::from(entry.len))).max(entry.submitted_at);
             entry.held = entry.target > now;
-            if submitting == Some(id as u16) && entry.target <= now {
-                due_now = true;
+            if submitting == Some(index) && entry.target <= now {
+                due = Due::Now;
             } else {
-                self.releases.push(Reverse((entry.target, id as u16)));
+                self.releases.push(Reverse((entry.target, index)));
             }
         }
-        due_now
+        due
     }
 
     /// The next request whose release is due at `now`, or so soon that a sleep would end after it or not be worth it.
-    pub(crate) fn pop_due(&mut self, now: u64) -> Option<u16> {
-        let due = now + self.ahead_ns + self.together_ns;
+    pub(crate) fn pop_due(&mut self, now: u64) -> Option<SlotIndex> {
+        let due = now + self.wake_lead.ns() + self.together_ns;
         let Reverse((_, index)) = *self.releases.peek().filter(|Reverse((target, _))| *target <= due)?;
         self.releases.pop();
         Some(index)
@@ -294,16 +260,16 @@ impl State {
     /// When the release thread has to look again: some time before the next release, or at the model's next grant, which
     /// cannot be asked for before its instant. `u64::MAX` when there is nothing to wait for.
     fn next_wake(&self) -> u64 {
-        let release = self.releases.peek().map(|Reverse((target, _))| target.saturating_sub(self.ahead_ns));
+        let release = self.releases.peek().map(|Reverse((target, _))| target.saturating_sub(self.wake_lead.ns()));
         release.into_iter().chain(self.model.next_grant()).min().unwrap_or(u64::MAX)
     }
 
     /// Counts a request that was answered and frees its slot.
-    pub(crate) fn finish(&mut self, index: u16, released_at: u64, overrun: bool) {
+    pub(crate) fn finish(&mut self, index: SlotIndex, released_at: u64, overrun: bool, failed: bool) {
         self.keep_minutes(released_at);
-        let Schedule { op, len, submitted_at, done_at, target, held } = self.schedule[usize::from(index)];
-        let released = Released { op, len, submitted_at, done_at, target, released_at, held, overrun };
-        let lane = &mut self.lanes[lane_of(index)];
+        let Schedule { op, len, submitted_at, done_at, target, held } = self.schedule[index.place()];
+        let released = Released { op, len, submitted_at, done_at, target, released_at, held, overrun, failed };
+        let lane = &mut self.lanes[index.lane()];
         lane.stats.released(&released, released_at);
         lane.free.push(index);
     }
@@ -348,27 +314,15 @@ impl State {
     }
 }
 
-impl Lane {
-    /// How much earlier than its completion a request is answered, so that it arrives in time.
-    pub(crate) fn path_ns(&self, op: Op, len: u64) -> u64 {
-        let (path, correction_ns) = match op {
-            Op::Read => (self.overhead.read, self.correction_ns[0]),
-            Op::Write => (self.overhead.write, self.correction_ns[1]),
-        };
-        path.ns(len).saturating_add_signed(correction_ns)
-    }
-}
-
-fn lane_of(index: u16) -> usize {
-    usize::from(index) / SLOTS
-}
-
 #[cfg(test)]
 mod tests {
     use pgdyno_volume::{BucketParams, CreditParams, QuantileTable, ServiceTimeParams, VolumeParams};
 
+    use pgdyno_volume::IoId;
+
     use super::*;
-    use crate::overhead::PathCost;
+    use crate::minutes::Minutes;
+    use crate::overhead::{BaseOverhead, PathCost};
 
     /// Reads are faster than the path, so they are answered at once, and what the model still says of them later is
     /// nothing to wake up for. A write after them sets the alarm. The second volume has numbers of its own.
@@ -389,13 +343,13 @@ mod tests {
         }
         core.set_alarm(&mut state);
         assert_eq!(state.alarm, u64::MAX, "nothing to wait for");
-        let io = |op, id| Io { id: IoId(id), op, offset: id % 8 * 4096, len: 4096 };
-        assert!(state.submit(1_000, 0, io(Op::Read, 0)), "answered at once");
+        let io = |op, index: SlotIndex| Io { id: index.id(), op, offset: 0, len: 4096 };
+        let [first, first_of_second] = [0, SLOTS].map(|place| SlotIndex::of(IoId(place as u64)));
+        assert_eq!(state.submit(1_000, first, io(Op::Read, first)), Due::Now);
         core.bring_alarm_forward(&mut state);
-        let first_of_second = SLOTS as u16;
-        assert!(!state.submit(2_000, first_of_second, io(Op::Write, SLOTS as u64)), "answered later");
+        assert_eq!(state.submit(2_000, first_of_second, io(Op::Write, first_of_second)), Due::Later);
         core.bring_alarm_forward(&mut state);
-        assert_eq!(state.alarm, 4_002_000 - START_AHEAD_NS, "in time for the write");
+        assert_eq!(state.alarm, 4_002_000 - state.wake_lead.ns(), "in time for the write");
         assert_eq!(state.pop_due(4_002_000), Some(first_of_second));
     }
 
@@ -406,14 +360,15 @@ mod tests {
         core.add_lane("null", |model| model.add_volume(VolumeParams::unlimited(1 << 20))).expect("a lane");
         let mut state = core.lock();
         state.lane(0).mode = Mode::Fixed(500_000);
-        for (index, at) in [(0, 1_000), (1, 1_000 + TOGETHER_NS), (2, 1_001 + TOGETHER_NS)] {
-            state.submit(at, index, Io { id: IoId(u64::from(index)), op: Op::Write, offset: 0, len: 4096 });
+        let slots = [0, 1, 2].map(|id| SlotIndex::of(IoId(id)));
+        for (index, at) in slots.into_iter().zip([1_000, 1_000 + TOGETHER_NS, 1_001 + TOGETHER_NS]) {
+            state.submit(at, index, Io { id: index.id(), op: Op::Write, offset: 0, len: 4096 });
         }
-        let woken_at = 501_000 - state.ahead_ns;
-        assert_eq!([0, 1, 2].map(|_| state.pop_due(woken_at)), [Some(0), Some(1), None]);
+        let woken_at = 501_000 - state.wake_lead.ns();
+        assert_eq!(slots.map(|_| state.pop_due(woken_at)), [Some(slots[0]), Some(slots[1]), None]);
     }
 
-    /// gp2 of 100 GiB: three minutes at its burst, then two in which nobody comes. Each sample is of the instant at which
+    /// gp2 of 100 GiB: three minutes at its burst, then two without a request. Each sample is of the instant at which
     /// its minute ended, the credits too.
     #[test]
     fn minutes_have_what_was_counted_and_what_credits_were_left_when_they_ended() {
@@ -434,9 +389,9 @@ mod tests {
         let mut now = 0;
         while now < 180_000_000_000 {
             let index = state.lane(lane).free.pop().expect("one at a time");
-            let io = Io { id: IoId(u64::from(index)), op: Op::Write, offset: now % 4096 * 8192, len: 4096 };
-            assert!(state.submit(now, index, io), "within its burst");
-            state.finish(index, now, false);
+            let io = Io { id: index.id(), op: Op::Write, offset: now % 4096 * 8192, len: 4096 };
+            assert_eq!(state.submit(now, index, io), Due::Now, "within its burst");
+            state.finish(index, now, false, false);
             now += request_ns;
         }
         state.advance(300_000_000_000, None);

@@ -14,8 +14,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::error::{Context, Result};
+use pgdyno_host::{Context, Result};
+
 use crate::pipeline::Pipeline;
+use crate::stats::{Completed, Totals};
 
 /// So short that a stall of the host, which is in few windows, does not weigh in all of them.
 const WINDOW: Duration = Duration::from_millis(20);
@@ -26,26 +28,10 @@ const GAIN: i64 = 4;
 /// More than this says that the host stalled, not how much the path costs. With a limit the correction follows what is
 /// usual: one request in a hundred that stalls is one window in four, and it errs by 3 us.
 const MAX_ERROR_NS: i64 = 10_000;
-/// A path that costs more is no path but an overloaded host; its lateness is counted and shown.
+/// A path that costs more is an overloaded host; its lateness is counted and shown.
 const MAX_CORRECTION_NS: i64 = 1_000_000;
 /// From this share of requests on, in per cent, a window's releases waited for their instant, and could have been earlier.
 const HELD_PERCENT: u64 = 90;
-
-/// Reads and writes: how many, and how long they took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) ops: [u64; 2],
-    pub(crate) ns: [u64; 2],
-}
-
-/// What the pipeline says of the requests that it answered.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Answered {
-    /// Their modelled time.
-    pub(crate) modelled: Totals,
-    /// Those whose answer waited for its instant.
-    pub(crate) held: [u64; 2],
-}
 
 /// The block layer's own account of a device.
 #[derive(Debug)]
@@ -61,7 +47,7 @@ impl DeviceAccount {
     pub(crate) fn read(&self) -> io::Result<Totals> {
         let mut text = [0; 512];
         let len = self.0.read_at(&mut text, 0)?;
-        parse(&text[..len]).ok_or_else(|| io::Error::other("the device's account has another form"))
+        parse(&text[..len]).ok_or_else(|| io::Error::other("the device's statistics have an unknown format"))
     }
 }
 
@@ -126,7 +112,7 @@ impl PathFollower {
     /// Follows the path of `device` from now on. `beside_ns`: what an application waits beyond the device's time.
     pub(crate) fn start(device: &Path, beside_ns: u64, pipeline: Arc<Pipeline>) -> Result<Self> {
         let account = DeviceAccount::open(device)
-            .context(|| format!("cannot read what the kernel counts of {}", device.display()), "mount /sys")?;
+            .context(|| format!("cannot read the kernel's statistics of {}", device.display()), "mount /sys")?;
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("follow".to_owned())
@@ -149,7 +135,7 @@ fn follow(account: &DeviceAccount, beside_ns: u64, pipeline: &Pipeline, stopped:
     }
     while matches!(stopped.recv_timeout(WINDOW), Err(RecvTimeoutError::Timeout)) {
         let Ok(device) = account.read() else { return };
-        let Answered { modelled, held } = pipeline.answered();
+        let Completed { modelled, held } = pipeline.completed();
         for (i, follower) in followers.iter_mut().enumerate() {
             follower.follow((device.ops[i], device.ns[i]), (modelled.ops[i], modelled.ns[i]), held[i], beside_ns);
         }

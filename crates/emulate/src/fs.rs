@@ -12,7 +12,7 @@ use fuser::{
     WriteFlags,
 };
 
-use crate::control::Order;
+use crate::command::Command;
 use crate::pipeline::{Payload, Pipeline};
 use crate::store::BLOCK_BYTES;
 
@@ -29,14 +29,14 @@ const FILE: INodeNo = INodeNo(2);
 pub(crate) struct VolumeFs {
     pipeline: Arc<Pipeline>,
     request_bytes: u32,
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     /// What is said when the session ends.
-    ended: Option<Order>,
+    ended: Option<Command>,
 }
 
 impl VolumeFs {
-    pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, orders: Sender<Order>, ended: Order) -> Self {
-        Self { pipeline, request_bytes, orders, ended: Some(ended) }
+    pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, commands: Sender<Command>, ended: Command) -> Self {
+        Self { pipeline, request_bytes, commands, ended: Some(ended) }
     }
 
     fn attr(&self, ino: INodeNo) -> FileAttr {
@@ -78,10 +78,10 @@ impl Filesystem for VolumeFs {
         Ok(())
     }
 
-    /// Somebody unmounted the file system, or we did: whoever waits for orders finds out which.
+    /// Another process unmounted the file system, or this one did: the main thread finds out which.
     fn destroy(&mut self) {
         if let Some(ended) = self.ended.take() {
-            let _ = self.orders.send(ended);
+            let _ = self.commands.send(ended);
         }
     }
 

@@ -1,24 +1,28 @@
 //! A named instance: a private folder that says which process serves it, and the socket over which volumes join.
 
-use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pgdyno_host::{Context, Fault, Result};
+use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
-use crate::control::reply;
-use crate::error::{Context, EmulateError, Result};
-use crate::serve::{ServeSpec, wait_until};
-use crate::state_dir::{require_name, start_ticks};
+use crate::ask::ask;
+use crate::spec::ServeSpec;
+use crate::state_dir::{Daemon, daemon, read_facts, require_name, start_ticks};
+use crate::wait::wait_until;
 
 /// Formatting a large volume and calibrating it take seconds; this is for a machine that does much else.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(110);
-/// A process writes its number right after it made the folder.
+/// A daemon listens right after it has claimed the folder.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(2);
-/// A daemon that ends just when somebody joins is followed by a new one.
+/// The process that has the lock makes or removes a folder.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// A daemon that ends just when a volume joins is followed by a new one.
 const TRIES: usize = 5;
 
 /// The folder of an instance that this process serves; removed when dropped.
@@ -28,7 +32,7 @@ pub(crate) struct InstanceDir(PathBuf);
 /// How an instance was entered.
 #[derive(Debug)]
 pub(crate) enum Entered {
-    /// Nobody serves it: this process has to.
+    /// No process serves it: this one has to.
     First(InstanceDir),
     /// It is served, and the volume has joined; its facts.
     Joined(Value),
@@ -48,7 +52,7 @@ impl InstanceDir {
             }
         }
         let remedy = "run `pgdyno doctor --clean`, then attach again";
-        Err(EmulateError::new(format!("the instance {name:?} does not answer"), remedy))
+        Err(Fault::new(format!("the instance {name:?} does not answer"), remedy))
     }
 
     /// Takes the folder, unless the process that has it lives.
@@ -60,22 +64,14 @@ impl InstanceDir {
         builder.mode(0o700);
         builder.recursive(true).create(above).context(failed, remedy)?;
         builder.recursive(false);
+        let _alone = lock(above).context(failed, remedy)?;
         match builder.create(folder) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                wait_until(OWNER_TIMEOUT, || owner_file(folder).exists());
                 if is_served(folder) {
                     return Ok(None);
                 }
-                // Of two who find it dead one removes it, and one of both makes it again.
-                let _ = fs::remove_dir_all(folder);
-                if let Err(error) = builder.create(folder) {
-                    return if error.kind() == io::ErrorKind::AlreadyExists {
-                        Ok(None)
-                    } else {
-                        Err(error).context(failed, remedy)
-                    };
-                }
+                fs::remove_dir_all(folder).and_then(|()| builder.create(folder)).context(failed, remedy)?;
             }
             Err(error) => return Err(error).context(failed, remedy),
         }
@@ -95,8 +91,18 @@ impl InstanceDir {
 
 impl Drop for InstanceDir {
     fn drop(&mut self) {
+        let above = self.0.parent().unwrap_or(&self.0);
+        // Without the lock another process that claims the folder would see it half removed, and take it meanwhile.
+        let _alone = lock(above);
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Only one process at a time claims or gives up a folder in `above`. Ends with the file, or with its process.
+fn lock(above: &Path) -> io::Result<File> {
+    let folder = File::open(above)?;
+    let locked = || rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if wait_until(LOCK_TIMEOUT, locked) { Ok(folder) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
 fn owner_file(folder: &Path) -> PathBuf {
@@ -109,10 +115,7 @@ fn socket(folder: &Path) -> PathBuf {
 
 /// Whether the process that made the folder lives.
 fn is_served(folder: &Path) -> bool {
-    let owner: Option<Value> = fs::read(owner_file(folder)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    let Some(owner) = owner else { return false };
-    let pid = owner["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-    pid.and_then(start_ticks).is_some_and(|ticks| Some(ticks) == owner["pid_start_ticks"].as_u64())
+    read_facts(&owner_file(folder)).is_some_and(|owner| daemon(&owner) != Daemon::Dead)
 }
 
 /// Asks the daemon to attach one more volume; `None` if it ended before it answered.
@@ -121,19 +124,33 @@ fn join(folder: &Path, spec: &ServeSpec) -> Result<Option<Value>> {
     let Ok(stream) = UnixStream::connect(socket(folder)) else { return Ok(None) };
     let failed = || "the instance's daemon did not answer".to_owned();
     let remedy = "see `pgdyno volume list`, and the log of the instance's first volume";
-    stream.set_read_timeout(Some(JOIN_TIMEOUT)).context(failed, remedy)?;
-    reply(&stream, &json!(spec)).context(failed, remedy)?;
-    let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line).context(failed, remedy)?;
-    if line.is_empty() {
-        return Ok(None);
+    match ask(&stream, &json!(spec), JOIN_TIMEOUT) {
+        Ok(answer) => Ok(Some(answer?["ready"].clone())),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error).context(failed, remedy),
     }
-    let answer: Value = serde_json::from_str(&line).map_err(io::Error::from).context(failed, remedy)?;
-    match answer.get("error") {
-        Some(error) => {
-            let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
-            Err(EmulateError::new(text("message"), text("remedy")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When several processes find a dead daemon's folder at the same time, one takes it; two would be two daemons of one instance.
+    #[test]
+    fn the_folder_of_a_dead_daemon_is_taken_by_one() {
+        let above = std::env::temp_dir().join(format!("pgdyno-instances-{}", std::process::id()));
+        for round in 0..100 {
+            let folder = above.join(format!("i{round}"));
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(owner_file(&folder), r#"{"pid": 1, "pid_start_ticks": 1}"#).expect("a file");
+            let claim = || InstanceDir::claim(&folder).expect("it can be claimed");
+            let claimed: Vec<_> = std::thread::scope(|scope| {
+                let claiming: Vec<_> = (0..4).map(|_| scope.spawn(claim)).collect();
+                claiming.into_iter().filter_map(|thread| thread.join().expect("no panic")).collect()
+            });
+            assert_eq!(claimed.len(), 1, "round {round}");
+            assert!(is_served(&folder));
         }
-        None => Ok(Some(answer["ready"].clone())),
+        fs::remove_dir_all(above).expect("it is ours");
     }
 }

@@ -5,21 +5,28 @@
 //! ```
 //!
 //! A FUSE file system exports one file; a loop device with direct I/O stands on it. A request is submitted to the model
-//! under one lock, its data is moved at once, and the answer goes out at the later of the modelled instant and the end
-//! of the data's way. The process is in the write-back path of the file system above it, so it never waits for memory:
+//! under one lock (`core`), its data is moved at once (`pipeline`), and the answer goes out at the later of the modelled
+//! instant and the end of the data's way: by the thread that moved the data, or by the release thread (`release`,
+//! `slots`). The process is in the write-back path of the file system above it, so it never waits for memory:
 //! see [`precautions`].
 
 mod alarm;
+mod ask;
 mod attached;
 mod calibrate;
+mod client;
 mod clock;
+mod command;
 mod control;
 mod core;
-mod error;
+mod failure;
 mod file_system;
 mod follow;
 mod fs;
+mod host;
 mod instance_dir;
+mod lane;
+mod log_buffer;
 mod loop_device;
 mod minutes;
 mod modify;
@@ -28,17 +35,19 @@ mod pipeline;
 mod precautions;
 mod release;
 mod serve;
-mod specification;
+mod slots;
+mod spec;
 mod state_dir;
 mod stats;
 mod store;
 mod submit_log;
+mod wait;
 mod work_queue;
 
 pub use calibrate::measure_path;
-pub use control::{detach, list, request};
-pub use error::EmulateError;
+pub use client::{detach, list, request};
 pub use file_system::FileSystem;
-pub use serve::{ServeSpec, serve};
-pub use specification::resolve;
+pub use host::check_host;
+pub use serve::serve;
+pub use spec::{ServeSpec, resolve};
 pub use submit_log::{LogHeader, read_log, write_header};

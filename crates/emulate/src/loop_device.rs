@@ -7,12 +7,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pgdyno_host::{Context, Fault, Result};
 use serde::Serialize;
 
-use crate::error::{Context, EmulateError, Result};
 use crate::precautions::{run, tool};
-use crate::serve::wait_until;
 use crate::store::BLOCK_BYTES;
+use crate::wait::wait_until;
 
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
@@ -45,7 +45,7 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// An attached loop device. It detaches itself when nobody holds it open: neither we nor a mount.
+/// An attached loop device. It detaches itself when neither this process nor a mount holds it open.
 #[derive(Debug)]
 pub(crate) struct LoopDevice {
     pub(crate) path: PathBuf,
@@ -102,10 +102,10 @@ impl LoopDevice {
                 }
             }
         }
-        Err(EmulateError::new("every free loop device was taken by somebody else", "try again"))
+        Err(Fault::new("other processes took every free loop device", "try again"))
     }
 
-    /// Nobody has mounted the device or built another on it; a mount that has just ended has some time to let go of it.
+    /// Refuses a device that is mounted, or on which another is built; a mount that has just ended has some time to let go of it.
     pub(crate) fn require_unclaimed(&self, timeout: Duration) -> Result<()> {
         let claimed = || {
             let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
@@ -114,7 +114,7 @@ impl LoopDevice {
         if wait_until(timeout, || !claimed()) {
             return Ok(());
         }
-        Err(EmulateError::new(
+        Err(Fault::new(
             format!("{} is mounted, or part of another device", self.path.display()),
             "unmount it (`lsblk` on the device says where), and detach again",
         ))
@@ -130,7 +130,7 @@ impl LoopDevice {
         if wait_until(timeout, || fs::read_to_string(&backing).ok().is_none_or(|now| Some(now) != ours)) {
             return Ok(());
         }
-        Err(EmulateError::new(
+        Err(Fault::new(
             format!("{} is still in use", path.display()),
             "close what holds it open (`fuser -v` on the device names it), then run `pgdyno doctor --clean`",
         ))
@@ -196,10 +196,10 @@ impl Proofs {
     }
 }
 
-fn wrong(name: &str, found: &str, wanted: &str) -> EmulateError {
-    EmulateError::new(
-        format!("the device is not what was asked for: {name} is {found:?}, not {wanted:?}"),
-        "run `pgdyno doctor --clean` and attach again; if it stays, this kernel cannot carry an emulated volume",
+fn wrong(name: &str, found: &str, wanted: &str) -> Fault {
+    Fault::new(
+        format!("the device is not set up as required: {name} is {found:?}, not {wanted:?}"),
+        "run `pgdyno doctor --clean` and attach again; if that does not help, this kernel does not support emulated volumes",
     )
 }
 
@@ -207,7 +207,7 @@ fn wrong(name: &str, found: &str, wanted: &str) -> EmulateError {
 /// process answers (see `calibrate`).
 fn set(attribute: &Path, value: &str) -> Result<()> {
     let script = r#"printf %s "$2" > "$1""#;
-    run(tool("/bin/sh").args(["-c", script, "set"]).arg(attribute).arg(value), "run on a writable /sys").map(drop)
+    run(tool("/bin/sh").args(["-c", script, "set"]).arg(attribute).arg(value), "mount /sys writable").map(drop)
 }
 
 fn configure(device: &File, backing: &File) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! What a volume had counted at each full minute of the wall clock, for those who ask later.
 //!
 //! `CloudWatch` samples a volume once a minute and keeps the samples. Here no thread has to wake for that: between two
-//! requests nothing is counted, so whoever comes first after a minute has passed takes its sample, and it is exact.
+//! requests nothing is counted, so the first thread that comes after a minute has passed takes its sample, and it is exact.
 
 use std::collections::VecDeque;
 

@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use pgdyno_catalog::Storage;
+use pgdyno_catalog::{Storage, size_key};
+use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::{Course, FrequencyRule, ModificationState, Modifications};
 use serde::Serialize;
 
-use crate::error::{Context, EmulateError, Result};
 use crate::file_system::{FileSystem, grow_file_system, require_growable};
 use crate::pipeline::Pipeline;
 use crate::precautions::{run, tool};
-use crate::specification;
+use crate::spec::resolve;
 
 /// A modification is seen as modifying for some seconds (Amazon EBS user guide, "Monitor volume modifications": size
 /// changes "usually take a few seconds").
@@ -68,14 +68,14 @@ impl Elastic {
         Self { storage, history: History::default() }
     }
 
-    /// When it was modified, for whoever must not wait for a modification.
+    /// When it was modified, for threads that must not wait for a modification.
     pub(crate) fn history(&self) -> History {
         self.history.clone()
     }
 
     /// Modifies the volume, or says which rule forbids it.
     pub(crate) fn modify(&mut self, wanted: &Wanted<'_>, pipeline: &Pipeline, seen: Seen<'_>) -> Result<()> {
-        let storage = specification::resolve(wanted.spec)?;
+        let storage = resolve(wanted.spec)?;
         require_possible(&self.storage, &storage)?;
         let larger = storage.total.size_bytes > self.storage.total.size_bytes;
         if let Some((_, kind)) = seen.mount.filter(|_| larger) {
@@ -85,9 +85,9 @@ impl Elastic {
         let course = Course { modifying_ns: nanos(MODIFYING.min(optimizing)), optimizing_ns: nanos(optimizing) };
         let now = pipeline.core.clock.now();
         self.history.lock().allows(now, wanted.rule).map_err(|refused| {
-            // Whoever is told waits by a real clock.
+            // The reader waits by a real clock.
             let wait_ns = pipeline.core.clock.real_ns(refused.allowed_at - now);
-            EmulateError::new(
+            Fault::new(
                 refused.rule,
                 format!("ask again in {} min, or attach another volume", wait_ns.div_ceil(MINUTE_NS)),
             )
@@ -108,7 +108,7 @@ impl History {
         self.0.lock().expect("who counts modifications does not panic")
     }
 
-    /// Of the last modification; `None` when there was none.
+    /// State of the last modification; `None` when there was none.
     pub(crate) fn progress(&self, now: u64) -> Option<Progress> {
         let modifications = self.lock();
         let state = modifications.state(now)?;
@@ -118,7 +118,7 @@ impl History {
 }
 
 impl Seen<'_> {
-    /// Tells the kernel how large the volume has become, through processes of their own: whoever asks for the file's size
+    /// Tells the kernel how large the volume has become, through processes of their own: a process that asks for the file's size
     /// waits for this daemon (see `calibrate`).
     fn grow(self) -> Result<()> {
         let growth = |(target, kind): (&Path, FileSystem)| format!(", then {}", kind.growth(self.device, target));
@@ -138,30 +138,39 @@ impl Seen<'_> {
 }
 
 fn require_possible(is: &Storage, wanted: &Storage) -> Result<()> {
-    let refuse = |message: String, remedy: String| Err(EmulateError::new(message, remedy));
+    let refuse = |message: String, remedy: String| Err(Fault::new(message, remedy));
     if is.total.spec == wanted.total.spec {
-        return refuse(format!("the volume is {} already", is.total.spec), "name figures that differ".to_owned());
+        return refuse(format!("the volume is {} already", is.total.spec), "give other figures".to_owned());
     }
     if is.total.volatile || wanted.total.volatile {
-        return refuse("the disks of an instance come and go with it".to_owned(), "modify a volume".to_owned());
+        return refuse("the disks of an instance cannot be modified".to_owned(), "modify a volume".to_owned());
     }
     let layout = |storage: &Storage| {
         let params = storage.array.as_ref().map(|array| &array.params)?;
         Some((params.columns, params.copies, params.chunk_bytes, params.remote_round_trip_ns))
     };
     if layout(is) != layout(wanted) {
-        let message = "the members of an array are modified, and not how it is laid out".to_owned();
-        return refuse(message, format!("write the array as it is, with other figures: {}", is.total.spec));
+        let message = "the members of an array can be modified, its layout cannot".to_owned();
+        return refuse(message, format!("keep its layout and give other figures: {}", is.total.spec));
     }
     let (from, to) = (is.total.size_bytes, wanted.total.size_bytes);
     if to < from {
-        let message = format!("a volume can be made larger only: it has {} GiB, {} GiB asked", from >> 30, to >> 30);
-        return refuse(message, format!("keep its size, size={}MiB for each volume", is.member().size_bytes >> 20));
+        let message =
+            format!("a volume can only be made larger: it has {} GiB, and {} GiB was asked for", from >> 30, to >> 30);
+        let each = if is.array.is_some() { " for each volume" } else { "" };
+        return refuse(message, format!("keep its size: size={}{each}", size_key(is.member().size_bytes)));
     }
     if is.member().params().order != wanted.member().params().order {
         return refuse(
-            "the order of waiting requests cannot be modified".to_owned(),
-            "leave order= as it is".to_owned(),
+            format!(
+                "{} answers waiting requests in another order, and the order cannot be modified",
+                wanted.total.spec
+            ),
+            if wanted.total.spec.contains("order=") {
+                "omit order=, or attach it as another volume".to_owned()
+            } else {
+                "attach it as another volume".to_owned()
+            },
         );
     }
     Ok(())
@@ -184,17 +193,26 @@ mod tests {
     #[test]
     fn what_no_provider_does_is_refused_with_the_rule() {
         for (is, wanted, part) in [
-            ("gp3:size=100GiB", "gp3:size=50GiB", "larger only: it has 100 GiB, 50 GiB asked"),
+            ("gp3:size=100GiB", "gp3:size=50GiB", "can only be made larger: it has 100 GiB, and 50 GiB was asked for"),
             ("gp3", "gp3", "already"),
-            ("4xgp3", "5xgp3", "how it is laid out"),
-            ("4xgp3", "gp3:size=400GiB", "how it is laid out"),
-            ("4xgp3:chunk=64KiB", "4xgp3:chunk=128KiB,iops=4000", "how it is laid out"),
-            ("gp3", "gp3:multi_az=1ms", "how it is laid out"),
+            ("4xgp3", "5xgp3", "its layout cannot"),
+            ("4xgp3", "gp3:size=400GiB", "its layout cannot"),
+            ("4xgp3:chunk=64KiB", "4xgp3:chunk=128KiB,iops=4000", "its layout cannot"),
+            ("gp3", "gp3:multi_az=1ms", "its layout cannot"),
             ("gp3", "gp3:iops=4000,order=fifo", "order"),
         ] {
             let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
             let error = require_possible(&is, &asked).expect_err(wanted);
             assert!(error.message.contains(part), "{wanted}: {}", error.message);
+        }
+        for (is, wanted, remedy) in [
+            ("gp3:size=100GiB", "gp3:size=50GiB", "keep its size: size=100GiB"),
+            ("4xgp3:size=100GiB", "4xgp3:size=50GiB", "keep its size: size=100GiB for each volume"),
+            ("gp3", "gp3:iops=4000,order=fifo", "omit order=, or attach it as another volume"),
+            ("gp3", "null", "attach it as another volume"),
+        ] {
+            let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
+            assert_eq!(require_possible(&is, &asked).expect_err(wanted).remedy, remedy, "{wanted}");
         }
         for (is, wanted) in [("gp3", "gp3:iops=4000"), ("gp3", "io2bx:iops=16000"), ("4xgp3", "4xgp3:size=200GiB")] {
             let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));

@@ -40,7 +40,7 @@ pub(crate) struct BaseOverhead {
 }
 
 impl BaseOverhead {
-    /// What the machine takes, in the time of a clock that is so many times slower.
+    /// What the machine takes, in the time of the dilated clock.
     pub(crate) fn on(self, clock: &Clock) -> Self {
         let path = |PathCost { fixed_ns, per_kib_ps }| PathCost {
             fixed_ns: clock.model_ns(fixed_ns),

@@ -1,54 +1,29 @@
 //! The way of a volume's requests through the daemon: submit to the model, move the data, answer when it is time.
 //!
-//! One lock orders submits of all volumes ([`Core`]); under it the clock is read, the model is told and the release is
-//! scheduled. Data is moved outside that lock, under the lock of the request's own slot, so that a release that comes early
+//! One lock orders submits of all volumes ([`Core`]); under it the clock is read, the request is submitted to the model
+//! and the release is scheduled. Data is moved outside that lock, under the lock of the request's own slot, so that a release that comes early
 //! waits for the data and not the other way round. Slots, buffers and heaps are allocated before the first request.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_catalog::Storage;
 use pgdyno_clock::process_cpu_ns;
+use pgdyno_host::{Fault, Result};
 use pgdyno_volume::log::Record;
-use pgdyno_volume::{Change, Io, IoId, Op, VolumeId};
+use pgdyno_volume::{Change, Io, Op, VolumeId};
 
-use crate::core::{Core, Mode, SLOTS};
-use crate::error::{EmulateError, Result};
-use crate::follow::{Answered, Totals};
+use crate::core::Core;
+use crate::failure::{StoreFailure, StoreFailures};
+use crate::lane::Mode;
+use crate::log_buffer::LogBuffer;
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
-use crate::stats::{CounterRecord, Histograms, HostStats};
-use crate::store::{AlignedBuffer, Store};
-use crate::submit_log::LogBuffer;
+use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
+use crate::stats::{Completed, CounterRecord, Histograms, HostStats, Totals};
+use crate::store::Store;
 use crate::work_queue::WorkQueue;
-
-/// The answer that a request waits for.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    Read(ReplyData),
-    Write(ReplyWrite),
-}
-
-/// One outstanding request: its answer and its data.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    buffer: AlignedBuffer,
-    len: usize,
-    reply: Option<Reply>,
-    failed: bool,
-    /// What a worker still moves, when the store is on a disk.
-    moving: Option<Moving>,
-}
-
-/// A transfer that a worker has not finished.
-#[derive(Clone, Copy, Debug)]
-struct Moving {
-    op: Op,
-    offset: u64,
-    /// The answer is due and goes out as soon as the data is there.
-    wanted: bool,
-}
 
 /// One volume of the daemon: its content, and its requests while they are outstanding.
 #[derive(Debug)]
@@ -56,9 +31,10 @@ pub(crate) struct Pipeline {
     pub(crate) core: Arc<Core>,
     lane: usize,
     store: Store,
-    slots: Vec<Mutex<Slot>>,
+    slots: Arc<Slots>,
     /// Requests whose data a worker must move; `None` when the store is in memory and the event loop moves it.
     disk: Option<WorkQueue>,
+    failures: StoreFailures,
 }
 
 /// A request as it came in.
@@ -71,21 +47,17 @@ impl Pipeline {
     /// Adds a volume to the instance.
     pub(crate) fn new(core: &Arc<Core>, store: Store, on_disk: bool, storage: &Storage) -> Result<Arc<Self>> {
         // A volume in memory asks for memory with every new block that is written; one on a disk never has to.
-        let request_bytes = storage.total.params().request_bytes() as usize;
-        let buffer =
-            || if on_disk { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
-        let slot = || Slot { buffer: buffer(), len: 0, reply: None, failed: false, moving: None };
-        let slots = (0..SLOTS).map(|_| Mutex::new(slot())).collect();
+        let slots = Arc::new(Slots::new(storage.total.params().request_bytes() as usize, on_disk));
         let disk = on_disk.then(|| WorkQueue::new(SLOTS));
         let lane = core.add_lane(&storage.total.spec, |model| storage.add_to(model)).ok_or_else(|| {
-            EmulateError::new(
-                "this instance has attached as many volumes as it has numbers for",
-                "detach all of them, and attach those that you need again",
+            Fault::new(
+                "this instance has attached as many volumes as one daemon can serve",
+                "detach all of its volumes, then attach the ones that you need again",
             )
         })?;
-        let pipeline = Arc::new(Self { core: core.clone(), lane, store, slots, disk });
-        core.serve_lane(lane, &pipeline);
-        Ok(pipeline)
+        let failures = StoreFailures::default();
+        core.serve_lane(lane, &slots);
+        Ok(Arc::new(Self { core: core.clone(), lane, store, slots, disk, failures }))
     }
 
     /// Takes a request in. It is answered here when it is due at once, else by the release thread.
@@ -101,13 +73,13 @@ impl Pipeline {
             drop(state);
             return refuse(payload);
         };
-        let mut slot = self.slot(index);
+        let mut slot = self.slots.lock(index);
         let now = self.core.clock.now();
-        let due_now = state.submit(now, index, Io { id: IoId(u64::from(index)), op, offset, len });
+        let due = state.submit(now, index, Io { id: index.id(), op, offset, len });
         self.core.bring_alarm_forward(&mut state);
         drop(state);
         slot.len = len as usize;
-        slot.moving = Some(Moving { op, offset, wanted: due_now });
+        slot.moving = Some(Moving { op, offset, due });
         match (&self.disk, payload) {
             (_, Payload::Read(reply, _)) => slot.reply = Some(Reply::Read(reply)),
             (Some(_), Payload::Write(reply, data)) => {
@@ -115,9 +87,9 @@ impl Pipeline {
                 slot.buffer[..data.len()].copy_from_slice(data);
             }
             (None, Payload::Write(reply, data)) => {
-                // As it came: nobody needs it after this.
+                // As it came: it is not needed after this.
                 slot.reply = Some(Reply::Write(reply));
-                slot.failed = self.store.write(data, offset).is_err();
+                slot.failed = self.noted(self.store.write(data, offset)).is_err();
                 slot.moving = None;
             }
         }
@@ -125,10 +97,10 @@ impl Pipeline {
             disk.push(index);
         } else {
             self.move_data(&mut slot);
-            if due_now {
-                slot.answer();
+            if due == Due::Now {
+                let failed = slot.answer();
                 drop(slot);
-                self.finish(index, false);
+                self.finish(index, false, failed);
             }
         }
     }
@@ -143,38 +115,33 @@ impl Pipeline {
             Op::Read => self.store.read(&mut slot.buffer[..len], offset),
             Op::Write => self.store.write(&slot.buffer[..len], offset),
         };
-        slot.failed = moved.is_err();
+        slot.failed = self.noted(moved).is_err();
+    }
+
+    /// A failure of the store is remembered for those who ask.
+    fn noted(&self, moved: std::io::Result<()>) -> std::io::Result<()> {
+        moved.inspect_err(|error| self.failures.note(error, self.store.folder()))
+    }
+
+    /// Whether the store has failed since the volume was attached, and how.
+    pub(crate) fn store_failure(&self) -> Option<StoreFailure> {
+        self.failures.report()
     }
 
     /// A worker of a store on a disk: moves data until the daemon stops, and answers what was due meanwhile.
     pub(crate) fn work(&self) {
         let Some(disk) = &self.disk else { return };
         while let Some(index) = disk.pop() {
-            let mut slot = self.slot(index);
-            let wanted_before = slot.moving.is_some_and(|moving| moving.wanted);
+            let mut slot = self.slots.lock(index);
+            let due_before = slot.moving.is_some_and(|moving| moving.due == Due::Now);
             // The lock is held while the data moves: a release that comes meanwhile waits for it.
             self.move_data(&mut slot);
-            if wanted_before {
-                slot.answer();
+            if due_before {
+                let failed = slot.answer();
                 drop(slot);
-                self.finish(index, true);
+                self.finish(index, true, failed);
             }
         }
-    }
-
-    /// Answers a request whose time has come, unless its data is not there yet: then a worker will.
-    pub(crate) fn answer(&self, index: u16) -> bool {
-        let mut slot = self.slot(index);
-        if let Some(moving) = &mut slot.moving {
-            moving.wanted = true;
-            return false;
-        }
-        slot.answer();
-        true
-    }
-
-    fn slot(&self, index: u16) -> MutexGuard<'_, Slot> {
-        self.slots[usize::from(index) % SLOTS].lock().expect("a slot's holder does not panic")
     }
 
     /// Lets the workers end once nothing is outstanding.
@@ -184,13 +151,13 @@ impl Pipeline {
         }
     }
 
-    fn finish(&self, index: u16, overrun: bool) {
+    fn finish(&self, index: SlotIndex, overrun: bool, failed: bool) {
         let released_at = self.core.clock.now();
-        self.core.lock().finish(index, released_at, overrun);
+        self.core.lock().finish(index, released_at, overrun, failed);
     }
 
     pub(crate) fn zero(&self, offset: u64, len: u64) -> std::io::Result<()> {
-        self.store.zero(offset, len)
+        self.noted(self.store.zero(offset, len)).inspect_err(|_| self.core.lock().lane(self.lane).stats.failed_ops += 1)
     }
 
     pub(crate) fn size_bytes(&self) -> u64 {
@@ -224,12 +191,12 @@ impl Pipeline {
         started_ns
     }
 
-    /// What was answered since the volume was armed, in real time, for whoever follows the path.
-    pub(crate) fn answered(&self) -> Answered {
+    /// What was completed since the volume was armed, in real time.
+    pub(crate) fn completed(&self) -> Completed {
         let mut state = self.core.lock();
         let stats = &state.lane(self.lane).stats;
         let ns = stats.modelled_ns.map(|ns| self.core.clock.real_ns(ns));
-        Answered { modelled: Totals { ops: stats.completed, ns }, held: stats.held_ops }
+        Completed { modelled: Totals { ops: stats.completed, ns }, held: stats.held_ops }
     }
 
     /// Takes so much more real time off the instants of reads and of writes that are granted from here on.
@@ -310,22 +277,14 @@ impl Pipeline {
         self.store.remove()
     }
 
+    /// Bytes of the image that it stands on; `None` for a volume that was formatted.
+    pub(crate) fn image_bytes(&self) -> Option<u64> {
+        self.store.image_bytes()
+    }
+
     /// Where the volume's writable layer is.
     pub(crate) fn layer(&self) -> &Path {
         self.store.folder()
-    }
-}
-
-impl Slot {
-    fn answer(&mut self) {
-        let failed = std::mem::take(&mut self.failed);
-        match self.reply.take() {
-            Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
-            Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),
-            Some(Reply::Read(reply)) => reply.data(&self.buffer[..self.len]),
-            Some(Reply::Write(reply)) => reply.written(self.len as u32),
-            None => {}
-        }
     }
 }
 

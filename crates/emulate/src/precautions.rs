@@ -13,7 +13,11 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::error::{Context, EmulateError, Result};
+use pgdyno_host::{Context, Fault, Result};
+use pgdyno_signals::Hangup;
+
+/// What is shown of a tool's complaint at most: mkfs.xfs prints its whole usage after it.
+const COMPLAINT_CHARS: usize = 300;
 
 /// Priority among real-time threads: any is ahead of ordinary ones; the lowest leaves room for the host's own.
 const REALTIME_PRIORITY: i32 = 1;
@@ -29,7 +33,7 @@ const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// Returns a sentence for each precaution that the host refused; the emulator works without them, less reliably.
 pub(crate) fn protect_process() -> Vec<String> {
     let mut refused = Vec::new();
-    // SAFETY: prctl with these arguments touches no memory of ours.
+    // SAFETY: prctl with these arguments touches none of our memory.
     let flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
     note(&mut refused, "threads are not marked as I/O flushers (needs CAP_SYS_RESOURCE)", check(flusher));
     // SAFETY: no memory is passed. ONFAULT: what is touched stays, what is only reserved is not populated.
@@ -63,7 +67,7 @@ pub(crate) fn ordinary_priority() {
     let _ = set_nice(0);
 }
 
-/// Of the calling thread alone: on Linux 0 is the caller, and threads started later inherit.
+/// Sets that of the calling thread alone: on Linux 0 is the caller, and threads started later inherit.
 fn set_policy(policy: libc::c_int, sched_priority: libc::c_int) -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority };
     // SAFETY: `parameters` outlives the call.
@@ -75,15 +79,18 @@ fn set_nice(nice: libc::c_int) -> std::io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
 }
 
-/// A tool started from here (mkfs, mount) is an ordinary process and not part of the I/O path.
+/// A tool started from here (mkfs, mount) is an ordinary process and not part of the I/O path. It blocks no signal, which
+/// this process does, and it is killed when this process dies: a mkfs that outlived it would never let go of the device.
 pub(crate) fn tool(program: &str) -> Command {
     let mut command = Command::new(program);
-    // SAFETY: between fork and exec only system calls that touch no memory of ours are made.
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only system calls that touch none of our memory are made.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
+            pgdyno_signals::reset(Hangup::Reset);
             ordinary_priority();
             libc::prctl(PR_SET_IO_FLUSHER, 0, 0, 0, 0);
-            Ok(())
+            pgdyno_signals::end_with_parent(libc::SIGKILL, parent)
         })
     };
     command
@@ -96,8 +103,15 @@ pub(crate) fn run(command: &mut Command, remedy: &str) -> Result<Vec<u8>> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(EmulateError::new(format!("{program} failed: {said}"), remedy))
+    let said = complaint(&String::from_utf8_lossy(&output.stderr));
+    Err(Fault::new(format!("{program} failed: {said}"), remedy))
+}
+
+/// The first lines of what a tool said, without the usage that some print after their complaint.
+fn complaint(said: &str) -> String {
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.take_while(|line| !line.to_lowercase().starts_with("usage")).collect();
+    lines.join("; ").chars().take(COMPLAINT_CHARS).collect()
 }
 
 /// Runs a hidden command of this very binary in a process of its own, and returns what it printed.
@@ -114,5 +128,27 @@ fn check(result: libc::c_int) -> std::io::Result<()> {
 fn note(refused: &mut Vec<String>, what: &str, result: std::io::Result<()>) {
     if let Err(error) = result {
         refused.push(format!("{what}: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_blocks_no_signal_whatever_the_daemon_blocks() {
+        let _blocked = pgdyno_signals::block().expect("a descriptor");
+        let status = run(tool("cat").arg("/proc/self/status"), "").expect("cat is everywhere");
+        let status = String::from_utf8(status).expect("text");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("it is there").trim();
+        assert_eq!(u64::from_str_radix(blocked, 16), Ok(0));
+    }
+
+    #[test]
+    fn of_what_a_tool_says_its_usage_is_left_out() {
+        let said = "size 256 of data subvolume is too small, minimum 300 blocks\n\nUsage: mkfs.xfs\n/* blocksize */";
+        assert_eq!(complaint(said), "size 256 of data subvolume is too small, minimum 300 blocks");
+        assert_eq!(complaint("mount: wrong fs type,\n       bad option"), "mount: wrong fs type,; bad option");
+        assert_eq!(complaint(&"x".repeat(1_000)).len(), COMPLAINT_CHARS);
     }
 }

@@ -4,9 +4,8 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use pgdyno_host::{Context, Fault, Result};
 use serde_json::Value;
-
-use crate::error::{Context, EmulateError, Result};
 
 /// The folder of one volume.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ impl VolumeDir {
         fs::set_permissions(above, fs::Permissions::from_mode(0o700))
             .context(|| format!("cannot make {} private", above.display()), remedy)?;
         if self.0.exists() {
-            return Err(EmulateError::new(
+            return Err(Fault::new(
                 format!("there is already a volume in {}", self.0.display()),
                 "choose another --name, detach it, or run `pgdyno doctor --clean` if its daemon is gone",
             ));
@@ -67,8 +66,8 @@ impl VolumeDir {
 pub(crate) fn require_name(name: &str, what: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
-        return Err(EmulateError::new(
-            format!("{name:?} is no name for {what}"),
+        return Err(Fault::new(
+            format!("{name:?} is not a valid name for {what}"),
             "use up to 40 lower-case letters, digits, '-' and '_'",
         ));
     }
@@ -85,15 +84,49 @@ pub(crate) fn all_facts(state_dir: &Path) -> Vec<Value> {
     let mut folders: Vec<PathBuf> =
         fs::read_dir(state_dir.join("volumes")).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     folders.sort();
-    let read = |folder: PathBuf| serde_json::from_slice(&fs::read(folder.join("volume.json")).ok()?).ok();
-    folders.into_iter().filter_map(read).collect()
+    folders.into_iter().filter_map(|folder| read_facts(&folder.join("volume.json"))).collect()
+}
+
+/// Facts that a daemon wrote.
+pub(crate) fn read_facts(file: &Path) -> Option<Value> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
 /// When a process started, in clock ticks since boot: with the pid it names a process for good. `None` when it is dead,
 /// also while its parent has not heard of it.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
+    state_and_start(pid).map(|(_, ticks)| ticks)
+}
+
+/// The kernel's letter for what a process does (`R`, `S`, `D`, `T` ...), and when it started. `None` when it is dead.
+fn state_and_start(pid: u32) -> Option<(char, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut columns = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = columns.next()?;
-    if matches!(state, "Z" | "X") { None } else { columns.nth(18)?.parse().ok() }
+    let state = columns.next()?.chars().next()?;
+    if matches!(state, 'Z' | 'X') { None } else { Some((state, columns.nth(18)?.parse().ok()?)) }
+}
+
+/// The daemon of a volume, as its facts name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Daemon {
+    /// It can be asked.
+    Running(u32),
+    /// Stopped by a signal or a debugger: it answers when it is continued.
+    Stopped(u32),
+    Dead,
+}
+
+/// What the daemon of these facts is now.
+pub(crate) fn daemon(facts: &Value) -> Daemon {
+    let pid = facts["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
+    match state_and_start(pid) {
+        Some((state, ticks)) if Some(ticks) == facts["pid_start_ticks"].as_u64() => {
+            if matches!(state, 'T' | 't') {
+                Daemon::Stopped(pid)
+            } else {
+                Daemon::Running(pid)
+            }
+        }
+        _ => Daemon::Dead,
+    }
 }

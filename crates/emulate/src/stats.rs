@@ -29,6 +29,24 @@ pub(crate) struct Released {
     pub(crate) held: bool,
     /// The store was slower than the model.
     pub(crate) overrun: bool,
+    /// It was answered with an I/O error.
+    pub(crate) failed: bool,
+}
+
+/// Reads and writes: how many, and how long they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) ops: [u64; 2],
+    pub(crate) ns: [u64; 2],
+}
+
+/// Requests that were completed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Completed {
+    /// Their modelled time.
+    pub(crate) modelled: Totals,
+    /// Those whose answer waited for its instant.
+    pub(crate) held: [u64; 2],
 }
 
 /// The host's counters.
@@ -44,6 +62,8 @@ pub(crate) struct HostStats {
     late_ops: [u64; 2],
     pub(crate) overrun_ops: u64,
     pub(crate) refused_ops: u64,
+    /// Reads, writes and discards that were answered with an I/O error; none of them is among the completed.
+    pub(crate) failed_ops: u64,
     in_flight: u64,
     in_flight_max: u64,
     queue_time_ns: u128,
@@ -78,6 +98,7 @@ impl HostStats {
             late_ops: [0; 2],
             overrun_ops: 0,
             refused_ops: 0,
+            failed_ops: 0,
             in_flight: 0,
             in_flight_max: 0,
             queue_time_ns: 0,
@@ -98,6 +119,10 @@ impl HostStats {
     pub(crate) fn released(&mut self, request: &Released, now: u64) {
         self.integrate(now);
         self.in_flight = self.in_flight.saturating_sub(1);
+        if request.failed {
+            self.failed_ops += 1;
+            return;
+        }
         let latency_ns = request.released_at.saturating_sub(request.submitted_at);
         let lateness_ns = request.released_at.saturating_sub(request.target);
         let i = index(request.op);
@@ -165,6 +190,7 @@ impl HostStats {
             late_write_ops: self.late_ops[1],
             overrun_ops: self.overrun_ops,
             refused_ops: self.refused_ops,
+            failed_ops: self.failed_ops,
             path_read_ns: path_ns[0],
             path_write_ns: path_ns[1],
             daemon_cpu_ns,
@@ -208,7 +234,7 @@ pub(crate) struct CounterRecord {
     io_credits: Option<u64>,
     throughput_credits_bytes: Option<u64>,
     burst_balance_ppm: Option<u32>,
-    /// Of the instance, which its volumes share; `None` without limits, and without reserves.
+    /// The instance's counters, which its volumes share; `None` without limits, and without reserves.
     instance_ops: Option<u64>,
     instance_bytes: Option<u64>,
     instance_exceeded_iops_ns: Option<u64>,
@@ -223,6 +249,8 @@ pub(crate) struct CounterRecord {
     late_write_ops: u64,
     overrun_ops: u64,
     refused_ops: u64,
+    /// Answered with an I/O error, because what keeps the content failed: it is full, or its disk is broken.
+    failed_ops: u64,
     /// What the path of 8 KiB costs now, and how much earlier than its instant an answer goes out therefore.
     path_read_ns: u64,
     path_write_ns: u64,
@@ -251,8 +279,9 @@ mod tests {
     use super::*;
 
     fn write(submitted_at: u64, released_at: u64) -> Released {
-        let (held, overrun) = (true, false);
-        Released { op: Op::Write, len: 8192, submitted_at, done_at: released_at, target: 0, released_at, held, overrun }
+        let (done_at, target) = (released_at, 0);
+        let (held, overrun, failed) = (true, false, false);
+        Released { op: Op::Write, len: 8192, submitted_at, done_at, target, released_at, held, overrun, failed }
     }
 
     #[test]
@@ -273,5 +302,19 @@ mod tests {
         assert_eq!(record.busy_ns, 5_000 + 1_000);
         assert_eq!(record.queue_time_ns, 4_000 + 4_000 + 1_000);
         assert_eq!((record.write_ops, record.write_bytes, record.write_time_ns), (2, 2 * 8192, 8_000));
+    }
+
+    #[test]
+    fn what_failed_is_counted_as_failed_and_not_as_done() {
+        let mut stats = HostStats::new();
+        stats.submitted(1_000);
+        stats.submitted(2_000);
+        stats.released(&write(1_000, 5_000), 5_000);
+        stats.released(&Released { failed: true, ..write(2_000, 6_000) }, 6_000);
+        let record = stats.record(&Counters::default(), None, 7_000, [0; 2], 0);
+        assert_eq!((record.write_ops, record.write_bytes, record.failed_ops), (1, 8192, 1));
+        assert_eq!((record.write_time_ns, record.queue_length), (4_000, 0));
+        let counted: u64 = stats.histograms().write_latency_us_log2.iter().sum();
+        assert_eq!(counted, 1, "a failed request has no latency");
     }
 }

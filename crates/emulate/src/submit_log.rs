@@ -1,6 +1,4 @@
-//! The submit log on disk: a preallocated buffer that the data path fills and another thread writes.
-//!
-//! The data path never waits for the file: when the buffer is full the log is marked incomplete and stops.
+//! The submit log on disk: its format, and the thread that writes it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -10,16 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::log::{MAGIC, RECORD_BYTES, Record};
 use pgdyno_volume::{Instance, InstanceLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
-use crate::error::{Context, EmulateError, Result};
+use crate::log_buffer::LogBuffer;
 use crate::precautions;
 
-/// Room for 100 ms of 500,000 requests a second, with their grants.
-const BUFFER_RECORDS: usize = 100_000;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What a log says about itself.
@@ -40,34 +37,6 @@ impl LogHeader {
     /// The instance as it was when the recording began, without its volumes.
     pub fn instance(&self) -> Instance {
         self.instance_limits.map_or_else(|| Instance::new(self.seed), |limits| Instance::with_limits(self.seed, limits))
-    }
-}
-
-/// The part that stands on the data path: bytes appended under the lock that orders submits.
-#[derive(Debug)]
-pub(crate) struct LogBuffer {
-    bytes: Vec<u8>,
-    full: bool,
-}
-
-impl LogBuffer {
-    pub(crate) fn new() -> Self {
-        Self { bytes: Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES), full: false }
-    }
-
-    pub(crate) fn push(&mut self, record: &Record) {
-        // One place is kept for the mark that the log ends here.
-        if self.full {
-            return;
-        }
-        let last = self.bytes.len() + 2 * RECORD_BYTES > self.bytes.capacity();
-        self.full = last;
-        self.bytes.extend_from_slice(&if last { Record::Overflow } else { *record }.encode());
-    }
-
-    /// Exchanges the filled buffer for `empty`; both keep their memory.
-    pub(crate) fn swap(&mut self, empty: &mut Vec<u8>) {
-        std::mem::swap(&mut self.bytes, empty);
     }
 }
 
@@ -100,7 +69,7 @@ impl LogWriter {
 
 fn drain(core: &Core, file: &mut File, stopped: &Receiver<()>) -> io::Result<()> {
     precautions::ordinary_priority();
-    let mut bytes = Vec::with_capacity(BUFFER_RECORDS * RECORD_BYTES);
+    let mut bytes = LogBuffer::room();
     loop {
         let stop = !matches!(stopped.recv_timeout(DRAIN_INTERVAL), Err(RecvTimeoutError::Timeout));
         core.swap_log(&mut bytes);
@@ -127,7 +96,7 @@ pub fn read_log(path: &Path) -> Result<(LogHeader, impl Iterator<Item = Record> 
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let header = read_header(&mut reader)
         .context(|| format!("{} is not a submit log", path.display()), remedy)?
-        .ok_or_else(|| EmulateError::new(format!("{} has another format or version", path.display()), remedy))?;
+        .ok_or_else(|| Fault::new(format!("{} has another format or version", path.display()), remedy))?;
     let records = std::iter::from_fn(move || {
         let mut bytes = [0; RECORD_BYTES];
         reader.read_exact(&mut bytes).ok()?;

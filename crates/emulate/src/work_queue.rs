@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
+use crate::slots::SlotIndex;
+
 #[derive(Debug)]
 pub(crate) struct WorkQueue {
     /// `None` once closed.
-    waiting: Mutex<Option<VecDeque<u16>>>,
+    waiting: Mutex<Option<VecDeque<SlotIndex>>>,
     arrived: Condvar,
 }
 
@@ -16,7 +18,7 @@ impl WorkQueue {
         Self { waiting: Mutex::new(Some(VecDeque::with_capacity(slots))), arrived: Condvar::new() }
     }
 
-    pub(crate) fn push(&self, index: u16) {
+    pub(crate) fn push(&self, index: SlotIndex) {
         if let Some(waiting) = self.waiting.lock().expect("no holder panics").as_mut() {
             waiting.push_back(index);
         }
@@ -24,7 +26,7 @@ impl WorkQueue {
     }
 
     /// Waits for a request; `None` when the queue is closed and empty.
-    pub(crate) fn pop(&self) -> Option<u16> {
+    pub(crate) fn pop(&self) -> Option<SlotIndex> {
         let mut waiting = self.waiting.lock().expect("no holder panics");
         loop {
             if let Some(index) = waiting.as_mut()?.pop_front() {

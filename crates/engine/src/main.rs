@@ -1,15 +1,21 @@
 //! `pgdyno-engine`: everything that stands on the I/O path, as one binary.
 //!
 //! A JSON document comes in on standard input where a command needs one, one JSON document goes out on standard output.
-//! An error that the user can mend is `{"error": {"message", "remedy"}}` on standard error, with exit code 2.
+//! An error that the user can correct is `{"error": {"message", "remedy"}}` on standard error, with exit code 2;
+//! 1 if the command had begun to do what it was asked, 3 if the machine is at fault (`"of_host": true`).
 
+mod catalog;
+mod child;
+mod failure;
 mod replay;
 
+use std::ffi::OsString;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
 use pgdyno_catalog::InstanceType;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -35,12 +41,16 @@ enum Command {
     /// Instance types.
     #[command(subcommand)]
     Instance(InstanceCommand),
+    /// Answers questions to the catalogue, one JSON document a line, until standard input ends.
+    Catalog,
     /// Drives a PostgreSQL server; reads its specification from standard input, writes JSON lines.
     Drive {
         /// Connect to nothing: say what would be driven, or what is wrong with it.
         #[arg(long)]
         check: bool,
     },
+    /// Connects and logs in once, as the other commands would; reads its specification from standard input.
+    Connect,
     /// Cuts files into chunks of whole rows, as COPY sees them; reads its specification from standard input, writes JSON lines.
     Plan,
     /// Loads files into a table, each chunk once; reads its specification from standard input, writes JSON lines.
@@ -55,6 +65,16 @@ enum Command {
     Probe,
     /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
     Relay,
+    /// Executes a program with no signal blocked or ignored (an ignored SIGHUP stays so), killed when its parent ends.
+    #[command(hide = true)]
+    Exec {
+        /// Process id of the parent, with which it ends; without one it outlives it.
+        #[arg(long)]
+        parent: Option<u32>,
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
     /// Replays a submit log in virtual time and compares every completion.
     Replay {
         /// The log that `volume attach --submit-log` wrote.
@@ -78,7 +98,7 @@ enum GenerateCommand {
         /// The folder; it is made if it is not there.
         #[arg(long)]
         out: PathBuf,
-        /// One of the files, as `title.principals`; all unless it is said.
+        /// One of the files, as `title.principals`; all if omitted.
         #[arg(long = "file")]
         files: Vec<String>,
         /// Compress them.
@@ -87,7 +107,7 @@ enum GenerateCommand {
         /// From which everything derives.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Files at a time; as many as there are processors unless it is said.
+        /// Files at a time; as many as there are processors if omitted.
         #[arg(long)]
         threads: Option<usize>,
     },
@@ -125,8 +145,17 @@ enum VolumeCommand {
         /// The block device.
         device: PathBuf,
     },
-    /// The attached volumes.
+    /// Whether the kernel lets this process mount FUSE; tried where no other process sees it.
+    CheckHost,
+    /// The attached volumes, and what their daemons do.
     List(StateDir),
+    /// Whether a volume's daemon answers, and whether its store works.
+    Health {
+        /// Name of the volume.
+        name: String,
+        #[command(flatten)]
+        at: StateDir,
+    },
     /// Counters and distributions of a volume.
     Stats {
         /// Name of the volume.
@@ -163,7 +192,7 @@ enum VolumeCommand {
         /// Year of the rule on how often this may be.
         #[arg(long, default_value = "2026", value_parser = ["2023", "2026"])]
         rule: String,
-        /// Seconds until it is completed; by its size unless said.
+        /// Seconds until it is completed; by its size if omitted.
         #[arg(long)]
         optimizing: Option<u64>,
         #[command(flatten)]
@@ -188,22 +217,23 @@ struct StateDir {
     state_dir: PathBuf,
 }
 
-/// What went wrong and what to do, for whoever reads standard error.
-struct Failure {
-    message: String,
-    remedy: String,
-}
-
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    match &command {
+        // The daemon outlives the command that attached its volume; the catalogue ends with its input.
+        Command::Volume(VolumeCommand::Serve) | Command::Catalog => child::begin(None, child::Signal::Stop),
+        Command::Exec { parent, .. } => child::begin(*parent, child::Signal::Kill),
+        _ => child::begin(Some(std::os::unix::process::parent_id()), child::Signal::Stop),
+    }
+    match run(command) {
         Ok(Some(answer)) => {
             print(&answer);
             ExitCode::SUCCESS
         }
         Ok(None) => ExitCode::SUCCESS,
-        Err(Failure { message, remedy }) => {
-            eprintln!("{}", json!({"error": {"message": message, "remedy": remedy}}));
-            ExitCode::from(2)
+        Err(failure) => {
+            eprintln!("{}", failure.document());
+            ExitCode::from(failure.code)
         }
     }
 }
@@ -220,11 +250,17 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             let types = pgdyno_catalog::instance_types(like.as_deref())?;
             Ok(Some(json!({"types": types})))
         }
-        Command::Drive { check: true } => Ok(Some(pgdyno_drive::check(&from_stdin("drive")?)?)),
-        Command::Drive { check: false } => {
-            pgdyno_drive::run(&from_stdin("drive")?, &mut std::io::stdout().lock())?;
+        Command::Catalog => {
+            // An asker that is gone needs no answer.
+            let _ = catalog::serve(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(None)
         }
+        Command::Drive { check: true } => Ok(Some(pgdyno_drive::check(&from_stdin("drive")?)?)),
+        Command::Drive { check: false } => {
+            let ending = pgdyno_drive::run(&from_stdin("drive")?, &mut std::io::stdout().lock())?;
+            ending.map_or(Ok(None), |fault| Err(Failure::late(fault)))
+        }
+        Command::Connect => Ok(Some(pgdyno_connection::check(&from_stdin("connect")?)?)),
         Command::Plan => {
             pgdyno_load::plan(&from_stdin("plan")?, |said| print(&json!(said)))?;
             Ok(None)
@@ -242,16 +278,14 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             Ok(None)
         }
         Command::Probe => {
-            pgdyno_probe::run(from_stdin("probe")?).map_err(|error| Failure {
-                message: error.to_string(),
-                remedy: "check the probe's specification and the folder that it writes to".to_owned(),
-            })?;
+            pgdyno_probe::run(from_stdin("probe")?)?;
             Ok(None)
         }
         Command::Relay => {
             pgdyno_relay::run(&from_stdin("relay")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
+        Command::Exec { command, .. } => Err(child::execute(&command)),
         Command::Replay { log, ideal: Some(ideal), depth: Some(depth) } => {
             replay::ideal(&log, usize::from(depth), &ideal).map(Some)
         }
@@ -274,7 +308,14 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             None
         }
         VolumeCommand::MeasurePath { device } => Some(pgdyno_emulate::measure_path(&device)?),
+        VolumeCommand::CheckHost => {
+            pgdyno_emulate::check_host()?;
+            Some(json!({"ok": {}}))
+        }
         VolumeCommand::List(at) => Some(json!({"volumes": pgdyno_emulate::list(&at.state_dir)})),
+        VolumeCommand::Health { name, at } => {
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "health"}))?)
+        }
         VolumeCommand::Stats { name, at } => {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "stats"}))?)
         }
@@ -287,7 +328,7 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
         }
         VolumeCommand::Modify { name, spec, rule, optimizing, at } => {
-            // The daemon stands in another directory: the path of a twin is that of whoever asks.
+            // The daemon stands in another directory: the path of a twin is that of the asking process.
             let spec = pgdyno_emulate::resolve(&spec)?.total.spec;
             let request = json!({"command": "modify", "spec": spec, "rule": rule, "optimizing_s": optimizing});
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
@@ -304,19 +345,21 @@ fn from_stdin<T: DeserializeOwned>(command: &str) -> Result<T, Failure> {
     let read = std::io::stdin().lock().read_line(&mut line);
     read.map_err(|error| error.to_string())
         .and_then(|_| serde_json::from_str(&line).map_err(|e| e.to_string()))
-        .map_err(|error| Failure {
-            message: format!("{command} got a specification that it cannot read: {error}"),
-            remedy: "give one JSON document on one line of standard input".to_owned(),
+        .map_err(|error| {
+            Failure::new(
+                format!("{command} cannot read its specification: {error}"),
+                "give one JSON document on one line of standard input".to_owned(),
+            )
         })
 }
 
 fn print(document: &Value) {
     let mut out = std::io::stdout().lock();
-    // Whoever asked may be gone; there is nobody left to tell.
+    // The reader may be gone; then the answer is lost.
     let _ = writeln!(out, "{document}").and_then(|()| out.flush());
 }
 
-/// Whoever waits for the end of a daemon's output must not wait for the end of the daemon.
+/// A process that waits for the end of a daemon's output must not wait for the end of the daemon.
 fn close_stdout() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
@@ -327,48 +370,14 @@ impl From<GenerateCommand> for pgdyno_generate::GenerateSpec {
     fn from(command: GenerateCommand) -> Self {
         let GenerateCommand::Imdb { scale, out, files, gzip, seed, threads } = command;
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { scale, out, files, gzip, seed, threads: threads.unwrap_or_else(cores) }
-    }
-}
-
-impl From<pgdyno_catalog::CatalogError> for Failure {
-    fn from(error: pgdyno_catalog::CatalogError) -> Self {
-        pgdyno_catalog::SpecError::from(error).into()
-    }
-}
-
-impl From<pgdyno_catalog::SpecError> for Failure {
-    fn from(error: pgdyno_catalog::SpecError) -> Self {
-        Self { message: error.message, remedy: error.remedy }
-    }
-}
-
-impl From<pgdyno_emulate::EmulateError> for Failure {
-    fn from(error: pgdyno_emulate::EmulateError) -> Self {
-        Self { message: error.message, remedy: error.remedy }
-    }
-}
-
-impl From<pgdyno_load::LoadError> for Failure {
-    fn from(error: pgdyno_load::LoadError) -> Self {
-        Self { message: error.message, remedy: error.remedy }
-    }
-}
-
-impl From<pgdyno_generate::GenerateError> for Failure {
-    fn from(error: pgdyno_generate::GenerateError) -> Self {
-        Self { message: error.message, remedy: error.remedy }
-    }
-}
-
-impl From<pgdyno_drive::DriveError> for Failure {
-    fn from(error: pgdyno_drive::DriveError) -> Self {
-        Self { message: error.message, remedy: error.remedy }
-    }
-}
-
-impl From<pgdyno_relay::RelayError> for Failure {
-    fn from(error: pgdyno_relay::RelayError) -> Self {
-        Self { message: error.message, remedy: error.remedy }
+        Self {
+            set: pgdyno_generate::imdb::files,
+            scale,
+            out,
+            files,
+            gzip,
+            seed,
+            threads: threads.unwrap_or_else(cores),
+        }
     }
 }

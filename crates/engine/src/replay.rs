@@ -11,7 +11,7 @@ use pgdyno_volume::log::Record;
 use pgdyno_volume::replay::{self as model, Told};
 use serde_json::{Value, json};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Replays `log` and reports how many completions came out identical. A log of another model is refused.
 pub(crate) fn replay(log: &Path) -> Result<Value, Failure> {
@@ -41,9 +41,11 @@ pub(crate) fn replay(log: &Path) -> Result<Value, Failure> {
 /// that takes no time.
 pub(crate) fn ideal(log: &Path, depth: usize, target: &Path) -> Result<Value, Failure> {
     let Recorded { header, spec, mut instance, records } = open(log)?;
-    let failed = |error: io::Error| Failure {
-        message: format!("cannot write {}: {error}", target.display()),
-        remedy: "name a file in a folder that exists and has space".to_owned(),
+    let failed = |error: io::Error| {
+        Failure::new(
+            format!("cannot write {}: {error}", target.display()),
+            "name a file in a folder that exists and has space".to_owned(),
+        )
     };
     let mut out = BufWriter::with_capacity(1 << 20, File::create(target).map_err(failed)?);
     pgdyno_emulate::write_header(&mut out, &header).map_err(failed)?;
@@ -72,10 +74,10 @@ fn open(log: &Path) -> Result<Recorded<impl Iterator<Item = Record> + use<>>, Fa
     let storage = pgdyno_emulate::resolve(&spec)?;
     let model_hash = format!("{:016x}", storage.model_hash());
     if model_hash != header.model_hash {
-        return Err(Failure {
-            message: format!("{} was recorded by model {}, this is {model_hash}", log.display(), header.model_hash),
-            remedy: "replay it with the version of pgdyno that recorded it".to_owned(),
-        });
+        return Err(Failure::new(
+            format!("{} was recorded by model {}, this is {model_hash}", log.display(), header.model_hash),
+            "replay it with the version of pgdyno that recorded it".to_owned(),
+        ));
     }
     let mut instance = header.instance();
     storage.add_to(&mut instance);

@@ -3,7 +3,7 @@
 //! ```text
 //! spec -> plan: stages of jobs -> sessions take jobs until a stage is done -> JSON lines
 //!                 |                  create, COPY, vacuum, keys, indexes
-//!         workload::data: definitions and rows
+//!         dataset: definitions and rows
 //! ```
 //!
 //! A table that one session writes is created in the transaction of its COPY, which may then write frozen rows: no
@@ -15,6 +15,6 @@ mod run;
 mod spec;
 mod undo;
 
-pub use pgdyno_drive::DriveError;
+pub use pgdyno_connection::Fault;
 pub use run::run;
-pub use spec::{Action, FillSpec, KeysSpec, TablesSpec};
+pub use spec::{Action, FillSpec};

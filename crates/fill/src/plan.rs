@@ -1,8 +1,9 @@
 //! What is to be done, in which order, and what may be done at the same time.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use pgdyno_workload::data::Table;
+use pgdyno_dataset::Table;
 
 use crate::spec::{Action, FillSpec};
 
@@ -63,7 +64,7 @@ pub(crate) struct Step {
     pub work: Work,
     /// Whether the table is there for good when the step is done.
     pub creates: bool,
-    /// What it counts in the progress, beside the rows that it copies.
+    /// What it counts in the progress when it is done, beside the units that it copies.
     pub weight: u64,
 }
 
@@ -72,8 +73,8 @@ pub(crate) struct Step {
 pub(crate) enum Work {
     /// By statements.
     Statements(Vec<String>),
-    /// By COPY, between other statements.
-    Copy { before: Vec<String>, rows: Range<u64>, freeze: bool, after: Vec<String> },
+    /// By COPY of the rows of some units, between other statements.
+    Copy { before: Vec<String>, units: Range<u64>, freeze: bool, after: Vec<String> },
 }
 
 /// Steps that one session does one after another.
@@ -91,8 +92,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan of an order.
     pub(crate) fn new(spec: &FillSpec) -> Self {
-        let set = spec.data_set();
-        let mut plan = Self { tables: set.tables(), stages: Vec::new() };
+        let set = spec.tables.set();
+        let mut plan = Self { tables: set.tables(spec.seed), stages: Vec::new() };
         let drop = |sql| vec![step(What::Drop, None, 0, true, vec![sql])];
         if spec.replace || spec.action == Action::Drop {
             plan.stages.push(set.drops().into_iter().map(drop).collect());
@@ -101,8 +102,8 @@ impl Plan {
             return plan;
         }
         let sessions = u64::from(spec.connections);
-        let large = plan.tables.iter().filter(|table| table.rows >= SPLIT_ROWS_MIN).count() as u64;
-        let is_split = |table: &Table| spec.split && large < sessions && table.rows >= SPLIT_ROWS_MIN;
+        let large = plan.tables.iter().filter(|table| table.rows.rows_expected() >= SPLIT_ROWS_MIN).count() as u64;
+        let is_split = |table: &Table| spec.split && large < sessions && table.rows.rows_expected() >= SPLIT_ROWS_MIN;
         let (split, whole): (Vec<usize>, Vec<usize>) =
             (0..plan.tables.len()).partition(|&number| is_split(&plan.tables[number]));
         for &number in &split {
@@ -123,14 +124,22 @@ impl Plan {
         self.stages.iter().map(Vec::len).max().unwrap_or_default()
     }
 
-    /// All rows that are to be written.
-    pub(crate) fn rows(&self) -> u64 {
-        self.steps().map(Step::rows).sum()
+    /// All rows that are to be written; an estimate where units have any number of them.
+    pub(crate) fn rows_expected(&self) -> u64 {
+        let copied: BTreeSet<usize> =
+            self.steps().filter(|step| !step.units().is_empty()).filter_map(|step| step.table).collect();
+        copied.into_iter().map(|number| self.tables[number].rows.rows_expected()).sum()
     }
 
     /// What all of it counts.
     pub(crate) fn weight(&self) -> u64 {
-        self.steps().map(|step| step.weight + step.rows() * What::Copy.weight(true)).sum()
+        self.steps().map(|step| step.weight + self.copy_weight(step)).sum()
+    }
+
+    /// What the units of a step count.
+    fn copy_weight(&self, step: &Step) -> u64 {
+        let units = step.units();
+        step.table.map_or(0, |number| (units.end - units.start) * unit_weight(&self.tables[number]))
     }
 
     fn steps(&self) -> impl Iterator<Item = &Step> {
@@ -139,13 +148,19 @@ impl Plan {
 }
 
 impl Step {
-    /// Rows that it copies.
-    pub(crate) fn rows(&self) -> u64 {
+    /// Units that it copies.
+    pub(crate) fn units(&self) -> Range<u64> {
         match &self.work {
-            Work::Statements(_) => 0,
-            Work::Copy { rows, .. } => rows.end - rows.start,
+            Work::Statements(_) => 0..0,
+            Work::Copy { units, .. } => units.clone(),
         }
     }
+}
+
+/// What a unit of a table counts when its rows are written.
+pub(crate) fn unit_weight(table: &Table) -> u64 {
+    let (rows, units) = (table.rows.rows_expected(), table.rows.units().max(1));
+    What::Copy.weight(true) * rows / units
 }
 
 fn step(what: What, table: Option<usize>, rows: u64, frozen: bool, statements: Vec<String>) -> Step {
@@ -155,30 +170,31 @@ fn step(what: What, table: Option<usize>, rows: u64, frozen: bool, statements: V
 
 /// A table that one session makes: created and written in one transaction, so that its rows may be frozen.
 fn whole_table(number: usize, table: &Table) -> Job {
-    let first = if table.rows == 0 {
+    let units = 0..table.rows.units();
+    let first = if units.is_empty() {
         step(What::Create, Some(number), 0, true, vec![table.create.clone()])
     } else {
         let before = vec!["BEGIN".to_owned(), table.create.clone()];
         let after = table.after_rows.iter().cloned().chain(["COMMIT".to_owned()]).collect();
-        let work = Work::Copy { before, rows: 0..table.rows, freeze: true, after };
+        let work = Work::Copy { before, units, freeze: true, after };
         Step { what: What::Copy, table: Some(number), work, creates: true, weight: 0 }
     };
     let vacuum = vec![format!("VACUUM ANALYZE {}", table.name)];
-    let vacuum = step(What::Vacuum, Some(number), table.rows, true, vacuum);
+    let vacuum = step(What::Vacuum, Some(number), table.rows.rows_expected(), true, vacuum);
     [first, vacuum].into_iter().chain(keys(number, table)).collect()
 }
 
 /// A table that several sessions write, each a part of it in a transaction of its own.
 fn split_table(number: usize, table: &Table, parts: u64) -> Vec<Stage> {
     let part = |index: u64| {
-        let at = |index: u64| (u128::from(table.rows) * u128::from(index) / u128::from(parts)) as u64;
-        let rows = at(index)..at(index + 1);
-        let work = Work::Copy { before: Vec::new(), rows, freeze: false, after: Vec::new() };
+        let at = |index: u64| (u128::from(table.rows.units()) * u128::from(index) / u128::from(parts)) as u64;
+        let units = at(index)..at(index + 1);
+        let work = Work::Copy { before: Vec::new(), units, freeze: false, after: Vec::new() };
         vec![Step { what: What::Copy, table: Some(number), work, creates: false, weight: 0 }]
     };
     let mut finish = table.after_rows.clone();
     finish.push(format!("VACUUM (FREEZE, ANALYZE) {}", table.name));
-    let vacuum = step(What::Vacuum, Some(number), table.rows, false, finish);
+    let vacuum = step(What::Vacuum, Some(number), table.rows.rows_expected(), false, finish);
     vec![
         vec![vec![step(What::Create, Some(number), 0, false, vec![table.create.clone()])]],
         (0..parts).map(part).collect(),
@@ -187,14 +203,14 @@ fn split_table(number: usize, table: &Table, parts: u64) -> Vec<Stage> {
 }
 
 fn keys(number: usize, table: &Table) -> impl Iterator<Item = Step> {
-    let rows = table.rows;
+    let rows = table.rows.rows_expected();
     let of = move |what, sql| step(what, Some(number), rows, true, vec![sql]);
     let primary = table.primary_key.clone().into_iter().map(move |sql| of(What::PrimaryKey, sql));
     primary.chain(table.indexes.clone().into_iter().map(move |sql| of(What::Index, sql)))
 }
 
 fn foreign_keys(number: usize, table: &Table) -> impl Iterator<Item = Step> {
-    let rows = table.rows;
+    let rows = table.rows.rows_expected();
     let add = move |sql| step(What::ForeignKey, Some(number), rows, true, vec![sql]);
     table.foreign_keys.clone().into_iter().map(add)
 }
@@ -202,14 +218,15 @@ fn foreign_keys(number: usize, table: &Table) -> impl Iterator<Item = Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::order;
 
-    fn plan(document: &str) -> Plan {
-        Plan::new(&serde_json::from_str(document).expect("it can be read"))
+    fn plan(keys: &str) -> Plan {
+        Plan::new(&order(keys).expect("it can be read"))
     }
 
     fn written(plan: &Plan, table: usize) -> Vec<Range<u64>> {
         let of = |step: &Step| match &step.work {
-            Work::Copy { rows, .. } if step.table == Some(table) => Some(rows.clone()),
+            Work::Copy { units, .. } if step.table == Some(table) => Some(units.clone()),
             _ => None,
         };
         plan.steps().filter_map(of).collect()
@@ -217,8 +234,8 @@ mod tests {
 
     #[test]
     fn every_table_is_made_by_one_session_and_frozen() {
-        let plan = plan(r#"{"tables": {"sysbench": {"tables": 3, "rows": 10}}, "connections": 8}"#);
-        assert_eq!((plan.stages.len(), plan.sessions_max(), plan.rows()), (2, 3, 30));
+        let plan = plan(r#""tables": {"sysbench": {"tables": 3, "rows": 10}}, "connections": 8"#);
+        assert_eq!((plan.stages.len(), plan.sessions_max(), plan.rows_expected()), (2, 3, 30));
         for job in &plan.stages[1] {
             let order: Vec<What> = job.iter().map(|step| step.what).collect();
             assert_eq!(order, [What::Copy, What::Vacuum, What::PrimaryKey, What::Index]);
@@ -228,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_split_table_is_written_whole_and_once() {
-        let plan = plan(r#"{"tables": {"pgbench": {"scale": 7}}, "connections": 3, "split": true}"#);
+        let plan = plan(r#""tables": {"pgbench": {"scale": 7}}, "connections": 3, "split": true"#);
         let parts = written(&plan, 0);
         assert_eq!(parts.len(), 12);
         assert_eq!((parts[0].start, parts[11].end), (0, 700_000));
@@ -240,14 +257,14 @@ mod tests {
 
     #[test]
     fn as_many_tables_as_sessions_are_not_split() {
-        let plan = plan(r#"{"tables": {"sysbench": {"tables": 4, "rows": 200000}}, "connections": 4, "split": true}"#);
+        let plan = plan(r#""tables": {"sysbench": {"tables": 4, "rows": 200000}}, "connections": 4, "split": true"#);
         assert!((0..4).all(|table| written(&plan, table).first() == Some(&(0..200_000))));
     }
 
     #[test]
     fn foreign_keys_come_last_and_nothing_is_dropped_where_nothing_may_be_replaced() {
-        let document = r#"{"tables": {"pgbench": {"scale": 1, "foreign_keys": true}}, "replace": false}"#;
-        let plan = plan(document);
+        let keys = r#""tables": {"pgbench": {"scale": 1, "foreign_keys": true}}, "replace": false"#;
+        let plan = plan(keys);
         assert!(plan.steps().all(|step| step.what != What::Drop));
         let last: Vec<What> = plan.stages.last().unwrap().iter().flatten().map(|step| step.what).collect();
         assert_eq!(last, [What::ForeignKey; 5]);
@@ -255,8 +272,8 @@ mod tests {
 
     #[test]
     fn what_is_only_to_be_dropped_is_dropped() {
-        let plan = plan(r#"{"tables": {"sysbench": {"tables": 5, "rows": 1}}, "action": "drop", "connections": 64}"#);
-        assert_eq!((plan.stages.len(), plan.sessions_max(), plan.rows()), (1, 5, 0));
+        let plan = plan(r#""tables": {"sysbench": {"tables": 5, "rows": 1}}, "action": "drop", "connections": 64"#);
+        assert_eq!((plan.stages.len(), plan.sessions_max(), plan.rows_expected()), (1, 5, 0));
         assert!(plan.steps().all(|step| step.what == What::Drop));
     }
 }

@@ -13,11 +13,11 @@ const FORETELL_PERMILLE: u64 = 10;
 /// Counters that all sessions share.
 pub(crate) struct Progress {
     begin_ns: u64,
-    rows_all: u64,
+    rows_expected: u64,
     weight_all: u64,
     rows: AtomicU64,
     bytes: AtomicU64,
-    /// Of the steps that are done, but for the rows that they copied.
+    /// Of the steps that are done, and of the units that were copied.
     weight: AtomicU64,
     under_way: [AtomicU64; What::ALL.len()],
 }
@@ -35,7 +35,7 @@ impl Progress {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             begin_ns: monotonic_ns(),
-            rows_all: plan.rows(),
+            rows_expected: plan.rows_expected(),
             weight_all: plan.weight(),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -63,7 +63,8 @@ impl Progress {
         self.weight.fetch_add(step.weight, Ordering::Relaxed);
     }
 
-    pub(crate) fn copied(&self, rows: u64, bytes: u64) {
+    pub(crate) fn copied(&self, weight: u64, rows: u64, bytes: u64) {
+        self.weight.fetch_add(weight, Ordering::Relaxed);
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -76,7 +77,7 @@ impl Progress {
     /// A line of progress, with rates since `before`. `share` is by estimated cost, and the time that is left follows
     /// from it; NULL while nothing can be said.
     pub(crate) fn document(&self, before: Seen, now: Seen) -> Value {
-        let done = now.rows * What::Copy.weight(true) + self.weight.load(Ordering::Relaxed);
+        let done = self.weight.load(Ordering::Relaxed);
         let all = self.weight_all.max(1);
         let elapsed_s = seconds(now.t_ns - self.begin_ns);
         let known = done >= all * FORETELL_PERMILLE / 1000 && done > 0;
@@ -92,7 +93,7 @@ impl Progress {
         json!({
             "t_ns": now.t_ns,
             "rows": now.rows,
-            "rows_all": self.rows_all,
+            "rows_all": self.rows_expected,
             "bytes": now.bytes,
             "rows_per_s": (now.rows - before.rows) as f64 / since_s,
             "bytes_per_s": (now.bytes - before.bytes) as f64 / since_s,
@@ -110,16 +111,18 @@ fn seconds(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::order;
 
     #[test]
     fn the_share_grows_from_nothing_to_everything() {
-        let plan = Plan::new(&serde_json::from_str(r#"{"tables": {"pgbench": {"scale": 1}}}"#).unwrap());
+        let plan = Plan::new(&order(r#""tables": {"pgbench": {"scale": 1}}"#).unwrap());
         let progress = Progress::new(&plan);
         let share = || progress.document(progress.seen(), progress.seen())["share"].as_f64().unwrap();
         let mut shares = vec![share()];
         for step in plan.stages.iter().flatten().flatten() {
             progress.begin(step);
-            progress.copied(step.rows(), 10 * step.rows());
+            let rows = step.units().end - step.units().start;
+            progress.copied(rows * What::Copy.weight(true), rows, 10 * rows);
             progress.end(step);
             shares.push(share());
         }
@@ -130,10 +133,11 @@ mod tests {
 
     #[test]
     fn rates_are_those_since_the_line_before() {
-        let plan = Plan::new(&serde_json::from_str(r#"{"tables": {"pgbench": {"scale": 1}}}"#).unwrap());
+        let plan = Plan::new(&order(r#""tables": {"pgbench": {"scale": 1}}"#).unwrap());
         let progress = Progress::new(&plan);
         let before = Seen { t_ns: progress.begin_ns, rows: 0, bytes: 0 };
-        let now = Seen { t_ns: progress.begin_ns + 2 * SECOND_NS, rows: 50_000, bytes: 700_000 };
+        progress.copied(50_000 * What::Copy.weight(true), 50_000, 700_000);
+        let now = Seen { t_ns: progress.begin_ns + 2 * SECOND_NS, ..progress.seen() };
         let document = progress.document(before, now);
         assert_eq!((document["rows_per_s"].as_f64(), document["bytes_per_s"].as_f64()), (Some(25e3), Some(350e3)));
         assert!(document["left_s"].as_f64().unwrap() > 2.0, "keys are still to come");

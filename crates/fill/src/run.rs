@@ -9,12 +9,13 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 use pgdyno_clock::{SECOND_NS, monotonic_ns};
-use pgdyno_drive::{DriveError, Talk};
-use pgdyno_workload::data::Table;
+use pgdyno_connection::{Connection, Fault, Server};
+use pgdyno_dataset::Table;
+use pgdyno_measure::say;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde_json::{Value, json};
 
-use crate::plan::{Plan, Step, What, Work};
+use crate::plan::{Plan, Step, What, Work, unit_weight};
 use crate::progress::Progress;
 use crate::spec::FillSpec;
 use crate::undo::undo;
@@ -45,7 +46,7 @@ struct Shared<'a> {
     /// Tables that are there for good.
     made: Vec<AtomicBool>,
     stop: Arc<AtomicBool>,
-    failure: Mutex<Option<DriveError>>,
+    failure: Mutex<Option<Fault>>,
     bell: OwnedFd,
 }
 
@@ -54,15 +55,14 @@ struct Shared<'a> {
 ///
 /// An error is returned, after what was made is removed again: a server that cannot be reached or refuses something, or
 /// SIGTERM or SIGINT.
-pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), DriveError> {
+pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), Fault> {
     spec.check()?;
     let plan = Plan::new(spec);
     let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let mut server = spec.server.clone();
-    server.entry("application_name".to_owned()).or_insert_with(|| "pgdyno fill".to_owned());
+    let server = &spec.server;
     let count = plan.sessions_max().clamp(1, spec.connections as usize);
-    let sessions = (0..count).map(|_| open(&server, &stop)).collect::<Result<Vec<_>, _>>()?;
+    let sessions = (0..count).map(|_| open(server, &stop)).collect::<Result<Vec<_>, _>>()?;
     let server_version = sessions[0].server_version().to_owned();
     let shared = Shared {
         plan: &plan,
@@ -75,7 +75,7 @@ pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), DriveError> {
         bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| kernel(&error.into()))?,
     };
     let ready = json!({"server_version": server_version, "sessions": count, "begin_ns": shared.progress.begin_ns(),
-        "rows_all": plan.rows(), "tables": plan.tables.len()});
+        "rows_all": plan.rows_expected(), "tables": plan.tables.len()});
     say(out, &json!({"ready": ready}));
     let mut done = Vec::new();
     std::thread::scope(|scope| {
@@ -91,7 +91,7 @@ pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), DriveError> {
     if let Some(failure) = failure {
         let made = plan.tables.iter().zip(&shared.made).filter(|(_, made)| made.load(Ordering::Relaxed));
         let names: Vec<&str> = made.map(|(table, _)| table.name.as_str()).collect();
-        return Err(undo(&server, &names, failure));
+        return Err(undo(server, &names, failure));
     }
     say(out, &json!({"summary": shared.summary(&done, count)}));
     Ok(())
@@ -99,15 +99,15 @@ pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), DriveError> {
 
 /// Opens a session whose commits are on disk when they are told, whatever the server's setting: a vacuum freezes only rows
 /// of which that is known, and there are few commits.
-fn open(server: &BTreeMap<String, String>, stop: &Arc<AtomicBool>) -> Result<Talk, DriveError> {
-    let mut session = Talk::open(server, stop)?;
+fn open(server: &Server, stop: &Arc<AtomicBool>) -> Result<Connection, Fault> {
+    let mut session = Connection::open(server, stop)?;
     session.query("SET synchronous_commit = on")?;
     Ok(session)
 }
 
 impl Shared<'_> {
     /// One session: takes jobs of a stage until there are none, waits for the others, goes on with the next stage.
-    fn work(&self, number: usize, mut session: Talk, report: Sender<Done>) {
+    fn work(&self, number: usize, mut session: Connection, report: Sender<Done>) {
         for (stage, next) in self.plan.stages.iter().zip(&self.next) {
             while !self.stop.load(Ordering::Relaxed) {
                 let Some(job) = stage.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
@@ -123,23 +123,17 @@ impl Shared<'_> {
         self.ring();
     }
 
-    fn job(&self, number: usize, session: &mut Talk, job: &[Step], report: &Sender<Done>) -> Result<(), DriveError> {
+    fn job(&self, number: usize, session: &mut Connection, job: &[Step], report: &Sender<Done>) -> Result<(), Fault> {
         for step in job {
             let begin_ns = monotonic_ns();
             self.progress.begin(step);
-            self.step(session, step)?;
+            let rows = self.step(session, step)?;
             self.progress.end(step);
             if let (true, Some(table)) = (step.creates, step.table) {
                 self.made[table].store(true, Ordering::Relaxed);
             }
-            let done = Done {
-                what: step.what,
-                table: step.table,
-                session: number,
-                begin_ns,
-                end_ns: monotonic_ns(),
-                rows: step.rows(),
-            };
+            let end_ns = monotonic_ns();
+            let done = Done { what: step.what, table: step.table, session: number, begin_ns, end_ns, rows };
             // Whoever takes it lives as long as the sessions.
             let _ = report.send(done);
             self.ring();
@@ -147,36 +141,37 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn step(&self, session: &mut Talk, step: &Step) -> Result<(), DriveError> {
+    /// Does a step, and returns how many rows it copied.
+    fn step(&self, session: &mut Connection, step: &Step) -> Result<u64, Fault> {
         match (&step.work, step.table) {
-            (Work::Statements(statements), _) => all(session, statements),
-            (Work::Copy { before, rows, freeze, after }, Some(table)) => {
+            (Work::Statements(statements), _) => all(session, statements).map(|()| 0),
+            (Work::Copy { before, units, freeze, after }, Some(table)) => {
                 all(session, before)?;
-                self.copy(session, &self.plan.tables[table], rows, *freeze)?;
-                all(session, after)
+                let rows = self.copy(session, &self.plan.tables[table], units.clone(), *freeze)?;
+                all(session, after)?;
+                Ok(rows)
             }
             (Work::Copy { .. }, None) => unreachable!("rows are of a table"),
         }
     }
 
-    fn copy(&self, session: &mut Talk, table: &Table, rows: &Range<u64>, freeze: bool) -> Result<(), DriveError> {
+    /// Copies the rows of some units, and returns their number.
+    fn copy(&self, session: &mut Connection, table: &Table, mut units: Range<u64>, freeze: bool) -> Result<u64, Fault> {
         let sql = format!("COPY {} FROM STDIN{}", table.name, if freeze { " WITH (FREEZE)" } else { "" });
-        let mut next = rows.start;
+        let weight = unit_weight(table);
+        let mut sent = 0;
         let taken = session.copy_in(&sql, |out| {
-            let (begin, first) = (out.len(), next);
-            while next < rows.end && out.len() - begin < MESSAGE_BYTES {
-                table.write_row(next, out);
-                next += 1;
-            }
-            self.progress.copied(next - first, (out.len() - begin) as u64);
-            next < rows.end
+            let first = units.start;
+            let rows = table.rows.write_until(MESSAGE_BYTES, &mut units, out);
+            self.progress.copied((units.start - first) * weight, rows, out.len() as u64);
+            sent += rows;
+            !units.is_empty()
         })?;
-        let wanted = rows.end - rows.start;
-        if taken == wanted {
-            return Ok(());
+        if taken == sent && units.is_empty() {
+            return Ok(sent);
         }
-        Err(DriveError::new(
-            format!("the server took {taken} rows of {}, and {wanted} were sent", table.name),
+        Err(Fault::new(
+            format!("the server took {taken} rows of {}, and {sent} were sent", table.name),
             "look for a trigger or a rule that keeps rows out",
         ))
     }
@@ -200,7 +195,7 @@ impl Shared<'_> {
         loop {
             let told = wait(&self.bell, (!self.stop.load(Ordering::Relaxed)).then_some(signalled), due_ns);
             if told {
-                let stopped = DriveError::new("told to stop", "begin again");
+                let stopped = Fault::new("interrupted", "run the command again");
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(stopped);
                 self.stop.store(true, Ordering::Relaxed);
             }
@@ -233,8 +228,14 @@ impl Shared<'_> {
     }
 
     fn summary(&self, done: &[Done], sessions: usize) -> Value {
-        let rows: BTreeMap<&str, u64> =
-            self.plan.tables.iter().map(|table| (table.name.as_str(), table.rows)).collect();
+        let of_table = |number| done.iter().filter(|step| step.table == Some(number)).map(|step| step.rows).sum();
+        let rows: BTreeMap<&str, u64> = self
+            .plan
+            .tables
+            .iter()
+            .enumerate()
+            .map(|(number, table)| (table.name.as_str(), of_table(number)))
+            .collect();
         let spans: BTreeMap<&str, u64> = What::ALL
             .into_iter()
             .map(|what| (what.name(), covered_ns(done.iter().filter(|step| step.what == what))))
@@ -258,7 +259,7 @@ fn covered_ns<'a>(steps: impl Iterator<Item = &'a Done>) -> u64 {
     covered.sum()
 }
 
-fn all(session: &mut Talk, statements: &[String]) -> Result<(), DriveError> {
+fn all(session: &mut Connection, statements: &[String]) -> Result<(), Fault> {
     statements.iter().try_for_each(|sql| session.query(sql).map(drop))
 }
 
@@ -277,13 +278,8 @@ fn wait(bell: &OwnedFd, signalled: Option<&OwnedFd>, until_ns: u64) -> bool {
     told
 }
 
-fn say(out: &mut impl Write, line: &Value) {
-    // Whoever listened may be gone; there is nobody left to tell.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
-fn kernel(error: &std::io::Error) -> DriveError {
-    DriveError::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
+fn kernel(error: &std::io::Error) -> Fault {
+    Fault::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
 }
 
 #[cfg(test)]

@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use pgdyno_dataset::{DataFile, Refusal};
+use pgdyno_measure::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use crate::GenerateError;
-use crate::imdb::{File, Imdb};
-use crate::sink::Sink;
+use crate::sink::{Sink, refused};
 
 /// Rows are handed on in pieces of this size.
 const PIECE_BYTES: usize = 256 << 10;
 /// How often the order to stop is looked for, and how often it is said how far the files are.
 const LOOK: Duration = Duration::from_millis(100);
 const TELL: Duration = Duration::from_secs(1);
-/// Ten times the public data set is about 90 GB; more would be a mistake.
-const SCALE_MAX: f64 = 10.0;
 
 /// What to make.
 #[derive(Debug, Clone)]
 pub struct GenerateSpec {
-    /// How much of the public data set; at 1 as many rows.
+    /// The data set's files, by its scale and seed.
+    pub set: fn(f64, u64) -> Result<Vec<DataFile>, Refusal>,
+    /// How much of it; what 1 is, is the data set's own.
     pub scale: f64,
     /// The folder; it is made if it is not there.
     pub out: PathBuf,
@@ -42,9 +42,8 @@ pub struct GenerateSpec {
 
 struct Shared<'a> {
     spec: &'a GenerateSpec,
-    data: Imdb,
     /// Those that take longest come first.
-    files: Vec<File>,
+    files: Vec<DataFile>,
     next: AtomicUsize,
     stop: AtomicBool,
     rows: AtomicU64,
@@ -58,17 +57,14 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// What is wrong with the order, and what the kernel refuses; SIGTERM and SIGINT. A file that is not whole is removed.
-pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), GenerateError> {
+pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Refusal> {
     let files = chosen(spec)?;
-    let signalled = pgdyno_signals::block().map_err(|error| {
-        GenerateError::new(format!("signals cannot be watched: {error}"), "raise the limit of files")
-    })?;
-    std::fs::create_dir_all(&spec.out).map_err(|error| GenerateError::io(&spec.out, &error))?;
-    let data = Imdb::new(spec.scale, spec.seed);
-    let expected = files.iter().map(|file| expected_bytes(*file, spec.scale)).sum::<u64>().max(1);
+    let signalled = pgdyno_signals::block()
+        .map_err(|error| Refusal::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    std::fs::create_dir_all(&spec.out).map_err(|error| refused(&spec.out, &error))?;
+    let expected = files.iter().map(DataFile::bytes_expected).sum::<u64>().max(1);
     let shared = Shared {
         spec,
-        data,
         files,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -90,7 +86,7 @@ pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), GenerateErro
             match reports.recv_timeout(LOOK) {
                 Ok(Ok(made)) => {
                     say(out, &json!({"file": made.document()}));
-                    done.insert(made.file, made);
+                    done.insert(made.name, made);
                 }
                 // The first error is the one to tell; the others are told to stop by it.
                 Ok(Err(error)) => {
@@ -101,7 +97,7 @@ pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), GenerateErro
             }
             if is_told(&signalled) {
                 shared.stop.store(true, Ordering::Relaxed);
-                failure.get_or_insert_with(|| GenerateError::new("told to stop", "begin again"));
+                failure.get_or_insert_with(|| Refusal::new("interrupted", "run the command again"));
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
@@ -117,33 +113,22 @@ pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), GenerateErro
     Ok(())
 }
 
-fn chosen(spec: &GenerateSpec) -> Result<Vec<File>, GenerateError> {
-    if !(spec.scale > 0.0 && spec.scale <= SCALE_MAX) {
-        let what = format!("the scale is {}", spec.scale);
-        return Err(GenerateError::new(what, "give one above 0 and up to 10, as 0.01"));
+fn chosen(spec: &GenerateSpec) -> Result<Vec<DataFile>, Refusal> {
+    let mut files = (spec.set)(spec.scale, spec.seed)?;
+    let wanted: Vec<&str> =
+        spec.files.iter().map(|name| name.trim_end_matches(".gz").trim_end_matches(".tsv")).collect();
+    if let Some(unknown) = wanted.iter().find(|name| files.iter().all(|file| file.name != **name)) {
+        let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+        return Err(Refusal::new(format!("there is no file {unknown}"), format!("take {}", names.join(", "))));
     }
-    let mut files: Vec<File> = if spec.files.is_empty() { File::ALL.to_vec() } else { Vec::new() };
-    for name in &spec.files {
-        let Some(file) = File::named(name.trim_end_matches(".gz").trim_end_matches(".tsv")) else {
-            let names: Vec<&str> = File::ALL.iter().map(|file| file.name()).collect();
-            return Err(GenerateError::new(format!("there is no file {name}"), format!("take {}", names.join(", "))));
-        };
-        files.push(file);
-    }
-    files.sort_unstable();
-    files.dedup();
-    files.sort_by_key(|file| std::cmp::Reverse(expected_bytes(*file, spec.scale)));
+    files.retain(|file| wanted.is_empty() || wanted.contains(&file.name));
+    files.sort_by_key(|file| std::cmp::Reverse(file.bytes_expected()));
     Ok(files)
-}
-
-/// By the public file's; it only places a bar and puts the files in order.
-fn expected_bytes(file: File, scale: f64) -> u64 {
-    (file.public_rows() as f64 * file.public_bytes_per_row() as f64 * scale) as u64
 }
 
 /// A file that is whole.
 struct Made {
-    file: File,
+    name: &'static str,
     path: PathBuf,
     rows: u64,
     bytes: u64,
@@ -153,19 +138,19 @@ struct Made {
 
 impl Made {
     fn document(&self) -> Value {
-        json!({"name": self.file.name(), "path": self.path.display().to_string(), "rows": self.rows, "bytes": self.bytes,
+        json!({"name": self.name, "path": self.path.display().to_string(), "rows": self.rows, "bytes": self.bytes,
             "stored_bytes": self.stored_bytes, "seconds": self.seconds})
     }
 }
 
 impl Shared<'_> {
     /// One thread: takes files until there are none.
-    fn work(&self, report: &Sender<Result<Made, GenerateError>>) {
+    fn work(&self, report: &Sender<Result<Made, Refusal>>) {
         while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            let made = self.make(*file);
+            let made = self.make(file);
             if made.is_err() {
                 self.stop.store(true, Ordering::Relaxed);
             }
@@ -174,30 +159,31 @@ impl Shared<'_> {
         }
     }
 
-    fn make(&self, file: File) -> Result<Made, GenerateError> {
+    fn make(&self, file: &DataFile) -> Result<Made, Refusal> {
         let begin = Instant::now();
         let suffix = if self.spec.gzip { "tsv.gz" } else { "tsv" };
-        let path = self.spec.out.join(format!("{}.{suffix}", file.name()));
+        let path = self.spec.out.join(format!("{}.{suffix}", file.name));
         let mut sink = Sink::create(&path)?;
         let mut piece = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
-        piece.extend_from_slice(file.columns().join("\t").as_bytes());
+        piece.extend_from_slice(file.columns.join("\t").as_bytes());
         piece.push(b'\n');
-        let (mut rows, mut bytes, mut told) = (0, 0, 0);
-        for unit in 0..self.data.units(file) {
-            rows += self.data.write(file, unit, &mut piece);
-            if piece.len() >= PIECE_BYTES {
-                bytes += self.hand_on(&mut sink, &mut piece, rows - told)?;
-                told = rows;
+        let (mut rows, mut bytes) = (0, 0);
+        let mut units = 0..file.rows.units();
+        loop {
+            let written = file.rows.write_until(PIECE_BYTES, &mut units, &mut piece);
+            bytes += self.hand_on(&mut sink, &mut piece, written)?;
+            rows += written;
+            if units.is_empty() {
+                break;
             }
         }
-        bytes += self.hand_on(&mut sink, &mut piece, rows - told)?;
         let stored_bytes = sink.finish()?;
-        Ok(Made { file, path, rows, bytes, stored_bytes, seconds: begin.elapsed().as_secs_f64() })
+        Ok(Made { name: file.name, path, rows, bytes, stored_bytes, seconds: begin.elapsed().as_secs_f64() })
     }
 
-    fn hand_on(&self, sink: &mut Sink, piece: &mut Vec<u8>, rows: u64) -> Result<u64, GenerateError> {
+    fn hand_on(&self, sink: &mut Sink, piece: &mut Vec<u8>, rows: u64) -> Result<u64, Refusal> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(GenerateError::new("told to stop", "begin again"));
+            return Err(Refusal::new("interrupted", "run the command again"));
         }
         sink.write(piece)?;
         let bytes = piece.len() as u64;
@@ -214,7 +200,7 @@ impl Shared<'_> {
     }
 }
 
-fn summary(spec: &GenerateSpec, done: &BTreeMap<File, Made>, begin: Instant) -> Value {
+fn summary(spec: &GenerateSpec, done: &BTreeMap<&str, Made>, begin: Instant) -> Value {
     let sum = |of: fn(&Made) -> u64| done.values().map(of).sum::<u64>();
     json!({
         "scale": spec.scale,
@@ -232,9 +218,4 @@ fn is_told(signalled: &OwnedFd) -> bool {
     let mut watched = [PollFd::new(signalled, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty()
-}
-
-fn say(out: &mut impl Write, line: &Value) {
-    // Whoever listened may be gone; there is nobody left to tell.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pgdyno_dataset::Refusal;
 
-use crate::GenerateError;
+/// What the kernel refused of a file or a folder.
+pub(crate) fn refused(path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::new(format!("{} cannot be written: {error}", path.display()), "name another folder, or free some space")
+}
 
 /// Where lines go.
 pub(crate) struct Sink {
@@ -23,28 +27,28 @@ enum To {
 
 impl Sink {
     /// A file that is compressed if its name ends in `.gz`: quickly, as this makes data and does not keep it.
-    pub(crate) fn create(path: &Path) -> Result<Self, GenerateError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Refusal> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let file = File::create(&partial).map_err(|error| GenerateError::io(&partial, &error))?;
+        let file = File::create(&partial).map_err(|error| refused(&partial, &error))?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
         let to =
             if compressed { To::Gzip(Box::new(GzEncoder::new(file, Compression::fast()))) } else { To::Plain(file) };
         Ok(Self { path: path.to_owned(), partial, to: Some(to) })
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), GenerateError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let written = match &mut self.to {
             Some(To::Plain(file)) => file.write_all(bytes),
             Some(To::Gzip(encoder)) => encoder.write_all(bytes),
             None => unreachable!("a file that is finished is written no more"),
         };
-        written.map_err(|error| GenerateError::io(&self.path, &error))
+        written.map_err(|error| refused(&self.path, &error))
     }
 
     /// Ends it, and gives it its name; whatever was there of that name is replaced. Returns its bytes on disk.
-    pub(crate) fn finish(mut self) -> Result<u64, GenerateError> {
+    pub(crate) fn finish(mut self) -> Result<u64, Refusal> {
         let ended = match self.to.take() {
             Some(To::Plain(file)) => Ok(file),
             Some(To::Gzip(encoder)) => encoder.finish(),
@@ -57,7 +61,7 @@ impl Sink {
         });
         done.map_err(|error| {
             self.remove();
-            GenerateError::io(&self.path, &error)
+            refused(&self.path, &error)
         })
     }
 

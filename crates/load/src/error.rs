@@ -1,6 +1,12 @@
 //! What ends a command before its time.
 
-use pgdyno_drive::DriveError;
+use pgdyno_connection::Fault;
+
+/// The remedy for bytes that are not text in the encoding that was named.
+pub(crate) const OTHER_ENCODING: &str = "name the file's encoding if it is another one (LATIN1, WIN1252); otherwise correct the row, or name a file for rejected rows";
+/// The remedy for a zero byte.
+pub(crate) const NO_NUL: &str = "PostgreSQL stores no NUL characters (0x00) in text: remove them from the file, for example with \
+     `tr -d '\\000' < FILE`, or name a file for rejected rows";
 
 /// An error with what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,20 +27,20 @@ impl LoadError {
 
     /// An order to stop came.
     pub(crate) fn stopped() -> Self {
-        Self::new("told to stop", "run it again: with a ledger it goes on where it was")
+        Self::new("interrupted", "run the same command again: with a ledger it resumes where it stopped")
     }
 }
 
-impl From<DriveError> for LoadError {
+impl From<Fault> for LoadError {
     /// The same error; what users of a loader meet first has a remedy of its own.
-    fn from(error: DriveError) -> Self {
-        let remedy = match error.said.as_deref().map(|said| said.sqlstate.as_str()) {
+    fn from(error: Fault) -> Self {
+        let remedy = match error.server_error.as_deref().map(|error| error.sqlstate.as_str()) {
             Some("42P01") => "create the table first, or name another one",
             Some("42703") => "name the table's columns as the table has them",
-            Some("42501") => "grant INSERT on the table (and on the ledger's) to this user, or take another user",
-            Some("53100") => "free some space on the server's disk, and run it again: it goes on where it was",
-            Some("53300") => "take fewer connections, or raise the server's max_connections",
-            Some("57014") => "look who cancelled it: statement_timeout of the role or the database may have",
+            Some("42501") => "grant INSERT on the table (and on the ledger's) to this user, or connect as another user",
+            Some("53100") => "free some space on the server's disk, and run it again: it resumes where it stopped",
+            Some("53300") => "use fewer connections, or raise the server's max_connections",
+            Some("57014") => "check what cancelled it, for example statement_timeout of the role or the database",
             _ => &error.remedy,
         };
         Self { message: error.message.clone(), remedy: remedy.to_owned(), absent: error.absent }

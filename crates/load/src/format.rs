@@ -36,6 +36,13 @@ pub enum LineEnd {
     ReturnNewline,
 }
 
+impl LineEnd {
+    /// The last byte of each line; LF while no line has ended.
+    pub(crate) fn last_byte(line_end: Option<Self>) -> u8 {
+        if line_end == Some(Self::Return) { b'\r' } else { b'\n' }
+    }
+}
+
 fn quote() -> char {
     '"'
 }
@@ -46,7 +53,7 @@ impl Format {
         let Self::Csv { quote, escape, .. } = self else { return Ok(self) };
         for (name, character) in [("quote", quote), ("escape", escape)] {
             if !character.is_ascii() || matches!(character, '\n' | '\r' | '\0') {
-                let message = format!("{name} must be one single-byte character and no line end");
+                let message = format!("{name} must be one single-byte character other than a line end");
                 return Err(LoadError::new(message, format!("give another {name}")));
             }
         }

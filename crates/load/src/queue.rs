@@ -18,7 +18,7 @@ struct Inner<T> {
 }
 
 impl<T> Queue<T> {
-    /// Empty, with so many writers.
+    /// Empty, with this number of writers.
     pub(crate) fn new(length_max: usize, writers: usize) -> Self {
         let inner = Inner { waiting: VecDeque::new(), writers, stopped: false };
         Self { inner: Mutex::new(inner), room: Condvar::new(), work: Condvar::new(), length_max }
@@ -58,7 +58,7 @@ impl<T> Queue<T> {
         self.work.notify_all();
     }
 
-    /// Nobody waits from here on.
+    /// Nothing waits from here on.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.room.notify_all();

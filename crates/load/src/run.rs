@@ -8,18 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use pgdyno_drive::Talk;
+use pgdyno_connection::Connection;
 use serde_json::{Value, json};
 
-use crate::adapt::{Adapt, Change};
-use crate::crew::{Crew, Event, spawn};
+use crate::counters::Totals;
 use crate::error::LoadError;
-use crate::ledger::{self, Chunks};
-use crate::order::LoadSpec;
+use crate::ledger::{self, Chunks, statement};
+use crate::read::source::Source;
+use crate::send::scaler::{Change, SessionScaler};
+use crate::send::sessions::{Event, Sessions, spawn};
 use crate::shared::Shared;
-use crate::source::Source;
-use crate::statement;
-use crate::tally::Seen;
+use crate::spec::LoadSpec;
 use crate::usage::Usage;
 
 /// Between two looks whether a server is back.
@@ -33,12 +32,12 @@ const LOCK_MAX: Duration = Duration::from_secs(3);
 /// server went away and is waited for.
 ///
 /// # Errors
-/// What cannot be read or loaded; whatever is in the ledger stays in the table. SIGTERM and SIGINT, and that nobody reads
+/// What cannot be read or loaded; whatever is in the ledger stays in the table. SIGTERM and SIGINT, and that no process reads
 /// `out`: chunks under way are cancelled.
 pub fn load(spec: &LoadSpec, out: &mut impl Write) -> Result<(), LoadError> {
     spec.check()?;
     let signalled = pgdyno_signals::block().map_err(|error| {
-        LoadError::new(format!("the kernel refused a descriptor: {error}"), "look at the limit of open files")
+        LoadError::new(format!("cannot watch for signals: {error}"), "raise the limit on open files")
     })?;
     let (tell, told) = channel();
     listen(signalled, tell.clone())?;
@@ -80,15 +79,15 @@ struct Run<'a, W> {
 impl<W: Write> Run<'_, W> {
     /// One try, from what the ledger says.
     fn attempt(&mut self) -> Result<(), LoadError> {
-        let mut control = Talk::open(&self.spec.named_server(), &Arc::new(AtomicBool::new(false)))?;
+        let mut control = Connection::open(&self.spec.server, &Arc::new(AtomicBool::new(false)))?;
         self.reached = true;
         let shared = Arc::new(self.prepare(&mut control)?);
-        let before = shared.tally.seen();
+        let before = shared.counters.totals();
         let loaded = self.work(&shared).and_then(|sessions| finish(&shared, &mut control).map(|()| sessions));
-        if shared.tally.seen() != before {
+        if shared.counters.totals() != before {
             self.lost = None;
         }
-        // Rows that were rejected can be looked at after an error too; the error is what is told.
+        // Rows that were rejected can be looked at after an error too; the error is what is reported.
         let joined = shared.rejects.as_ref().map_or(Ok(Vec::new()), |all| all.join(|source| shared.header(source)));
         if let Some(rejects) = &shared.rejects {
             if (loaded.is_ok() || self.spec.ledger.is_none()) && joined.is_ok() {
@@ -102,7 +101,7 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Takes the job, and reads what is done of it.
-    fn prepare(&mut self, control: &mut Talk) -> Result<Shared, LoadError> {
+    fn prepare(&mut self, control: &mut Connection) -> Result<Shared, LoadError> {
         let done = match &self.spec.ledger {
             None => Chunks::new(),
             Some(ledger) => {
@@ -115,9 +114,9 @@ impl<W: Write> Run<'_, W> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Shared::new(self.spec, self.sources.clone(), major.unwrap_or_default(), cores, done)?;
         for chunk in shared.done.values() {
-            shared.tally.committed(chunk.end - chunk.begin, chunk.rows_loaded, chunk.rows_rejected);
+            shared.counters.committed(chunk.end - chunk.begin, chunk.rows_loaded, chunk.rows_rejected);
         }
-        let Seen { chunks, rows_loaded, .. } = shared.tally.seen();
+        let Totals { chunks, rows_loaded, .. } = shared.counters.totals();
         let source = |source: &Source| json!({"name": source.name, "bytes_stored": source.stored_bytes(), "compression": source.compression});
         let sources: Vec<Value> = self.sources.iter().map(source).collect();
         self.say(&json!({"event": "begin", "server_version": version, "sources": sources, "chunks_done": chunks,
@@ -126,7 +125,7 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Takes a job for this process alone. The sessions of a loader that was killed may hold it a little longer.
-    fn lock(&self, control: &mut Talk, job: i64) -> Result<(), LoadError> {
+    fn lock(&self, control: &mut Connection, job: i64) -> Result<(), LoadError> {
         let since = Instant::now();
         loop {
             let told = control.query(&statement::lock(job))?;
@@ -134,7 +133,7 @@ impl<W: Write> Run<'_, W> {
                 return Ok(());
             }
             if since.elapsed() > LOCK_MAX {
-                let message = format!("another loader works on job {job}");
+                let message = format!("another loader is working on job {job}");
                 return Err(LoadError::new(message, "wait for it, or end it: pg_locks has its process (advisory)"));
             }
             if let Ok(Event::Stop) = self.told.recv_timeout(LOCK_RETRY) {
@@ -145,38 +144,43 @@ impl<W: Write> Run<'_, W> {
 
     /// Loads everything that is not done. Returns how many sessions did that at last.
     fn work(&mut self, shared: &Arc<Shared>) -> Result<usize, LoadError> {
-        let mut crew = Crew::start(shared, &self.tell)?;
-        let sessions = self.spec.connections as usize;
-        for _ in 0..sessions {
-            if let Err(error) = crew.add() {
+        let mut sessions = Sessions::start(shared, &self.tell)?;
+        let sessions_min = self.spec.connections as usize;
+        for _ in 0..sessions_min {
+            if let Err(error) = sessions.add() {
                 shared.fail(error);
                 break;
             }
         }
         // A rate that is asked for is not reached sooner by more sessions.
-        let sessions_max = if shared.pace.is_limited() { sessions } else { self.spec.connections_max() as usize };
-        let mut adapt = Adapt::new(sessions, sessions_max, self.begun.elapsed());
+        let sessions_max =
+            if shared.rate_limit.is_limited() { sessions_min } else { self.spec.connections_max() as usize };
+        let mut scaler = SessionScaler::new(sessions_min, sessions_max, self.begun.elapsed());
         let interval = Duration::from_millis(self.spec.interval_ms);
         let stored_all = self.sources.iter().map(Source::stored_bytes).sum::<Option<u64>>();
         let mut due = Instant::now() + interval;
-        while crew.running > 0 {
+        while sessions.running > 0 {
             match self.told.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(Event::Ended) => crew.running -= 1,
+                Ok(Event::Ended) => sessions.running -= 1,
                 Ok(Event::Stop) => shared.fail(LoadError::stopped()),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            if crew.running > 0 && Instant::now() < due {
+            if sessions.running > 0 && Instant::now() < due {
                 continue;
             }
             due = Instant::now() + interval;
-            if !self.say(&shared.tally.progress(self.begun.elapsed(), stored_all, crew.running)) {
-                // Whoever asked for this load is gone.
+            if !self.say(&shared.counters.progress(self.begun.elapsed(), stored_all, sessions.running)) {
+                // The process that asked for this load is gone.
                 shared.fail(LoadError::stopped());
             }
-            change(&mut adapt, adapt_now(self.begun, shared), shared, &mut crew);
+            scale(&mut scaler, self.begun.elapsed(), shared, &mut sessions);
         }
-        crew.join();
-        shared.failure().map_or(Ok(adapt.sessions()), Err)
+        sessions.join();
+        if shared.failure().is_some() {
+            // What an error leaves in the table is known only now.
+            self.say(&shared.counters.progress(self.begun.elapsed(), stored_all, 0));
+        }
+        shared.failure().map_or(Ok(scaler.sessions()), Err)
     }
 
     /// Waits until the server answers; what it was lost by, when it does not in time.
@@ -189,7 +193,7 @@ impl<W: Write> Run<'_, W> {
                 Ok(Event::Stop) => return Err(LoadError::stopped()),
                 Ok(Event::Ended) | Err(_) => {}
             }
-            if Talk::open(&self.spec.named_server(), &Arc::new(AtomicBool::new(false))).is_ok() {
+            if Connection::open(&self.spec.server, &Arc::new(AtomicBool::new(false))).is_ok() {
                 return Ok(());
             }
         }
@@ -197,7 +201,7 @@ impl<W: Write> Run<'_, W> {
     }
 
     fn end(&mut self, shared: &Shared, sessions: usize, reject_files: &[PathBuf]) {
-        let Seen { bytes, rows_loaded, rows_rejected, chunks } = shared.tally.seen();
+        let Totals { bytes, rows_loaded, rows_rejected, chunks } = shared.counters.totals();
         let Usage { user_ms, system_ms, rss_bytes_max } = Usage::now();
         self.say(&json!({
             "event": "end",
@@ -213,50 +217,45 @@ impl<W: Write> Run<'_, W> {
         }));
     }
 
-    /// False when nobody listens.
+    /// False when no process reads it.
     fn say(&mut self, line: &Value) -> bool {
         writeln!(self.out, "{line}").and_then(|()| self.out.flush()).is_ok()
     }
 }
 
-/// The time and the bytes that were sent.
-fn adapt_now(begun: Instant, shared: &Shared) -> (Duration, u64) {
-    (begun.elapsed(), shared.tally.sent())
-}
-
 /// Begins or ends a session, if that is what the rate says.
-fn change(adapt: &mut Adapt, (now, sent): (Duration, u64), shared: &Shared, crew: &mut Crew) {
+fn scale(scaler: &mut SessionScaler, now: Duration, shared: &Shared, sessions: &mut Sessions) {
     if shared.stopping() {
         return;
     }
-    match adapt.look(now, sent) {
+    match scaler.look(now, shared.counters.sent()) {
         Change::None => return,
         Change::Add => {
-            shared.sessions.store(adapt.sessions(), Ordering::Relaxed);
-            if crew.add().is_err() {
-                // The server has no room for it; those that there are go on.
-                adapt.refused();
+            shared.sessions.store(scaler.sessions(), Ordering::Relaxed);
+            if sessions.add().is_err() {
+                // The server has no room for it; the sessions that it has continue.
+                scaler.refused();
             }
         }
         Change::Remove => {}
     }
-    shared.sessions.store(adapt.sessions(), Ordering::Relaxed);
+    shared.sessions.store(scaler.sessions(), Ordering::Relaxed);
 }
 
 /// Everything was sent and told to be committed: puts it on disk, and looks whether the ledger has all of it.
-fn finish(shared: &Shared, control: &mut Talk) -> Result<(), LoadError> {
-    let seen = shared.tally.seen();
+fn finish(shared: &Shared, control: &mut Connection) -> Result<(), LoadError> {
+    let seen = shared.counters.totals();
     let all_cut = shared.sources_cut.load(Ordering::Relaxed) == shared.sources.len();
     let chunks = (shared.done.len() + shared.chunks_cut.load(Ordering::Relaxed)) as u64;
     if !all_cut || seen.chunks != chunks {
-        let message = format!("{} chunks of {chunks} were loaded, and nothing said why", seen.chunks);
+        let message = format!("{} of {chunks} chunks were loaded, and no error was reported", seen.chunks);
         return Err(LoadError::new(message, "this is a bug in pgdyno"));
     }
     control.query(statement::DURABLE)?;
     let Some(ledger) = &shared.spec.ledger else { return Ok(()) };
     let recorded = ledger::read(control, ledger)?;
     let sum = |of: fn(&ledger::Done) -> u64| recorded.values().map(of).sum::<u64>();
-    let found = Seen {
+    let found = Totals {
         bytes: sum(|done| done.end - done.begin),
         rows_loaded: sum(|done| done.rows_loaded),
         rows_rejected: sum(|done| done.rows_rejected),

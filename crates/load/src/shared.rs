@@ -5,20 +5,18 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::body::Body;
-use crate::cut::line_byte;
+use crate::counters::Counters;
 use crate::error::LoadError;
 use crate::format::{Format, LineEnd};
 use crate::ledger::Chunks;
-use crate::locate::count;
-use crate::order::{Compression, LoadSpec};
-use crate::pace::Pace;
-use crate::plan::Chunk;
-use crate::pool::{Blocks, Pool};
 use crate::queue::Queue;
-use crate::reject::Rejects;
-use crate::source::Source;
-use crate::tally::Tally;
+use crate::read::pool::{Blocks, Pool};
+use crate::read::source::Source;
+use crate::send::rate_limit::RateLimit;
+use crate::send::reject::Rejects;
+use crate::spec::{Compression, LoadSpec};
+use crate::split::chunk_data::ChunkData;
+use crate::split::plan::Chunk;
 
 /// Memory of all chunks on their way. With what decompressors keep it stays below 256 MiB.
 const CHUNKS_BYTES_MAX: u64 = 144 << 20;
@@ -27,15 +25,15 @@ const CHUNKS_BYTES_MAX_WINDOWED: u64 = 100 << 20;
 
 /// A chunk on its way.
 pub(crate) struct Piece {
-    /// Of the sources, the how-manieth.
+    /// Index of its source.
     pub source: usize,
     /// Its bounds and rows.
     pub chunk: Chunk,
     /// Its bytes.
-    pub body: Body,
+    pub body: ChunkData,
     /// How the lines of its source end, as the first one says.
     pub line_end: Option<LineEnd>,
-    /// From which byte of the source lines were counted: not from the first, where the load went on behind others.
+    /// The byte of the source from which lines were counted: not from the first, where the load resumed behind others.
     pub counted_from: u64,
     /// Line ends from there to its beginning.
     pub lines_before: u64,
@@ -53,8 +51,8 @@ pub(crate) struct Shared {
     pub pool: Arc<Pool>,
     pub blocks: Arc<Blocks>,
     pub queue: Queue<Piece>,
-    pub tally: Tally,
-    pub pace: Pace,
+    pub counters: Counters,
+    pub rate_limit: RateLimit,
     pub rejects: Option<Rejects>,
     /// The order to stop, for sessions too.
     pub stop: Arc<AtomicBool>,
@@ -62,7 +60,7 @@ pub(crate) struct Shared {
     pub sessions: AtomicUsize,
     /// Threads that cut, each one source after another.
     pub planners: usize,
-    /// The next source that nobody cuts yet.
+    /// The next source that no thread splits yet.
     pub next_source: AtomicUsize,
     /// Sources that were cut to their end.
     pub sources_cut: AtomicUsize,
@@ -93,11 +91,11 @@ impl Shared {
         let bytes_max = if is_windowed { CHUNKS_BYTES_MAX_WINDOWED } else { CHUNKS_BYTES_MAX };
         Ok(Self {
             format: spec.format.rows(major),
-            pool: Pool::new(planners + waiting_max + sessions_max, spec.chunk_bytes, bytes_max),
+            pool: Pool::new(planners + waiting_max + sessions_max, spec.chunk_bytes.usual, bytes_max),
             blocks: Arc::default(),
             queue: Queue::new(waiting_max, planners),
-            tally: Tally::default(),
-            pace: Pace::new(spec.rate_bytes_per_s),
+            counters: Counters::default(),
+            rate_limit: RateLimit::new(spec.rate_bytes_per_s),
             rejects: spec.rejects.as_ref().map(|rejects| Rejects::new(rejects, &done)).transpose()?,
             stop: Arc::new(AtomicBool::new(false)),
             sessions: AtomicUsize::new(spec.connections as usize),
@@ -114,7 +112,7 @@ impl Shared {
         })
     }
 
-    /// Ends the load. Of several errors the first is the one to tell: the others follow from the order to stop.
+    /// Ends the load. The first of several errors is reported: the others follow from the order to stop.
     pub(crate) fn fail(&self, error: LoadError) {
         locked(&self.failure).get_or_insert(error);
         self.stop.store(true, Ordering::Relaxed);
@@ -139,8 +137,8 @@ impl Shared {
 
     /// The line of a place of a chunk, from 1. Where lines were passed over they are counted now, and once.
     pub(crate) fn line_at(&self, piece: &Piece, place: u64) -> io::Result<u64> {
-        let byte = line_byte(piece.line_end);
-        let mut before = piece.lines_before + count(&piece.body, (piece.chunk.begin, place), byte)?;
+        let byte = LineEnd::last_byte(piece.line_end);
+        let mut before = piece.lines_before + piece.body.count((piece.chunk.begin, place), byte)?;
         if piece.counted_from > 0 {
             let mut passed = locked(&self.lines_passed);
             before += match passed.get(&piece.source) {

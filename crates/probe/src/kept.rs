@@ -23,7 +23,7 @@ impl KeptFile {
         Self { path: path.into(), file: None, buffer: vec![0; FIRST_BYTES] }
     }
 
-    /// Its text now. After an error the next call opens it anew when `reopen`.
+    /// Its text now. After an error the next call opens it again if `reopen`.
     pub(crate) fn read(&mut self, reopen: bool) -> io::Result<&str> {
         let file = match self.file.take() {
             Some(file) => file,

@@ -11,7 +11,6 @@
 
 mod cgroup;
 mod disk;
-mod error;
 mod family;
 mod host;
 mod kept;
@@ -23,7 +22,6 @@ mod spec;
 mod stop;
 mod volume;
 
-pub use error::ProbeError;
 pub use sample::{Cpu, Disk, Gap, Memory, Sample, Volume};
 pub use spec::{DeviceSpec, ProbeSpec, RoleSpec, VolumeSpec};
 
@@ -32,6 +30,6 @@ pub use spec::{DeviceSpec, ProbeSpec, RoleSpec, VolumeSpec};
 /// Prints `{"ready":{}}` on standard output when the first sample has been written. Something that cannot be read
 /// (a process that ended, a cgroup that was removed) is a gap in the samples and not an error; only an output that
 /// cannot be written, or a specification that makes no sense, is.
-pub fn run(spec: ProbeSpec) -> Result<(), ProbeError> {
+pub fn run(spec: ProbeSpec) -> pgdyno_host::Result<()> {
     sampler::run(&spec)
 }

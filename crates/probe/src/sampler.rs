@@ -4,9 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
 use pgdyno_clock::{SECOND_NS, monotonic_ns, process_cpu_ns};
+use pgdyno_host::{Context, Result};
 
 use crate::disk::DiskReader;
-use crate::error::ProbeError;
 use crate::host::HostReader;
 use crate::role::RoleReader;
 use crate::sample::{Cpu, Gap, Memory, Sample, Stamped};
@@ -18,17 +18,18 @@ use crate::volume::VolumeReader;
 const SELF: &str = "probe";
 
 /// See [`crate::run`].
-pub(crate) fn run(spec: &ProbeSpec) -> Result<(), ProbeError> {
+pub(crate) fn run(spec: &ProbeSpec) -> Result<()> {
     spec.check()?;
-    let written = |error| ProbeError::Out { path: spec.out.clone(), error };
-    let mut out = OpenOptions::new().create(true).append(true).open(&spec.out).map_err(written)?;
+    let failed = || format!("samples cannot be written to {}", spec.out.display());
+    let remedy = "free some space, or name another file";
+    let mut out = OpenOptions::new().create(true).append(true).open(&spec.out).context(failed, remedy)?;
     let mut readers = Readers::new(spec);
     let interval_ns = spec.interval_ms * 1_000_000;
     let first_ns = monotonic_ns();
     let mut waiter = Waiter::new(first_ns + interval_ns, interval_ns, true)?;
     let mut line = Vec::with_capacity(16 * 1024);
     let first = readers.sample(first_ns, 0);
-    write_line(&mut out, &mut line, &first).map_err(written)?;
+    write_line(&mut out, &mut line, &first).context(failed, remedy)?;
     println!("{{\"ready\":{{}}}}");
     let mut deadlines: u64 = 0;
     loop {
@@ -41,14 +42,14 @@ pub(crate) fn run(spec: &ProbeSpec) -> Result<(), ProbeError> {
             Turn::Stop => (monotonic_ns(), 0),
         };
         let sample = readers.sample(due_ns, missed);
-        write_line(&mut out, &mut line, &sample).map_err(written)?;
+        write_line(&mut out, &mut line, &sample).context(failed, remedy)?;
         if turn == Turn::Stop {
             return Ok(());
         }
     }
 }
 
-/// One `write` a sample: whoever reads the file after this process was killed finds whole lines.
+/// One `write` a sample: a reader of the file finds whole lines, even after this process was killed.
 fn write_line(out: &mut File, line: &mut Vec<u8>, sample: &Sample) -> io::Result<()> {
     line.clear();
     serde_json::to_writer(&mut *line, sample)?;
@@ -194,8 +195,7 @@ mod tests {
     #[test]
     fn a_volume_that_is_named_twice_is_refused() {
         let twice = spec(&[("data", "loop0"), ("data", "loop1")]);
-        let Err(ProbeError::Spec(said)) = run(&twice) else { panic!("accepted") };
-        assert_eq!(said, "the volume data is named twice");
+        assert_eq!(run(&twice).unwrap_err().message, "the volume data is named twice");
     }
 
     #[test]
@@ -209,6 +209,6 @@ mod tests {
     #[test]
     fn an_interval_that_would_never_rest_is_refused() {
         let spec = ProbeSpec { interval_ms: 0, ..spec(&[]) };
-        assert!(matches!(run(&spec), Err(ProbeError::Spec(_))));
+        assert!(run(&spec).unwrap_err().message.contains("interval_ms is 0"));
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use pgdyno_host::{Fault, Result};
 use serde::Deserialize;
 
-use crate::error::ProbeError;
+/// What refuses a specification is a mistake in pgdyno, or of a person who writes one by hand.
+const REMEDY: &str = "this is a bug in pgdyno, unless the probe was started by hand";
 
 /// What to sample, how often, and where to write.
 #[derive(Debug, Clone, Deserialize)]
@@ -73,22 +75,22 @@ fn second() -> u64 {
 
 impl ProbeSpec {
     /// Refuses an interval that would sample all the time, and a volume that is named twice.
-    pub(crate) fn check(&self) -> Result<(), ProbeError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(10..=3_600_000).contains(&self.interval_ms) {
             let refused = format!("interval_ms is {}, it must be from 10 to 3600000", self.interval_ms);
-            return Err(ProbeError::Spec(refused));
+            return Err(Fault::new(refused, REMEDY));
         }
         once(self.devices.iter().map(|device| &device.volume))?;
         once(self.volumes.iter().map(|volume| &volume.volume))
     }
 }
 
-/// Two rows of one volume at one instant would be added up by whoever reads them.
-fn once<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), ProbeError> {
+/// Two rows of one volume at one instant would be added up by their readers.
+fn once<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return Err(ProbeError::Spec(format!("the volume {name} is named twice")));
+            return Err(Fault::new(format!("the volume {name} is named twice"), REMEDY));
         }
     }
     Ok(())

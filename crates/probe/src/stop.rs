@@ -3,13 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use pgdyno_host::{Context, Result, stdin_ended, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use rustix::time::{timerfd_create, timerfd_settime};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-use crate::error::ProbeError;
-
-const SECOND_NS: u64 = 1_000_000_000;
+const LIMITS: &str = "raise the limits on open files and on processes";
 
 /// Why a wait ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,14 +27,14 @@ pub(crate) struct Waiter {
 
 impl Waiter {
     /// Deadlines at `first_ns` and every `interval_ns` after it. Signals that stop are blocked from here on.
-    pub(crate) fn new(first_ns: u64, interval_ns: u64, watch_stdin: bool) -> Result<Self, ProbeError> {
-        let refused = |what| move |error: rustix::io::Errno| ProbeError::Kernel { what, error: error.into() };
+    pub(crate) fn new(first_ns: u64, interval_ns: u64, watch_stdin: bool) -> Result<Self> {
+        let refused = || "the kernel refused a timer".to_owned();
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
-            .map_err(refused("a timer"))?;
+            .context(refused, LIMITS)?;
         let grid = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
-        timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).map_err(refused("a timer"))?;
+        timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).context(refused, LIMITS)?;
         let signals =
-            pgdyno_signals::block().map_err(|error| ProbeError::Kernel { what: "a signal descriptor", error })?;
+            pgdyno_signals::block().context(|| "the kernel refused a signal descriptor".to_owned(), LIMITS)?;
         Ok(Self { timer, signals, stdin_open: watch_stdin })
     }
 
@@ -56,7 +54,7 @@ impl Waiter {
                 continue; // interrupted
             }
             let happened: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
-            if happened[1] || (happened.get(2) == Some(&true) && ended(stdin.as_fd())) {
+            if happened[1] || (happened.get(2) == Some(&true) && stdin_ended()) {
                 return Turn::Stop;
             }
             let mut passed = [0_u8; 8];
@@ -65,14 +63,4 @@ impl Waiter {
             }
         }
     }
-}
-
-/// Whether standard input has ended; what it says before is of no interest.
-fn ended(stdin: std::os::fd::BorrowedFd<'_>) -> bool {
-    let mut ignored = [0_u8; 256];
-    matches!(rustix::io::read(stdin, &mut ignored), Ok(0) | Err(_))
-}
-
-fn timespec(ns: u64) -> Timespec {
-    Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
 }

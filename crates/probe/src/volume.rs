@@ -12,7 +12,7 @@ use crate::kept::unexpected;
 use crate::sample::Volume;
 use crate::spec::VolumeSpec;
 
-/// A daemon that does not answer in this time is busy or hung; the sample goes on without it.
+/// A daemon that does not answer in this time is busy or hung; the sample continues without it.
 const PATIENCE: Duration = Duration::from_millis(300);
 const REQUEST: &[u8] = b"{\"command\":\"stats\"}\n";
 
@@ -45,7 +45,7 @@ impl VolumeReader {
         }
     }
 
-    /// Its counters now. After an error the next call connects anew.
+    /// Its counters now. After an error the next call connects again.
     pub(crate) fn read(&mut self) -> io::Result<Volume> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,

@@ -9,7 +9,7 @@ use crate::tally::Tally;
 /// How what one side says comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It has no more to say; the other side may go on.
+    /// It has no more to say; the other side may continue.
     Close,
     /// The connection broke: nothing more goes either way.
     Reset,
@@ -74,7 +74,7 @@ impl Flow {
         self.over = false;
     }
 
-    /// Nothing comes from here any more: the last word was handed on, or there is nobody left to hand anything to.
+    /// Nothing comes from here any more: the last byte was handed on, or the other side is gone.
     pub(crate) fn abandon(&mut self) {
         self.bytes.clear();
         self.chunks.clear();

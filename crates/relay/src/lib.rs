@@ -9,7 +9,6 @@
 //! It looks into nothing: TLS, passwords and requests to cancel pass as they are. What is sent in each direction keeps
 //! its order, and a side that does not read is felt by the other, as on a network.
 
-mod error;
 mod flow;
 mod pair;
 mod relay;
@@ -18,9 +17,10 @@ mod tally;
 
 use std::io::Write;
 
-use serde_json::{Value, json};
+use pgdyno_host::Result;
+use pgdyno_measure::say;
+use serde_json::json;
 
-pub use error::RelayError;
 pub use relay::Relay;
 pub use spec::RelaySpec;
 pub use tally::{Direction, Summary};
@@ -30,17 +30,12 @@ pub use tally::{Direction, Summary};
 ///
 /// An error is one of the machine: an address that is taken, a limit that is reached. Connections that break are
 /// relayed as such.
-pub fn run(spec: &RelaySpec, out: &mut impl Write) -> Result<(), RelayError> {
-    let stop = pgdyno_signals::block().map_err(|error| RelayError::kernel("a signal descriptor", &error))?;
+pub fn run(spec: &RelaySpec, out: &mut impl Write) -> Result<()> {
+    let stop = pgdyno_signals::block().map_err(|error| relay::kernel("a signal descriptor", error))?;
     let relay = Relay::bind(spec)?;
     let address = relay.address();
     say(out, &json!({"ready": {"host": address.ip(), "port": address.port(), "rtt_ns": spec.rtt_ns}}));
     let summary = relay.run(stop)?;
     say(out, &json!({"summary": summary}));
     Ok(())
-}
-
-fn say(out: &mut impl Write, line: &Value) {
-    // Whoever listened may be gone; there is nobody left to tell.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -62,13 +62,13 @@ impl Pair {
         }
     }
 
-    /// The connection to the server has been begun.
+    /// The connection to the server is under way.
     pub(crate) fn dialled(&mut self, server: OwnedFd) {
         self.sides[SERVER].socket = Some(server);
         self.connecting = true;
     }
 
-    /// The connection to the server could not even be begun.
+    /// The connection to the server could not even be started.
     pub(crate) fn undialled(&mut self, now: u64) {
         self.broken(SERVER, now);
     }

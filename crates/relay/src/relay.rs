@@ -6,29 +6,24 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use pgdyno_clock::{SECOND_NS, monotonic_ns, process_cpu_ns};
+use pgdyno_clock::{WakeLead, monotonic_ns, process_cpu_ns};
+use pgdyno_host::{Fault, Result, raise_open_files, stdin_ended, timespec};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getsockname, listen};
 use rustix::net::{socket_with, sockopt};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::RelayError;
 use crate::pair::{CLIENT, Pair, SERVER, of_key};
 use crate::spec::RelaySpec;
 use crate::tally::{Summary, Tally};
 
 /// Clients that may connect before one is taken: thousands do at the same moment.
 const BACKLOG: i32 = 4096;
-/// Bytes that are read at once: the messages of thousands of rows, and little enough that nobody waits long for a turn.
+/// Bytes that are read at once: the messages of thousands of rows, and little enough that no pair waits long for its turn.
 const READ_BYTES: usize = 64 << 10;
-/// A hundred wake-ups find the lead, and one that took long hardly moves it.
-const LEAD_STEP_NS: u64 = 500;
-/// A thread that is awake uses a CPU: not for longer than virtual machines usually take to wake one.
-const LEAD_NS_MAX: u64 = 100_000;
-/// Ids in epoll that are no pairs.
+/// Ids in epoll that are not of pairs.
 const STOP: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 const STDIN: u64 = u64::MAX - 2;
@@ -51,19 +46,19 @@ pub struct Relay {
     connections: u64,
     connections_max: usize,
     unreachable: u64,
-    /// How long this machine usually takes to wake a thread: timers are set so much earlier.
-    lead_ns: u64,
+    /// Timers are set so much earlier.
+    wake_lead: WakeLead,
 }
 
 impl Relay {
     /// Opens the port. From here on clients are let in, and wait.
-    pub fn bind(spec: &RelaySpec) -> Result<Self, RelayError> {
+    pub fn bind(spec: &RelaySpec) -> Result<Self> {
         spec.check()?;
-        raise_limit();
+        raise_open_files();
         let taken = |error: Errno| {
-            RelayError::new(
-                format!("{} cannot be listened on: {}", spec.listen, io::Error::from(error)),
-                "take another port; 0 takes a free one",
+            Fault::new(
+                format!("cannot listen on {}: {}", spec.listen, io::Error::from(error)),
+                "use another port; 0 chooses a free one",
             )
         };
         let listener = open(&spec.listen).map_err(|error| kernel("a socket", error))?;
@@ -85,7 +80,7 @@ impl Relay {
             connections: 0,
             connections_max: 0,
             unreachable: 0,
-            lead_ns: 0,
+            wake_lead: WakeLead::new(|ns| ns),
         })
     }
 
@@ -95,7 +90,7 @@ impl Relay {
     }
 
     /// Relays until `stop` is readable. Connections that are open then are cut.
-    pub fn run(mut self, stop: OwnedFd) -> Result<Summary, RelayError> {
+    pub fn run(mut self, stop: OwnedFd) -> Result<Summary> {
         // The kernel may else wake this thread 50 us late, to save power.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         self.watch_orders(&stop)?;
@@ -120,27 +115,27 @@ impl Relay {
         }
     }
 
-    fn watch_orders(&self, stop: &OwnedFd) -> Result<(), RelayError> {
+    fn watch_orders(&self, stop: &OwnedFd) -> Result<()> {
         epoll::add(&self.epoll, stop, EventData::new_u64(STOP), EventFlags::IN)
             .map_err(|error| kernel("to watch for the order to stop", error))?;
         if !self.spec.ends_with_stdin {
             return Ok(());
         }
         epoll::add(&self.epoll, io::stdin(), EventData::new_u64(STDIN), EventFlags::IN).map_err(|_| {
-            RelayError::new("standard input is nothing whose end can be waited for", "let it be a pipe or a terminal")
+            Fault::new("the end of standard input cannot be watched", "connect it to a pipe or a terminal")
         })
     }
 
     /// Waits for news or the next timer, to the nanosecond: epoll's own time-out may be rounded up to milliseconds.
     ///
     /// It is woken a little early, since waking takes time, and is awake for the rest.
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Errno> {
-        let wake = self.timers.peek().map(|Reverse((at, ..))| at.saturating_sub(self.lead_ns));
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
+        let wake = self.timers.peek().map(|Reverse((at, ..))| at.saturating_sub(self.wake_lead.ns()));
         let left = wake.map(|wake| wake.saturating_sub(monotonic_ns()));
         if left != Some(0) {
             let left = left.map(timespec);
             if poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], left.as_ref())? == 0 {
-                self.learn(monotonic_ns().saturating_sub(wake.unwrap_or_default()));
+                self.wake_lead.woken(monotonic_ns().saturating_sub(wake.unwrap_or_default()));
                 return Ok(());
             }
         }
@@ -148,16 +143,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Brings the lead a step nearer to the middle one of the times that waking takes.
-    fn learn(&mut self, took_ns: u64) {
-        self.lead_ns = if took_ns > self.lead_ns {
-            (self.lead_ns + LEAD_STEP_NS).min(LEAD_NS_MAX)
-        } else {
-            self.lead_ns.saturating_sub(LEAD_STEP_NS)
-        };
-    }
-
-    fn run_due(&mut self) -> Result<(), RelayError> {
+    fn run_due(&mut self) -> Result<()> {
         while let Some(&Reverse((at, id, what))) = self.timers.peek() {
             let now = monotonic_ns();
             if at > now {
@@ -176,7 +162,7 @@ impl Relay {
         Ok(())
     }
 
-    fn serve(&mut self, key: u64) -> Result<(), RelayError> {
+    fn serve(&mut self, key: u64) -> Result<()> {
         let (id, side) = of_key(key);
         // It may have ended with an event before this one.
         let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
@@ -187,7 +173,7 @@ impl Relay {
     }
 
     /// After anything happened to a pair: the next timers, what is watched, or its end.
-    fn settle(&mut self, id: u64) -> Result<(), RelayError> {
+    fn settle(&mut self, id: u64) -> Result<()> {
         let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
         if pair.is_over() {
             self.pairs.remove(&id);
@@ -202,15 +188,15 @@ impl Relay {
         pair.watch(&self.epoll, id).map_err(|error| kernel("to watch a socket", error))
     }
 
-    /// Lets in everybody who waits.
-    fn accept(&mut self) -> Result<(), RelayError> {
+    /// Accepts every waiting connection.
+    fn accept(&mut self) -> Result<()> {
         loop {
             match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(client) => self.admit(client)?,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR | Errno::CONNABORTED) => (),
                 Err(error) if self.pairs.is_empty() => return Err(kernel("a connection", error)),
-                // Who waits is let in when another has gone.
+                // Waiting connections are accepted when another has ended.
                 Err(_) => {
                     self.listening = false;
                     return epoll::delete(&self.epoll, &self.listener)
@@ -220,7 +206,7 @@ impl Relay {
         }
     }
 
-    fn admit(&mut self, client: OwnedFd) -> Result<(), RelayError> {
+    fn admit(&mut self, client: OwnedFd) -> Result<()> {
         let now = monotonic_ns();
         // A statement is one small packet; it must not wait for the acknowledgement of the last.
         let _ = sockopt::set_tcp_nodelay(&client, true);
@@ -232,7 +218,7 @@ impl Relay {
         self.settle(id)
     }
 
-    fn resume_listening(&mut self) -> Result<(), RelayError> {
+    fn resume_listening(&mut self) -> Result<()> {
         if self.listening {
             return Ok(());
         }
@@ -273,26 +259,15 @@ fn dial(pair: &mut Pair, to: &SocketAddr, now: u64, unreachable: &mut u64) {
 }
 
 /// A TCP socket of the address's family that never waits.
-fn open(address: &SocketAddr) -> Result<OwnedFd, Errno> {
+fn open(address: &SocketAddr) -> rustix::io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
 }
 
-/// Each client takes two descriptors, and the usual limit of 1,024 is there for programs that use select(2).
-fn raise_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-}
-
-/// Whether standard input has ended; what it says before is of no interest.
-fn stdin_ended() -> bool {
-    matches!(rustix::io::read(io::stdin(), &mut [0_u8; 256]), Ok(0) | Err(_))
-}
-
-fn timespec(ns: u64) -> Timespec {
-    Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
-}
-
-fn kernel(what: &str, error: Errno) -> RelayError {
-    RelayError::kernel(what, &error.into())
+/// The kernel did not give `what`.
+pub(crate) fn kernel(what: &str, error: impl Into<io::Error>) -> Fault {
+    Fault::new(
+        format!("the kernel refused {what}: {}", error.into()),
+        "raise the limit of open files (ulimit -n), or use fewer clients",
+    )
 }

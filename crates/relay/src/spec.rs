@@ -2,9 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use pgdyno_host::{Fault, Result};
 use serde::Deserialize;
-
-use crate::error::RelayError;
 
 /// A second, in a world that is slowed sixty times; a larger number is one in the wrong unit.
 const RTT_NS_MAX: u64 = 60_000_000_000;
@@ -26,23 +25,23 @@ pub struct RelaySpec {
     /// Bytes that a direction of a connection has under way at most; then its sender waits.
     #[serde(default = "window_bytes")]
     pub window_bytes: usize,
-    /// Whether the end of standard input ends the relay, so that it does not outlive whoever started it.
+    /// Whether the end of standard input ends the relay, so that it does not outlive the process that started it.
     #[serde(default)]
     pub ends_with_stdin: bool,
 }
 
 impl RelaySpec {
     /// Refuses what cannot be meant.
-    pub(crate) fn check(&self) -> Result<(), RelayError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.rtt_ns > RTT_NS_MAX {
             let ms = self.rtt_ns / 1_000_000;
-            return Err(RelayError::new(
+            return Err(Fault::new(
                 format!("a round trip of {ms} ms is longer than the {} s allowed", RTT_NS_MAX / 1_000_000_000),
                 "give the round trip in nanoseconds",
             ));
         }
         if self.window_bytes == 0 {
-            return Err(RelayError::new("a window of no bytes lets nothing through", "leave window_bytes away"));
+            return Err(Fault::new("window_bytes must be above 0", "omit window_bytes"));
         }
         Ok(())
     }

@@ -1,35 +1,26 @@
 //! What the relay did, and how late it was by its own clock.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_measure::Latency;
 use serde::Serialize;
 
 /// Later than this is counted here: a relay that was not run for ten seconds has other troubles.
 const LATE_NS_MAX: u64 = 10_000_000_000;
-const DIGITS: u8 = 3;
 
 /// What is counted of one direction of all connections.
 pub(crate) struct Tally {
     bytes: u64,
     held_bytes_max: usize,
     delay_ns_min: Option<u64>,
-    late_ns: Histogram<u64>,
+    late_ns: Latency,
 }
 
 impl Tally {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        Self {
-            bytes: 0,
-            held_bytes_max: 0,
-            delay_ns_min: None,
-            late_ns: Histogram::new_with_bounds(1, LATE_NS_MAX, DIGITS).expect("the bounds are in order"),
-        }
+        Self { bytes: 0, held_bytes_max: 0, delay_ns_min: None, late_ns: Latency::new(LATE_NS_MAX) }
     }
 
-    /// So many bytes of one connection are held just now.
+    /// One connection holds this number of bytes now.
     pub(crate) fn held(&mut self, bytes: usize) {
         self.held_bytes_max = self.held_bytes_max.max(bytes);
     }
@@ -38,22 +29,21 @@ impl Tally {
     pub(crate) fn arrived(&mut self, bytes: usize, delay_ns: u64, late_ns: u64) {
         self.bytes += bytes as u64;
         self.delay_ns_min = Some(self.delay_ns_min.map_or(delay_ns, |least| least.min(delay_ns)));
-        self.late_ns.saturating_record(late_ns);
+        self.late_ns.record(late_ns);
     }
 
-    /// As it is told.
+    /// As it is reported.
     pub(crate) fn direction(&self) -> Direction {
-        let mut encoded = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.late_ns, &mut encoded).expect("memory takes every byte");
+        let late = self.late_ns.figures();
         Direction {
             bytes: self.bytes,
-            chunks: self.late_ns.len(),
+            chunks: late.count,
             held_bytes_max: self.held_bytes_max,
             delay_ns_min: self.delay_ns_min,
-            late_ns_p50: self.late_ns.value_at_quantile(0.5),
-            late_ns_p99: self.late_ns.value_at_quantile(0.99),
-            late_ns_max: self.late_ns.max(),
-            late_ns: STANDARD.encode(encoded),
+            late_ns_p50: late.p50,
+            late_ns_p99: late.p99,
+            late_ns_max: late.max,
+            late_ns: self.late_ns.encoded(),
         }
     }
 }
@@ -75,8 +65,8 @@ pub struct Direction {
     pub late_ns_p99: u64,
     /// The latest.
     pub late_ns_max: u64,
-    /// All of them: base64 of HDR's compressed V2 encoding.
-    pub late_ns: String,
+    /// All of them: base64 of HDR's compressed V2 encoding. None when nothing arrived.
+    pub late_ns: Option<String>,
 }
 
 /// What the relay says at its end.

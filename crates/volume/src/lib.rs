@@ -23,7 +23,6 @@ mod array;
 mod bucket;
 pub mod closed_loop;
 mod counters;
-mod gamma;
 mod instance;
 mod io;
 pub mod log;

@@ -1,7 +1,7 @@
 //! When transactions begin: in a closed loop as soon as a client is free, in an open one by a schedule of their own.
 
-use crate::client::{Nanos, Skip};
 use crate::random::{Purpose, Random};
+use crate::time::Nanos;
 
 const NANOS_PER_S: f64 = 1e9;
 
@@ -20,7 +20,7 @@ pub enum Pattern {
 }
 
 /// How long a client waits between transactions of a closed loop.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Think {
     /// Not at all.
     None,
@@ -28,6 +28,27 @@ pub enum Think {
     Constant(Nanos),
     /// Exponentially distributed with this mean, in nanoseconds, cut at ten times the mean as TPC-C's think time is.
     Exponential(Nanos),
+}
+
+impl Think {
+    /// A pause of this kind.
+    pub(crate) fn ns(self, random: &mut Random) -> Nanos {
+        match self {
+            Self::None => 0,
+            Self::Constant(ns) => ns,
+            Self::Exponential(mean) => (mean as f64 * random.exponential().min(10.0)) as Nanos,
+        }
+    }
+
+    /// In a world that is so many times slower.
+    pub(crate) fn slowed(self, dilation: u32) -> Self {
+        let slowed = |ns: Nanos| ns.saturating_mul(u64::from(dilation.max(1)));
+        match self {
+            Self::None => Self::None,
+            Self::Constant(ns) => Self::Constant(slowed(ns)),
+            Self::Exponential(mean) => Self::Exponential(slowed(mean)),
+        }
+    }
 }
 
 /// How open arrivals are spaced.
@@ -48,6 +69,15 @@ pub struct Segment {
     pub rate_begin_per_s: f64,
     /// Transactions per second where it ends.
     pub rate_end_per_s: f64,
+}
+
+/// Why a transaction was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// No client was free before it was later than allowed.
+    Late,
+    /// No client was free before the run ended.
+    Ended,
 }
 
 /// What a free client is given.
@@ -175,9 +205,8 @@ impl Arrivals {
     /// How long to think before the next transaction.
     pub fn think_ns(&self, random: &mut Random) -> Nanos {
         match self.pattern {
-            Pattern::Open { .. } | Pattern::Closed(Think::None) => 0,
-            Pattern::Closed(Think::Constant(ns)) => ns,
-            Pattern::Closed(Think::Exponential(mean)) => (mean as f64 * random.exponential().min(10.0)) as Nanos,
+            Pattern::Open { .. } => 0,
+            Pattern::Closed(think) => think.ns(random),
         }
     }
 

@@ -1,12 +1,10 @@
 //! The seam: what a client asks of its host, and what it is told.
 
 use crate::answer::Answer;
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, Skip};
 use crate::error::RunError;
 use crate::template::{Parameters, Template};
-
-/// Nanoseconds since the beginning of the run; never decreasing.
-pub type Nanos = u64;
+use crate::time::Nanos;
 
 /// One client of a workload: it says what to send and when, and is told what became of it.
 ///
@@ -141,6 +139,8 @@ pub struct Transaction {
 pub enum Verdict {
     /// All its statements did.
     Succeeded,
+    /// It was rolled back because it was meant to be, as one New-Order of TPC-C in a hundred is.
+    RolledBack,
     /// It did not, and was not tried again.
     Failed(Failure),
     /// It was not begun.
@@ -156,13 +156,4 @@ pub enum Failure {
     Lost,
     /// The script could not go on.
     Script,
-}
-
-/// Why a transaction was not begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skip {
-    /// No client was free before it was later than allowed.
-    Late,
-    /// No client was free before the run ended.
-    Ended,
 }

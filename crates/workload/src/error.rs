@@ -32,3 +32,27 @@ impl fmt::Display for ScriptError {
 }
 
 impl std::error::Error for ScriptError {}
+
+/// Something that was asked for and cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl Refusal {
+    /// One sentence, and what to do.
+    pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { message: message.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}

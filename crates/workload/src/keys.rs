@@ -3,6 +3,8 @@
 //! All are functions of a [`Random`] and of a range `min..=max`, computed with software floating point (libm), so that a
 //! seed gives the same keys on every machine.
 
+use serde::Deserialize;
+
 use crate::random::Random;
 
 /// Maps `fraction`, in `[0, 1)`, onto `min..=max` in equal parts.
@@ -98,7 +100,8 @@ pub fn nurand(random: &mut Random, a: i64, min: i64, max: i64, c: i64) -> i64 {
 }
 
 /// How sysbench 1.0.20 draws ids (`--rand-type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SysbenchKeys {
     /// All alike.
     Uniform,
@@ -109,6 +112,7 @@ pub enum SysbenchKeys {
     /// The documentation says 1 % of the rows (`--rand-spec-pct`) get 75 % of the draws (`--rand-spec-res`). As the value
     /// that chose the band, at least 1/4 by then, also chooses the place within it, the band is 0.75 % of the rows, from
     /// 0.4975 to 0.5050 of the table (observed with 1.0.20 on Debian, 2026-11).
+    #[default]
     Special,
     /// u to the power of ln h / ln (1 − h) ([`SysbenchShape::pareto_h`]): with 0.2, 80 % of the draws are in the first
     /// 20 % of the rows.

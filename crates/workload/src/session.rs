@@ -1,68 +1,15 @@
 //! One client's life: it takes a transaction from the schedule, runs it, tries it again where that is right, and
 //! accounts for it once.
 
-use crate::arrivals::{Arrivals, Claim};
+use crate::arrivals::{Arrivals, Claim, Skip};
 use crate::client::*;
-use crate::error::RunError;
+use crate::mixture::{Hand, Mixture};
+use crate::program::{Program, Reply, Step};
 use crate::random::{Purpose, Random};
+use crate::retries::Retries;
 use crate::template::{Parameters, Template};
+use crate::time::Nanos;
 use std::sync::Arc;
-
-/// What a transaction is made of; a [`Session`] runs one transaction of it after the other.
-pub(crate) trait Program {
-    /// Begins a transaction of this script with these random values; with `again`, what it changed in the try before is
-    /// undone first.
-    fn begin(&mut self, script: u32, random: Random, again: bool);
-
-    /// Goes on with what the statement before brought.
-    fn step(&mut self, now: Nanos, reply: Reply<'_>) -> Step;
-
-    /// The statement of the last [`Step::Send`].
-    fn statement(&self) -> Statement<'_>;
-
-    /// Why the last step was [`Step::Abort`], or where it ended.
-    fn error(&self) -> &RunError;
-
-    /// Notes that the script cannot go on, for [`Program::error`].
-    fn fail(&mut self, message: &str);
-}
-
-/// What the statement before brought.
-pub(crate) type Reply<'a> = Option<&'a crate::answer::Answer>;
-
-/// What a program does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Send,
-    Sync { wait: bool },
-    WaitUntil(Nanos),
-    End,
-    Abort,
-}
-
-/// Which failed transactions are tried again, and how often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// How often a transaction is begun at most; 0 is without limit, until the run ends.
-    pub tries_max: u32,
-    /// Whether a key that exists already is tried again too, and each try draws new values, as sysbench does.
-    pub as_sysbench: bool,
-}
-
-impl Retries {
-    /// pgbench's default: none.
-    pub const NONE: Self = Self { tries_max: 1, as_sysbench: false };
-
-    /// sysbench's way.
-    pub const SYSBENCH: Self = Self { tries_max: 0, as_sysbench: true };
-
-    fn covers(self, code: SqlState, tries: u32) -> bool {
-        let class = code == SqlState::SERIALIZATION_FAILURE
-            || code == SqlState::DEADLOCK_DETECTED
-            || (self.as_sysbench && code == SqlState::UNIQUE_VIOLATION);
-        class && (self.tries_max == 0 || tries < self.tries_max)
-    }
-}
 
 /// Who a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +26,7 @@ pub struct Identity {
 
 /// What all clients of a workload have in common.
 pub(crate) struct Common {
-    /// The weights of the scripts, summed up.
-    pub weights: Vec<u64>,
+    pub mixture: Mixture,
     pub rollback: Template,
     pub rollback_id: StatementId,
 }
@@ -90,6 +36,7 @@ pub(crate) struct Session<P> {
     program: P,
     common: Arc<Common>,
     identity: Identity,
+    hand: Hand,
     think: Random,
     state: State,
     transaction: Transaction,
@@ -115,6 +62,7 @@ impl<P: Program> Session<P> {
             program,
             common,
             identity,
+            hand: Hand::new(identity.seed, identity.client),
             think: Random::derived(identity.seed, Purpose::Think, identity.client, 0),
             state: State::Free,
             transaction: Transaction { script: 0, ordinal: 0, scheduled: 0, started: 0, tries: 0, verdict },
@@ -151,7 +99,7 @@ impl<P: Program> Session<P> {
     fn begin(&mut self, now: Nanos, scheduled: Nanos) -> Next<'_> {
         let ordinal = self.begun;
         self.begun += 1;
-        let script = self.choose(ordinal);
+        let script = self.hand.choose(&self.common.mixture, ordinal);
         self.transaction =
             Transaction { script, ordinal, scheduled, started: now, tries: 1, verdict: Verdict::Succeeded };
         self.program.begin(script, self.random(), false);
@@ -159,21 +107,21 @@ impl<P: Program> Session<P> {
         self.go_on(now, None)
     }
 
-    fn choose(&self, ordinal: u64) -> u32 {
-        let weights = &self.common.weights;
-        let total = *weights.last().expect("a workload has a script");
-        if weights.len() == 1 {
+    /// How long to wait before the next transaction is taken. Only closed loops pause, and nobody does after the end. The first
+    /// transaction is keyed in, and nothing was thought about before it.
+    fn pause_ns(&mut self, now: Nanos, arrivals: &Arrivals) -> Nanos {
+        if arrivals.is_open() || arrivals.has_ended(now) {
             return 0;
         }
-        let mut random = Random::derived(self.identity.seed, Purpose::Mix, self.identity.client, ordinal);
-        let draw = random.up_to(total - 1);
-        weights.partition_point(|&sum| sum <= draw) as u32
+        let before = (self.begun > 0).then_some(self.transaction.script);
+        let think_ns = if before.is_some() { arrivals.think_ns(&mut self.think) } else { 0 };
+        think_ns.saturating_add(self.hand.pause_ns(&self.common.mixture, before, self.begun, &mut self.think))
     }
 
-    /// The values of this transaction: the same in each try, unless it is sysbench's way to draw anew.
+    /// The values of this transaction: the same in each try, unless each is to draw anew.
     fn random(&self) -> Random {
         let Transaction { ordinal, tries, .. } = self.transaction;
-        let redraw = if self.identity.retries.as_sysbench { u64::from(tries - 1) << 48 } else { 0 };
+        let redraw = if self.identity.retries.redraw { u64::from(tries - 1) << 48 } else { 0 };
         Random::derived(self.identity.seed, Purpose::Parameters, self.identity.client, ordinal ^ redraw)
     }
 
@@ -183,7 +131,8 @@ impl<P: Program> Session<P> {
             Step::Sync { wait } => Next::Sync { wait },
             Step::WaitUntil(at) => Next::WaitUntil(at),
             Step::End if self.status == Status::Idle => self.finish(Verdict::Succeeded),
-            Step::End => {
+            Step::EndRolledBack if self.status == Status::Idle => self.finish(Verdict::RolledBack),
+            Step::End | Step::EndRolledBack => {
                 self.program.fail("the script ends inside a transaction: add END, COMMIT or ROLLBACK");
                 self.abort()
             }
@@ -225,7 +174,7 @@ impl<P: Program> Session<P> {
         }
         self.transaction.tries += 1;
         let random = self.random();
-        self.program.begin(self.transaction.script, random, !self.identity.retries.as_sysbench);
+        self.program.begin(self.transaction.script, random, !self.identity.retries.redraw);
         self.state = State::Running;
         self.go_on(now, None)
     }
@@ -251,15 +200,12 @@ impl<P: Program> Client for Session<P> {
                 self.retry_or_finish(now, code, arrivals)
             }
             (State::Free, _) => {
-                // The first transaction does not wait; nor does one after a slot that was skipped, as only closed
-                // loops think; and after the end nobody does.
-                let thinks = self.begun > 0 && !arrivals.has_ended(now);
-                let think_ns = if thinks { arrivals.think_ns(&mut self.think) } else { 0 };
-                if think_ns == 0 {
+                let pause_ns = self.pause_ns(now, arrivals);
+                if pause_ns == 0 {
                     return self.claim(now, arrivals);
                 }
-                self.state = State::Thinking(now.saturating_add(think_ns));
-                Next::WaitUntil(now.saturating_add(think_ns))
+                self.state = State::Thinking(now.saturating_add(pause_ns));
+                Next::WaitUntil(now.saturating_add(pause_ns))
             }
             // A client that thinks has nothing to wait for when nothing is begun any more.
             (State::Thinking(until), _) if now < until && !arrivals.has_ended(now) => Next::WaitUntil(until),

@@ -1,128 +1,117 @@
-//! A workload: its scripts, their weights, and the clients that run them.
+//! A kind of workload, and what its clients have in common.
 
-use crate::client::{Client, StatementId};
-use crate::error::ScriptError;
-use crate::pgbench::Builtin;
-use crate::script::{Compiler, Machine, Shared};
-use crate::session::{Common, Identity, Session};
-use crate::sysbench::{Event, Plan, Sysbench};
-use crate::template::{Class, Template};
-use crate::value::{Value, Variable};
+use serde::Deserialize;
 use std::sync::Arc;
 
-/// Scripts with weights, for any number of clients.
+use crate::client::{Client, StatementId};
+use crate::error::{Position, Refusal};
+use crate::groups::Groups;
+use crate::mixture::{Mixing, Mixture, ScriptInfo};
+use crate::program::Program;
+use crate::retries::Retries;
+use crate::session::{Common, Identity, Session};
+use crate::template::Template;
+
+/// A kind of workload with its options: what its clients do.
+///
+/// Whoever drives a workload knows this trait and no kind. A kind is a folder (or file) below `kind` and a line in
+/// [`WorkloadSpec`](crate::WorkloadSpec).
+pub trait Kind: Send + Sync {
+    /// The types of transaction; a [`Transaction`](crate::Transaction) names one by its index. One has a weight above 0.
+    fn scripts(&self) -> Vec<ScriptInfo>;
+
+    /// How they are mixed.
+    fn mixing(&self) -> Mixing {
+        Mixing::Drawn
+    }
+
+    /// All statements that clients send, by [`StatementId`].
+    fn statements(&self) -> Vec<Template>;
+
+    /// Whether clients need a server. Scripts that only sleep have no statement and are connected all the same.
+    fn connects(&self) -> bool {
+        true
+    }
+
+    /// How statistics are to group them.
+    fn groups(&self) -> Groups {
+        Groups::each(&self.statements())
+    }
+
+    /// The script and the place in it where a statement stands; nothing of statements that stand in no script.
+    fn place_of(&self, _statement: StatementId) -> Option<(&str, Position)> {
+        None
+    }
+
+    /// How statements are sent unless it is said.
+    fn protocol(&self) -> Protocol {
+        Protocol::Simple
+    }
+
+    /// Whether it can only be driven by the extended protocol, because a script has pipelines.
+    fn needs_extended_protocol(&self) -> bool {
+        false
+    }
+
+    /// Which failed transactions are tried again unless it is said.
+    fn retries(&self) -> Retries {
+        Retries::NONE
+    }
+
+    /// One client, by `clients.client(program, identity)`.
+    fn client(&self, clients: &Clients, identity: Identity) -> Box<dyn Client + Send>;
+}
+
+/// How statements are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// As text, with the values in it.
+    Simple,
+    /// Parsed each time, with parameters.
+    Extended,
+    /// Parsed once on each connection.
+    Prepared,
+}
+
+/// What makes clients of programs.
+pub struct Clients(Arc<Common>);
+
+impl Clients {
+    /// A client that runs a program.
+    pub fn client<P: Program + Send + 'static>(&self, program: P, identity: Identity) -> Box<dyn Client + Send> {
+        Box::new(Session::new(program, Arc::clone(&self.0), identity))
+    }
+}
+
+/// A workload that is ready for any number of clients.
 pub struct Workload {
+    kind: Box<dyn Kind>,
     scripts: Vec<ScriptInfo>,
-    kind: Kind,
     statements: Vec<Template>,
-    common: Arc<Common>,
-}
-
-/// A script of a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptInfo {
-    /// The name, for its statistics.
-    pub name: String,
-    /// How often it runs, relative to the others.
-    pub weight: u32,
-}
-
-/// The statements of a workload as statistics have them: those that differ by the number of their table alone are one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Groups {
-    /// The text of each; where there are several tables, with `N` for their numbers.
-    pub texts: Vec<String>,
-    /// What each counts as.
-    pub classes: Vec<Class>,
-    /// The group of each statement, by [`StatementId`].
-    pub of: Vec<u32>,
-}
-
-enum Kind {
-    Scripts { shared: Arc<Shared>, definitions: Vec<(String, Variable)> },
-    Sysbench(Arc<Plan>),
-}
-
-/// A mix of pgbench scripts in the making.
-#[derive(Default)]
-pub struct Mix {
-    compiler: Compiler,
-    scripts: Vec<ScriptInfo>,
-    definitions: Vec<(String, Variable)>,
-}
-
-impl Mix {
-    /// Adds a built-in script.
-    #[must_use]
-    pub fn builtin(mut self, script: Builtin, weight: u32) -> Self {
-        let first = self.compiler.statements.len();
-        self.compiler.add(script.name(), &script.text()).expect("the built-in scripts are sound");
-        for (template, access) in self.compiler.statements[first..].iter_mut().zip(script.accesses()) {
-            if let Some(access) = access {
-                *template = std::mem::take(template).access(*access);
-            }
-        }
-        self.scripts.push(ScriptInfo { name: script.name().to_owned(), weight });
-        self
-    }
-
-    /// Adds a script of the user's.
-    ///
-    /// # Errors
-    /// What is wrong with it first, with line and column.
-    pub fn script(mut self, name: &str, text: &str, weight: u32) -> Result<Self, ScriptError> {
-        self.compiler.add(name, text)?;
-        self.scripts.push(ScriptInfo { name: name.to_owned(), weight });
-        Ok(self)
-    }
-
-    /// Sets a variable for all clients, as pgbench's `--define` does: `scale` is one.
-    #[must_use]
-    pub fn define(mut self, name: &str, value: &str) -> Self {
-        self.definitions.push((name.to_owned(), Variable::Text(value.as_bytes().to_vec())));
-        self
-    }
-
-    /// The workload.
-    ///
-    /// # Panics
-    /// Without a script of a weight above 0.
-    pub fn build(self) -> Workload {
-        let shared = Arc::new(Shared { compiled: self.compiler.compiled, statements: self.compiler.statements });
-        let statements = shared.statements.clone();
-        Workload::new(self.scripts, Kind::Scripts { shared, definitions: self.definitions }, statements)
-    }
+    groups: Groups,
+    clients: Clients,
 }
 
 impl Workload {
-    /// A test of sysbench.
+    /// A workload in a world that is `dilation` times slower: pauses between transactions take so many times as long.
     ///
     /// # Panics
-    /// Without tables, rows, clients or statements.
-    pub fn sysbench(settings: Sysbench) -> Self {
-        let plan = Plan::new(settings);
-        let statements = plan.statements().to_vec();
-        let scripts = vec![ScriptInfo { name: settings.test.name().to_owned(), weight: 1 }];
-        Self::new(scripts, Kind::Sysbench(Arc::new(plan)), statements)
-    }
-
-    fn new(scripts: Vec<ScriptInfo>, kind: Kind, mut statements: Vec<Template>) -> Self {
-        let mut total = 0;
-        let weights: Vec<u64> = scripts
-            .iter()
-            .map(|script| {
-                total += u64::from(script.weight);
-                total
-            })
-            .collect();
-        assert!(total > 0, "a workload needs a script of a weight above 0");
+    /// Without a script of a weight above 0.
+    pub fn new(kind: Box<dyn Kind>, dilation: u32) -> Self {
+        let (scripts, mut statements, mut groups) = (kind.scripts(), kind.statements(), kind.groups());
+        let mixture = Mixture::new(&scripts, kind.mixing(), dilation);
         let rollback = Template::new("ROLLBACK");
         let rollback_id = StatementId(statements.len() as u32);
-        statements.push(rollback.clone());
-        Self { scripts, kind, statements, common: Arc::new(Common { weights, rollback, rollback_id }) }
+        if kind.connects() {
+            statements.push(rollback.clone());
+            groups.push(&rollback);
+        }
+        let clients = Clients(Arc::new(Common { mixture, rollback, rollback_id }));
+        Self { kind, scripts, statements, groups, clients }
     }
 
-    /// The scripts; a [`Transaction`](crate::Transaction) names one by its index.
+    /// The types of transaction; a [`Transaction`](crate::Transaction) names one by its index.
     pub fn scripts(&self) -> &[ScriptInfo] {
         &self.scripts
     }
@@ -132,57 +121,47 @@ impl Workload {
         &self.statements
     }
 
-    /// How statistics are to group these statements.
-    pub fn groups(&self) -> Groups {
-        let all = self.statements.len();
-        let of_table = match &self.kind {
-            Kind::Scripts { .. } => all - 1,
-            Kind::Sysbench(plan) => plan.statements_of_table(),
-        };
-        let several = all - 1 > of_table;
-        let text = |template: &Template| {
-            let text = template.numbered();
-            if several { text.replace("sbtest1", "sbtestN") } else { text.to_owned() }
-        };
-        let rollback = &self.statements[all - 1];
-        let named = || self.statements[..of_table].iter().chain([rollback]);
-        Groups {
-            texts: named().map(text).collect(),
-            classes: named().map(Template::class).collect(),
-            of: (0..all - 1).map(|id| (id % of_table) as u32).chain([of_table as u32]).collect(),
-        }
+    /// Whether clients need a server.
+    pub fn connects(&self) -> bool {
+        self.kind.connects()
     }
 
-    /// Whether it can only be driven by the extended protocol, because a script has pipelines.
-    pub fn needs_extended_protocol(&self) -> bool {
-        match &self.kind {
-            Kind::Scripts { shared, .. } => shared.compiled.has_pipelines(),
-            Kind::Sysbench(_) => false,
+    /// How statistics are to group these statements.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// A statement's text, as statistics have it.
+    pub fn text_of(&self, statement: StatementId) -> &str {
+        &self.groups.texts[self.groups.of[statement.0 as usize] as usize]
+    }
+
+    /// The script and the place in it where a statement stands; nothing of statements that stand in no script.
+    pub fn place_of(&self, statement: StatementId) -> Option<(&str, Position)> {
+        self.kind.place_of(statement)
+    }
+
+    /// How statements are sent: as was asked, else as the kind's original does.
+    ///
+    /// # Errors
+    /// The simple protocol, for a script with pipelines.
+    pub fn protocol(&self, asked: Option<Protocol>) -> Result<Protocol, Refusal> {
+        let protocol = asked.unwrap_or_else(|| self.kind.protocol());
+        if protocol == Protocol::Simple && self.kind.needs_extended_protocol() {
+            let what = "a script has pipelines, and the simple protocol has none";
+            return Err(Refusal::new(what, "take extended or prepared"));
         }
+        Ok(protocol)
+    }
+
+    /// Which failed transactions are tried again: as often as was asked, else as the kind's original does.
+    pub fn retries(&self, tries_max: Option<u32>) -> Retries {
+        let own = self.kind.retries();
+        Retries { tries_max: tries_max.unwrap_or(own.tries_max), ..own }
     }
 
     /// One client.
     pub fn client(&self, identity: Identity) -> Box<dyn Client + Send> {
-        let common = Arc::clone(&self.common);
-        match &self.kind {
-            Kind::Scripts { shared, definitions } => {
-                let mut all = predefined(identity);
-                all.extend_from_slice(definitions);
-                let may_retry = identity.retries.tries_max != 1;
-                Box::new(Session::new(Machine::new(Arc::clone(shared), &all, may_retry), common, identity))
-            }
-            Kind::Sysbench(plan) => {
-                Box::new(Session::new(Event::new(Arc::clone(plan), identity.client), common, identity))
-            }
-        }
+        self.kind.client(&self.clients, identity)
     }
-}
-
-/// The variables that pgbench sets itself; `scale` is 1 unless it is defined.
-fn predefined(identity: Identity) -> Vec<(String, Variable)> {
-    // The same for all clients, so that hashes and permutations agree between them.
-    let seed = identity.seed as i64;
-    [("scale", 1), ("client_id", i64::from(identity.client)), ("random_seed", seed), ("default_seed", seed)]
-        .map(|(name, value)| (name.to_owned(), Variable::Value(Value::Integer(value))))
-        .into()
 }

@@ -1,9 +1,9 @@
 //! What a client sends, and when.
 
 mod arrivals;
-mod data;
 mod distributions;
 mod fuzz;
 mod host;
 mod scripts;
 mod sysbench;
+mod toy;

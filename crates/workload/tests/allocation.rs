@@ -52,14 +52,58 @@ fn allocations(workload: &Workload, retries: Retries) -> u64 {
     }
 }
 
+/// Two types from a deck, which send nothing.
+struct Dealt;
+
+impl Kind for Dealt {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        vec![ScriptInfo::new("a", 20), ScriptInfo::new("b", 3)]
+    }
+
+    fn mixing(&self) -> Mixing {
+        Mixing::Dealt
+    }
+
+    fn statements(&self) -> Vec<Template> {
+        Vec::new()
+    }
+
+    fn client(&self, clients: &Clients, identity: Identity) -> Box<dyn Client + Send> {
+        clients.client(Nothing, identity)
+    }
+}
+
+struct Nothing;
+
+impl Program for Nothing {
+    fn begin(&mut self, _script: u32, _random: Random, _again: bool) {}
+
+    fn step(&mut self, _now: Nanos, _reply: Reply<'_>) -> Step {
+        Step::End
+    }
+
+    fn statement(&self) -> Statement<'_> {
+        unreachable!("it sends nothing")
+    }
+
+    fn error(&self) -> &RunError {
+        unreachable!("it never aborts")
+    }
+
+    fn fail(&mut self, message: &str) {
+        panic!("{message}");
+    }
+}
+
 #[test]
 fn a_warm_client_does_not_allocate() {
+    assert_eq!(allocations(&Workload::new(Box::new(Dealt), 1), Retries::NONE), 0, "a deck is shuffled in its place");
     let own = "\\set a random_zipfian(1, 1000, 1.5) / 3.0\n\\if :a > 10\nSELECT :a;\n\\else\nSELECT 1;\n\\endif\n";
     let mix = Mix::default().builtin(Builtin::TpcbLike, 1).builtin(Builtin::SelectOnly, 1).script("own", own, 1);
     let mix = mix.unwrap().define("scale", "10").build();
-    assert_eq!(allocations(&mix, Retries { tries_max: 3, as_sysbench: false }), 0);
+    assert_eq!(allocations(&mix, Retries { tries_max: 3, ..Retries::NONE }), 0);
     for test in SysbenchTest::ALL {
-        let workload = Workload::sysbench(Sysbench { tables: 4, ..Sysbench::new(test, 1) });
+        let workload = Sysbench { tables: 4, ..Sysbench::new(test, 1) }.workload();
         assert_eq!(allocations(&workload, Retries::SYSBENCH), 0, "{}", test.name());
     }
 }

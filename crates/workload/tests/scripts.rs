@@ -147,7 +147,8 @@ fn sleeping_is_waiting() {
 #[test]
 fn a_pipeline_does_not_wait() {
     let workload = mix("\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;");
-    assert!(workload.needs_extended_protocol());
+    assert!(workload.protocol(None).is_err());
+    assert_eq!(workload.protocol(Some(Protocol::Extended)), Ok(Protocol::Extended));
     let run = run(&workload, Host::default(), 1);
     assert_eq!(run.sent, ["[SELECT 1", "-", "[SELECT 2", "]", "SELECT 3"]);
     for (text, message) in [

@@ -5,7 +5,7 @@ use pgdyno_workload::keys::SysbenchKeys;
 use pgdyno_workload::*;
 
 fn run(settings: Sysbench, client: u32, transactions: u64) -> Run {
-    let workload = Workload::sysbench(settings);
+    let workload = settings.workload();
     let identity = Identity { seed: 3, client, transactions_max: Some(transactions), retries: Retries::SYSBENCH };
     drive(&workload, &Host::default(), identity, &mut Arrivals::new(Pattern::Closed(Think::None), 3, 0))
 }
@@ -123,7 +123,7 @@ fn a_row_comes_back_with_its_id_and_texts_have_their_length() {
 
 #[test]
 fn queries_are_counted_as_sysbench_counts_them() {
-    let workload = Workload::sysbench(Sysbench::new(SysbenchTest::ReadWrite, 1));
+    let workload = Sysbench::new(SysbenchTest::ReadWrite, 1).workload();
     let shapes: Vec<(String, Class)> =
         workload.statements().iter().map(|template| (shape(template.numbered()), template.class())).collect();
     let count = |class| shapes.iter().filter(|(_, of)| *of == class).count();
@@ -144,7 +144,7 @@ fn clients_of_the_tests_on_k_keep_to_their_part() {
 
 #[test]
 fn an_existing_key_is_tried_again_with_other_values() {
-    let workload = Workload::sysbench(Sysbench::new(SysbenchTest::Insert, 1));
+    let workload = Sysbench::new(SysbenchTest::Insert, 1).workload();
     let identity = Identity { seed: 3, client: 0, transactions_max: Some(1), retries: Retries::SYSBENCH };
     let mut arrivals = Arrivals::new(Pattern::Closed(Think::None), 3, 0);
     let run = drive(&workload, &Host::failing(0, SqlState::UNIQUE_VIOLATION), identity, &mut arrivals);
@@ -192,7 +192,7 @@ fn the_tests_on_k_ask_for_as_many_values_as_they_are_told() {
 #[test]
 fn statistics_know_the_kinds_of_statements_and_not_the_tables() {
     let settings = Sysbench { tables: 12, ..Sysbench::new(SysbenchTest::ReadWrite, 1) };
-    let workload = Workload::sysbench(settings);
+    let workload = settings.workload();
     let groups = workload.groups();
     assert_eq!(groups.of.len(), workload.statements().len());
     assert_eq!(groups.texts.len(), 9 + 3, "nine kinds, BEGIN, COMMIT and ROLLBACK");
@@ -202,6 +202,7 @@ fn statistics_know_the_kinds_of_statements_and_not_the_tables() {
         assert_eq!(bare(template.numbered()), bare(&groups.texts[group].replace("sbtestN", "sbtest")));
         assert_eq!(template.class(), groups.classes[group]);
     }
-    let one = Workload::sysbench(Sysbench::new(SysbenchTest::Legacy, 1)).groups();
+    let one = Sysbench::new(SysbenchTest::Legacy, 1).workload();
+    let one = one.groups();
     assert!(one.texts.contains(&"UPDATE sbtest1 SET k=k+1 WHERE id=$1".to_owned()));
 }

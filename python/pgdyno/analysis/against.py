@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Pair:
     arm: ArmSummary
     other: ArmSummary
     ratio: Estimate | None
-    """TPS of ``arm`` over that of ``other`` (of loads, rows per second); None where either did none."""
+    """The headline of ``arm`` over that of ``other``; None where either did nothing."""
 
     @property
     def distinguishable(self) -> bool:
@@ -58,14 +57,14 @@ class Against:
 def against(one: Comparison, other: Comparison) -> Against:
     """Match arms by their levels as they were written; where each has a single arm, those two whatever they are called.
 
-    An arm that counts rows of a load has no answer among arms that count transactions.
+    An arm has no answer among arms that have another headline.
     """
-    waiting: dict[tuple[str, Unit], list[ArmSummary]] = {}
+    waiting: dict[tuple[str, str], list[ArmSummary]] = {}
     for arm in other.arms:
-        waiting.setdefault((arm.volume, arm.unit), []).append(arm)
+        waiting.setdefault((arm.volume, arm.metric.name), []).append(arm)
     # The same level twice is two arms: the first answers to the first.
-    matched = [(arm, same.pop(0)) for arm in one.arms if (same := waiting.get((arm.volume, arm.unit)))]
-    if not matched and len(one.arms) == len(other.arms) == 1 and one.unit == other.unit:
+    matched = [(arm, same.pop(0)) for arm in one.arms if (same := waiting.get((arm.volume, arm.metric.name)))]
+    if not matched and len(one.arms) == len(other.arms) == 1 and one.metric == other.metric:
         matched = [(one.arms[0], other.arms[0])]
     mine, theirs = {arm.index for arm, _ in matched}, {arm.index for _, arm in matched}
     return Against(
@@ -104,7 +103,7 @@ def unpaired_ratio(over: Sequence[float], under: Sequence[float], level: float =
 
 
 def _ratio(arm: ArmSummary, other: ArmSummary) -> Estimate | None:
-    over, under = ([r.figures.tps for r in one.replicates if r.figures.tps > 0] for one in (arm, other))
+    over, under = (list(one.by_block.values()) for one in (arm, other))
     return unpaired_ratio(over, under) if over and under else None
 
 

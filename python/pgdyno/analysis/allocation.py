@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.interval import variance
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
@@ -29,9 +31,11 @@ class Scatter:
     """What the runs of one arm have shown so far."""
 
     logs: tuple[float, ...]
-    """Logarithm of TPS of each run."""
+    """Logarithm of the headline of each run."""
     seconds: float
     """What a run of it takes, all in all."""
+    runs: int
+    """How many there were; those that did nothing have no logarithm."""
 
 
 def groups_of(levels: Sequence[Sequence[object]], paired_with_first: bool) -> list[Group]:
@@ -51,11 +55,13 @@ def groups_of(levels: Sequence[Sequence[object]], paired_with_first: bool) -> li
 def chosen(scatter: Mapping[int, Scatter], groups: Sequence[Group]) -> list[Group]:
     """The groups that are worth another run, the best first: :data:`SHARE` of them, and any with an arm of a single run.
 
-    An arm that ``scatter`` does not have was never run.
+    An arm that ``scatter`` does not have was never run. One whose runs had no transactions has no ratio to anything: its
+    groups get no further run.
     """
     variances = moderated_variances(scatter)
     single = [group for group in groups if any(_count(scatter, arm) < 2 for arm in group)]
-    gains = {group: _gain(group, scatter, variances) for group in groups if group not in single}
+    rest = [group for group in groups if group not in single and all(arm in variances for arm in group)]
+    gains = {group: _gain(group, scatter, variances) for group in rest}
     best = sorted(gains, key=lambda group: (-gains[group], sorted(group)))
     wanted = math.ceil(SHARE * len(groups))
     return [*single, *best[: max(0, wanted - len(single))]]
@@ -63,7 +69,7 @@ def chosen(scatter: Mapping[int, Scatter], groups: Sequence[Group]) -> list[Grou
 
 def moderated_variances(scatter: Mapping[int, Scatter]) -> dict[int, float]:
     """Index of each arm with two runs or more -> variance of its logarithms, drawn towards the mean of all."""
-    own = {arm: _variance(one.logs) for arm, one in scatter.items() if len(one.logs) > 1}
+    own = {arm: variance(one.logs) for arm, one in scatter.items() if len(one.logs) > 1}
     degrees = {arm: len(scatter[arm].logs) - 1 for arm in own}
     total = sum(degrees.values())
     pooled = math.fsum(own[arm] * degrees[arm] for arm in own) / total if total else 0.0
@@ -77,9 +83,4 @@ def _gain(group: Collection[int], scatter: Mapping[int, Scatter], variances: Map
 
 
 def _count(scatter: Mapping[int, Scatter], arm: int) -> int:
-    return len(scatter[arm].logs) if arm in scatter else 0
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return scatter[arm].runs if arm in scatter else 0

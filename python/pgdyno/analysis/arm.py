@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pgdyno.analysis.distribution import PERCENTILES, Distribution, Statement, merge
-from pgdyno.analysis.finding import Finding, worst
+from pgdyno.analysis.distribution import Distribution, Statement, merge
+from pgdyno.analysis.finding import Finding, why_invalid
+from pgdyno.analysis.headline import Headline, headline_of
 from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.unit import Unit, unit_of
 from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
@@ -37,7 +38,17 @@ class Replicate:
     @property
     def valid(self) -> bool:
         """Whether no finding makes the run invalid."""
-        return worst([finding.level for finding in self.findings]) != "invalid"
+        return not why_invalid(self.findings)
+
+    @property
+    def block(self) -> tuple[str, int]:
+        """What it shares with the runs of other arms that it is paired with: experiment and replicate."""
+        return self.figures.record.experiment_id, self.figures.record.block
+
+    @property
+    def headline(self) -> float:
+        """Its figure of the workload's headline; 0 where it did nothing."""
+        return headline_of(self.figures.record).of(self.figures.record)
 
 
 @dataclass(frozen=True)
@@ -135,40 +146,28 @@ class ArmSummary:
 
     @cached_property
     def unit(self) -> Unit:
-        """What is counted in :attr:`tps`: transactions, or rows of a load."""
-        return unit_of(self.replicates[0].figures.record.workload)
+        """What its runs count: transactions, or rows of a load."""
+        return unit_of(self.replicates[0].figures.record)
 
     @cached_property
-    def tps(self) -> Estimate:
-        """Transactions per second: the mean of the replicates, with its interval."""
-        return t_interval([replicate.figures.tps for replicate in self.replicates])
+    def metric(self) -> Headline:
+        """By which it is compared with others."""
+        return headline_of(self.replicates[0].figures.record)
 
     @cached_property
-    def qps(self) -> Estimate | None:
-        """Statements per second, as sysbench counts them: the mean of the replicates; None of other workloads."""
-        known = [one for replicate in self.replicates if (one := replicate.figures.qps) is not None]
-        return t_interval(known) if known else None
+    def headline(self) -> Estimate:
+        """The mean of that figure over the replicates, with its interval."""
+        return t_interval([replicate.headline for replicate in self.replicates])
+
+    @property
+    def by_block(self) -> dict[tuple[str, int], float]:
+        """Block -> the headline of its run; one that did nothing is absent."""
+        return {replicate.block: replicate.headline for replicate in self.replicates if replicate.headline > 0}
 
     @cached_property
     def latency_ms(self) -> Distribution:
         """Response times of all replicates together."""
         return merge(replicate.figures.latency_ms for replicate in self.replicates)
-
-    @cached_property
-    def of_runs_ms(self) -> dict[int, Estimate]:
-        """Percentile of a run's response times -> the mean of the replicates, with its interval; empty without transactions."""
-        found: dict[int, Estimate] = {}
-        for percentile in PERCENTILES:
-            each = [replicate.figures.latency_ms.percentile(percentile) for replicate in self.replicates]
-            known = [value for value in each if value is not None]
-            if known:
-                found[percentile] = t_interval(known)
-        return found
-
-    @cached_property
-    def service_ms(self) -> Distribution:
-        """Times from the actual start of all replicates together; empty in a closed loop."""
-        return merge(replicate.figures.service_ms for replicate in self.replicates)
 
     @cached_property
     def scripts_ms(self) -> dict[str, Distribution]:
@@ -289,8 +288,8 @@ class ArmSummary:
 
     @property
     def representative(self) -> Replicate:
-        """The replicate with the median TPS (the lower of the two middle ones), for lines over time."""
-        ordered = sorted(self.replicates, key=lambda replicate: replicate.figures.tps)
+        """The replicate with the median headline (the lower of the two middle ones), for lines over time."""
+        ordered = sorted(self.replicates, key=lambda replicate: replicate.headline)
         return ordered[(len(ordered) - 1) // 2]
 
     def _reasons(self, level: str) -> tuple[str, ...]:

@@ -128,6 +128,11 @@ class ArmLoad:
         return self.runs[0].rows
 
     @property
+    def rows_per_s(self) -> float | None:
+        """Over the whole load."""
+        return mean_known([run.run.work_per_s for run in self.runs])
+
+    @property
     def connections(self) -> int:
         """Of the first replicate."""
         return self.runs[0].connections

@@ -14,15 +14,17 @@ from pgdyno.analysis import verdict
 from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.binding.arm import ArmBinding, bind_arm
 from pgdyno.analysis.cost import ArmCost, costs
+from pgdyno.analysis.difference import same_order
 from pgdyno.analysis.effects import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
-from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
+from pgdyno.analysis.headline import Headline
+from pgdyno.analysis.interval import ratio_interval
 from pgdyno.analysis.loads import LoadFigures
+from pgdyno.analysis.metric import Line, lines_of
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
-from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
+from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.sweep import Sweep, sweep_of
-from pgdyno.analysis.unit import Unit
 from pgdyno.analysis.validity import findings
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_loads
@@ -33,36 +35,6 @@ if TYPE_CHECKING:
 
     from pgdyno.store import Experiment
     from pgdyno.store.record import ExperimentRecord
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """TPS of one arm over that of another, paired by block."""
-
-    index: int
-    to_index: int
-    estimate: Estimate | None
-    """None when no block has a run of both."""
-
-    @property
-    def distinguishable(self) -> bool:
-        """Whether the interval excludes 1."""
-        return self.estimate is not None and distinguishable(self.estimate)
-
-    @property
-    def equivalent_within(self) -> float | None:
-        """A difference of this or more is ruled out; None for one replicate."""
-        return None if self.estimate is None else equivalent_within(self.estimate)
-
-    @property
-    def detectable(self) -> float | None:
-        """The difference that replicates like these find in four experiments of five; None for one replicate."""
-        return None if self.estimate is None else detectable_difference(self.estimate)
-
-    @property
-    def replicates_needed(self) -> int | None:
-        """Replicates that would find :data:`~pgdyno.analysis.resolution.DIFFERENCE_OF_INTEREST` as often."""
-        return None if self.estimate is None else replicates_needed(self.estimate)
 
 
 @dataclass(frozen=True)
@@ -84,9 +56,9 @@ class Comparison:
     """Run directories that could not be read, and why."""
 
     @property
-    def unit(self) -> Unit:
-        """What its figures count: transactions, or rows of loads."""
-        return self.arms[0].unit
+    def metric(self) -> Headline:
+        """The headline by which its arms are compared."""
+        return self.arms[0].metric
 
     @property
     def verdict(self) -> str:
@@ -96,6 +68,11 @@ class Comparison:
         if self.effects:
             return verdict.of_effects(self.arms, self.factors, self.effects)
         return verdict.sentence(self.arms, self.ratios)
+
+    @cached_property
+    def figures(self) -> dict[str, Line]:
+        """Name of each metric that any arm has -> that of every arm."""
+        return lines_of(self.arms)
 
     @cached_property
     def sweep(self) -> Sweep | None:
@@ -159,8 +136,7 @@ def _require_poolable(experiments: Sequence[Experiment]) -> None:
                 f"{one.path} is another experiment than {experiments[0].path}",
                 remedy="make one report for each; only repetitions of the same experiment are pooled",
             )
-        # The hash of what can change a result does not know the order of factors, by which arms are numbered.
-        if tuple(one.record.factors) != tuple(experiments[0].record.factors):
+        if not same_order(one.record.factors, experiments[0].record.factors):
             raise InputError(
                 f"{one.path} has the factors of {experiments[0].path} in another order, so its arms have other numbers",
                 remedy="make one report for each; written in one order, the two could have been pooled",
@@ -229,14 +205,6 @@ def _numbered(labels: Sequence[str]) -> list[str]:
 
 
 def _ratio(arm: ArmSummary, base: ArmSummary) -> Ratio:
-    under = {_block(replicate): replicate.figures.tps for replicate in base.replicates}
-    pairs = [
-        (replicate.figures.tps, under[_block(replicate)])
-        for replicate in arm.replicates
-        if under.get(_block(replicate), 0.0) > 0 and replicate.figures.tps > 0
-    ]
+    under = base.by_block
+    pairs = [(value, under[block]) for block, value in arm.by_block.items() if block in under]
     return Ratio(arm.index, base.index, ratio_interval(pairs) if pairs else None)
-
-
-def _block(replicate: Replicate) -> tuple[str, int]:
-    return replicate.figures.record.experiment_id, replicate.figures.record.block

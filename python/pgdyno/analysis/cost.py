@@ -7,18 +7,19 @@ instance, snapshots and transfer are not among them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import durability, pareto
-from pgdyno.analysis.unit import TRANSACTIONS
+from pgdyno.analysis.durability import Loss
+from pgdyno.analysis.headline import TPS, headline_of
 from pgdyno.analysis.volume_figures import DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pgdyno.analysis.arm import ArmSummary, Replicate
-    from pgdyno.analysis.durability import Loss
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.pareto import Block
     from pgdyno.store.record import PriceRecord
@@ -47,12 +48,12 @@ class ArmCost:
     usd_per_million_transactions: float | None
     """At the TPS that was measured, all month; None of loads."""
     usd_per_million_transactions_at_equal_size: float | None
-    loss: Loss | None
+    loss_per_year: Loss | None
     """Probability that its data are lost within a year."""
     ends_with_its_instance: bool
     """Whether what it keeps ends when the instance stops."""
     front: Mapping[str, bool]
-    """``tps`` and ``latency_ms_p99`` -> whether it is on the cost front of that; empty without a price."""
+    """The headline's name and ``latency_ms_p99`` -> whether it is on the cost front of that; empty without a price."""
 
 
 def costs(arms: Sequence[ArmSummary], factors: Sequence[Factor]) -> dict[int, ArmCost]:
@@ -61,7 +62,7 @@ def costs(arms: Sequence[ArmSummary], factors: Sequence[Factor]) -> dict[int, Ar
     known = [size for size in sizes.values() if size is not None]
     largest = max(known) if known and len(known) == len(arms) else None
     fronts = {
-        "tps": _front(arms, factors, lambda replicate: replicate.figures.tps),
+        arms[0].metric.name: _front(arms, factors, _speed),
         "latency_ms_p99": _front(arms, factors, _one_over_p99),
     }
     return {arm.index: _cost(arm, sizes[arm.index], largest, fronts) for arm in arms}
@@ -79,7 +80,7 @@ def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mappin
         limits_follow_size=largest not in (None, size) and price is not None and price.limits_follow_size,
         usd_per_million_transactions=_per_million(usd, arm),
         usd_per_million_transactions_at_equal_size=_per_million(equal, arm),
-        loss=durability.loss_of_volumes(by_role),
+        loss_per_year=durability.loss_of_volumes(by_role),
         ends_with_its_instance=durability.ends_with_its_instance(by_role),
         front={} if usd is None else {name: arm.index in members for name, members in fronts.items()},
     )
@@ -87,9 +88,9 @@ def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mappin
 
 def _per_million(usd_per_month: float | None, arm: ArmSummary) -> float | None:
     """Nothing of a load, which nobody repeats all month."""
-    if usd_per_month is None or arm.tps.mean <= 0 or arm.unit is not TRANSACTIONS:
+    if usd_per_month is None or arm.metric is not TPS or arm.headline.mean <= 0:
         return None
-    return usd_per_month / (arm.tps.mean * SECONDS_PER_MONTH) * 1e6
+    return usd_per_month / (arm.headline.mean * SECONDS_PER_MONTH) * 1e6
 
 
 def _at_size(usd: float | None, price: PriceRecord | None, size: int | None, largest: int | None) -> float | None:
@@ -125,8 +126,14 @@ def _front(
 
 
 def _by_block(arm: ArmSummary, speed: Callable[[Replicate], float]) -> dict[Block, float]:
-    values = {(r.figures.record.experiment_id, r.figures.record.block): speed(r) for r in arm.replicates}
+    values = {replicate.block: speed(replicate) for replicate in arm.replicates}
     return {block: value for block, value in values.items() if value > 0 and math.isfinite(value)}
+
+
+def _speed(replicate: Replicate) -> float:
+    """What a buyer wants more of: the headline, or one over it."""
+    value = replicate.headline
+    return headline_of(replicate.figures.record).gain(value) if value > 0 else 0.0
 
 
 def _one_over_p99(replicate: Replicate) -> float:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from pgdyno.store import Run
+
 EDGE_TOLERANCE_NS = 2_500_000_000
 """How far the first or last sample may lie inside the phase: beyond two missed one-second samples the counter would be
 extrapolated too far, and its figure is not given."""
@@ -74,3 +76,13 @@ class Counters:
         gaps = np.diff(self.t_ns)
         kept = gaps > 0
         return self.t_ns[1:][kept], np.diff(self.columns[name])[kept] / (gaps[kept] / 1e9)
+
+
+def cpu_counters(run: Run) -> dict[str, Counters]:
+    """Cumulative CPU time by role."""
+    table = run.table("probe/cpu")
+    import pyarrow.compute as pc
+
+    return {
+        role: Counters.of(table.filter(pc.equal(table["role"], role))) for role in pc.unique(table["role"]).to_pylist()
+    }

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import Bought, Rate
-from pgdyno.analysis.binding.rules import AT_LIMIT, LEFT_ABOVE
+from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, Bought
 from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.finding import Finding
-from pgdyno.analysis.unit import TRANSACTIONS, Unit
-from pgdyno.analysis.verdict import figures
 from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
+from pgdyno.specification import Rate
+from pgdyno.text import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,17 +103,19 @@ def regimes(seen: Sequence[Spent], tps: np.ndarray[Any, Any]) -> tuple[Regime, .
     return tuple(found)
 
 
-def credit_findings(credit: Credit, tps: float, unit: Unit = TRANSACTIONS) -> Iterator[Finding]:
-    """What a reader must know of them; ``tps`` is the run's figure, in that unit. Nothing where no credits were spent."""
+def credit_findings(credit: Credit, tps: float, per_second: str = "transactions per second") -> Iterator[Finding]:
+    """What a reader must know of them; ``tps`` is the run's figure, which counts ``per_second``. Nothing where no credits were spent."""
     check, found = "credits", credit.regimes
     if len(found) > 1:
-        parts = [f"{figures(one.tps)} in seconds {one.begin_s + 1} to {one.end_s}, {one.words}" for one in found]
-        figure = f"{'; '.join(parts)}: the run's {figures(tps)} {unit.per_second} are a mean over different limits"
+        parts = [f"{number(one.tps)} in seconds {one.begin_s + 1} to {one.end_s}, {one.words}" for one in found]
+        figure = f"{'; '.join(parts)}: the run's {number(tps)} {per_second} are a mean over different limits"
         yield Finding(check, "warn", figure)
     elif found and found[0].gone:
         yield Finding(check, "ok", f"every figure is {found[0].words}")
     for name, seconds in credit.lasts:
-        yield Finding(check, "warn", f"{name} would be gone after another {_span(seconds)}: every figure is with them")
+        yield Finding(
+            check, "warn", f"{name} would be gone after another {duration(seconds)}: every figure is with them"
+        )
 
 
 def settled(gone: Sequence[bool]) -> tuple[bool, ...]:
@@ -224,9 +225,3 @@ def _at(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarra
         (edges - base).astype(np.float64), (counters.t_ns - base).astype(np.float64), counters.columns[name]
     )
     return found
-
-
-def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:,.0f} s"
-    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value."""
@@ -40,3 +40,8 @@ def _differences(old: Mapping[Place, Any], new: Mapping[Place, Any]) -> Iterator
     for place in dict.fromkeys((*old, *new)):
         if old.get(place) != new.get(place):
             yield Difference(place, old.get(place), new.get(place))
+
+
+def same_order(factors: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether two experiments number their arms alike: by the order of their factors, which their hash does not know."""
+    return list(factors) == list(others)

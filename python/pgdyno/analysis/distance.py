@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.finding import Finding, Level, percent
+from pgdyno.analysis.finding import Finding, Level
+from pgdyno.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

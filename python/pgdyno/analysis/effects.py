@@ -1,6 +1,6 @@
 """What each factor of an experiment did, over all others: main effects, and where one depends on another.
 
-An effect is the ratio of TPS at a level to TPS at the factor's first level, from pairs of runs that differ in nothing
+An effect is the ratio of the headline at a level to the headline at the factor's first level, from pairs of runs that differ in nothing
 else: the same levels of all other factors, the same block. The arms are those of a full factorial, so that every run
 is in some pair of every factor.
 """
@@ -32,7 +32,7 @@ class Effect:
     """Place of the factor in the experiment."""
     level: int
     estimate: Estimate | None
-    """Ratio of TPS; None when no pair of runs differs in this alone."""
+    """Ratio of the headline; None when no pair of runs differs in this alone."""
     combinations: int
     """Combinations of the other factors that it is a mean over."""
     within: tuple[Within, ...] = ()
@@ -83,15 +83,8 @@ def _effect(
 
 
 def _logs(arms: Sequence[ArmSummary]) -> dict[Levels, dict[Block, float]]:
-    """Levels -> block -> logarithm of TPS; a run without any transaction has none."""
-    return {
-        arm.levels: {
-            (replicate.figures.record.experiment_id, replicate.figures.record.block): math.log(replicate.figures.tps)
-            for replicate in arm.replicates
-            if replicate.figures.tps > 0
-        }
-        for arm in arms
-    }
+    """Levels -> block -> logarithm of the headline; a run that did nothing has none."""
+    return {arm.levels: {block: math.log(value) for block, value in arm.by_block.items()} for arm in arms}
 
 
 def _strata(logs: dict[Levels, dict[Block, float]], factor: int, level: int) -> dict[Levels, list[float]]:

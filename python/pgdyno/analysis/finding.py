@@ -20,6 +20,11 @@ class Finding:
     """What was found, with its number and unit; a sentence's end without its full stop."""
 
 
+def why_invalid(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Why the numbers of a run must not be used, each reason with its check; empty for a valid run."""
+    return tuple(f"{finding.check}: {finding.figure}" for finding in findings if finding.level == "invalid")
+
+
 def worst(levels: Iterable[Level]) -> Level:
     """The most serious of several levels; ``ok`` for none."""
     order: tuple[Level, ...] = ("ok", "unknown", "warn", "invalid")
@@ -29,12 +34,3 @@ def worst(levels: Iterable[Level]) -> Level:
 def graded(value: float, warn: float, invalid: float) -> Level:
     """The level of a value that is worse the larger it is."""
     return "invalid" if value > invalid else "warn" if value > warn else "ok"
-
-
-def percent(share: float) -> str:
-    """A share for people; a little is not nothing."""
-    if share == 0:
-        return "0 %"
-    if share < 0.0005:
-        return "< 0.1 %"
-    return f"{share * 100:.1f} %"

@@ -123,16 +123,16 @@ class HostTime:
 def host_time(run: RunFigures) -> HostTime | None:
     """The host's part in a run's transactions; None where there were none."""
     served = run.service_ms if run.service_ms.total else run.latency_ms
-    if not served.total or not served.sum or not run.tps:
+    if not served.total or not served.sum or not run.work_per_s:
         return None
     world = run.record.world
     share = math.fsum(run.cpu_share.get(role, 0.0) for role in SERIAL_ROLES)
     return HostTime(
         dilation=world.dilation,
-        tps=run.tps,
+        tps=run.work_per_s,
         response_ms=served.sum / served.total,
         # In a second of a dilated world a core has so many seconds of CPU time.
-        cpu_ms=share * world.host.cores * world.dilation / run.tps * 1e3 if "server" in run.cpu_share else None,
+        cpu_ms=share * world.host.cores * world.dilation / run.work_per_s * 1e3 if "server" in run.cpu_share else None,
         waits=run.waits,
         reads=_requests(run, "read", tuple(run.volumes)),
         commits=_requests(run, "write", ("wal" if "wal" in run.volumes else DATA,)),
@@ -166,7 +166,7 @@ def _travelling(run: RunFigures) -> float | None:
     transactions = sum(run.run.table("workload/throughput")["transactions"].to_pylist())
     if messages is None or not transactions:
         return None
-    return float(messages / transactions * run.tps * client.rtt_ms / 1e3)
+    return float(messages / transactions * run.work_per_s * client.rtt_ms / 1e3)
 
 
 def _reading(waits: Mapping[Wait, float]) -> float:

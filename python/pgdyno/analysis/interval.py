@@ -102,7 +102,7 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
     # A single value borrows the mean spread of the others, so each of these counts for more and none is added to them:
     # with one stratum of two values there is one degree of freedom, however many single ones lean on it.
     borrowed = (len(filled) - len(several)) / len(several)
-    parts = [_variance(values) * (1 / len(values) + borrowed) for values in several]
+    parts = [variance(values) * (1 / len(values) + borrowed) for values in several]
     squares = math.fsum(parts)
     below = math.fsum(part**2 / (len(values) - 1) for part, values in zip(parts, several, strict=True))
     # Strata without any spread at all leave nothing to weigh them by; the smallest number of degrees is the safe one.
@@ -119,7 +119,8 @@ def _from_log(log: float) -> float:
     return math.exp(log) if log < LOG_MAX else math.inf
 
 
-def _variance(values: Sequence[float]) -> float:
+def variance(values: Sequence[float]) -> float:
+    """Of at least two values, from their mean."""
     mean = math.fsum(values) / len(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 

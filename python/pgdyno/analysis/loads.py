@@ -32,8 +32,8 @@ class LoadedVolume:
     """That were written from the beginning of the load to its end, the checkpoint's too."""
     time_above_limit: Mapping[str, float]
     """Limit -> share of the load in which requests waited for it; empty for volumes without limits."""
-    course: tuple[tuple[float, float], ...]
-    """(seconds since the load began, MiB/s written), the middle of each bin."""
+    course_mib_per_s: tuple[tuple[float, float], ...]
+    """(seconds since filling began, MiB/s written), the middle of each bin."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class LoadFigures:
             write_mib_per_s=None if written is None else written / 2**20,
             write_bytes=counters.delta("write_bytes", *span),
             time_above_limit=time_above_limit(counters, *span) if emulated and self.record.limited else {},
-            course=_course(counters, *span),
+            course_mib_per_s=_course(counters, *span),
         )
 
 

@@ -29,11 +29,8 @@ class NoiseFloor:
 
 def noise_floor(arms: Sequence[ArmSummary]) -> NoiseFloor | None:
     """From the blocks that have a run of every arm; None where they are too few."""
-    by_arm = [
-        {(r.figures.record.experiment_id, r.figures.record.block): r.figures.tps for r in arm.replicates}
-        for arm in arms
-    ]
-    shared = [block for block in by_arm[0] if all(one.get(block, 0.0) > 0 for one in by_arm)]
+    by_arm = [arm.by_block for arm in arms]
+    shared = [block for block in by_arm[0] if all(block in one for one in by_arm)]
     return floor_of([[math.log(one[block]) for block in shared] for one in by_arm])
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.finding import Finding, Level, graded, percent
+from pgdyno.analysis.finding import Finding, Level, graded
 from pgdyno.analysis.volume_figures import DATA, device_counters, volume_counters, volume_spec
+from pgdyno.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ _DISK_EVENTS = frozenset({"WALWrite", "WALWriteLock", "BufferIO", "BufferIo", "C
 
 def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
     """The checks of one volume; without a model there is nothing to be late to."""
-    if run.record.world.kind != "emulated" or volume_spec(run.run, volume.role).get("type") == "null":
+    if not run.record.world.emulated or volume_spec(run.run, volume.role).get("type") == "null":
         return
     span = (run.record.measure.begin_ns, run.record.measure.end_ns)
     counters = volume_counters(run.run, volume.role)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.credit import Credit, credit_of
 from pgdyno.analysis.distribution import Distribution, Statement, latency_ms, scripts_ms, service_ms, statements_ms
+from pgdyno.analysis.headline import work_per_s
 from pgdyno.analysis.instance_figures import InstanceFigures, instance_figures
 from pgdyno.analysis.server_figures import ServerFigures, server_figures
 from pgdyno.analysis.steady import Steady, per_second, steady_of
@@ -29,8 +30,6 @@ class RunFigures:
     """One replicate in numbers. A figure is None when the run did not record what it needs."""
 
     run: Run
-    tps: float
-    """Transactions that succeeded, per second of the measure phase."""
     qps: float | None
     """Statements that were answered, per second, as sysbench counts them; None where they were not."""
     latency_ms: Distribution
@@ -62,6 +61,11 @@ class RunFigures:
         return self.run.record
 
     @property
+    def work_per_s(self) -> float:
+        """Transactions that succeeded (of a load: rows) for each second of the measure phase."""
+        return work_per_s(self.record)
+
+    @property
     def data(self) -> VolumeFigures:
         """The volume of the data directory."""
         return self.volumes[DATA]
@@ -75,11 +79,10 @@ class RunFigures:
 
 def figures_of(run: Run) -> RunFigures:
     """Read a run's tables and reduce them to its figures."""
-    measure, seconds = run.record.measure, per_second(run)
+    seconds = per_second(run)
     credit = credit_of(run, seconds)
     return RunFigures(
         run=run,
-        tps=run.record.account.succeeded / measure.seconds if measure.seconds > 0 else 0.0,
         qps=_qps(run.record),
         latency_ms=latency_ms(run),
         service_ms=service_ms(run),
@@ -98,16 +101,6 @@ def figures_of(run: Run) -> RunFigures:
 def _qps(record: RunRecord) -> float | None:
     seconds = record.measure.seconds
     return None if record.queries is None or seconds <= 0 else record.queries / seconds
-
-
-def cpu_counters(run: Run) -> dict[str, Counters]:
-    """Cumulative CPU time by role."""
-    table = run.table("probe/cpu")
-    import pyarrow.compute as pc
-
-    return {
-        role: Counters.of(table.filter(pc.equal(table["role"], role))) for role in pc.unique(table["role"]).to_pylist()
-    }
 
 
 def _cpu_share(run: Run) -> dict[str, float]:

@@ -33,7 +33,7 @@ _STARTS = ((0.01, 1e-6), (0.1, 1e-4), (0.5, 1e-3), (0.95, 1e-2))
 class Scaling:
     """A fitted law."""
 
-    rate: float
+    rate_tps: float
     """Transactions per second of one client by itself."""
     contention: float
     """0 to 1."""
@@ -46,7 +46,7 @@ class Scaling:
     def tps(self, clients: float) -> float:
         """What the law says of so many clients."""
         waiting = 1 + self.contention * (clients - 1) + self.coherence * clients * (clients - 1)
-        return self.rate * clients / waiting
+        return self.rate_tps * clients / waiting
 
     @property
     def follows(self) -> bool:

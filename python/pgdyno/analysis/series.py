@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import Counters, cpu_counters
 from pgdyno.analysis.volume_figures import DATA, volume_counters, volume_roles
+from pgdyno.analysis.waits import CLIENT, CLIENT_BACKEND
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +35,9 @@ class Series:
     t_s: tuple[float, ...]
     """Middle of each bin, seconds since the measure phase began."""
     columns: dict[str, tuple[float | None, ...]]
-    """``tps``, ``latency_ms_p50``, ``latency_ms_p99``, and of the data's volume ``iops``, ``mib_per_s``, ``queue_length``; of
-    another the same with its role before it (``wal.iops``)."""
+    """``tps``, ``latency_ms_mean``, ``latency_ms_p50``, ``latency_ms_p99``, ``active_sessions``, ``server_cpu_share``,
+    ``cpu_share``, and of the data's volume ``iops``, ``mib_per_s``, ``queue_length``, ``read_ms`` and ``write_ms``; of another
+    the same with its role before it (``wal.iops``)."""
     checkpoints: tuple[tuple[float, float | None], ...] | None
     """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen. None where
     nobody counted them."""
@@ -50,7 +52,6 @@ def series_of(run: Run) -> Series:
     width = math.ceil(seconds / BINS_MAX)
     count = max(1, seconds // width)
     edges = measure.begin_ns + np.arange(count + 1, dtype=np.int64) * width * _SECOND_NS
-    p50, p99 = _latency(run, edges)
     columns = {"tps": _tps(run, edges)}
     for role in volume_roles(run):
         prefix = "" if role == DATA else f"{role}."
@@ -58,7 +59,7 @@ def series_of(run: Run) -> Series:
     return Series(
         bin_seconds=float(width),
         t_s=tuple(width * (place + 0.5) for place in range(count)),
-        columns={**columns, "latency_ms_p50": p50, "latency_ms_p99": p99},
+        columns={**columns, **_latency(run, edges), **_cpu(run, edges), "active_sessions": _active(run, edges)},
         checkpoints=_checkpoints(run),
     )
 
@@ -84,8 +85,8 @@ def _tps(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
     return tuple((transactions / (np.diff(edges) / _SECOND_NS)).tolist())
 
 
-def _latency(run: Run, edges: np.ndarray[Any, Any]) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-    """p50 and p99 of each bin, ms."""
+def _latency(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+    """Mean, p50 and p99 of each bin, ms."""
     import numpy as np
 
     table = run.table("workload/latency")
@@ -94,36 +95,84 @@ def _latency(run: Run, edges: np.ndarray[Any, Any]) -> tuple[tuple[float | None,
     value, count = table["latency_us"].to_numpy(), table["count"].to_numpy()
     order = np.lexsort((value, place))
     place, value, count = place[order], value[order], count[order]
-    found: tuple[list[float | None], list[float | None]] = ([], [])
+    found: dict[str, list[float | None]] = {f"latency_ms_{name}": [] for name in ("mean", "p50", "p99")}
     for bin_ in range(bins):
         begin, end = np.searchsorted(place, [bin_, bin_ + 1])
         below = np.cumsum(count[begin:end])
-        for share, into in zip((0.50, 0.99), found, strict=True):
-            if len(below) == 0:
+        if len(below) == 0:
+            for into in found.values():
                 into.append(None)
-            else:
-                rank = max(1, math.ceil(float(below[-1]) * share - 1e-9))
-                into.append(float(value[begin + int(np.searchsorted(below, rank))]) / 1e3)
-    return tuple(found[0]), tuple(found[1])
+            continue
+        found["latency_ms_mean"].append(float(value[begin:end] @ count[begin:end]) / float(below[-1]) / 1e3)
+        for share in (0.50, 0.99):
+            rank = max(1, math.ceil(float(below[-1]) * share - 1e-9))
+            at = begin + int(np.searchsorted(below, rank))
+            found[f"latency_ms_p{share * 100:.0f}"].append(float(value[at]) / 1e3)
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def _active(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+    """Mean number of the clients' sessions that had something to do, of the looks in each bin."""
+    import numpy as np
+
+    table = run.table("probe/wait_events")
+    begin_ns = table["t_begin_ns"].to_numpy()
+    bins = len(edges) - 1
+    looks = np.searchsorted(edges, np.unique(begin_ns), side="right") - 1
+    busy = [
+        backend == CLIENT_BACKEND and kind != CLIENT
+        for backend, kind in zip(table["backend_type"].to_pylist(), table["wait_event_type"].to_pylist(), strict=True)
+    ]
+    place = np.searchsorted(edges, begin_ns, side="right") - 1
+    kept = np.array(busy, dtype=bool) & (place >= 0) & (place < bins)
+    seen = np.bincount(place[kept], weights=table["count"].to_numpy()[kept], minlength=bins)
+    count = np.bincount(looks[(looks >= 0) & (looks < bins)], minlength=bins)
+    return tuple(float(seen[at] / count[at]) if count[at] else None for at in range(bins))
+
+
+def _cpu(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+    """Share of the machine's CPU time that the server took, and that was busy at all."""
+    cores = max(1, run.record.world.host.cores) * run.record.world.dilation
+    counters = cpu_counters(run)
+    roles = {"server_cpu_share": "server", "cpu_share": "host_busy"}
+    return {
+        name: tuple(
+            None if rate is None else rate / cores / _SECOND_NS for rate in _rates(counters[role], "cpu_ns", edges)
+        )
+        for name, role in roles.items()
+        if role in counters
+    }
 
 
 def _volume(counters: Counters, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
-    """Rates of the volume's counters between the edges; None in a bin that no two samples reach."""
+    """Rates of the volume's counters between the edges, and the mean latency of what was completed there."""
     wanted = {"iops": ("ops", 1.0), "mib_per_s": ("bytes", 2.0**20), "queue_length": ("queue_time_ns", 1e9)}
-    bins = len(edges) - 1
-    t_ns = counters.t_ns
-    if len(t_ns) < 2:
-        return dict.fromkeys(wanted, (None,) * bins)
-    columns: dict[str, tuple[float | None, ...]] = {}
-    for name, (counter, per) in wanted.items():
-        at = [counters.at(counter, int(edge)) for edge in edges]
-        columns[name] = tuple(
-            (at[place + 1] - at[place]) / per / ((edges[place + 1] - edges[place]) / _SECOND_NS)
-            if t_ns[0] <= edges[place] + _SECOND_NS // 2 and t_ns[-1] >= edges[place + 1] - _SECOND_NS // 2
-            else None
-            for place in range(bins)
+    columns = {
+        name: tuple(None if rate is None else rate / per for rate in _rates(counters, counter, edges))
+        for name, (counter, per) in wanted.items()
+    }
+    for operation in ("read", "write"):
+        time_ns, count = (_rates(counters, name, edges) for name in (f"{operation}_time_ns", f"{operation}s"))
+        columns[f"{operation}_ms"] = tuple(
+            spent / done / 1e6 if spent is not None and done else None
+            for spent, done in zip(time_ns, count, strict=True)
         )
     return columns
+
+
+def _rates(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+    """Growth of a counter per second between the edges; None in a bin that no two samples reach."""
+    bins = len(edges) - 1
+    t_ns = counters.t_ns
+    if len(t_ns) < 2 or name not in counters.columns:
+        return (None,) * bins
+    at = [counters.at(name, int(edge)) for edge in edges]
+    return tuple(
+        float((at[place + 1] - at[place]) / ((edges[place + 1] - edges[place]) / _SECOND_NS))
+        if t_ns[0] <= edges[place] + _SECOND_NS // 2 and t_ns[-1] >= edges[place + 1] - _SECOND_NS // 2
+        else None
+        for place in range(bins)
+    )
 
 
 def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...] | None:

@@ -25,7 +25,7 @@ from pgdyno.analysis.finding import Finding
 from pgdyno.analysis.interval import t_quantile
 from pgdyno.analysis.series import checkpoint_starts
 from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
-from pgdyno.analysis.verdict import figures
+from pgdyno.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,11 +118,11 @@ def steadiness(steady: Steady, tps: float) -> Finding:
         off = tps / found.mean - 1
         figure = (
             f"the first {steady.warm_up_s} of {steady.seconds} s were still warm-up, which makes the transactions per second"
-            f" of all of them {abs(off) * 100:.1f} % {'more' if off > 0 else 'fewer'} than those of the rest"
+            f" of all of them {percent(abs(off))} {'more' if off > 0 else 'fewer'} than those of the rest"
         )
         return Finding(check, "warn", figure)
     unit = f"{steady.cycles} whole checkpoint cycles" if steady.cycles else f"{steady.end_s - steady.begin_s} s"
-    figure = f"{figures(found.mean)} transactions per second over {unit} (95 % interval {figures(found.low)} to {figures(found.high)})"
+    figure = f"{number(found.mean)} transactions per second over {unit} (95 % interval {number(found.low)} to {number(found.high)})"
     return Finding(check, "ok", figure)
 
 
@@ -253,4 +253,4 @@ def _course(values: np.ndarray[Any, Any]) -> str:
     """How it changed, for the reader: its quarters."""
     quarter = max(1, len(values) // 4)
     first, last = float(values[:quarter].mean()), float(values[-quarter:].mean())
-    return f"{figures(first)} transactions per second in its first quarter, {figures(last)} in its last"
+    return f"{number(first)} transactions per second in its first quarter, {number(last)} in its last"

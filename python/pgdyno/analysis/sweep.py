@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.scaling import fit
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.headline import Headline
     from pgdyno.analysis.scaling import Scaling
 
 CLIENTS = "workload.clients"
@@ -73,19 +75,34 @@ class Variant:
     """(place on ``x``, place on ``along``) -> arm; the second is 0 where there is no second axis."""
 
     @cached_property
-    def runs_tps(self) -> list[float]:
-        """Transactions per second of every run."""
-        return [replicate.figures.tps for arm in self.arms.values() for replicate in arm.replicates]
+    def of_runs(self) -> list[float]:
+        """The headline of every run."""
+        return [replicate.headline for arm in self.arms.values() for replicate in arm.replicates]
+
+    @property
+    def metric(self) -> Headline:
+        """By which its arms are compared."""
+        return next(iter(self.arms.values())).metric
+
+    @property
+    def best(self) -> ArmSummary:
+        """The arm whose headline is the best."""
+        return (self.most if self.metric.better == "more" else self.least)[1]
+
+    @property
+    def worst(self) -> ArmSummary:
+        """The arm whose headline is the worst."""
+        return (self.least if self.metric.better == "more" else self.most)[1]
 
     @property
     def most(self) -> tuple[tuple[int, int], ArmSummary]:
-        """Where it does the most transactions, and that arm."""
-        return max(self.arms.items(), key=lambda item: item[1].tps.mean)
+        """Where its headline is the largest, and that arm."""
+        return max(self.arms.items(), key=lambda item: item[1].headline.mean)
 
     @property
     def least(self) -> tuple[tuple[int, int], ArmSummary]:
-        """Where it does the fewest."""
-        return min(self.arms.items(), key=lambda item: item[1].tps.mean)
+        """Where it is the smallest."""
+        return min(self.arms.items(), key=lambda item: item[1].headline.mean)
 
 
 @dataclass(frozen=True)
@@ -99,12 +116,12 @@ class Sweep:
     @cached_property
     def laws(self) -> tuple[Scaling | None, ...]:
         """The law of each variant's growth; None where the first axis is not the clients, or has too few of them."""
-        if self.x.name != CLIENTS:
+        if self.x.name != CLIENTS or self.variants[0].metric is not TPS:
             return tuple(None for _ in self.variants)
         return tuple(
             fit(
                 [
-                    (self.x.values[x], replicate.figures.tps)
+                    (self.x.values[x], replicate.headline)
                     for (x, _), arm in variant.arms.items()
                     for replicate in arm.replicates
                 ]
@@ -123,11 +140,12 @@ class Sweep:
         return (0,) if self.along is None else tuple(range(len(self.along.values)))
 
     def common_load(self) -> tuple[int, int] | None:
-        """The place at which all variants together do the most, of those that every one has."""
+        """The place at which the headlines of all variants together are the best, of those that every one has."""
         shared = set.intersection(*(set(variant.arms) for variant in self.variants))
         if not shared:
             return None
-        return max(sorted(shared), key=lambda at: sum(variant.arms[at].tps.mean for variant in self.variants))
+        sign = 1 if self.variants[0].metric.better == "more" else -1
+        return max(sorted(shared), key=lambda at: sign * sum(one.arms[at].headline.mean for one in self.variants))
 
     def words(self, at: tuple[int, int]) -> str:
         """A place in words: ``16 clients``, ``16 clients and 100 transactions``."""

@@ -1,12 +1,12 @@
-"""What a run's figure counts: transactions, or the rows of a load."""
+"""What a run counts while it goes on: transactions, or the rows of a load."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pgdyno.store.record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,6 @@ class Unit:
 
     one: str
     many: str
-    short: str
-    """So many in a second, for the head of a column."""
 
     @property
     def per_second(self) -> str:
@@ -24,10 +22,10 @@ class Unit:
         return f"{self.many} per second"
 
 
-TRANSACTIONS: Final = Unit("transaction", "transactions", "TPS")
-ROWS: Final = Unit("row", "rows", "rows/s")
+TRANSACTIONS: Final = Unit("transaction", "transactions")
+ROWS: Final = Unit("row", "rows")
 
 
-def unit_of(workload: Mapping[str, Any]) -> Unit:
-    """Of a run with that workload, as its record has it."""
-    return ROWS if workload.get("kind") == "load" else TRANSACTIONS
+def unit_of(record: RunRecord) -> Unit:
+    """What the account of a run counts."""
+    return TRANSACTIONS if record.bulk_load is None else ROWS

@@ -13,12 +13,14 @@ from pgdyno.analysis.credit import credit_findings
 from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
 from pgdyno.analysis.driven import driven
-from pgdyno.analysis.finding import Finding, Level, graded, percent
+from pgdyno.analysis.finding import Finding, Level, graded, why_invalid
 from pgdyno.analysis.on_time import of, on_time
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
+from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, figures_of
 from pgdyno.analysis.steady import steadiness
 from pgdyno.analysis.unit import unit_of
 from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
+from pgdyno.errors import InputError
+from pgdyno.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +40,7 @@ IDLE_SHARE_SPARE = 0.10
 OTHER_SHARE_WARN = 0.15
 """On a host with nothing else to do the kernel's own work (loop device, flushing) took up to an eighth of two cores."""
 OTHER_SHARE_INVALID = 0.25
-"""A quarter of the machine went to strangers. It is allowed while a tenth stayed idle (:data:`IDLE_SHARE_SPARE`)."""
+"""Other processes took a quarter of the machine. It is allowed while a tenth stayed idle (:data:`IDLE_SHARE_SPARE`)."""
 STEAL_SHARE_WARN = 0.05
 """The hypervisor gave this share to others; latencies above the median carry it."""
 STEAL_SHARE_INVALID = 0.15
@@ -63,7 +65,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _failed(run),
         _skipped(run),
         *_steadiness(run),
-        *credit_findings(run.credit, run.tps, unit_of(run.record.workload)),
+        *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         *driven(run),
         *distance(run),
@@ -79,8 +81,21 @@ def findings(run: RunFigures) -> list[Finding]:
     ]
 
 
+def judge(run: Run) -> tuple[str, ...]:
+    """The verdict on a recorded run: :func:`why_invalid` of its findings. A run that cannot be read is invalid.
+
+    The table, the page, `pgdyno runs` and `pgdyno query` call a run valid by this and by nothing else.
+    """
+    try:
+        return why_invalid(findings(figures_of(run)))
+    except InputError as error:
+        return (error.message,)
+
+
 def _recorded(run: RunFigures) -> Iterator[Finding]:
     """What the run itself already knew to be wrong when it ended."""
+    if run.record.world.made_up:
+        yield Finding("while running", "warn", "nothing was measured: the figures of a fake world are made up")
     validity = run.record.validity
     for reason in validity.reasons:
         yield Finding("while running", "warn" if validity.valid else "invalid", reason)
@@ -102,12 +117,12 @@ def _invariants(run: RunFigures) -> Iterator[Finding]:
 def _steadiness(run: RunFigures) -> Iterator[Finding]:
     """A load is measured from its begin to its end, and has no state that it could come to."""
     if run.record.bulk_load is None:
-        yield steadiness(run.steady, run.tps)
+        yield steadiness(run.steady, run.work_per_s)
 
 
 def _failed(run: RunFigures) -> Finding:
     account = run.record.account
-    unit = unit_of(run.record.workload)
+    unit = unit_of(run.record)
     tried = account.succeeded + account.failed
     if account.succeeded == 0:
         return Finding(unit.many, "invalid", f"no {unit.one} succeeded")
@@ -163,7 +178,7 @@ def _samples(run: RunFigures, role: str) -> Iterator[Finding]:
         share, expected = lost
         figure = f"{percent(share)} of {expected:,} samples of the volume are missing"
         yield Finding(of(role, "samples"), graded(share, LOST_SAMPLES_WARN, LOST_SAMPLES_INVALID), figure)
-    elif run.record.world.kind == "real":
+    elif run.record.world.existed:
         why = next((row.why for row in run.record.visibility if not row.seen and "device" in row.what), "")
         figure = "the volume was not sampled" + (f": {why}" if why else "")
         yield Finding(of(role, "samples"), "unknown", figure)
@@ -236,7 +251,7 @@ def _device_queue(run: RunFigures, role: str) -> Iterator[Finding]:
     """Whether the kernel's loop device, not the volume, bounded how many requests were in flight."""
     measure = run.record.measure
     table = of_role(run.run.table("probe/disk"), role)
-    if table.num_rows == 0 or run.record.world.kind == "real":
+    if table.num_rows == 0 or run.record.world.existed:
         return
     t_ns = table["t_ns"].to_numpy()
     in_flight = table["in_flight"].to_numpy()[(t_ns >= measure.begin_ns) & (t_ns < measure.end_ns)]

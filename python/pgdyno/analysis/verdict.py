@@ -4,40 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.unit import TRANSACTIONS
+from pgdyno.text import money, number, percent, ratio_interval, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Ratio
     from pgdyno.analysis.effects import Effect
     from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.headline import Headline
     from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.ratio import Ratio
     from pgdyno.analysis.sweep import Sweep
-    from pgdyno.analysis.unit import Unit
 
 SENTENCES_MAX = 4
 """More arms than this after the first are counted instead of told one by one: nobody reads fifteen sentences."""
 RULED_OUT_MAX = 0.5
 """That two volumes differ by less than a half is nothing to say."""
-
-
-def figures(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, thousands separated: 3.10, 31.0, 3,104."""
-    if value == 0:
-        return "0"
-    import math
-
-    # Rounded first, because 9.999 has one digit before the point and 10.0 two.
-    rounded = float(f"{value:.{digits - 1}e}") if abs(value) < 10 ** (digits - 1) else value
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
-    return f"{value:,.{decimals}f}"
-
-
-def times(ratio: float) -> str:
-    """A ratio: three digits, and one more around 1, where 0.998 and 1.003 must not look alike."""
-    return f"{ratio:.3f}" if 0.9 <= ratio < 1.1 else figures(ratio)
 
 
 def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio]) -> str:
@@ -58,12 +41,13 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
     told = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
     same = [effect for effect in known if not effect.distinguishable]
     if known and all(effect.estimate is None or effect.estimate.low is None for effect in known):
-        parts = [f"{sides(factors, e)[0]} did {times(e.estimate.mean)} times the {arms[0].unit.many} of {sides(factors, e)[1]}"
+        metric = arms[0].metric
+        parts = [f"{sides(factors, e)[0]} {metric.did} {times(e.estimate.mean)} times the {metric.counts} of {sides(factors, e)[1]}"
                  for e in known if e.estimate is not None]  # fmt: skip
         return (
             f"In the only replicate {', '.join(parts)}: one replicate has no interval, so nothing is distinguishable."
         )
-    sentences = [effect_sentence(factors, effect, arms[0].unit) for effect in told]
+    sentences = [effect_sentence(factors, effect, arms[0].metric) for effect in told]
     if same:
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
         sentences.append(f"Not distinguishable: {pairs}.")
@@ -76,12 +60,12 @@ def of_sweep(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Seq
         return refusal
     swept = {axis.factor for axis in sweep.axes}
     others = [effect for effect in effects if effect.factor not in swept]
-    told = [of_effects(arms, factors, others)] if others else []
+    told, metric = [of_effects(arms, factors, others)] if others else [], arms[0].metric
     for variant in sweep.variants[:SENTENCES_MAX]:
         (most_at, most), (least_at, least) = variant.most, variant.least
         told.append(
-            f"{variant.label or 'It'} does {figures(least.tps.mean)} to {figures(most.tps.mean)} {most.unit.per_second}: the most"
-            f" with {sweep.words(most_at)}, the fewest with {sweep.words(least_at)}."
+            f"{variant.label or 'It'} {metric.does} {number(least.headline.mean)} to {number(most.headline.mean)} {metric.title}:"
+            f" the most with {sweep.words(most_at)}, the {metric.fewest} with {sweep.words(least_at)}."
         )
     return " ".join(told)
 
@@ -96,11 +80,11 @@ def _invalid(arms: Sequence[ArmSummary]) -> str | None:
     return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
 
 
-def effect_sentence(factors: Sequence[Factor], effect: Effect, unit: Unit = TRANSACTIONS) -> str:
+def effect_sentence(factors: Sequence[Factor], effect: Effect, metric: Headline) -> str:
     """One distinguishable effect, with its interval and what it depends on."""
     over, under = sides(factors, effect)
     assert effect.estimate is not None
-    text = f"{over} does {times(effect.estimate.mean)} times the {unit.many} of {under} ({interval(effect.estimate)})"
+    text = f"{over} {metric.does} {times(effect.estimate.mean)} times the {metric.counts} of {under} ({interval(effect.estimate)})"
     on = dict.fromkeys(factors[within.factor].title for within in effect.within)
     return text + (f", which depends on the {' and the '.join(on)}." if on else ".")
 
@@ -122,11 +106,12 @@ def interval(estimate: Estimate) -> str:
     """``95 % interval 2.9 to 3.1``, or that there is none."""
     if estimate.low is None or estimate.high is None:
         return "one replicate has no interval"
-    return f"95 % interval {times(estimate.low)} to {times(estimate.high)}"
+    return f"95 % interval {ratio_interval(estimate.low, estimate.high)}"
 
 
 def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
     base = by_index[ratios[0].to_index]
+    metric = base.metric
     told = [
         ratio
         for ratio in ratios
@@ -135,22 +120,23 @@ def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
     invalid = [ratio for ratio in ratios if not by_index[ratio.index].valid or not base.valid]
     more = [ratio for ratio in told if ratio.estimate is not None and ratio.estimate.mean > 1]
     parts = [
-        f"{len(more)} do more {base.unit.many} than {base.label}",
-        f"{len(told) - len(more)} do fewer",
+        f"{len(more)} {metric.do} more {metric.counts} than {base.label}",
+        f"{len(told) - len(more)} {metric.do} {metric.fewer}",
         f"{len(ratios) - len(told) - len(invalid)} are not distinguishable from it",
         *([f"{len(invalid)} have no verdict because runs are invalid"] if invalid else []),
     ]
     sentence = f"Of {len(ratios)} arms {', '.join(parts[:-1])} and {parts[-1]}."
-    if more:
-        most = max(more, key=lambda ratio: distance(ratio.estimate))
-        sentence += " " + _against(by_index[most.index], base, most)
+    better = [ratio for ratio in told if (ratio in more) is (metric.better == "more")]
+    if better:
+        best = max(better, key=lambda ratio: distance(ratio.estimate))
+        sentence += " " + _against(by_index[best.index], base, best)
     return sentence
 
 
 def _alone(arm: ArmSummary) -> str:
     if not arm.valid:
         return f"No verdict on {arm.label}: it is invalid."
-    return f"{arm.label} does {figures(arm.tps.mean)} {arm.unit.per_second}{_price(arm)}."
+    return f"{arm.label} {arm.metric.does} {number(arm.headline.mean)} {arm.metric.title}{_price(arm)}."
 
 
 def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
@@ -159,47 +145,37 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
         names = " and ".join(invalid)
         return f"No verdict on {arm.label} against {base.label}: {names} {'are' if len(invalid) > 1 else 'is'} invalid."
     if ratio.estimate is None:
-        return (
-            f"No verdict on {arm.label} against {base.label}: no block has a run of both that did any {arm.unit.one}."
-        )
+        return f"No verdict on {arm.label} against {base.label}: no block has a run of both that did anything."
     estimate = ratio.estimate
     ratio_text = times(estimate.mean)
     if estimate.low is None or estimate.high is None:
         return (
-            f"{arm.label} did {ratio_text} times the {arm.unit.many} of {base.label} in the only replicate: one replicate has no"
+            f"{arm.label} {arm.metric.did} {ratio_text} times the {arm.metric.counts} of {base.label} in the only replicate: one replicate has no"
             " interval, so the two are not distinguishable."
         )
-    extent = f"{interval(estimate)}, {estimate.n} replicates"
+    told = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
         return (
-            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the {arm.unit.many} ({extent}"
+            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the {arm.metric.counts} ({told}"
             f"{_ruled_out(ratio)}){money}."
         )
-    return f"{arm.label} does {ratio_text} times the {arm.unit.many} of {base.label} ({extent}){money}."
-
-
-def share(relative: float) -> str:
-    """A relative difference: 2.1 %, 14 %."""
-    return f"{relative * 100:.1f} %" if relative < 0.1 else f"{relative * 100:.0f} %"
+    return f"{arm.label} {arm.metric.does} {ratio_text} times the {arm.metric.counts} of {base.label} ({told}){money}."
 
 
 def _ruled_out(ratio: Ratio) -> str:
     """What "not distinguishable" leaves possible, where that is less than anything."""
     within = ratio.equivalent_within
-    return "" if within is None or within > RULED_OUT_MAX else f"; a difference of {share(within)} or more is ruled out"
-
-
-def dollars(amount: float) -> str:
-    """US dollars: with cents only below a hundred and only where there are any."""
-    return f"${amount:,.0f}" if amount >= 100 or amount == round(amount) else f"${amount:,.2f}"
+    return (
+        "" if within is None or within > RULED_OUT_MAX else f"; a difference of {percent(within)} or more is ruled out"
+    )
 
 
 def _price(arm: ArmSummary) -> str:
-    return "" if arm.usd_per_month is None else f" at {dollars(arm.usd_per_month)} a month"
+    return "" if arm.usd_per_month is None else f" at {money(arm.usd_per_month)} a month"
 
 
 def _prices(arm: ArmSummary, base: ArmSummary) -> str:
     if arm.usd_per_month is None or base.usd_per_month is None:
         return ""
-    return f" at {dollars(arm.usd_per_month)} against {dollars(base.usd_per_month)} a month"
+    return f" at {money(arm.usd_per_month)} against {money(base.usd_per_month)} a month"

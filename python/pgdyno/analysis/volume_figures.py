@@ -31,6 +31,9 @@ class VolumeFigures:
     mib_per_s: float | None
     queue_length: float | None
     """Mean number of requests in the volume: the integral of the queue's length over the phase's length."""
+    read_ms_mean: float | None
+    """Mean latency of its reads, by its counters; None where there were none."""
+    write_ms_mean: float | None
     read_ms: Distribution
     """Latency of the volume's reads, as the volume gave it."""
     write_ms: Distribution
@@ -90,6 +93,8 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
         iops=counters.mean_rate("ops", *span),
         mib_per_s=None if size is None else size / 2**20,
         queue_length=None if queue_ns is None else queue_ns / 1e9,
+        read_ms_mean=_mean_ms(counters, "read", span),
+        write_ms_mean=_mean_ms(counters, "write", span),
         read_ms=by_operation.get("read", nothing),
         write_ms=by_operation.get("write", nothing),
         read_lateness_ms=by_operation.get("read lateness", nothing),
@@ -98,8 +103,14 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
     )
 
 
+def _mean_ms(counters: Counters, operation: str, span: tuple[int, int]) -> float | None:
+    time_ns, count = counters.delta(f"{operation}_time_ns", *span), counters.delta(f"{operation}s", *span)
+    return time_ns / count / 1e6 if time_ns is not None and count else None
+
+
 def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
-    """Cumulative ``ops``, ``bytes`` and ``queue_time_ns`` of a volume, and every counter of an emulated one.
+    """Cumulative ``ops``, ``reads``, ``writes``, ``bytes``, ``read_time_ns``, ``write_time_ns`` and ``queue_time_ns`` of a volume,
+    and every counter of an emulated one.
 
     A volume without an emulator's counters is read from the block device's statistics, which count the same things.
     """
@@ -107,13 +118,19 @@ def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
     if table.num_rows:
         counters = Counters.of(table)
         columns = counters.columns
-        derived = {"ops": columns["read_ops"] + columns["write_ops"]}
+        derived = {
+            "ops": columns["read_ops"] + columns["write_ops"],
+            "reads": columns["read_ops"],
+            "writes": columns["write_ops"],
+        }
     else:
         counters = device_counters(run, role)
         columns = counters.columns
         derived = {
             "ops": columns["reads"] + columns["writes"],
             "queue_time_ns": columns["weighted_time_ms"] * 1e6,
+            "read_time_ns": columns["read_time_ms"] * 1e6,
+            "write_time_ns": columns["write_time_ms"] * 1e6,
         }
     derived["bytes"] = columns["read_bytes"] + columns["write_bytes"]
     return Counters(counters.t_ns, {**columns, **derived})

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CLIENT_BACKEND = "client backend"
 """``backend_type`` of a session that somebody connected."""
 
+CLIENT = "Client"
+"""Type of wait of a session that has nothing to do: its client has not said what."""
+
 
 class Wait(NamedTuple):
     """A kind of wait, in PostgreSQL's words; work on a CPU has the type ``CPU``."""

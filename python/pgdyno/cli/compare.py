@@ -15,72 +15,84 @@ if TYPE_CHECKING:
 
 @click.command(name="compare")
 @click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True, shell_complete=complete.volume_types)
-@click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench's script, or a mix (see below).")
-@click.option("-s", "--scale", type=int, default=150, show_default=True, help="Scale factor; 16 MB of data each.")
-@click.option("-c", "--clients", type=int, default=16, show_default=True, help="Connections that work at a time.")
-@click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of pgbench.")
+@click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench script, or a mix (see below).")
+@click.option("-s", "--scale", type=int, default=150, show_default=True, help="pgbench's scale factor; 16 MB per unit.")
+@click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
+@click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
 @click.option("-F", "--fillfactor", type=int, default=100, show_default=True, help="Fill factor of the tables.")
 @shared.rate
 @click.option("--memory", help="Memory of the instance, page cache included [512MiB, or the instance type's].")
-@click.option("--instance", metavar="TYPE", help="An instance type by name, as r6g.large.")
+@click.option("--instance", metavar="TYPE", help="Instance type, for example r6g.large.")
 @click.option(
     "--wal",
     metavar="VOLUME",
     shell_complete=complete.volume_types,
-    help="A volume of its own for WAL, in every run [on the data's volume].",
+    help="Separate volume for WAL, in every run [on the data volume].",
 )
 @click.option(
-    "--file-system", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True, help="Of every volume."
+    "--file-system",
+    type=click.Choice(["ext4", "xfs"]),
+    default="ext4",
+    show_default=True,
+    help="File system of all volumes.",
 )
-@click.option("--mount-options", metavar="OPTIONS", help="For mount(8), as noatime [the file system's own].")
+@click.option("--mount-options", metavar="OPTIONS", help="Mount options, for example noatime [the file system's own].")
 @click.option(
     "--dilation",
-    type=click.IntRange(min=1),
+    type=shared.Integer(min=1),
     metavar="TIMES",
-    help="Slow volumes and timers so many times: this machine stands for a larger one, and takes longer [1].",
+    help="Slow volumes and timers down by this factor, so that this machine stands for a larger one; takes longer [1].",
 )
-@click.option("--warmup", default="15s", show_default=True, help="Driven, but not measured.")
-@click.option("--duration", default="30s", show_default=True, help="Measured, in each run.")
-@click.option("-n", "--replicates", type=int, default=3, show_default=True, help="Runs of each volume.")
+@click.option("--warmup", default="15s", show_default=True, help="Length of the warm-up, which is not measured.")
+@click.option("--duration", default="30s", show_default=True, help="Length of the measured phase of each run.")
+@click.option("-n", "--replicates", type=int, default=3, show_default=True, help="Runs per volume.")
 @click.option(
     "--settings",
     type=click.Choice(["tuned", "defaults"]),
     default="tuned",
     show_default=True,
-    help="PostgreSQL's settings: a plain set for the memory, or its own.",
+    help="PostgreSQL settings: a plain set for the instance's memory, or PostgreSQL's defaults.",
 )
-@click.option("--set", "extra", metavar="NAME=VALUE", multiple=True, help="A PostgreSQL setting; may be repeated.")
-@click.option("--server-cpus", help="CPUs of PostgreSQL, as `0` or `0-3` [all].")
+@click.option("--setting", "extra", metavar="NAME=VALUE", multiple=True, help="PostgreSQL setting; repeatable.")
+@click.option(
+    "--set",
+    "assignments",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Set a key of the experiment, as in an experiment file; repeatable.",
+)
+@click.option("--server-cpus", help="CPUs of PostgreSQL, for example `0` or `0-3` [all].")
 @click.option(
     "--client-rtt-ms",
-    type=click.FloatRange(min=0),
+    type=shared.Number(min=0),
     metavar="MS",
-    help="Emulated round trip between driver and server [0: both here, over a local socket].",
+    help="Emulated network round trip between driver and server [0: a local socket].",
 )
-@click.option("--driver-cpus", help="CPUs of pgbench [all].")
-@click.option("--full-check", is_flag=True, help="Add up every account after each run: reads all data.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides order and every random draw.")
-@click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [embedded].")
+@click.option("--driver-cpus", help="CPUs of the driver [all].")
+@click.option("--full-check", is_flag=True, help="Check all balances after each run; reads all data.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order and of all random draws.")
+@click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [the embedded PostgreSQL].")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
     """Compare PostgreSQL on two or more emulated volumes.
 
-    Loads a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates:
-    real PostgreSQL, on a block device that behaves like the volume, in an instance's memory. Prints throughput and
+    Fills a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates: a real
+    PostgreSQL, on a block device that behaves like the volume, in the memory of an instance. Prints throughput and
     latency with the ratio to the first volume and its 95 % interval, and writes a report.
 
-    A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1.
+    A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno volume types` lists
+    the types. A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1.
 
     \b
     Example:
-      sudo pgdyno compare gp3 io2bx:iops=16000
+      sudo pgdyno compare gp3 io2bx:iops=8000
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
     """
     from pgdyno.cli.outcome import execute_and_show
-    from pgdyno.run import plan
+    from pgdyno.flow.plan import plan
 
     execute_and_show(plan(_experiment(volumes, options)), options["results"], as_json, keep_invalid)
 
@@ -89,11 +101,12 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> Experiment
     """The experiment of the flags: one factor, the volume."""
     from pgdyno.errors import InputError
     from pgdyno.experiment import Experiment, Origin
+    from pgdyno.experiment.file import assign
 
     if len(volumes) < 2:
         raise InputError(
-            "a comparison needs at least two volumes (the same one twice shows the noise)",
-            remedy="name another one: pgdyno compare gp3 io2bx",
+            "a comparison needs at least two volumes (the same volume twice shows the noise)",
+            remedy="add another volume: pgdyno compare gp3 io2bx",
         )
     document: dict[str, Any] = {
         "schema_version": 1,
@@ -102,7 +115,7 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> Experiment
         "postgres": {"parameters": dict(_setting(text) for text in options["extra"])},
     }
     flags: dict[tuple[str | int, ...], str] = {
-        ("postgres", "parameters"): "--set",
+        ("postgres", "parameters"): "--setting",
         ("factors", "world.volume"): "VOLUME",
     }
     for option, path in _PLACES.items():
@@ -113,6 +126,8 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> Experiment
                 table = table.setdefault(name, {})
             table[key] = options[option]
             flags[path] = "--" + option.replace("_", "-")
+    document, assigned = assign(document, options["assignments"])
+    flags |= assigned
     return Experiment.of(document, Origin(flags=flags, remedy="see `pgdyno compare --help`"), kind="compare")
 
 
@@ -141,7 +156,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "replicates": ("replicates",),
     "seed": ("seed",),
 }
-"""Where each flag stands in an experiment."""
+"""The key of an experiment that each flag sets."""
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -149,5 +164,5 @@ def _setting(text: str) -> tuple[str, str]:
 
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise InputError(f"--set: `{text}` is not a setting", remedy="write it as --set work_mem=16MB")
+        raise InputError(f"--setting: `{text}` is not a setting", remedy="write it as --setting work_mem=16MB")
     return name.strip(), value.strip()

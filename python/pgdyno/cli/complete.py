@@ -1,6 +1,6 @@
 """What the shell offers for an argument: types of volumes, attached volumes, recorded experiments.
 
-Completion says nothing when it cannot know: an error in the middle of a command line would help nobody.
+Completion prints nothing if it fails: an error in the middle of a command line would not help.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
 def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the attached volumes, with their specifications."""
     from pgdyno.errors import PgdynoError
-    from pgdyno.world import volume
+    from pgdyno.host import volume
 
     with contextlib.suppress(PgdynoError, OSError):
         found = [one for one in volume.list_volumes() if one.name.startswith(incomplete)]

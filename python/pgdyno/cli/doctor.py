@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pgdyno.world.doctor import Check
+    from pgdyno.host.doctor import Check
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-@click.command(short_help="Say what this machine can do, and clean up after killed runs.")
+@click.command(short_help="Check what this machine can do, and clean up after killed runs.")
 @click.option(
-    "--clean", "wants_clean", is_flag=True, help="Remove what killed runs left. Volumes in use are not touched."
+    "--clean", "wants_clean", is_flag=True, help="Remove what killed runs left behind. Volumes in use are not touched."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(wants_clean: bool, as_json: bool) -> None:
-    """Say what this machine can do, what not, and the remedy.
+    """Check what this machine can do, and print a remedy for each problem.
 
-    The exit code is 0 when emulated volumes can be compared here, and 3 when something for it is missing. With
-    --clean nothing is examined: mounts, loop devices, control groups, processes and kernel settings that killed runs
-    left are removed, and what was done is printed.
+    The exit code is 0 if this machine can compare emulated volumes, and 3 if something is missing. --clean skips the
+    checks: it removes the mounts, loop devices, control groups and processes that killed runs left behind, restores kernel
+    settings, and prints what it did.
 
     \b
     Example:
@@ -33,7 +33,7 @@ def command(wants_clean: bool, as_json: bool) -> None:
         _clean(as_json)
         return
     from pgdyno.errors import EXIT_HOST, EXIT_OK
-    from pgdyno.world.doctor import able, examine
+    from pgdyno.host.doctor import able, examine
 
     checks = examine()
     works = able(checks)
@@ -51,7 +51,7 @@ def command(wants_clean: bool, as_json: bool) -> None:
 
 
 def _clean(as_json: bool) -> None:
-    from pgdyno.world.clean import clean
+    from pgdyno.host.clean import clean
 
     done = clean()
     if as_json:
@@ -62,7 +62,7 @@ def _clean(as_json: bool) -> None:
     for line in done:
         click.echo(line)
     if not done:
-        click.echo("nothing was left behind", err=True)
+        click.echo("nothing to clean up", err=True)
 
 
 def _print(checks: list[Check]) -> None:

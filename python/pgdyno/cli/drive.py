@@ -1,9 +1,9 @@
-"""``pgdyno drive``: scripts against a server, by pgdyno's own driver, without an experiment around them."""
+"""``pgdyno drive``: runs scripts against a server with pgdyno's own driver, without an experiment."""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,50 +16,67 @@ if TYPE_CHECKING:
 
     from pgdyno.cli.progress import Bar
     from pgdyno.postgres.remote import RemoteServer
+    from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import Said
-    from pgdyno.workload.spec import Server, WorkloadSpec
+    from pgdyno.workload.server import Server
 
 _SCALE_DEFAULT = 10
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
-"""Options that are about a server, which idle clients have none of."""
+"""Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
-"""Settings of the embedded server are those of so much memory; nothing is limited."""
-_CONNECTIONS_BESIDE = 20
-"""Of the embedded server, beside the clients': PostgreSQL's own, and somebody who looks."""
+"""The embedded server's settings are those for this memory; the memory itself is not limited."""
 
 
 @click.command(name="drive")
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True)
-@click.option("--dsn", help="A server that is there: its connection string, without a password [an embedded one].")
+@click.option("--dsn", help="An existing server: its connection string, without a password [an embedded one].")
 @click.option(
-    "--setup", type=click.Path(dir_okay=False, path_type=Path), help="SQL that makes your scripts' tables [pgbench's]."
+    "--setup",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="SQL file that creates the tables of your scripts [pgbench's tables].",
 )
-@click.option("-s", "--scale", type=int, help="Of pgbench's tables, and :scale [10, or what is there].")
-@click.option("-c", "--clients", type=int, default=8, show_default=True, help="Connections that work at a time.")
-@click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve them.")
+@click.option(
+    "-s",
+    "--scale",
+    type=int,
+    help="Scale of pgbench's tables, and value of :scale [10, or that of the existing tables].",
+)
+@click.option("-c", "--clients", type=int, default=8, show_default=True, help="Number of clients.")
+@click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve the clients.")
 @shared.protocol
 @shared.rate
-@click.option("--arrivals", type=click.Choice(["poisson", "fixed"]), help="Of an open loop [poisson].")
-@click.option("--think-ms", type=float, help="Closed loop: how long clients wait between transactions [not].")
-@click.option("--late-max-ms", type=int, help="Skip what would begin later than this [nothing].")
-@click.option("--tries-max", type=int, default=1, show_default=True, help="Of what 40001 or 40P01 ended; 0: no limit.")
-@click.option("--warmup", default="2s", show_default=True, help="Driven, but not counted.")
-@click.option("--duration", default="10s", show_default=True, help="Counted.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides every random draw.")
 @click.option(
-    "--pg-bin", type=click.Path(path_type=Path), help="Directory of the embedded server's programs [its own]."
+    "--arrivals", type=click.Choice(["poisson", "fixed"]), help="Distribution of arrivals in an open loop [poisson]."
 )
-@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the driver was the limit.")
+@click.option("--think-ms", type=shared.Number(), help="Closed loop: think time between transactions [0].")
+@click.option("--late-max-ms", type=int, help="Skip transactions that would start more than this late [never skip].")
+@click.option(
+    "--tries-max",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Attempts per transaction after a serialization failure or deadlock; 0 is unlimited.",
+)
+@click.option(
+    "--continue-on-error", is_flag=True, help="Count statements that the server refuses [end at the first one]."
+)
+@click.option("--warmup", default="2s", show_default=True, help="Length of the warm-up, which is not measured.")
+@click.option("--duration", default="10s", show_default=True, help="Length of the measured phase.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random draws.")
+@click.option(
+    "--pg-bin", type=click.Path(path_type=Path), help="Directory of PostgreSQL's programs [the embedded PostgreSQL]."
+)
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the figures are invalid.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
-    """Drive scripts against a server, and say what they took.
+    """Run SQL scripts against a server, and measure them.
 
     A SCRIPT is a file in pgbench's language, or `tpcb-like`, `simple-update`, `select-only`; `@9` after it is its weight
-    beside the others. `idle` sends nothing and measures the driver. Without --dsn an embedded server with pgbench's
-    tables is started and taken away; on a server that is there, tables must be there too, and scripts may write to them.
+    in a mix. `idle` sends nothing and measures the driver. Without --dsn an embedded server with pgbench's tables is
+    started and removed afterwards. On an existing server the tables must exist, and scripts may change them.
 
-    Response time counts from when a transaction was due, service time from when it began. Ctrl-C ends it with the
-    figures until then.
+    Response time counts from the scheduled start of a transaction, service time from its actual start. Ctrl-C, or a
+    statement that the server refuses, ends the run; the figures until then are printed.
 
     \b
     Example:
@@ -69,25 +86,31 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       pgdyno drive idle --rate 20000
     """
     from pgdyno.cli import drive_result
-    from pgdyno.errors import Interrupted, RunInvalid
+    from pgdyno.errors import Interrupted, PgdynoError, RunInvalid
 
     spec, said, interrupted = _drive(_spec(scripts, options), options)
     result = drive_result.of(spec, said, interrupted=interrupted)
     drive_result.show(result, as_json)
     if interrupted:
         raise Interrupted(
-            "interrupted; the figures above are those until then", remedy="let it run for its whole --duration"
+            "interrupted; the figures above cover the time until then", remedy="let it run for its whole --duration"
         )
-    if not result.valid and not keep_invalid:
+    if result.ended_by is not None:
+        # Not as an error of input: transactions may be committed.
+        raise PgdynoError(
+            f"{result.ended_by['message']}; the figures above are incomplete", remedy=result.ended_by["remedy"]
+        )
+    if result.invalid is not None and not keep_invalid:
         raise RunInvalid(
-            "the driver was the limit, and not the server", remedy="ask for less, or give the driver a core of its own"
+            f"the figures are invalid: {result.invalid.figure}", remedy=drive_result.REMEDIES[result.invalid.check]
         )
 
 
-def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> WorkloadSpec:
+def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     from pgdyno.errors import InputError
     from pgdyno.workload import native
-    from pgdyno.workload.spec import WorkloadSpec
+    from pgdyno.workload.kind.clients import clients_of
+    from pgdyno.workload.kind.registry import kind_of, workload_of
 
     asked = {
         **_kind(scripts),
@@ -103,32 +126,34 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> WorkloadSpec:
     }
     if options["arrivals"] is not None:
         asked["arrivals"] = options["arrivals"]
-    if asked["kind"] == "idle":
+    kind = kind_of(asked)
+    if kind is None or not kind.asks_server:
         _refuse_server(options)
     else:
         asked["scale"] = _SCALE_DEFAULT if options["scale"] is None else options["scale"]
     try:
-        spec = WorkloadSpec.of(**asked)
+        spec = clients_of(workload_of(**asked))
     except InputError as error:
         raise InputError(error.message, remedy="see `pgdyno drive --help`") from error
+    assert spec is not None
     native.require(spec)
     return spec
 
 
 def _refuse_server(options: Mapping[str, Any]) -> None:
-    """Refuse what says something of a server beside `idle`."""
+    """Refuse options about a server together with `idle`."""
     from pgdyno.errors import InputError
 
     given = [f"--{name.replace('_', '-')}" for name in _NOT_OF_IDLE if options[name] is not None]
     if given:
         raise InputError(
-            f"idle clients have no server, so {' and '.join(given)} would change nothing",
-            remedy=f"leave {' and '.join(given)} away, or name a script instead of `idle`",
+            f"idle clients have no server, so {' and '.join(given)} would have no effect",
+            remedy=f"omit {' and '.join(given)}, or name a script instead of `idle`",
         )
 
 
 def _kind(scripts: tuple[str, ...]) -> dict[str, Any]:
-    """What the words after the command name: files, built-in scripts, or nothing."""
+    """The workload's kind: files, built-in scripts, or idle."""
     from pgdyno.errors import InputError
     from pgdyno.workload.scripts import SCRIPTS, ScriptFile, read_script, split_weight
 
@@ -140,13 +165,13 @@ def _kind(scripts: tuple[str, ...]) -> dict[str, Any]:
         return {"kind": "script", "files": tuple(ScriptFile(**read_script(script, Path())) for script in scripts)}
     if len(builtin) < len(names):
         raise InputError(
-            "built-in scripts and others cannot be mixed", remedy="write the built-in ones into files of their own"
+            "built-in scripts and your own files cannot be mixed", remedy="write the built-in ones into files, too"
         )
     return {"kind": "pgbench", "script": ",".join(scripts)}
 
 
-def _drive(spec: WorkloadSpec, options: Mapping[str, Any]) -> tuple[WorkloadSpec, Said, bool]:
-    """Drive: what was asked in the end, what the driver said, and whether it was interrupted."""
+def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bool]:
+    """Run the scripts: the workload as it was driven, the driver's output, and whether it was interrupted."""
     import tempfile
 
     from pgdyno.cli.progress import Bar
@@ -158,14 +183,14 @@ def _drive(spec: WorkloadSpec, options: Mapping[str, Any]) -> tuple[WorkloadSpec
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Bar())
         found = stack.enter_context(_server(spec, options, bar))
-        spec = spec.model_copy(update={"scale": found.scale})
+        if found.scale is not None:
+            spec = spec.model_copy(update={"scale": found.scale})
         document = native.document(spec, warmup_ms, duration_ms, spec.seed)
+        document["continue_on_error"] = options["continue_on_error"]
         if found.server is not None:
-            document |= {"server": native.connection(found.server)}
+            document |= {"server": found.server.endpoint.named("pgdyno drive")}
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
-        driving = stack.enter_context(
-            native.Driving(document, folder / "drive.err", env=native.environment(found.environment))
-        )
+        driving = stack.enter_context(native.Driving(document, folder / "drive.err"))
         heard = native.shown(native.span_of(driving.said, warmup_ms, duration_ms), bar.show)
         interrupted = False
         try:
@@ -179,76 +204,69 @@ def _drive(spec: WorkloadSpec, options: Mapping[str, Any]) -> tuple[WorkloadSpec
 
 @dataclass(frozen=True)
 class _Found:
-    """The server, with what the scripts need on it; None for idle clients."""
+    """The server; None for idle clients."""
 
     server: Server | None
-    scale: int
-    """Of pgbench's tables there."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """What the connection needs beside its string."""
+    scale: int | None = None
+    """Scale of pgbench's tables there, where it is not what was asked for."""
 
 
 @contextlib.contextmanager
-def _server(spec: WorkloadSpec, options: Mapping[str, Any], bar: Bar) -> Iterator[_Found]:
-    """The server that was named, or one of the command's own that is gone afterwards."""
+def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Found]:
+    """The named server, or an embedded one that is removed afterwards."""
+    from pgdyno.endpoint import refuse_secrets
     from pgdyno.postgres import settings
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.postgres.remote import RemoteServer
     from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.load import load
+    from pgdyno.workload.tables import PgbenchTables
 
-    if spec.kind == "idle":
-        yield _Found(None, spec.scale)
+    if not spec.asks_server:
+        yield _Found(None)
         return
     binaries = find_binaries(options["pg_bin"])
     if options["dsn"] is not None:
-        _refuse_secrets(options["dsn"])
+        refuse_secrets(options["dsn"], "--dsn", "drive")
         remote = RemoteServer.open(options["dsn"], binaries)
+        if spec.protocol == "prepared":
+            remote.require_prepared()
+        remote.require_engine()
         _set_up(remote, options["setup"])
-        yield _Found(remote, _scale_of(remote, options["scale"], spec), remote.environment)
+        yield _Found(remote, _scale_of(remote, options["scale"], spec))
         return
-    bar.show(0.0, "start: an embedded server")
-    connections = {"max_connections": str(spec.clients + _CONNECTIONS_BESIDE)}
+    bar.show(0.0, "starting an embedded server")
+    connections = {"max_connections": str(spec.clients + settings.CONNECTIONS_BESIDE)}
     with throwaway(binaries, settings.tuned(_EMBEDDED_MEMORY_BYTES, binaries.major) | connections) as cluster:
-        if spec.kind == "pgbench" or options["setup"] is None:
-            load(cluster, spec, lambda share, text: bar.show(share, f"load: {text}"))
+        if spec.needed_tables() is not None or options["setup"] is None:
+            tables = PgbenchTables(_SCALE_DEFAULT if options["scale"] is None else options["scale"])
+            load(cluster, tables, lambda share, text: bar.show(share, f"fill: {text}"))
         _set_up(cluster, options["setup"])
-        yield _Found(cluster, spec.scale)
+        yield _Found(cluster)
 
 
-def _refuse_secrets(dsn: str) -> None:
-    from pydantic_core import PydanticCustomError
-
-    from pgdyno.errors import InputError
-    from pgdyno.experiment.tables import refuse_secrets
-
-    try:
-        refuse_secrets(dsn)
-    except PydanticCustomError as error:
-        raise InputError(f"--dsn: {error.message()}", remedy="see `pgdyno drive --help`") from error
-
-
-def _scale_of(remote: RemoteServer, asked: int | None, spec: WorkloadSpec) -> int:
-    """The scale of pgbench's tables on a server, as pgbench finds it; that of a user's script is what was asked."""
+def _scale_of(remote: RemoteServer, asked: int | None, spec: Clients) -> int:
+    """The scale of pgbench's tables on a server, determined as pgbench does; for a user's script the one given."""
     from pgdyno.errors import InputError
 
     with remote.connect() as connection:
         there = connection.execute("SELECT to_regclass('pgbench_branches') IS NOT NULL").fetchone()
         row = connection.execute("SELECT count(*) FROM pgbench_branches").fetchone() if there and there[0] else None
+    needed = spec.needed_tables()
     if row is None:
-        if spec.kind == "pgbench":
+        if needed is not None:
             raise InputError(
                 f"the database {remote.record.dbname} has no pgbench tables",
-                remedy=f"make them with `pgbench -i -s {spec.scale}`",
+                remedy=f"create them with `pgbench -i -s {needed.scale}`",
             )
         return asked or 1
-    if asked is not None and asked != row[0] and spec.kind == "pgbench":
-        raise InputError(f"pgbench's tables there have scale {row[0]}, not {asked}", remedy="leave --scale away")
+    if asked is not None and asked != row[0] and needed is not None:
+        raise InputError(f"pgbench's tables there have scale {row[0]}, not {asked}", remedy="omit --scale")
     return asked or max(1, int(row[0]))
 
 
 def _set_up(server: Server, file: Path | None) -> None:
-    """Execute a file of SQL as one transaction; :class:`InputError` with what the server says of it."""
+    """Execute an SQL file as one transaction; :class:`InputError` with the server's message."""
     if file is None:
         return
     import psycopg
@@ -260,6 +278,6 @@ def _set_up(server: Server, file: Path | None) -> None:
         with psycopg.connect(server.dsn) as connection:
             connection.execute(text.encode())
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--setup: {file} cannot be read: {error}", remedy="name a file of SQL") from error
+        raise InputError(f"--setup: {file} cannot be read: {error}", remedy="name a readable SQL file") from error
     except psycopg.Error as error:
         raise InputError(f"--setup: {file}: {' '.join(str(error).split())}", remedy="correct the file") from error

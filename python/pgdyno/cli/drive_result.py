@@ -9,16 +9,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli.output import print_json, print_rows
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import Finding, Level
     from pgdyno.store.record import DriverRecord
+    from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import Said
-    from pgdyno.workload.spec import WorkloadSpec
 
 PERCENTILES = (50, 95, 99)
+_DRIVER = "lower the load, or give the driver its own core"
+REMEDIES = {
+    "incomplete": "correct the statement, or count errors with --continue-on-error",
+    "transactions": "see the failures above and the server's log",
+    "connections": "check that the server runs, and its log",
+    "driver": _DRIVER,
+    "schedule": _DRIVER,
+    "backlog": _DRIVER,
+}
+"""What to do, by the finding that makes the figures invalid."""
 Percentiles = dict[str, float | None]
 """``p50``, ``p95`` and ``p99`` in milliseconds; None where nothing succeeded."""
 
@@ -46,7 +57,7 @@ class Part:
 class Result:
     """Everything that a run came to after its warm-up."""
 
-    spec: WorkloadSpec
+    spec: Clients
     seconds: float
     whole: Part
     scripts: tuple[Part, ...]
@@ -56,18 +67,26 @@ class Result:
     server_version: str | None
     findings: tuple[Finding, ...]
     interrupted: bool
+    ended_by: dict[str, Any] | None
+    """What ended it before its time: ``message`` and ``remedy``; of a statement that the server refused also ``script``,
+    ``line``, ``statement`` and ``sqlstate``."""
+
+    @property
+    def invalid(self) -> Finding | None:
+        """The first reason why the figures must not be used."""
+        return next((finding for finding in self.findings if finding.level == "invalid"), None)
 
     @property
     def valid(self) -> bool:
-        """Whether the driver was not the limit."""
-        return all(finding.level != "invalid" for finding in self.findings)
+        """Whether the figures may be used."""
+        return self.invalid is None
 
 
-def of(spec: WorkloadSpec, said: Said, *, interrupted: bool = False) -> Result:
+def of(spec: Clients, said: Said, *, interrupted: bool = False) -> Result:
     """The result of what the driver said."""
     from pgdyno.analysis import driven
     from pgdyno.store.subject_clock import SubjectClock
-    from pgdyno.workload.native_record import SECOND_NS, driver_record
+    from pgdyno.workload.native_record import SECOND_NS, driver_record, ending
 
     summary = said.summary
     assert summary is not None
@@ -91,12 +110,30 @@ def of(spec: WorkloadSpec, said: Said, *, interrupted: bool = False) -> Result:
         driver=driver,
         server_version=said.ready.get("server_version"),
         findings=(
+            *_outcome(whole, spec.clients, said),
             *([busy] if busy is not None else []),
             *driven.on_schedule(driver, whole.service_ms["p50"] or 0.0),
             *driven.backlog(driver, settled),
         ),
         interrupted=interrupted,
+        ended_by=ending(said),
     )
+
+
+def _outcome(whole: Part, clients: int, said: Said) -> Iterator[Finding]:
+    """Whether there was something to measure until the end."""
+    from pgdyno.analysis.finding import Finding
+    from pgdyno.workload.native_record import ending
+
+    assert said.summary is not None
+    refused, disconnected = ending(said), said.summary["clients_disconnected"]
+    if refused is not None:
+        yield Finding("incomplete", "invalid", f"ended by {refused['message']}")
+    if whole.succeeded == 0:
+        yield Finding("transactions", "invalid", f"none of {whole.failed + whole.skipped:,} transactions succeeded")
+    if disconnected:
+        level: Level = "invalid" if disconnected == clients else "warn"
+        yield Finding("connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end")
 
 
 def show(result: Result, as_json: bool) -> None:
@@ -119,6 +156,7 @@ def document(result: Result) -> dict[str, Any]:
         "server_version": result.server_version,
         "seconds": result.seconds,
         "interrupted": result.interrupted,
+        "ended_by": result.ended_by,
         "valid": result.valid,
         **{name: value for name, value in result.whole.document().items() if name not in ("name", "weight")},
         "scripts": [part.document() for part in result.scripts],
@@ -151,15 +189,11 @@ def _short(title: str) -> str:
 
 
 def _row(part: Part) -> list[str]:
-    from pgdyno.analysis.verdict import figures
-
     counts = [f"{count:,}" for count in (part.succeeded, part.failed, part.skipped)]
-    return [part.name, figures(part.tps), *counts, *_cells(part.response_ms), *_cells(part.service_ms)]
+    return [part.name, number(part.tps), *counts, *_cells(part.response_ms), *_cells(part.service_ms)]
 
 
 def _cells(percentiles: Percentiles) -> list[str]:
-    from pgdyno.report.words import number
-
     return [number(percentiles[f"p{percent}"]) for percent in PERCENTILES]
 
 
@@ -172,9 +206,9 @@ def _remarks(result: Result) -> Iterator[str]:
     if driver.errors:
         yield "failed: " + ", ".join(f"{name} {count:,}" for name, count in driver.errors.items())
     if driver.retries:
-        yield f"tried again: {driver.retries:,} times"
+        yield f"retries: {driver.retries:,}"
     if driver.connections_lost:
-        yield f"connections lost: {driver.connections_lost:,}, none for {(driver.down_ms or 0) / 1e3:.3f} s, added up"
+        yield f"connections lost: {driver.connections_lost:,}; clients waited {(driver.down_ms or 0) / 1e3:.3f} s in total for new ones"
     for finding in result.findings:
         word = {"invalid": "invalid: ", "warn": "warning: "}.get(finding.level, "")
         yield f"{word}{finding.check}: {finding.figure}"

@@ -1,4 +1,4 @@
-"""``pgdyno generate``: data sets as files, for whoever loads files."""
+"""``pgdyno generate``: generates data sets as files, to be loaded."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli import shared
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _BYTES = 9_500_000_000
-"""Of all seven files at scale 1: about as many as the public ones have."""
+"""Bytes of all seven files at scale 1: about as many as the public files have."""
 _PACKED_SHARE = 0.45
 """What gzip leaves of them at most; measured at scale 0.01: see the reference."""
 
 _HEADER = ["FILE", "ROWS", "MB", "MB ON DISK"]
 
 
-@click.group(short_help="Make data sets as files.")
+@click.group(short_help="Generate data sets as files.")
 def command() -> None:
-    """Make data sets as files, for whoever loads files.
+    """Generate data sets as files, to be loaded.
 
     \b
     Example:
@@ -29,21 +31,28 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--scale", type=float, required=True, help="How much of it: 1 is 204 million rows, 9.5 GB.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder; it is made.")
-@click.option("--file", "files", multiple=True, help="One of the files, as title.principals [all seven].")
-@click.option("--gzip", is_flag=True, help="Compress them.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, help="Decides every value.")
-@click.option("--threads", type=click.IntRange(1), help="Files that are made at a time [as many as there are cores].")
+@click.option("--scale", type=shared.Number(), required=True, help="Size: 1 is 204 million rows, 9.5 GB.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the files; created if missing.",
+)
+@click.option(
+    "--file", "files", multiple=True, help="Only this file, for example title.principals; repeatable [all seven]."
+)
+@click.option("--gzip", is_flag=True, help="Compress the files.")
+@click.option("--seed", type=shared.Integer(0, 2**64 - 1), default=1, show_default=True, help="Seed of all values.")
+@click.option("--threads", type=shared.Integer(1), help="Files generated in parallel [number of cores].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def imdb(
     scale: float, out: Path, files: tuple[str, ...], gzip: bool, seed: int, threads: int | None, as_json: bool
 ) -> None:
-    """Make seven files in the shape of IMDb's public data sets.
+    """Generate seven files in the shape of IMDb's public data sets.
 
-    Names, columns, nulls, ratios of rows and skew are those of the public files, the text is made up. Each is tab separated,
-    with a line of names first and `\\N` for NULL, as COPY's text format has it. A seed gives the same bytes on every machine.
-    Files of these names in the folder are replaced.
+    Names, columns, NULLs, ratios of rows and skew are those of the public files; the text is invented. The files are
+    tab-separated, with a header and `\\N` for NULL, as in COPY's text format. The same seed gives the same bytes on every
+    machine. Existing files with these names in the folder are replaced.
 
     \b
     Example:
@@ -99,5 +108,5 @@ def _require_room(out: Path, needed_bytes: float) -> None:
     if needed_bytes > free_bytes:
         raise HostError(
             f"{there} has {free_bytes / 2**30:.1f} GiB left, and the files take about {needed_bytes / 2**30:.1f} GiB",
-            remedy="take a smaller --scale, or another folder",
+            remedy="use a smaller --scale, or another folder",
         )

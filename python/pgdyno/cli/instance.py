@@ -9,11 +9,11 @@ import click
 from pgdyno.cli.output import print_json
 
 
-@click.group(short_help="List instance types, and say what one of them has.")
+@click.group(short_help="List instance types, and show one of them.")
 def command() -> None:
-    """List instance types, and say what one of them has.
+    """List instance types, and show one of them.
 
-    An instance is written by its type, `r6g.large`, or to measure, `vcpus=4,memory=16GiB`. Its EBS limits hold for all
+    An instance is written as its type, `r6g.large`, or by its resources, `vcpus=4,memory=16GiB`. Its EBS limits apply to all
     of its volumes together. A month behind the name, `m5.xlarge@2018-12`, gives it the limits that it had then.
 
     \b
@@ -24,13 +24,13 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--like", metavar="PART", help="Only those with PART in their names.")
+@click.option("--like", metavar="PART", help="Only types with PART in their name.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def types(like: str | None, as_json: bool) -> None:
     """List the instance types of the catalogue.
 
-    Of the EBS limits the first figure is the baseline, which can be had for ever, and the second the maximum, which can
-    be had for 30 minutes in 24 hours where it is higher.
+    The first figure of an EBS limit is the baseline, which is always available, and the second the maximum. If it is
+    higher, it is available for 30 minutes in 24 hours.
 
     \b
     Example:
@@ -87,16 +87,16 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if ebs is not None:
         facts.append(
-            ("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all of them together")
+            ("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all volumes together")
         )
         if ebs["burst"]:
-            facts.append(("", "the higher figure for 30 minutes in 24 hours, the lower one for ever"))
+            facts.append(("", "the higher figure for 30 minutes in 24 hours, the lower one always"))
         if not ebs["always"]:
             facts.append(("", "only if it is launched EBS-optimized"))
     elif found["source"] is not None:
         facts.append(("to volumes", "no bandwidth of its own: it shares the network's"))
     else:
-        facts.append(("to volumes", "no limit: it is made to measure"))
+        facts.append(("to volumes", "no limit: it is not a provider's type"))
     if found["usd_per_hour"] is not None:
         facts.append(("price", f"{found['usd_per_hour']:g} USD an hour, {found['price_region']}, Linux on demand"))
         facts.append(("", f"{found['price_source']}, {found['price_date']}"))

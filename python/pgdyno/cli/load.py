@@ -1,4 +1,4 @@
-"""``pgdyno load``: files into a PostgreSQL that exists already."""
+"""``pgdyno load``: loads files into an existing PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -12,86 +12,112 @@ if TYPE_CHECKING:
 
 NEVER: dict[str, tuple[str, str]] = {
     "unlogged": (
-        "a table is never made unlogged: after a crash it would be empty, and its replicas always are",
-        "a load is fast without it: synchronous_commit is off in each chunk's transaction, and nothing is lost by that",
+        "a table is never made unlogged: it would be empty after a crash, and is always empty on replicas",
+        "a load is fast without it: each chunk's transaction sets synchronous_commit to off, and no rows are lost by that",
     ),
     "multi_az_off": (
-        "Multi-AZ is never switched off: the database would be without its standby while it changes most",
-        "see with --dry-run whether the standby limits the load; buy throughput for its volume too",
+        "Multi-AZ is never switched off: the database would have no standby while it changes most",
+        "check with --dry-run whether the standby limits the load; buy throughput for its volume, too",
     ),
     "set_global": (
-        "no setting of the whole server is ever changed: it would hold for everybody, and after a crash for ever",
-        "`pgdyno load … --dry-run --recommend DIR` writes what to change, and what undoes it",
+        "settings of the whole server are never changed: they would affect all sessions, and stay changed after a crash",
+        "`pgdyno load … --dry-run --recommend DIR` writes recommended settings, and what undoes them",
     ),
 }
-"""What documents on loading advise and this does not do: option -> (why, what instead)."""
+"""Common advice on loading that is refused: option -> (why, what to do instead)."""
 
 
 @click.command(name="load")
 @click.argument("sources", metavar="SOURCE...", nargs=-1)
 @click.option("--into", metavar="DSN", help="The database: its connection string, without a password.")
-@click.option("-t", "--table", help="As in SQL: `title`, `imdb.title` [what the one file is called].")
-@click.option("--format", "form", type=click.Choice(["csv", "tsv", "text"]), help="Of all files [by their names].")
-@click.option("--header/--no-header", default=None, help="Whether first rows are names [if they are the columns'].")
-@click.option("--delimiter", help="Between values [CSV: comma; else: tab].")
-@click.option("--quote", help='CSV only ["].')
-@click.option("--escape", help="CSV only: before a quote in a value [the quote].")
-@click.option("--null", help="What stands for NULL [CSV: nothing; else: \\N].")
-@click.option("--encoding", default="UTF8", show_default=True, help="Of the files, in PostgreSQL's words.")
-@click.option("--columns", help="Columns of the values, with commas [those of the header, or all].")
-@click.option("--rename", multiple=True, metavar="NAME=COLUMN", help="A header's name that is none of the table's.")
-@click.option("--create", is_flag=True, help="Make the table if there is none, from the first file's beginning.")
+@click.option("-t", "--table", help="Table, as in SQL: `title`, `imdb.title` [named after the file].")
+@click.option(
+    "--format", "form", type=click.Choice(["csv", "tsv", "text"]), help="Format of all files [from their names]."
+)
+@click.option(
+    "--header/--no-header", default=None, help="Whether files have a header [if the first row is column names]."
+)
+@click.option("--delimiter", help="Delimiter between values [CSV: comma; else: tab].")
+@click.option("--quote", help='Quote character, CSV only ["].')
+@click.option("--escape", help="Escape character before a quote, CSV only [the quote].")
+@click.option("--null", help="Text that means NULL [CSV: nothing; else: \\N].")
+@click.option("--encoding", default="UTF8", show_default=True, help="Encoding of the files, by PostgreSQL's name.")
+@click.option(
+    "--columns", help="Columns in file order, separated by commas, quoted as in SQL [from the header, or all]."
+)
+@click.option(
+    "--rename", multiple=True, metavar="NAME=COLUMN", help="Map a name of the header to a column; repeatable."
+)
+@click.option(
+    "--create", is_flag=True, help="Create the table if it does not exist, from the beginning of the first file."
+)
 @click.option("--truncate", is_flag=True, help="Empty the table first.")
 @click.option(
-    "--upsert", metavar="KEYS", help="Columns, with commas: rows that have the same ones are replaced [none]."
+    "--upsert",
+    metavar="KEYS",
+    help="Key columns, separated by commas: existing rows with the same keys are replaced [none].",
 )
-@click.option("--via", type=click.Choice(["aws_s3"]), help="Have the server read `s3://` objects, by this extension.")
-@click.option("--s3-region", help="With --via: where the objects are [AWS_REGION, AWS_DEFAULT_REGION].")
+@click.option("--via", type=click.Choice(["aws_s3"]), help="Let the server read `s3://` objects with this extension.")
+@click.option("--s3-region", help="With --via: region of the objects [AWS_REGION, AWS_DEFAULT_REGION].")
 @click.option(
-    "--reject", type=click.Path(dir_okay=False, path_type=Path), help="File for rows that are refused [none]."
+    "--reject",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for rejected rows; without it the first one ends the load [none].",
 )
-@click.option("--max-rejects", type=int, default=1000, show_default=True, help="More of them end the load.")
-@click.option("-c", "--connections", type=int, help="Sessions to begin with [processors here, less one; at least 2].")
-@click.option("--connections-max", type=int, help="Sessions at most, if they help [twice as many].")
+@click.option(
+    "--max-rejects", type=int, default=1000, show_default=True, help="End the load after more rejected rows than this."
+)
+@click.option(
+    "-c", "--connections", type=int, help="Initial number of sessions [processors here less one; at least 2]."
+)
+@click.option("--connections-max", type=int, help="Maximum number of sessions, if they help [twice as many].")
 @click.option(
     "--chunk",
     default="8MiB",
     show_default=True,
-    help="Input that is committed at a time; unless given, up to 64MiB of long plain files.",
+    help="Input per transaction; the default grows to 64MiB for long uncompressed files.",
 )
-@click.option("--rate", help="Uncompressed input per second at most, as `20MiB` [no limit].")
+@click.option("--rate", help="Maximum uncompressed input per second, for example `20MiB` [no limit].")
 @click.option(
     "--indexes",
     type=click.Choice(["auto", "keep", "rebuild"]),
     default="auto",
     show_default=True,
-    help="Fill them row by row, or drop and build them again; `auto` takes what is shorter.",
+    help="Keep indexes during the load, or drop and rebuild them; `auto` chooses the faster way.",
 )
-@click.option("--autovacuum", type=click.Choice(["off", "keep"]), default="off", show_default=True, help="Meanwhile.")
-@click.option("--no-vacuum", is_flag=True, help="Leave VACUUM and ANALYZE to others.")
-@click.option("--no-ledger", is_flag=True, help="Write nothing down in the database; a load cannot go on then.")
-@click.option("--again", is_flag=True, help="Load what was loaded already once more.")
-@click.option("--abandon", is_flag=True, help="Forget an interrupted load of the table; its rows stay.")
-@click.option("--s3-endpoint", metavar="URL", help="Of a store that speaks as S3 does [AWS_ENDPOINT_URL, else AWS].")
-@click.option("--s3-anonymous", is_flag=True, help="Read public buckets without credentials.")
-@click.option("--dry-run", is_flag=True, help="Measure a sample, say what would limit the load, change nothing.")
-@click.option("--volume", help="With --dry-run: the volume beneath the server, as `gp3:size=500GiB`.")
-@click.option("--free", help="With --dry-run: free space there, as `200GiB` [what can be seen].")
 @click.option(
-    "--recommend", type=click.Path(file_okay=False, path_type=Path), help="With --dry-run: a folder for settings."
+    "--autovacuum",
+    type=click.Choice(["off", "keep"]),
+    default="off",
+    show_default=True,
+    help="Autovacuum of the table during the load.",
 )
-@click.option("--restore", metavar="DSN", help="Put back what killed loads have changed, and do nothing else.")
+@click.option("--no-vacuum", is_flag=True, help="Do not run VACUUM and ANALYZE after the load.")
+@click.option("--no-ledger", is_flag=True, help="Do not keep a ledger; an interrupted load then cannot be resumed.")
+@click.option("--again", is_flag=True, help="Load files once more that are already loaded.")
+@click.option("--abandon", is_flag=True, help="Forget an interrupted load of the table; its rows stay.")
+@click.option("--s3-endpoint", metavar="URL", help="Endpoint of an S3-compatible store [AWS_ENDPOINT_URL, else AWS].")
+@click.option("--s3-anonymous", is_flag=True, help="Read public buckets without credentials.")
+@click.option("--dry-run", is_flag=True, help="Measure a sample and report what would limit the load; change nothing.")
+@click.option("--volume", help="With --dry-run: the server's volume, for example `gp3:size=500GiB`.")
+@click.option("--free", help="With --dry-run: its free space, for example `200GiB` [as far as visible].")
+@click.option(
+    "--recommend",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --dry-run: write recommended settings into this folder.",
+)
+@click.option("--restore", metavar="DSN", help="Only restore what killed loads have changed.")
 @click.option("--unlogged", is_flag=True, hidden=True)
 @click.option("--multi-az-off", is_flag=True, hidden=True)
 @click.option("--set-global", hidden=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: the plan, progress, the end.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: plan, progress, result.")
 def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_run: bool, **options: Any) -> None:
-    """Load files into a PostgreSQL that exists already, exactly once.
+    """Load files into a running PostgreSQL, each row exactly once.
 
     A SOURCE is a file, a pattern in quotes, `s3://bucket/key` (a pattern too), `https://…`, or `-` for standard input: CSV,
-    TSV or PostgreSQL's text, plain or compressed with gzip, zstd, xz or bzip2. Bytes reach COPY as they are. The same command
-    goes on where an interrupted one ended; a changed file is refused. Rows that the server refuses end the load, or go to
-    --reject as they were.
+    TSV or PostgreSQL's text, plain or compressed with gzip, zstd, xz or bzip2. Bytes reach COPY unchanged. The same command
+    resumes an interrupted load; a changed file is refused. A row that the server refuses ends the load, or is written to
+    --reject unchanged.
 
     \b
     Example:
@@ -108,7 +134,7 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
             raise InputError(f"--{name.replace('_', '-')}: {why}", remedy=instead)
     if restore is not None:
         if sources or options["into"] or dry_run:
-            raise InputError("--restore loads nothing", remedy="leave the files, --into and --dry-run away")
+            raise InputError("--restore does not load files", remedy="omit the files, --into and --dry-run")
         load_result.put_back(restore, as_json)
         return
     asked = asked_of(sources, options)
@@ -117,12 +143,12 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
         return
     for name in ("volume", "free", "recommend"):
         if options[name] is not None:
-            raise InputError(f"--{name} is for --dry-run", remedy="add --dry-run, or leave it away")
+            raise InputError(f"--{name} is for --dry-run", remedy="add --dry-run, or omit it")
     load_result.run(asked, as_json)
 
 
 def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> Asked:
-    """The options as the loader takes them. :class:`InputError` for those that make no sense."""
+    """The options in the loader's form. :class:`InputError` for invalid ones."""
     from pgdyno.errors import InputError
     from pgdyno.loader import Asked
 
@@ -148,7 +174,10 @@ def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> Asked:
 
 
 def _words(text: str | None) -> list[str]:
-    return [word.strip() for word in text.split(",")] if text else []
+    """Names separated by commas; a name in double quotes may contain commas, and doubled quotes, as in SQL."""
+    import csv
+
+    return [word.strip() for word in next(csv.reader([text], skipinitialspace=True))] if text else []
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -156,7 +185,7 @@ def _pair(text: str) -> tuple[str, str]:
 
     name, sign, column = text.partition("=")
     if not (name and sign and column):
-        raise InputError(f"--rename: `{text}` is not understood", remedy="write it as `name=column`")
+        raise InputError(f"--rename: `{text}` is not a pair of names", remedy="write it as `name=column`")
     return name, column
 
 

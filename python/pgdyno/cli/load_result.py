@@ -1,4 +1,4 @@
-"""What ``pgdyno load`` shows: while it runs on standard error, what it came to on standard output; or JSON lines."""
+"""The output of ``pgdyno load``: progress on standard error, the result on standard output; or JSON lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def run(asked: Asked, as_json: bool) -> None:
-    """Load and show it. :class:`RowsRejected` when some rows did not come in."""
+    """Load and show it. :class:`RowsRejected` when some rows were rejected."""
     from pgdyno.cli.progress import Bar
     from pgdyno.errors import RowsRejected
     from pgdyno.loader import load_as_asked
@@ -34,12 +34,12 @@ def run(asked: Asked, as_json: bool) -> None:
         files = " and ".join(loaded.reject_files) or "the reject file of the run that loaded them"
         raise RowsRejected(
             f"{loaded.rows_rejected:,} row{' was' if loaded.rows_rejected == 1 else 's were'} rejected; all others are loaded",
-            remedy=f"mend them in {files}, and load that file",
+            remedy=f"correct them in {files}, and load that file",
         )
 
 
 def put_back(into: str, as_json: bool) -> None:
-    """Put back and show what."""
+    """Restore what killed loads have changed, and show it."""
     from pgdyno.cli.progress import Bar
     from pgdyno.loader import restore
 
@@ -49,14 +49,17 @@ def put_back(into: str, as_json: bool) -> None:
         _line({"event": "end", "put_back": done})
         return
     for line in done:
-        click.echo(line.replace(" dropped, to be built again", ": built again").replace(", to be", ":"))
-    click.echo(f"{len(done)} changes put back" if done else "nothing was left to put back")
+        click.echo(line.replace(" dropped, to be rebuilt", ": rebuilt").replace(", to be", ":"))
+    click.echo(f"{len(done)} changes restored" if done else "there was nothing to restore")
 
 
 def look(asked: Asked, volume: str | None, free_bytes: int | None, recommend: Path | None, as_json: bool) -> None:
-    """What a load would be. :class:`InputError` when the disk would fill, after all the rest was shown."""
+    """What a load would be. :class:`HostError` when the disk would fill, after all the rest was shown."""
     from pgdyno.loader import preflight
+    from pgdyno.loader.recommend import require_new
 
+    if recommend is not None:
+        require_new(recommend)
     found = preflight(asked, volume=volume, free_bytes=free_bytes)
     if as_json:
         _line({"event": "preflight", **found.document()})
@@ -102,7 +105,7 @@ class Shown:
 def lines(loaded: Loaded) -> list[str]:
     """What a load came to, in words."""
     if loaded.already:
-        return [f"{loaded.table}: {loaded.rows_loaded:,} rows were loaded before; nothing was done"]
+        return [f"{loaded.table}: {loaded.rows_loaded:,} rows were already loaded; nothing was done"]
     spent = loaded.steps_s.get("transfer", 0.0)
     rate = f", {size((loaded.bytes - loaded.bytes_before) / spent)}/s" if spent else ""
     earlier = f" ({size(loaded.bytes_before)} of them by earlier runs)" if loaded.bytes_before else ""
@@ -115,7 +118,7 @@ def lines(loaded: Loaded) -> list[str]:
     if loaded.limits:
         from pgdyno.loader.limit import UNKNOWN
 
-        # Nobody knows how large a part of the time it is that nobody knows about.
+        # The share of the unexplained time is itself unknown.
         named = (name if name == UNKNOWN else f"{name} {share:.0%}" for name, share in loaded.limits.items())
         found.append(f"limit: {', '.join(named)}")
     if loaded.rows_merged is not None:
@@ -127,8 +130,12 @@ def lines(loaded: Loaded) -> list[str]:
 
 def _merged(came: int, merged: int, replaced: int | None) -> str:
     """What became of the rows of an upsert."""
-    which = "" if replaced is None else f", {replaced:,} of them in the place of others"
-    rest = f"; {came - merged:,} changed nothing (a later row, or the same one, has the key)" if came > merged else ""
+    which = "" if replaced is None else f", {replaced:,} of them replaced existing rows"
+    rest = (
+        f"; {came - merged:,} changed nothing (a later row has the same key, or the row is identical)"
+        if came > merged
+        else ""
+    )
     return f"merged: {merged:,} rows{which}{rest}"
 
 
@@ -144,7 +151,7 @@ def _plan(event: Mapping[str, Any]) -> str:
     names = ", ".join(event["sources"][:3]) + (" …" if len(event["sources"]) > 3 else "")
     header = "first rows are names" if event["header"] else "no header"
     amount = f", about {size(event['bytes'])}" if event["bytes"] is not None else ""
-    job = "" if event["job"] is None else f", job {event['job']}" + (" goes on" if event["goes_on"] else "")
+    job = "" if event["job"] is None else f", job {event['job']}" + (" resumed" if event["goes_on"] else "")
     return f"{names} into {event['table']}: {header}{amount}{job}"
 
 

@@ -19,29 +19,39 @@ import click
 from click.shell_completion import CompletionItem
 
 from pgdyno import __version__
+from pgdyno.cli import streams
 from pgdyno.cli.terminal import WIDEST, HelpContext, fit, wants_colour
-from pgdyno.errors import EXIT_CODES, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, PgdynoError
+from pgdyno.errors import (
+    EXIT_CODES,
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    OutputError,
+    PgdynoError,
+    refused_by_machine,
+)
 
 COMMANDS: dict[str, str] = {
-    "doctor": "Say what this machine can do, and clean up after killed runs.",
+    "doctor": "Check what this machine can do, and clean up after killed runs.",
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
-    "drive": "Drive scripts against a server, and say what they took.",
-    "load": "Load files into a PostgreSQL that exists already, exactly once.",
+    "drive": "Run SQL scripts against a server, and measure them.",
+    "load": "Load files into a running PostgreSQL, each row exactly once.",
     "volume": "Attach, list, measure, modify and detach emulated volumes.",
-    "generate": "Make data sets as files.",
-    "metrics": "Show volumes in CloudWatch's words, and serve them to Prometheus.",
-    "instance": "List instance types, and say what one of them has.",
+    "generate": "Generate data sets as files.",
+    "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",
+    "instance": "List instance types, and show one of them.",
     "size": "Find the cheapest volumes and instances for a measured load.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
-    "report": "Make the report of an experiment again.",
+    "report": "Write the report of an experiment again.",
     "completion": "Print the completion script of a shell.",
 }
 """Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""
 
 _OUTPUT, _ERROR = 1, 2
 """Descriptors of standard output and standard error."""
+_INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LazyGroup(click.Group):
@@ -92,7 +102,7 @@ def cli() -> None:
     \b
     Example:
       pgdyno doctor
-      pgdyno compare gp3 io2bx:iops=16000
+      pgdyno compare gp3 io2bx:iops=8000
     """
 
 
@@ -101,12 +111,22 @@ cli.context_class = HelpContext
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; errors are printed here and nowhere else."""
+    code = _run(arguments)
+    try:
+        if sys.stdout is not None:  # it may be closed from the beginning
+            sys.stdout.flush()  # here a reader that has gone can still be handled
+    except BrokenPipeError:
+        _unread()
+    except OutputError as error:
+        return code or _print_error(error)
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         words = None if arguments is None else list(arguments)
         colour = None if wants_colour(sys.stdout) else False
         result = cli.main(words, prog_name="pgdyno", standalone_mode=False, color=colour)
-        if sys.stdout is not None:  # it may be closed from the beginning
-            sys.stdout.flush()  # here it can still be answered that nobody reads the rest
     except PgdynoError as error:
         return _print_error(error)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -121,51 +141,89 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except SystemExit as error:
         # click ends so where a pipe is broken, whichever it was.
-        if error.code != EXIT_FAILURE or not _is_unread():
+        if error.code != EXIT_FAILURE:
             raise
-        return _unread()
+        return _broken()
     except BrokenPipeError:
-        return _unread()
+        return _broken()
+    except (OSError, MemoryError) as error:
+        refused = refused_by_machine(error)
+        return _print_bug(error) if refused is None else _print_error(refused)
     except Exception as error:  # noqa: BLE001 - the last place that can say what to do about a bug
-        import traceback
-
-        traceback.print_exception(error)
-        return _print_error(
-            PgdynoError(
-                f"this is a bug in pgdyno {__version__}: {type(error).__name__}: {error}",
-                remedy="report it with the lines above; `pgdyno doctor --clean` removes what it may have left",
-                exit_code=EXIT_FAILURE,
-            )
-        )
+        return _print_bug(error)
     # Outside its standalone mode click returns the code of `ctx.exit(code)`, or what the command returned.
     return result if isinstance(result, int) and not isinstance(result, bool) else EXIT_OK
 
 
+def _print_bug(error: BaseException) -> int:
+    import traceback
+
+    traceback.print_exception(error)
+    return _print_error(
+        PgdynoError(
+            f"this is a bug in pgdyno {__version__}: {type(error).__name__}: {error}",
+            remedy="report it with the lines above; `pgdyno doctor --clean` removes what it may have left behind",
+            exit_code=EXIT_FAILURE,
+        )
+    )
+
+
 def _unread() -> int:
-    """The reader of our output has gone (`pgdyno runs | head`): not an error, and nothing more can be said there."""
+    """The reader of our output has gone (`pgdyno runs | head`): not an error, and nothing more can be printed there."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), _OUTPUT)
     return EXIT_OK
 
 
+def _broken() -> int:
+    """The exit code for a broken pipe: success if it is our output; otherwise an error, so that output is not silently empty."""
+    if _is_unread():
+        return _unread()
+    if _gone():
+        return EXIT_FAILURE
+    return _print_error(
+        PgdynoError(
+            "a pipe to another program broke: the program ended before it had read all its input",
+            remedy="run the command again; `pgdyno doctor` says if something is missing",
+        )
+    )
+
+
 def _is_unread() -> bool:
-    """Whether standard output is a pipe that nobody reads any more. With standard error gone, too, work was broken off."""
+    """Whether standard output is a pipe without a reader. If standard error has none either, the command was cut off."""
+    return _gone() == {_OUTPUT}
+
+
+def _gone() -> set[int]:
+    """Which of our outputs are pipes without a reader."""
     poll = select.poll()
     for descriptor in (_OUTPUT, _ERROR):
         poll.register(descriptor, 0)
-    gone = {descriptor for descriptor, said in poll.poll(0) if said & (select.POLLERR | select.POLLHUP)}
-    return gone == {_OUTPUT}
+    return {descriptor for descriptor, said in poll.poll(0) if said & (select.POLLERR | select.POLLHUP)}
 
 
 def main() -> NoReturn:
-    """The entry point of the installed command. SIGTERM and SIGHUP end a command as Ctrl-C does: everything is undone."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # of a terminal that is closed; under nohup it is ignored
-        signal.signal(signal.SIGHUP, _interrupt)
-    sys.exit(run())
+    """The entry point of the installed command. SIGTERM and SIGHUP end a command as Ctrl-C does: everything is undone.
+
+    No signal stays blocked, whatever started the command: a child that inherited the mask could not be ended.
+    """
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for number in _INTERRUPTING:
+            # Under nohup SIGHUP is ignored, and SIGINT in the background of a shell without job control.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _interrupt)
+        streams.install()
+        code = run()
+    except KeyboardInterrupt:  # before the command began, or while its end was printed
+        print("interrupted", file=sys.stderr)
+        code = EXIT_INTERRUPTED
+    sys.exit(code)
 
 
-def _interrupt(number: int, _frame: object) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the undoing
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """Interrupt the command once: a second signal, of any kind, must not interrupt the undoing, nor the tools that undo."""
+    for number in _INTERRUPTING:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""``pgdyno metrics``: volumes in the words of CloudWatch, the NVMe log page and OpenMetrics."""
+"""``pgdyno metrics``: volumes as CloudWatch metrics, as the NVMe log page and as OpenMetrics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
 _LISTEN = "127.0.0.1:9273"
 
 
-@click.group(short_help="Show volumes in CloudWatch's words, and serve them to Prometheus.")
+@click.group(short_help="Show volumes as CloudWatch metrics, and serve them to Prometheus.")
 def command() -> None:
-    """Show volumes in CloudWatch's words, and serve them to Prometheus.
+    """Show volumes as CloudWatch metrics, and serve them to Prometheus.
 
-    Nothing is measured anew: every figure is a difference of counters that a run recorded, or that the daemon of an
-    attached volume keeps for a day.
+    Every figure is a difference of counters that a run recorded, or that the daemon of an attached volume keeps for a
+    day.
 
     \b
     Example:
@@ -38,10 +38,10 @@ def command() -> None:
 @command.command()
 @click.argument("source", shell_complete=complete.attached_volumes)
 @click.option("--volume", metavar="ROLE", help="Only this volume of a run: data, wal, ... [all].")
-@click.option("--metric", "names", multiple=True, metavar="NAME", help="Only this metric; may be repeated [all].")
+@click.option("--metric", "names", multiple=True, metavar="NAME", help="Only this metric; repeatable [all].")
 @click.option("--period", "period_s", type=int, default=60, show_default=True, help="Seconds, a multiple of 60.")
-@click.option("--stat", type=click.Choice(_STATISTICS), help="Over a period's minutes [each metric's own].")
-@click.option("--measured", is_flag=True, help="Only the run's measure phase, in minutes from its begin.")
+@click.option("--stat", type=click.Choice(_STATISTICS), help="Statistic over a period's minutes [each metric's own].")
+@click.option("--measured", is_flag=True, help="Only the run's measured phase, in minutes from its start.")
 @click.option(
     "--scan-by",
     type=click.Choice(["TimestampDescending", "TimestampAscending"]),
@@ -49,7 +49,7 @@ def command() -> None:
     show_default=True,
     help="Order of the document's datapoints.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what `aws cloudwatch get-metric-data` would.")
+@click.option("--json", "as_json", is_flag=True, help="Print the document of `aws cloudwatch get-metric-data`.")
 def cloudwatch(
     source: str,
     volume: str | None,
@@ -62,8 +62,8 @@ def cloudwatch(
 ) -> None:
     """Print each minute of SOURCE: the directory of a run, or the name of an attached volume.
 
-    Minutes end where the wall clock's do, as CloudWatch's; the first and the last may be parts. Without --json and without a
-    choice of metrics the table shows the formulas that people apply to them.
+    Minutes are those of the wall clock, as in CloudWatch; the first and the last may be incomplete. Without --json and
+    --metric the command prints a table with the usual formulas.
 
     \b
     Example:
@@ -115,21 +115,23 @@ def cloudwatch(
 
 @command.command()
 @click.argument("name", shell_complete=complete.attached_volumes)
-@click.option("--json", "as_json", is_flag=True, help="Print what `ebsnvme stats --json` would.")
+@click.option("--json", "as_json", is_flag=True, help="Print the document of `ebsnvme stats --json`.")
 def nvme(name: str, as_json: bool) -> None:
     """Print the detailed performance statistics of the attached volume NAME.
 
-    These are what an EBS volume on a Nitro instance says in its NVMe log page: counters since attach, times in microseconds,
-    and how many operations took how long.
+    They are those of the NVMe log page of an EBS volume on a Nitro instance: counters since attach, times in microseconds,
+    and histograms of the time of operations.
 
     \b
     Example:
       sudo pgdyno metrics nvme gp3-1 --json | jq .ebs_volume_performance_exceeded_iops
     """
+    from pgdyno.host import preflight, volume
     from pgdyno.metrics.detailed import statistics
-    from pgdyno.world import volume
 
-    page = statistics(volume.find(name).stats())
+    found = volume.find(name)
+    preflight.require_root("reading a volume's counters")
+    page = statistics(found.stats())
     if as_json:
         print_json(page)
         return
@@ -144,8 +146,8 @@ def nvme(name: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, shell_complete=complete.attached_volumes)
-@click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT", help="Where, on loopback.")
-@click.option("--once", is_flag=True, help="Print the text once instead.")
+@click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT", help="Address, on loopback.")
+@click.option("--once", is_flag=True, help="Print the metrics once instead of serving them.")
 def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
     """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
 
@@ -156,8 +158,10 @@ def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
       sudo pgdyno metrics serve
       sudo pgdyno metrics serve gp3-1 --once
     """
+    from pgdyno.host import preflight
     from pgdyno.metrics import server
 
+    preflight.require_root("reading the counters of volumes")
     if once:
         click.echo(server.exposition(names), nl=False)
         return
@@ -171,7 +175,7 @@ def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
 @command.command(name="names")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def names_command(as_json: bool) -> None:
-    """List the metrics of CloudWatch with their units and what they mean here.
+    """List the CloudWatch metrics with their units and meaning.
 
     \b
     Example:
@@ -189,23 +193,26 @@ def names_command(as_json: bool) -> None:
 def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samples, list[Period]]]:
     """The volumes of a run or of the machine, each with its minutes."""
     from pgdyno.errors import InputError
+    from pgdyno.host import preflight
+    from pgdyno.host.volume import find
     from pgdyno.metrics import periods, samples
     from pgdyno.store import open_run
-    from pgdyno.world.volume import find
 
     path = Path(source)
     if path.is_dir():
         if (path / "experiment.json").is_file():
             raise InputError(
-                f"{source} is an experiment", remedy=f"name one of its runs, as {source.rstrip('/')}/runs/NAME"
+                f"{source} is an experiment", remedy=f"name one of its runs: {source.rstrip('/')}/runs/NAME"
             )
         run = open_run(path)
         measure = run.record.measure
         span = {"begin_ns": measure.begin_ns, "end_ns": measure.end_ns} if measured else {}
         return [(one, periods.minutes(one, **span)) for one in samples.of_run(run, volume)]
     if volume is not None or measured:
-        raise InputError("--volume and --measured are of runs", remedy="name the directory of a run, or leave them out")
-    live = samples.of_volume(find(source))
+        raise InputError("--volume and --measured apply to runs", remedy="name the directory of a run, or omit them")
+    attached = find(source)
+    preflight.require_root("reading a volume's counters")
+    live = samples.of_volume(attached)
     return [(live, periods.minutes(live))]
 
 

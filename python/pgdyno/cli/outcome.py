@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.run import Plan
+    from pgdyno.flow.plan import Plan
 
 
 def execute_and_show(
@@ -20,11 +20,12 @@ def execute_and_show(
     from pgdyno.analysis.compare import summarise
     from pgdyno.cli.progress import Display
     from pgdyno.errors import EXIT_INVALID, RunInvalid
+    from pgdyno.flow.run import Listener, execute
+    from pgdyno.flow.schedule import allowance
     from pgdyno.report import document, print_table, write_report
-    from pgdyno.run import Listener, execute
     from pgdyno.store import results_root
 
-    with Display(plan) as display:
+    with Display(plan, allowance(plan.experiment, plan.directory, budget_s).left_s) as display:
         directory = execute(
             plan,
             root=results_root(results).absolute(),
@@ -41,17 +42,17 @@ def execute_and_show(
         print_table(comparison, written.page)
     if not comparison.valid and not keep_invalid:
         raise RunInvalid(
-            "the numbers above must not be used; the reasons stand below the table",
-            remedy="mend the cause and run again; --keep-invalid accepts them as they are",
+            "the numbers above must not be used; the reasons are below the table",
+            remedy="remove the cause and run again; --keep-invalid accepts them as they are",
             exit_code=EXIT_INVALID,
         )
 
 
 def _words(plan: Plan) -> list[str]:
-    """The command line as it may be recorded: of a connection string, where the server is and nothing else."""
+    """The command line as it may be recorded: a connection string is reduced to where the server is."""
     dsn = plan.experiment.arms[0].world.dsn
     if not dsn:
         return sys.argv[1:]
-    from pgdyno.experiment.tables import public_dsn
+    from pgdyno.endpoint import public_dsn
 
     return [word.replace(dsn, public_dsn(dsn)) for word in sys.argv[1:]]

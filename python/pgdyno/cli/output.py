@@ -7,16 +7,14 @@ from typing import Any
 
 import click
 
+from pgdyno.text import aligned
+
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Rows below a header, as wide as they need; columns named in ``right`` are numbers and stand to the right."""
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    for row in [header, *rows]:
-        cells = (
-            cell.rjust(width) if title in right else cell.ljust(width)
-            for cell, width, title in zip(row, widths, header, strict=True)
-        )
-        click.echo("  ".join(cells).rstrip())
+    left = [place for place, title in enumerate(header) if title not in right]
+    for line in aligned([header, *rows], left):
+        click.echo(line)
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.cli.terminal import is_live
+from pgdyno.quantity import duration_words
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
     from pgdyno.experiment import Cell
-    from pgdyno.run import Plan, Step
+    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.run import Step
 
 
 class Display:
     """Shows the steps of an experiment. What is left is estimated, and the estimate corrected by each finished run."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, left_s: float = math.inf) -> None:
+        """``left_s`` is what a budget leaves: then it ends, whatever there is to do."""
+        self._budget_s, self._further = left_s, plan.further
         self._cells = len(plan.cells)
         self._load_s = plan.load_s
-        self._loads_s = {plan.load_title(key): key.estimate_s for key in plan.wanted}
+        self._loads_s = {step.title: step.estimate_s for step in plan.preparation}
         self._cell_s = plan.cells_s / max(1, self._cells)
         self._total_s = plan.load_s + plan.cells_s
         self._done_cells = 0
@@ -33,8 +38,8 @@ class Display:
         self._title = ""
 
     def __enter__(self) -> Self:
-        """Start the bar, if somebody is watching."""
-        self._bar, self._task = _bar("load", self._total_s)
+        """Start the bar, if standard error is a terminal."""
+        self._bar, self._task = _bar("load", min(self._total_s, self._budget_s))
         return self
 
     def __exit__(
@@ -54,9 +59,13 @@ class Display:
         if self._bar is not None:
             self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
         elif step.title != self._title:
-            minutes, seconds = divmod(round(max(0.0, self._total_s - done_s)), 60)
-            self.say(f"{step.title} (about {minutes} min {seconds:02d} s left)")
+            self.say(f"{step.title} (about {duration_words(self._left_s(done_s))} left)")
         self._title = step.title
+
+    def _left_s(self, done_s: float) -> float:
+        """What is left to do, or of the budget where that is less, or is used up by further runs."""
+        allowed_s = self._budget_s - (time.monotonic() - self._began)
+        return max(0.0, allowed_s if self._further else min(self._total_s - done_s, allowed_s))
 
     def _loaded_s(self, step: Step) -> float:
         """What is done of the estimate for loading: data sets are loaded one after the other, in the plan's order."""
@@ -69,7 +78,7 @@ class Display:
 
     def finished(self, cell: Cell, path: Path) -> None:
         """Show what a run came to."""
-        from pgdyno.analysis.unit import unit_of
+        from pgdyno.analysis.headline import headline_of
         from pgdyno.store import open_run
 
         self._done_cells += 1
@@ -78,11 +87,11 @@ class Display:
             self._cell_s = (time.monotonic() - self._cells_began) / self._done_cells
             self._total_s = self._load_s + self._cells * self._cell_s
             if self._bar is not None:
-                self._bar.update(self._task, total=self._total_s)
+                self._bar.update(self._task, total=min(self._total_s, self._budget_s))
         run = open_run(path).record
-        tps = run.account.succeeded / run.measure.seconds
+        metric = headline_of(run)
         self.say(
-            f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}: {tps:,.0f} {unit_of(run.workload).short}"
+            f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}: {metric.of(run):,.0f} {metric.short}"
         )
 
     def note(self, text: str) -> None:
@@ -107,7 +116,7 @@ class Bar:
         self._phase = ""
 
     def __enter__(self) -> Self:
-        """Start the bar, if somebody is watching."""
+        """Start the bar, if standard error is a terminal."""
         self._bar, self._task = _bar("", 1.0)
         return self
 
@@ -129,7 +138,7 @@ class Bar:
 
 
 def _bar(text: str, total: float) -> tuple[Any, Any]:
-    """A bar that has begun, and its task; twice None where nobody watches."""
+    """A bar that has begun, and its task; twice None if standard error is not a terminal."""
     if not is_live(sys.stderr):
         return None, None
     from rich.console import Console

@@ -18,7 +18,7 @@ class _CommandWithViews(click.Command):
         from pgdyno.store.query import describe_views
 
         with formatter.section("Views"):
-            formatter.write_text("Every one begins with experiment_id, run_id, arm, block.")
+            formatter.write_text("Every view begins with experiment_id, run_id, arm, block.")
             formatter.write_dl(list(describe_views().items()))
 
 
@@ -30,23 +30,24 @@ class _CommandWithViews(click.Command):
 def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None:
     """Query the recorded runs with SQL.
 
-    SQL is one SELECT in DuckDB's dialect; DESCRIBE VIEW lists a view's columns. Instants (`t_ns`) are CLOCK_MONOTONIC
-    nanoseconds, counters are cumulative.
+    SQL is one SELECT in DuckDB's dialect; DESCRIBE VIEW lists the columns of a view. Times (`t_ns`) are CLOCK_MONOTONIC
+    nanoseconds, counters are cumulative. `valid` and `why_invalid` are the report's verdict.
 
     \b
     Example:
       pgdyno query "SELECT arm, avg(tps) FROM runs WHERE valid GROUP BY arm"
     """
+    from pgdyno.analysis.validity import judge
     from pgdyno.errors import InputError
     from pgdyno.store.names import results_root
     from pgdyno.store.query import query
 
     if as_json and as_csv:
-        raise InputError("--json and --csv exclude each other", remedy="give one of them")
+        raise InputError("--json and --csv exclude each other", remedy="use one of them")
     unreadable: dict[Path, str] = {}
-    found = query(results_root(results), sql, unreadable)
+    found = query(results_root(results), sql, judge, unreadable)
     for path, why in unreadable.items():
-        click.echo(f"left out, since it cannot be read: {path}: {why}", err=True)
+        click.echo(f"omitted, because it cannot be read: {path}: {why}", err=True)
     if as_json:
         _print_json(found)
     elif as_csv:
@@ -62,7 +63,7 @@ def _print_json(found: QueryResult) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: a decimal as the number that it is, null for what is no number."""
+    """The value in JSON: a decimal as a number, null for NaN and infinity."""
     from decimal import Decimal
     from math import isfinite
 

@@ -15,31 +15,36 @@ if TYPE_CHECKING:
 
 @click.command(name="report")
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, shell_complete=complete.experiments)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="What to write: a file, of pictures a folder.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; for pictures a folder.")
 @click.option(
     "--format",
     "kind",
     type=click.Choice(["html", "md", "csv", "json", "png", "svg"]),
     default="html",
     show_default=True,
-    help="Page, Markdown, a row for each run, the document of --json, or every figure as a picture.",
+    help="HTML page, Markdown, CSV with a row per run, the JSON document, or every figure as a picture.",
 )
 @click.option(
     "--against",
     metavar="RESULT",
     shell_complete=complete.experiments,
-    help="Hold the result against another one: what they differ in, and what their common arms did.",
+    help="Compare with another result: their differences, and the results of their common arms.",
 )
-@click.option("--results", "root", type=click.Path(file_okay=False, path_type=Path), help="Where experiments lie.")
+@click.option(
+    "--results",
+    "root",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Results folder [./results, $PGDYNO_RESULTS].",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of a table.")
 def command(
     results: tuple[str, ...], output: Path | None, kind: str, against: str | None, root: Path | None, as_json: bool
 ) -> None:
-    """Make the report of an experiment again.
+    """Write the report of an experiment again.
 
-    RESULT is the directory of an experiment, or its name in the results folder. Several are pooled when they are
-    repetitions of one experiment. The page is written to report.html in the experiment's directory, its main figure
-    as a PNG beside it. Markdown, CSV and JSON go to standard output unless there is an --output; pictures go to the
+    RESULT is the directory of an experiment, or its name in the results folder. Several results are pooled if they are
+    repetitions of one experiment. The page is written to report.html in the experiment's directory, with its main figure
+    as a PNG. Markdown, CSV and JSON go to standard output unless there is an --output; pictures go to the
     folder figures/ beside the page.
 
     \b
@@ -54,10 +59,10 @@ def command(
 
     directories = [_directory(result, root) for result in results]
     if against is not None and (kind != "html" or as_json):
-        raise InputError("--against makes a page", remedy="leave --format and --json away")
+        raise InputError("--against writes an HTML page only", remedy="omit --format and --json")
     if as_json and kind not in ("html", "json"):
         raise InputError(
-            f"--json and --format {kind} are two documents", remedy="leave one of them away, or ask for both in turn"
+            f"--json and --format {kind} are two documents", remedy="omit one of them, or run the command twice"
         )
     comparison = summarise(*directories)
     if against is not None:
@@ -116,13 +121,13 @@ def _directory(result: str, root: Path | None) -> Path:
         except OSError as error:
             raise InputError(
                 f"{candidate} cannot be read: {error.strerror}",
-                remedy="made with sudo in a folder of root's, it is reported with sudo; `pgdyno runs` lists others",
+                remedy="a result of root's needs sudo; `pgdyno runs` lists the ones you can read",
             ) from error
         if is_experiment:
             return candidate
         if is_run:
             raise InputError(
-                f"{candidate} is one run; a report is made of its experiment",
+                f"{candidate} is one run; a report needs the experiment",
                 remedy=f"pgdyno report {shlex.quote(str(candidate.resolve().parents[1]))}",
             )
-    raise InputError(f"{result} is not an experiment", remedy="`pgdyno runs` lists what there is")
+    raise InputError(f"{result} is not an experiment", remedy="`pgdyno runs` lists the experiments")

@@ -1,7 +1,8 @@
-"""``pgdyno run``: an experiment file, from its first run to its report; or the rest of one that was interrupted."""
+"""``pgdyno run``: runs an experiment file, or resumes an interrupted experiment."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
-    from pgdyno.run import Plan
+    from pgdyno.flow.plan import Plan
 
 
 @click.command(name="run")
@@ -18,20 +19,18 @@ if TYPE_CHECKING:
     "--resume",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Make the runs that an experiment lacks: its directory, or its name in the results folder.",
+    help="Resume an experiment: its directory, or its name in the results folder.",
 )
+@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a key of the file; repeatable.")
+@click.option("--seed", type=int, help="Seed [the file's].")
+@click.option("-n", "--replicates", type=int, help="Runs per arm [the file's].")
 @click.option(
-    "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a key of the file; may be repeated."
+    "--only", metavar="ARM", multiple=True, help="Run only this arm: its label, or its number from 1; repeatable."
 )
-@click.option("--seed", type=int, help="Instead of the file's.")
-@click.option("-n", "--replicates", type=int, help="Instead of the file's.")
-@click.option(
-    "--only", metavar="ARM", multiple=True, help="Run this arm only; its label or its number from 1. Repeatable."
-)
-@click.option("--budget", metavar="TIME", help="Begin no run that would not end within this time, as 30min.")
-@click.option("--dry-run", is_flag=True, help="Print the arms, the runs and how long they take; change nothing.")
-@click.option("--dsn", help="Measure a server that exists already: its connection string, without a password.")
-@click.option("--yes-create", is_flag=True, help="Make pgbench's tables there if it has none.")
+@click.option("--budget", metavar="TIME", help="Do not start runs that would end after this time, for example 30min.")
+@click.option("--dry-run", is_flag=True, help="Print the arms, the runs and their estimated time; change nothing.")
+@click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
+@click.option("--yes-create", is_flag=True, help="Create pgbench's tables there if they are missing.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -39,11 +38,11 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     """Run an experiment file.
 
     The file names a world, an instance, a server, a workload, and factors: keys with several levels. Every combination
-    of levels is an arm; the arms run interleaved, in replicates, each on a clone of a data set that is loaded once.
-    Ends in a table and a report, as `pgdyno compare` does.
+    of levels is an arm; the arms run interleaved, in replicates, each on a clone of a data set that is filled once.
+    Prints a table and writes a report, like `pgdyno compare`.
 
-    An interrupted experiment keeps its finished runs; --resume DIR makes the others. With a file beside it, a file
-    that has changed is refused.
+    An interrupted experiment keeps its finished runs; --resume DIR makes the missing ones. If you also name the file and it
+    has changed, this is refused.
 
     \b
     Example:
@@ -54,19 +53,13 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
     from pgdyno.cli.outcome import execute_and_show
-    from pgdyno.errors import InputError
+    from pgdyno.flow.plan import plan
     from pgdyno.quantity import parse_seconds
-    from pgdyno.run import plan
 
     if options["resume"] is not None:
         options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     experiment = _experiment(file, options)
-    if options["yes_create"] and not experiment.real:
-        raise InputError(
-            "--yes-create is for a server that exists already, and this experiment makes its own",
-            remedy="leave it away, or name a server with --dsn",
-        )
     only = _arms(experiment, options["only"])
     planned = plan(
         experiment,
@@ -84,7 +77,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
 def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
     from pgdyno.errors import InputError
     from pgdyno.experiment import read_experiment
-    from pgdyno.resume import recorded
+    from pgdyno.flow.resume import recorded
+    from pgdyno.world import world_of
 
     flags = {key: (f"--{key}", options[key]) for key in ("seed", "replicates") if options[key] is not None}
     if options["dsn"] is not None:
@@ -92,17 +86,18 @@ def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
     if file is not None:
         return read_experiment(file, options["assignments"], flags)
     if options["resume"] is None:
-        raise InputError("no experiment is named", remedy="pgdyno run EXPERIMENT.toml, or --resume DIR")
+        raise InputError("the experiment is missing", remedy="pgdyno run EXPERIMENT.toml, or --resume DIR")
     if flags or options["assignments"]:
         raise InputError(
-            "a resumed experiment is as it was",
-            remedy="leave --set, --seed and --replicates away; with --dsn name the file, too",
+            "options cannot be changed when resuming an experiment",
+            remedy="omit --set, --seed and --replicates; with --dsn name the file, too",
         )
     experiment = recorded(options["resume"])
-    if experiment.real:
+    if world_of(experiment).resumed_by_file:
         raise InputError(
             "the connection string is not recorded",
-            remedy=f"pgdyno run EXPERIMENT.toml --resume {options['resume']}, with the flags that it was begun with",
+            remedy=f"name the experiment's file: pgdyno run EXPERIMENT.toml --resume {shlex.quote(str(options['resume']))},"
+            " with the flags that it was started with",
         )
     return experiment
 
@@ -116,7 +111,7 @@ def _directory(resume: Path, results: Path | None) -> Path:
 
 
 def _arms(experiment: Experiment, only: tuple[str, ...]) -> list[int]:
-    """Indexes of the arms that ``--only`` names by label or by number; of arms with one label only the number tells which."""
+    """Indexes of the arms that ``--only`` names, by label or by number (which distinguishes arms with the same label)."""
     import difflib
 
     from pgdyno.errors import InputError
@@ -138,7 +133,8 @@ def _arms(experiment: Experiment, only: tuple[str, ...]) -> list[int]:
 def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
     import json
 
-    from pgdyno.run import begun, cell_s
+    from pgdyno.flow.plan import begun
+    from pgdyno.quantity import duration_words
 
     count = begun(planned, at_once_s)
     total_s = planned.load_s + planned.cells_s
@@ -148,35 +144,46 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
                 "position": c.position,
                 "block": c.block,
                 "arm": c.arm.label,
-                "seconds": planned.seconds(c),
-                "seconds_max": cell_s(c),
+                "seconds": planned.world.run_s(c),
+                "seconds_max": planned.world.run_s_max(c),
             }
             for c in planned.cells
         ]
         arms = [{"label": arm.label, "factors": arm.levels} for arm in planned.experiment.arms]
-        said = {"arms": arms, "runs": runs, "runs_within_budget": count, "load_s": planned.load_s, "total_s": total_s}
+        said = {
+            "name": planned.experiment.name,
+            "arms": arms,
+            "preparation": [step.what for step in planned.preparation],
+            "runs": runs,
+            "runs_within_budget": count,
+            "load_s": planned.load_s,
+            "total_s": total_s,
+        }
         click.echo(json.dumps(said, indent=1))
         return
     for arm in planned.experiment.arms:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
-    tables = f", {planned.tables.family}'s tables of {planned.tables}" if planned.tables else ""
-    click.echo(f"load: {len(planned.wanted)} data sets{tables}, {_time(planned.load_s)}")
+    for step in planned.preparation:
+        click.echo(f"fill: {step.what}, {duration_words(step.estimate_s)}")
     for cell in planned.cells:
-        takes = _duration(planned.seconds(cell), cell_s(cell))
+        takes = _duration(planned.world.run_s(cell), planned.world.run_s_max(cell))
         click.echo(f"run {cell.position + 1}: replicate {cell.block}, {cell.arm.label}, {takes}")
     budget_s = planned.experiment.file.budget_s
     if planned.further and budget_s is not None:
-        click.echo(f"then more runs of the arms that scatter most, until {_time(budget_s)} are used")
-    click.echo(f"about {_time(total_s)} in all")
+        click.echo(
+            f"then more runs of the arms that scatter most, until the budget of {duration_words(budget_s)} is used"
+        )
+    click.echo(f"about {duration_words(total_s)} in total")
     if count < len(planned.cells):
-        click.echo(f"within the budget: {count} of these {len(planned.cells)} runs; --resume makes the others")
+        click.echo(f"within the budget: {count} of these {len(planned.cells)} runs; --resume makes the rest")
 
 
 def _duration(seconds: float, longest_s: float) -> str:
-    """How long a run takes, and at most where that is known to be more."""
-    return _time(seconds) if seconds == longest_s else f"about {_time(seconds)}, at most {_time(longest_s)}"
+    """The estimated time of a run, and its maximum if that is longer."""
+    from pgdyno.quantity import duration_words
 
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    return (
+        duration_words(seconds)
+        if seconds == longest_s
+        else f"about {duration_words(seconds)}, at most {duration_words(longest_s)}"
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pgdyno.store.reader import Experiment, Run
+    from pgdyno.store.reader import Experiment
 
 
 @click.command(short_help="List the recorded experiments and runs.")
@@ -18,8 +18,8 @@ def command(results: Path | None, as_json: bool) -> None:
     """List the recorded experiments and runs.
 
     For each experiment: its id, when it began, how many of its runs are finished and valid, its arms (or its factors
-    with their levels); then its runs. Runs that were interrupted are not listed. `valid` is what the run itself knew; `pgdyno
-    report` judges more strictly.
+    with their levels); then its runs. Interrupted runs are not listed. Whether a run is valid is the report's verdict; the
+    reason is beside it.
 
     \b
     Example:
@@ -42,7 +42,7 @@ def command(results: Path | None, as_json: bool) -> None:
     for path, why in unreadable.items():
         click.echo(f"cannot be read: {path}: {why}", err=True)
     if not experiments:
-        click.echo(f"no experiments in {root}; `pgdyno compare` makes one", err=True)
+        click.echo(f"no experiments in {root}; `pgdyno compare` runs one", err=True)
 
 
 def _print_json(root: Path, experiments: list[Experiment], unreadable: dict[Path, str]) -> None:
@@ -57,7 +57,10 @@ def _print_json(root: Path, experiments: list[Experiment], unreadable: dict[Path
 
 
 def _document(experiment: Experiment) -> dict[str, Any]:
+    from pgdyno.analysis.headline import headline_of
+
     record = experiment.record
+    verdicts = _verdicts(experiment)
     return {
         "experiment_id": record.experiment_id,
         "kind": record.kind,
@@ -67,7 +70,7 @@ def _document(experiment: Experiment) -> dict[str, Any]:
         "replicates": record.replicates,
         "runs_wanted": len(record.arms) * record.replicates,
         "runs_finished": len(experiment.runs),
-        "valid": _all_valid(experiment),
+        "valid": not _missing(experiment) and not any(verdicts.values()),
         "path": str(experiment.path),
         "runs": [
             {
@@ -75,9 +78,11 @@ def _document(experiment: Experiment) -> dict[str, Any]:
                 "arm": run.record.arm,
                 "factors": run.record.factors,
                 "block": run.record.block,
-                "tps": _tps(run),
-                "valid": run.record.validity.valid,
-                "why_invalid": list(run.record.validity.reasons),
+                "metric": (metric := headline_of(run.record)).name,
+                "value": metric.of(run.record),
+                "tps": metric.of(run.record) if metric.name == "tps" else None,
+                "valid": not verdicts[run.path],
+                "why_invalid": list(verdicts[run.path]),
                 "path": str(run.path),
             }
             for run in experiment.runs
@@ -86,11 +91,12 @@ def _document(experiment: Experiment) -> dict[str, Any]:
 
 
 def _print_experiment(experiment: Experiment) -> None:
-    from pgdyno.analysis.unit import unit_of
+    from pgdyno.analysis.headline import headline_of
 
     record = experiment.record
     wanted = len(experiment.runs) + _missing(experiment)
-    valid = sum(run.record.validity.valid for run in experiment.runs)
+    verdicts = _verdicts(experiment)
+    valid = sum(not reasons for reasons in verdicts.values())
     click.echo(
         f"{record.experiment_id}  {_when(record.created_unix_ns)}  {len(experiment.runs)} of {wanted} runs finished,"
         f" {valid} valid"
@@ -99,13 +105,13 @@ def _print_experiment(experiment: Experiment) -> None:
         for name, levels in record.factors.items():
             click.echo(f"  {name}: {', '.join(levels)}")
     else:
-        click.echo(f"  {', '.join(record.arms)}, {record.replicates} replicates")
+        click.echo(f"  {', '.join(record.arms)}, {record.replicates} replicate{'s' * (record.replicates != 1)}")
     width = max((len(run.record.run_id) for run in experiment.runs), default=0)
     for run in experiment.runs:
-        reasons = "; ".join(run.record.validity.reasons)
-        state = "valid" if run.record.validity.valid else f"invalid: {reasons}"
-        unit = unit_of(run.record.workload).short.lower()
-        click.echo(f"  {run.record.run_id:<{width}} {_tps(run):>10,.1f} {unit}  {state}")
+        reasons = "; ".join(verdicts[run.path])
+        state = f"invalid: {reasons}" if reasons else "valid"
+        metric = headline_of(run.record)
+        click.echo(f"  {run.record.run_id:<{width}} {metric.of(run.record):>10,.1f} {metric.short.lower()}  {state}")
 
 
 def _missing(experiment: Experiment) -> int:
@@ -114,14 +120,11 @@ def _missing(experiment: Experiment) -> int:
     return len(set(range(wanted)) - {run.record.position for run in experiment.runs})
 
 
-def _all_valid(experiment: Experiment) -> bool:
-    """Whether every run that was wanted is there and valid."""
-    return not _missing(experiment) and all(run.record.validity.valid for run in experiment.runs)
+def _verdicts(experiment: Experiment) -> dict[Path, tuple[str, ...]]:
+    """Path of a run -> why its numbers must not be used; nothing for a valid one."""
+    from pgdyno.analysis.validity import judge
 
-
-def _tps(run: Run) -> float:
-    seconds = run.record.measure.seconds
-    return run.record.account.succeeded / seconds if seconds else 0.0
+    return {run.path: judge(run) for run in experiment.runs}
 
 
 def _when(unix_ns: int) -> str:

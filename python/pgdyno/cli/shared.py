@@ -2,7 +2,44 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import Any
+
 import click
+
+
+class Integer(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "integer"
+
+    def _describe_range(self) -> str:
+        return _bounds(self)
+
+
+class Number(click.FloatRange):
+    """A number within bounds; ``nan`` and ``inf``, which Python reads as numbers and which no bound stops, are refused."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or click's error."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return found
+
+    def _describe_range(self) -> str:
+        return _bounds(self)
+
+
+def _bounds(kind: click.IntRange | click.FloatRange) -> str:
+    """The bounds in words; click writes ``x>=1``, and ``x<=None`` without bounds."""
+    if kind.min is None:
+        return "" if kind.max is None else f"{kind.max} or less"
+    return f"{kind.min} or more" if kind.max is None else f"{kind.min} to {kind.max}"
+
 
 protocol = click.option(
     "-M",
@@ -12,4 +49,17 @@ protocol = click.option(
     show_default=True,
     help="Query protocol.",
 )
-rate = click.option("-R", "--rate", type=float, help="Open loop: transactions per second [closed loop].")
+rate = click.option("-R", "--rate", type=Number(), help="Transactions per second of an open loop [closed loop].")
+
+
+class PathParameter(click.Path):
+    """A path that is not empty: an empty one, for example from an unset variable, would mean the working directory."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Refused when it is empty."""
+        if value == "":
+            self.fail("the path is empty.", param, ctx)
+        return super().convert(value, param, ctx)

@@ -1,4 +1,4 @@
-"""``pgdyno size``: the cheapest volumes and instances for a load that was measured."""
+"""``pgdyno size``: the cheapest volumes and instances for a measured load."""
 
 from __future__ import annotations
 
@@ -8,40 +8,53 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli import complete
+from pgdyno.cli import complete, shared
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
     from pgdyno.size.measured import Measured
 
 WATCH_S = 60.0
-"""How long ``--live`` watches unless ``--for`` says it."""
+"""How long ``--live`` watches by default."""
 _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
 @click.command(short_help="Find the cheapest volumes and instances for a measured load.")
 @click.option("--iostat", type=_FILE, metavar="FILE", help="Output of `iostat -dxt 1`, as text or JSON.")
 @click.option("--sar", type=_FILE, metavar="FILE", help="Output of `sar -d`, `sadf -j -- -d` or `sadf -d -- -d`.")
-@click.option("--cloudwatch", type=_FILE, metavar="FILE", help="Answer of `aws cloudwatch get-metric-data`.")
-@click.option("--live", metavar="DEVICE", help="Watch this block device now; no root is needed.")
-@click.option("--for", "watch_for", metavar="TIME", help="How long to watch it. [60s]")
-@click.option("--device", multiple=True, metavar="NAME", help="Which device of the file; several are added up.")
-@click.option("--interval", metavar="TIME", help="Length of an interval, where the file does not say it.")
-@click.option("--size", metavar="SIZE", help="What must fit on the volume: 500GiB. [the watched device's own]")
-@click.option("--headroom", default="20%", show_default=True, metavar="PERCENT", help="Room above the percentile.")
+@click.option("--cloudwatch", type=_FILE, metavar="FILE", help="Output of `aws cloudwatch get-metric-data`.")
+@click.option("--live", metavar="DEVICE", help="Watch this block device now; needs no root.")
+@click.option("--for", "watch_for", metavar="TIME", help="With --live: how long to watch. [60s]")
+@click.option("--device", multiple=True, metavar="NAME", help="Device in the file; repeatable, several are added up.")
+@click.option("--interval", metavar="TIME", help="Length of an interval, if the file does not say it.")
 @click.option(
-    "--percentile", type=click.FloatRange(50, 100), default=99, show_default=True, help="Of the time that is carried."
+    "--first-report",
+    type=click.Choice(["keep", "drop"]),
+    help="Whether iostat's first report counts; with `iostat -y` it does. [kept if it shows the most]",
 )
-@click.option("--instance", metavar="TYPE", help="The instance that is there now: r6g.2xlarge.")
+@click.option("--size", metavar="SIZE", help="Required capacity, for example 500GiB. [that of the watched device]")
+@click.option("--headroom", default="20%", show_default=True, metavar="PERCENT", help="Margin above the percentile.")
+@click.option(
+    "--percentile",
+    type=shared.Number(50, 100),
+    default=99,
+    show_default=True,
+    help="Percentile of the load that must be carried.",
+)
+@click.option("--instance", metavar="TYPE", help="Present instance type, for example r6g.2xlarge.")
 @click.option(
     "--type", "among", multiple=True, metavar="PATTERN", shell_complete=complete.volume_types,
-    help="Only volume types like this: `gp3`, `rds-*`. [what AWS sells]",
+    help="Only these volume types: `gp3`, `rds-*`; repeatable. [AWS's types]",
 )  # fmt: skip
 @click.option(
-    "--arrays", type=click.IntRange(1, 8), default=8, show_default=True, help="Volumes of a RAID-0, at most; 1 is none."
+    "--arrays",
+    type=shared.Integer(1, 8),
+    default=8,
+    show_default=True,
+    help="Maximum number of volumes in a RAID-0; 1 means no array.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page, too.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write an HTML page.")
 def command(
     iostat: Path | None,
     sar: Path | None,
@@ -50,6 +63,7 @@ def command(
     watch_for: str | None,
     device: tuple[str, ...],
     interval: str | None,
+    first_report: str | None,
     size: str | None,
     headroom: str,
     percentile: float,
@@ -59,9 +73,9 @@ def command(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    """Find the cheapest volumes, arrays and instances that carry a load that was measured.
+    """Find the cheapest volumes, arrays and instances that carry a measured load.
 
-    A limit must be the load's 99th percentile and 20 % more; credits must last for ever when the load is repeated.
+    Limits must be at least the load's 99th percentile plus 20 %; credits must not run out when the load is repeated endlessly.
 
     \b
     Example:
@@ -79,6 +93,7 @@ def command(
         None if watch_for is None else parse_seconds(watch_for, "--for"),
         device,
         interval_s,
+        None if first_report is None else first_report == "keep",
     )
     advice = advise(
         demand_of(measured, percentile, _share(headroom)),
@@ -91,13 +106,13 @@ def command(
 
 
 def _interval_s(text: str) -> float:
-    """:class:`InputError` where it is no time, or none at all."""
+    """The length in seconds; :class:`InputError` if it is not a time above 0."""
     from pgdyno.errors import InputError
     from pgdyno.quantity import parse_seconds
 
     seconds = parse_seconds(text, "--interval")
     if seconds <= 0:
-        raise InputError("--interval: nothing is done in 0 s", remedy="write the length of an interval: 1s")
+        raise InputError("--interval must be greater than 0", remedy="give the length of an interval: 1s")
     return seconds
 
 
@@ -107,10 +122,11 @@ def _measured(
     watch_s: float | None,
     device: tuple[str, ...],
     interval_s: float | None,
+    keep_first: bool | None,
 ) -> Measured:
-    """The one load that was named; :class:`InputError` when there is none, or more than one."""
+    """The named load; :class:`InputError` if there is none, or more than one."""
     from pgdyno.errors import InputError
-    from pgdyno.size.measured import choose
+    from pgdyno.size.choice import choose
     from pgdyno.size.reading import cloudwatch, iostat, sar
     from pgdyno.size.reading import live as live_reading
 
@@ -120,30 +136,30 @@ def _measured(
             "name one measured load" + (", not several" if named or live else ""),
             remedy="use --iostat FILE, --sar FILE, --cloudwatch FILE or --live DEVICE",
         )
+    if keep_first is not None and "--iostat" not in named:
+        raise InputError("--first-report is for --iostat", remedy="omit it: no other source has an average since boot")
     if live is not None:
         if device:
             raise InputError("--device is for files", remedy="--live names its device itself")
         if interval_s is not None:
-            raise InputError(
-                "--interval is for files", remedy="--live looks once a second; --for says how long it watches"
-            )
+            raise InputError("--interval is for files", remedy="--live samples once a second; --for says how long")
         return live_reading.watch(live, WATCH_S if watch_s is None else watch_s, tell=_tell)
     if watch_s is not None:
-        raise InputError("--for is for --live", remedy="leave it away: a file has the time that it has")
+        raise InputError("--for is for --live", remedy="omit it: a file has its own duration")
     flag, path = next(iter(named.items()))
     name = "standard input" if str(path) == "-" else str(path)
     text = _text(path)
     if flag == "--iostat":
-        return choose(iostat.read(text, name, interval_s), device, name)
+        return choose(iostat.read(text, name, interval_s, keep_first), device, name)
     if flag == "--cloudwatch":
         return choose(cloudwatch.read(text, name, interval_s, device), device, name)
     if interval_s is not None:
-        raise InputError("--interval is not for --sar", remedy="leave it away: sar writes down when an interval ended")
+        raise InputError("--interval is not for --sar", remedy="omit it: sar records when each interval ended")
     return choose(sar.read(text, name), device, name)
 
 
 def _text(path: Path) -> str:
-    """What a file or standard input has, and neither what is no text nor a mark of byte order stops it."""
+    """The text of a file or of standard input; invalid UTF-8 is replaced, a byte order mark is removed."""
     from pgdyno.errors import InputError
     from pgdyno.loader.source import standard_input
 
@@ -165,7 +181,7 @@ def _tell(left_s: float) -> None:
 
 
 def _share(text: str) -> float:
-    """``20%`` or ``20``: 0.2. :class:`InputError` when it is neither, or negative."""
+    """``20%`` or ``20``: 0.2. :class:`InputError` if it is neither, or negative."""
     from pgdyno.errors import InputError
 
     try:
@@ -173,7 +189,7 @@ def _share(text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0 <= percent <= 1000:
-        raise InputError(f"--headroom: `{text}` is no share from 0 % to 1000 %", remedy="write it as 20%")
+        raise InputError(f"--headroom: `{text}` is not a percentage from 0 % to 1000 %", remedy="write it as 20%")
     return percent / 100
 
 

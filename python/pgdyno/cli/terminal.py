@@ -1,4 +1,4 @@
-"""What the terminal is like: how wide, whether it wants colour, whether somebody watches; and help that fits it."""
+"""The terminal: its width, whether it wants colour, whether it is interactive; and help that fits it."""
 
 from __future__ import annotations
 

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, volume_fit, volume_types
+from pgdyno.cli import complete, shared, volume_fit, volume_types
 from pgdyno.cli.output import print_json, print_rows
+from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
-    from pgdyno.world.file_system import FileSystem
-    from pgdyno.world.volume import AttachedVolume
+    from pgdyno.host.file_system import FileSystem
+    from pgdyno.host.volume import AttachedVolume
 
 
 @click.group(short_help="Attach, list, measure, modify and detach emulated volumes.")
 def command() -> None:
     """Attach, list, measure, modify and detach emulated volumes.
 
-    A volume is written as a type with what differs from its defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
-    `io2bx:iops=16000`, or `null` (no limit and no delay); `pgdyno volume types` lists them. An array is written
-    `4xgp3:size=500GiB,chunk=64KiB` (RAID-0) or `raid10:4xgp3`, with the figures of each member; with `multi_az=1.0ms`
-    every write goes to a copy that far away.
+    A volume is written as its type and what differs from the type's defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
+    `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno volume types` lists the types. An array is written
+    `4xgp3:size=500GiB,chunk=64KiB` (RAID-0) or `raid10:4xgp3`, with the values of each member. With `multi_az=1.0ms`
+    every write also goes to a synchronous copy with that round-trip time.
 
     \b
     Example:
@@ -39,27 +40,27 @@ command.add_command(volume_fit.fit)
 
 @command.command()
 @click.argument("spec", shell_complete=complete.volume_types)
-@click.option("--mount", type=click.Path(path_type=Path), help="Empty or new directory to mount it on.")
-@click.option("--no-mount", is_flag=True, help="Leave it a bare block device.")
-@click.option("--name", help="What to call it [gp3-1, gp3-2, ...].")
-@click.option("--image", type=click.Path(path_type=Path), help="Start with the content of this saved image.")
-@click.option("--file-system", type=click.Choice(["ext4", "xfs"]), help="What it is formatted with [ext4].")
-@click.option("--mount-options", default="", metavar="OPTIONS", help="As `mount -o` takes them: `noatime`.")
-@click.option("--store", default="memory", show_default=True, help="Where the content is kept: memory, or a directory.")
-@click.option("--submit-log", type=click.Path(path_type=Path), help="Record every request, for replay.")
+@click.option("--mount", type=PathParameter(), help="Empty or new directory to mount it on.")
+@click.option("--no-mount", is_flag=True, help="Do not mount it: leave a bare block device.")
+@click.option("--name", help="Name of the volume [gp3-1, gp3-2, ...].")
+@click.option("--image", type=PathParameter(), help="Start with the content of this saved image.")
+@click.option("--file-system", type=click.Choice(["ext4", "xfs"]), help="File system [ext4].")
+@click.option("--mount-options", default="", metavar="OPTIONS", help="Mount options, for example `noatime`.")
+@click.option("--store", default="memory", show_default=True, metavar="memory|DIR", help="Where the content is kept.")
+@click.option("--submit-log", type=PathParameter(), help="Record every request in this file, for replay.")
 @click.option(
-    "--seed", type=click.IntRange(min=0, max=2**64 - 1), default=0, show_default=True, help="Seed of its service times."
+    "--seed", type=shared.Integer(min=0, max=2**64 - 1), help="Seed of the service times [the instance's, else 0]."
 )
-@click.option("--instance", metavar="NAME", help="The instance that it joins, or begins.")
-@click.option("--type", "instance_type", metavar="TYPE", help="Type of the instance, whose volumes share its limits.")
+@click.option("--instance", metavar="NAME", help="Instance to join or to start.")
+@click.option("--type", "instance_type", metavar="TYPE", help="Type of the instance; its volumes share its limits.")
 @click.option(
     "--dilation",
-    type=click.IntRange(1, 1000),
+    type=shared.Integer(1, 1000),
     default=1,
     show_default=True,
-    help="So many times slower than a real one; what is said of it is in its own time.",
+    help="Slow the volume down by this factor; its statistics are in slowed time.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print everything that is known of it as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts about it as one JSON document.")
 def attach(
     spec: str,
     mount: Path | None,
@@ -70,7 +71,7 @@ def attach(
     mount_options: str,
     store: str,
     submit_log: Path | None,
-    seed: int,
+    seed: int | None,
     instance: str | None,
     instance_type: str | None,
     dilation: int,
@@ -78,7 +79,7 @@ def attach(
 ) -> None:
     """Attach the emulated volume SPEC and mount it.
 
-    It stays until `pgdyno volume detach`; what is written to it is gone then, unless it is saved.
+    It stays attached until `pgdyno volume detach`; its content is lost then unless it is saved.
 
     \b
     Example:
@@ -87,17 +88,22 @@ def attach(
       sudo pgdyno volume attach 4xgp3:chunk=64KiB --mount /mnt/data --instance db --type r6g.2xlarge
       sudo pgdyno volume attach gp3 --mount /mnt/wal2 --instance db
     """
+    from pgdyno import catalog
+    from pgdyno.cli import volume_notes
     from pgdyno.errors import InputError
-    from pgdyno.world import volume
+    from pgdyno.host import volume
 
-    if (mount is None) != no_mount:
-        raise InputError(
-            "say where to mount the volume, or that it is not to be", remedy="use --mount DIR or --no-mount"
-        )
+    if mount is None and not no_mount:
+        raise InputError("the mount point is missing", remedy="use --mount DIR, or --no-mount for a bare block device")
+    if mount is not None and no_mount:
+        raise InputError("--mount and --no-mount exclude each other", remedy="use one of them")
+    if not store:
+        raise InputError("the store has no name", remedy="use --store memory, or name a directory")
     if no_mount and mount_options:
-        raise InputError(
-            "a volume that is not mounted has no mount options", remedy="use --mount DIR, or leave them out"
-        )
+        raise InputError("a volume that is not mounted has no mount options", remedy="use --mount DIR, or omit them")
+    known = catalog.resolve(spec)
+    for note in volume_notes.before_attach(known.size_bytes, file_system, image):
+        click.echo(f"note: {note}", err=True)
     attached = volume.attach(
         spec,
         mount=mount,
@@ -113,6 +119,8 @@ def attach(
         dilation=dilation,
     )
     attached.keep()
+    for note in volume_notes.of_attach(attached):
+        click.echo(f"note: {note}", err=True)
     if as_json:
         print_json(attached.facts)
         return
@@ -124,22 +132,32 @@ def attach(
 @command.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_command(as_json: bool) -> None:
-    """List the attached volumes.
+    """List the attached volumes with their states.
+
+    A volume is `serving`, `stopped` (its daemon was stopped by a signal), `silent` (its daemon does not answer within two
+    seconds), or `dead`. If its store failed, because it is full or its disk is broken, the state says since when.
 
     \b
     Example:
       pgdyno volume list --json | jq -r '.volumes[].block_device'
     """
-    from pgdyno.world import volume
+    from pgdyno.cli import volume_notes
+    from pgdyno.host import paths, volume
+    from pgdyno.host.unfinished import unfinished
 
-    found = volume.list_volumes()
+    found, states = volume.list_volumes(), volume.states()
+    rest = unfinished(paths.state_dir())
     if as_json:
-        print_json({"volumes": [one.facts | {"alive": one.alive} for one in found]})
+        known = [one.facts | {"alive": one.alive} | states.get(one.name, {}) for one in found]
+        names = [{"name": one.name, "attaching": one.owner is not None} for one in rest]
+        print_json({"volumes": known, "unfinished": names})
         return
-    if not found:
+    if not found and not rest:
         click.echo("no volume is attached; `pgdyno volume attach SPEC --mount DIR` attaches one", err=True)
         return
-    print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], [_row(one) for one in found])
+    rows = [_row(one, volume_notes.state(one, states.get(one.name))) for one in found]
+    rows += [[one.name, "-", "-", "-", one.state] for one in rest]
+    print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], rows)
 
 
 @command.command()
@@ -148,21 +166,27 @@ def list_command(as_json: bool) -> None:
 def stats(name: str, as_json: bool) -> None:
     """Print the counters of the volume NAME since it was attached.
 
-    Time above a limit is the time in which requests waited for that limit. A late operation was answered later than
-    the model said; many of them mean that this machine is too slow for the volume.
+    Time above a limit is the time in which requests waited for that limit. A late operation completed later than in the
+    model; many of them mean that this machine is too slow for the volume. A failed operation ended with an
+    I/O error, because the store is full or its disk is broken; it is not counted among the reads and writes.
 
     \b
     Example:
       sudo pgdyno volume stats gp3-1 --json | jq .counters
     """
-    from pgdyno.world import volume
+    from pgdyno.cli import volume_notes
+    from pgdyno.host import preflight, volume
 
-    answer = volume.find(name).stats()
+    found = volume.find(name)
+    preflight.require_root("reading a volume's counters")
+    answer = found.stats()
     if as_json:
         print_json(answer)
         return
+    if answer.get("store_failure"):
+        click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
     counters = answer["counters"]
-    # What a volume does not have, as credits, is no counter of it.
+    # Counters that the volume does not have, such as credits, are None.
     known = {key: value for key, value in counters.items() if value is not None}
     print_rows(["COUNTER", "VALUE"], [[key, _figure(key, value)] for key, value in known.items()])
 
@@ -175,24 +199,27 @@ def stats(name: str, as_json: bool) -> None:
     type=click.Choice(["2023", "2026"]),
     default="2026",
     show_default=True,
-    help="How often: once in 6 hours (2023), or four times in 24 hours (2026).",
+    help="How often it may be modified: once in 6 hours (2023), or four times in 24 hours (2026).",
 )
 @click.option(
-    "--optimizing", type=click.IntRange(min=0), metavar="SECONDS", help="Until it is completed [6 hours per TiB]."
+    "--optimizing",
+    type=shared.Integer(min=0),
+    metavar="SECONDS",
+    help="Time until the modification is completed [6 hours per TiB].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what it is now as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the modified volume as one JSON document.")
 def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: bool) -> None:
-    """Make the volume NAME another one, SPEC, while it is used.
+    """Modify the attached volume NAME to SPEC, online.
 
-    Figures that SPEC leaves out are the type's defaults. A volume can be made larger, not smaller, and its file system
-    grows with it. The new limits hold at once; a provider takes the time that --optimizing names.
+    Values that SPEC omits are the type's defaults. A volume can be made larger, not smaller, and its file system
+    grows with it. The new limits apply immediately; the modification is completed after --optimizing seconds.
 
     \b
     Example:
       sudo pgdyno volume modify data gp3:size=200GiB,iops=16000,throughput=500 --optimizing 0
       sudo pgdyno volume modify data io2bx:size=200GiB,iops=16000
     """
-    from pgdyno.world import preflight, volume
+    from pgdyno.host import preflight, volume
 
     found = volume.find(name)
     preflight.require_root("modifying a volume")
@@ -201,38 +228,49 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
         print_json(answer)
         return
     progress = answer["modification"]
-    click.echo(f"{name}: {answer['spec']['spec']}, {progress['state']}, completed in {progress['completed_in_s']:,} s")
+    left = f", completed in {progress['completed_in_s']:,} s" if progress["completed_in_s"] else ""
+    click.echo(f"{name}: {answer['spec']['spec']}, {progress['state']}{left}")
 
 
 @command.command()
 @click.argument("name", shell_complete=complete.attached_volumes)
-@click.option(
-    "--save-image", type=click.Path(path_type=Path), help="Keep its content as an image in this new directory."
-)
+@click.option("--save-image", type=PathParameter(), help="Keep its content as an image in this new directory.")
 def detach(name: str, save_image: Path | None) -> None:
-    """Unmount the volume NAME and take it away. Its content is lost unless it is saved.
+    """Unmount and remove the volume NAME. Its content is lost unless it is saved.
+
+    This also removes the remains of an interrupted attach of NAME, and the directories that the attach created for the
+    mount point if they are empty.
 
     \b
     Example:
       sudo pgdyno volume detach gp3-1
     """
-    from pgdyno.world import preflight, volume
+    from pgdyno.errors import InputError
+    from pgdyno.host import preflight, volume
+    from pgdyno.host.unfinished import Unfinished
 
-    found = volume.find(name)
+    found = volume.find_any(name)
     preflight.require_root("detaching a volume")
+    if isinstance(found, Unfinished):
+        if save_image is not None:
+            raise InputError(
+                f"the attach of `{name}` was interrupted, so it has no content to save", remedy="omit --save-image"
+            )
+        found.detach()
+        click.echo(f"{name}: the remains of an interrupted attach are removed")
+        return
     found.detach(save_image.absolute() if save_image is not None else None)
     kept = f"; its content is in {save_image}" if save_image is not None else ""
     click.echo(f"{name} is detached{kept}")
 
 
-def _row(volume: AttachedVolume) -> list[str]:
+def _row(volume: AttachedVolume, state: str) -> list[str]:
     mount = str(volume.mount) if volume.mount is not None else "-"
-    state = "serving" if volume.alive else "dead (pgdyno doctor --clean)"
     return [volume.name, str(volume.spec["spec"]), volume.block_device, mount, state]
 
 
 def _figure(name: str, value: Any) -> str:
-    """A counter for people: times in seconds, bytes in MiB, the rest with separators."""
+    """A counter in readable form: times in seconds, bytes in MiB, the rest with separators."""
     if name.endswith("_ns"):
         return f"{value / 1e9:,.3f} s"
     if name.endswith("_bytes"):

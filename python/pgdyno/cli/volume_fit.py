@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -23,34 +24,37 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The twin's file; it must end in .toml."
 )
-@click.option("--region", default="1GiB", show_default=True, metavar="SIZE", help="How much of the disk is used.")
-@click.option("--quick", is_flag=True, help="A third of the time: rougher, and blind to buckets of more than a second.")
-@click.option("--overwrite-device", is_flag=True, help="PATH is a block device, and what is on it may be lost.")
+@click.option("--region", default="1GiB", show_default=True, metavar="SIZE", help="Amount of the disk that is used.")
+@click.option(
+    "--quick", is_flag=True, help="A third of the time: less exact, and does not detect buckets of more than a second."
+)
+@click.option("--overwrite-device", is_flag=True, help="PATH is a block device; its content may be lost.")
 @click.option("--json", "as_json", is_flag=True, help="Print the twin as one JSON document.")
 def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bool, as_json: bool) -> None:
-    """Measure the disk that holds PATH, and write a volume that behaves like it.
+    """Measure the disk that holds PATH, and write a twin: a volume that behaves like it.
 
-    PATH is a directory on the disk, or a file that does not exist yet. A file is made there for the time of measuring,
-    about two and a half minutes, with fio; nothing else may use the disk meanwhile. The twin is a volume like any other.
+    PATH is a directory on the disk, or a file that does not exist yet. fio measures for about two and a half minutes in a
+    temporary file there; no other process should use the disk during that time. The twin can be used like any other volume.
 
     \b
     Example:
       sudo pgdyno volume fit /var/lib/postgresql -o mine.toml
       sudo pgdyno compare mine.toml gp3
     """
-    from pgdyno import __version__
+    from pgdyno import __version__, catalog
+    from pgdyno.host import paths, preflight
     from pgdyno.twin import file
     from pgdyno.twin.fit import fit as fit_to
     from pgdyno.twin.jobs import require_fio
     from pgdyno.twin.measure import Schedule, measure
     from pgdyno.twin.target import MIB, opened
-    from pgdyno.world import paths, preflight, volume
 
     region_bytes = _region(region)
     file.require_writable(output)
     version = require_fio()
-    preflight.require_root("attaching the volume without delay that the disk is held against")
+    preflight.require_root("attaching the volume without delay that the disk is compared with")
     preflight.require_fuse()
+    preflight.require_mounts()
     preflight.require_loop()
     schedule, began = Schedule.quick() if quick else Schedule(), time.monotonic()
     with opened(path, region_bytes, overwrite=overwrite_device) as target:
@@ -60,14 +64,14 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
             target.shown if target.file_system is None else f"a file of {region_bytes // MIB:,} MiB in {target.shown}"
         )
         _say(
-            f"measuring {target.device} for about {minutes:.1f} minutes: writes {where}, and over it again,"
-            f" {most_mib:,} MiB in all at most" + ("" if target.file_system is None else "; the file is removed")
+            f"measuring {target.device} for about {minutes:.1f} minutes: writes {where} repeatedly,"
+            f" at most {most_mib:,} MiB in total" + ("" if target.file_system is None else "; the file is removed")
         )
         with _progress() as tell:
             found = measure(target, schedule, state_dir=paths.state_dir(), tell=tell)
         twin = fit_to(found)
         file.write(output, twin, target, found, fio=version, pgdyno=__version__)
-    resolved = volume.resolve(f"twin:{output}")
+    resolved = dict(catalog.resolve(f"twin:{output}").document)
     if as_json:
         _print_json(
             {
@@ -91,7 +95,7 @@ def _region(text: str) -> int:
     region_bytes = parse_bytes(text, "--region") // MIB * MIB
     if region_bytes < LEAST_REGION_MIB * MIB:
         raise InputError(
-            f"--region: {text} is too little to measure on", remedy=f"use {LEAST_REGION_MIB}MiB at least, better 1GiB"
+            f"--region: {text} is too small to measure", remedy=f"use at least {LEAST_REGION_MIB}MiB, preferably 1GiB"
         )
     return region_bytes
 
@@ -111,7 +115,7 @@ def _print(output: Path, resolved: dict[str, Any], twin: Twin, written_mib: int)
         ),
         ("written", f"{written_mib:,} MiB"),
         *(("note", note) for note in twin.notes),
-        ("use it", f"pgdyno compare {output} gp3"),
+        ("use it", f"pgdyno compare {shlex.quote(str(output))} gp3"),
     ]
     for name, words in facts:
         click.echo(f"{name:<10}{words}")

@@ -8,8 +8,8 @@ import click
 
 
 @click.command()
-@click.option("--like", metavar="PART", help="Only those with PART in their names or in their provider's.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything that is known as one JSON document.")
+@click.option("--like", metavar="PART", help="Only types with PART in their name or provider.")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts as one JSON document.")
 def types(like: str | None, as_json: bool) -> None:
     """List the volume types of the catalogue.
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from pgdyno.experiment import factors as factors_module
-from pgdyno.experiment.origin import Origin, Path, refusal
-from pgdyno.experiment.quantity import Seconds
-from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, Table, WorkloadTable, WorldTable
+from pgdyno.experiment.origin import Origin, Path, misfit, refusal
+from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
+from pgdyno.experiment.world_kinds import WORLD_KINDS
+from pgdyno.experiment.world_refusals import world_refusals
+from pgdyno.workload.kind.base import KeyTable, Workload
+from pgdyno.workload.kind.registry import AnyWorkload, of_kind
+from pgdyno.workload.kind.registry import read as read_workload
+from pgdyno.workload.quantity import Seconds
 
+RTT_S_MAX = 5.0
+"""Of this machine's time. A login takes about five round trips, and PostgreSQL gives it a minute (authentication_timeout)."""
+KIND = ("workload", "kind")
 TABLES = ("world", "instance", "postgres", "client", "workload")
 NAME_LENGTH_MAX = 60
 
 
-class ExperimentFile(Table):
+class ExperimentFile(KeyTable):
     """An experiment file."""
 
     schema_version: Literal[1]
@@ -26,22 +34,22 @@ class ExperimentFile(Table):
     name: str = Field("", pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$|^$", max_length=NAME_LENGTH_MAX)
     """A short name; part of the name of the results. Default: the file's."""
     title: str = ""
-    """What the experiment is about, in one line; the report's title."""
+    """Title of the report, in one line."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    """Decides the order of the runs and every random draw."""
+    """Seed of the order of the runs and of all random draws."""
     replicates: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Runs of each arm; with `budget` the fewest."""
+    """Runs of each arm; with `budget` the minimum."""
     design: factors_module.Design = "full"
     """`full`: every combination of the factors' levels is an arm. `one-at-a-time`: the first levels together, then each other level alone."""
     budget_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="budget")
-    """How long the experiment may take, as `40min`: what the replicates leave of it goes to more runs of the arms that scatter most."""
+    """Time for the experiment, for example `40min`: what the replicates leave of it is spent on more runs of the arms that scatter most."""
     world: WorldTable = Field(default_factory=WorldTable)
     instance: InstanceTable = Field(default_factory=lambda: InstanceTable.model_validate({}))
     postgres: PostgresTable = Field(default_factory=PostgresTable)
     client: ClientTable = Field(default_factory=ClientTable)
-    workload: WorkloadTable = Field(default_factory=lambda: WorkloadTable.model_validate({}))
+    workload: AnyWorkload = Field(default_factory=lambda: read_workload({}))
     factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    """Dotted key -> its levels. Every combination is an arm (see `design`); the first one is what the others are compared to."""
+    """Dotted key -> its levels. Every combination is an arm (see `design`); the others are compared with the first one."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +87,16 @@ class Arm:
         return self.file.client
 
     @property
-    def workload(self) -> WorkloadTable:
+    def workload(self) -> Workload:
         """What it is asked to do."""
         return self.file.workload
 
     def sized(self, memory_bytes: int) -> Arm:
         """The same with as much data as ``workload.data_to_memory`` asks for on an instance of so much memory."""
-        workload = self.workload.sized(memory_bytes)
+        return self.with_workload(self.workload.sized(memory_bytes))
+
+    def with_workload(self, workload: Workload) -> Arm:
+        """The same with another workload."""
         if workload is self.workload:
             return self
         return replace(self, file=self.file.model_copy(update={"workload": workload}))
@@ -107,17 +118,36 @@ def read(
     ``places`` says which of its values were written elsewhere: among a factor's levels.
     """
     moved = places or {}
+    levels_of = document.get("factors")
+    if isinstance(levels_of, dict):
+        document = _of_kind(document, levels_of.get(".".join(KIND)))
     try:
-        return ExperimentFile.model_validate(dict(document))
+        file = ExperimentFile.model_validate(dict(document))
     except ValidationError as error:
         path, message = refusal(error, ExperimentFile, document)
         if path == ("schema_version",) and message == "is missing":
             message = "schema_version = 1 is missing"
             path = ()
-        written = next((place for target, place in moved.items() if path[: len(target)] == target), path)
-        if written != path and len(path) > 1:
-            message = f"{'.'.join(map(str, path))}: {message}" if path not in moved else message
-        raise origin.error(written, message) from error
+        raise _at(path, message, moved, origin) from error
+    if (found := misfit(ExperimentFile, document)) is not None:
+        raise _at(*found, moved, origin)
+    return file
+
+
+def _of_kind(document: Mapping[str, Any], levels: Any, kind: Any = None) -> Mapping[str, Any]:
+    """The document with one level of the factor ``workload.kind``, the first by default, and without keys of the others alone."""
+    table = document.get("workload", {})
+    if not isinstance(levels, list | tuple) or not levels or not isinstance(table, dict):
+        return document
+    return {**document, "workload": of_kind(table, levels[0] if kind is None else kind, levels)}
+
+
+def _at(path: Path, message: str, moved: Mapping[tuple[str, ...], Path], origin: Origin) -> Exception:
+    """An error about the value of ``path``, where it was written."""
+    written = next((place for target, place in moved.items() if path[: len(target)] == target), path)
+    if written != path and len(path) > 1:
+        message = f"{'.'.join(map(str, path))}: {message}" if path not in moved else message
+    return origin.error(written, message)
 
 
 def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -> tuple[Arm, ...]:
@@ -129,11 +159,11 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
         if twice is not None and len(file.factors) > 1:
             raise origin.error(
                 ("factors", name, twice),
-                f"{levels[twice]!r} is there twice",
-                "the same level twice shows the noise, in an experiment of that factor alone",
+                f"{levels[twice]!r} appears twice",
+                "the same level twice, to show the noise, needs an experiment with that factor alone",
             )
     _require_apart(file, paths, origin)
-    # The wider key first: a table that is put in whole would take away what another factor has set in it.
+    # The wider key first: a whole table would overwrite what another factor has set in it.
     widest_first = sorted(paths, key=lambda name: len(paths[name]))
     base = {key: value for key, value in document.items() if key != "factors"}
     texts_of = {name: factors_module.level_texts(name, levels) for name, levels in file.factors.items()}
@@ -145,7 +175,8 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
         places: dict[tuple[str, ...], Path] = {
             paths[name]: ("factors", name, picked[name]) for name in reversed(widest_first)
         }
-        arm_file = read(factors_module.substituted(base, values), origin, places)
+        of_arm = _of_kind(base, file.factors.get(".".join(KIND)), values.get(KIND))
+        arm_file = read(factors_module.substituted(of_arm, values), origin, places)
         levels_of = {name: texts_of[name][number] for name, number in picked.items()}
         parts = [
             factors_module.label_part(name, text, file.factors[name][picked[name]]) for name, text in levels_of.items()
@@ -166,8 +197,8 @@ def _require_apart(file: ExperimentFile, paths: Mapping[str, tuple[str, ...]], o
             if isinstance(level, Mapping) and inside[len(table)] in level:
                 raise origin.error(
                     ("factors", wide, number),
-                    f"{narrow} is a factor too, so every arm has one of its levels instead of what stands here",
-                    f"leave {inside[len(table)]} away here, or remove the other factor",
+                    f"{narrow} is also a factor, so every arm has one of its levels instead of this value",
+                    f"omit {inside[len(table)]} here, or remove the other factor",
                 )
 
 
@@ -180,66 +211,28 @@ def _target(name: str, origin: Origin) -> tuple[str, ...]:
     if path[0] not in TABLES or len(path) < 2:
         raise origin.error(place, f"a factor is a key of {', '.join(TABLES)}, such as `world.volume`")
     if path in (("world", "kind"), ("world", "dsn")):
-        raise origin.error(place, "an experiment is in one world", "write a file for each server")
+        raise origin.error(place, "an experiment has one world", "write a file for each server")
     return path
 
 
 def _only(file: ExperimentFile) -> str:
     """The label of the only arm of an experiment without factors: what it stands on."""
-    return file.world.placement.get("data") or "real server"
+    return file.world.placement.get("data") or WORLD_KINDS[file.world.kind].label
 
 
 def _require_complete(arm: Arm, origin: Origin) -> None:
     """What an arm needs that the file may leave to the factors, and what does not go together in it."""
     world = arm.world
-    if (refusal := arm.workload.refusal()) is not None:
-        key, message = refusal
-        raise origin.error(arm.written(("workload", key)), message)
-    if rates := arm.workload.rates_instead(world.dilation):
-        second = "a second" if world.dilation == 1 else f"in a second of the host, which is 1/{world.dilation} here"
+    own = chain(arm.workload.refusals(), arm.workload.refusals_in_time(world.dilation))
+    if (refused := next(own, None)) is not None:
+        place = arm.written(("workload", *refused.key.split(".")))
+        raise origin.error(place, refused.message, refused.remedy)
+    if arm.client.rtt_ms / 1000 * world.dilation > RTT_S_MAX:
         raise origin.error(
-            arm.written(("workload", "rate_per_s")),
-            f"sysbench begins a whole number of transactions {second}, so it cannot drive {arm.workload.rate_per_s:g}/s",
-            f'ask for {" or ".join(map(str, rates))}, or take engine = "native", which drives any rate',
+            arm.written(("client", "rtt_ms")),
+            f"a round trip of {arm.client.rtt_ms:g} ms takes {arm.client.rtt_ms / 1000 * world.dilation:g} s at dilation"
+            f" {world.dilation}, and may take {RTT_S_MAX:g}: the log-in would time out",
+            "use a shorter round trip, or less dilation",
         )
-    if arm.workload.transactions is not None and arm.workload.warmup_s > 0:
-        place = arm.written(("workload", "transactions"))
-        raise origin.error(place, "so many transactions are all measured, none is warm-up", 'write warmup = "0s"')
-    if world.kind == "emulated" and "data" not in world.placement:
-        raise origin.error(("world",), 'there is no volume for the data; write volume = "gp3"')
-    for key, name in arm.workload.tablespaces.items() if world.kind == "emulated" else ():
-        if f"tablespace.{name}" not in world.placement:
-            place = arm.written(("workload", key))
-            raise origin.error(place, f'there is no volume for it; write "tablespace.{name}" in world.volumes')
-    if world.kind == "real":
-        if world.dsn is None:
-            raise origin.error(("world",), 'kind = "real" needs a dsn', "write dsn in the file, or give --dsn")
-        for path, said in (
-            (("workload", "data_to_memory"), arm.workload.data_to_memory is not None),
-            (("workload", "load", "limited"), arm.workload.load.limited),
-        ):
-            if said:
-                raise origin.error(
-                    arm.written(path),
-                    'it needs an instance and volumes of an emulated world; with kind = "real" they are what they are',
-                    "remove the key",
-                )
-        if arm.workload.kind == "load":
-            raise origin.error(
-                arm.written(("workload", "kind")),
-                "each of its runs begins with empty tables, which a server that exists already does not have",
-                "`pgdyno load` loads files there, once, and says what limits it",
-            )
-        if arm.client.rtt_ms > 0:
-            raise origin.error(
-                arm.written(("client", "rtt_ms")),
-                'a distance is emulated to a server that pgdyno starts; with kind = "real" it is what it is',
-                "remove the key",
-            )
-        for table, asked in (("instance", arm.instance), ("postgres", arm.postgres)):
-            for key in sorted(asked.model_fields_set - {"bin"}):
-                raise origin.error(
-                    arm.written((table, key.removesuffix("_bytes"))),
-                    'a real server is measured as it is; nothing of it is set with kind = "real"',
-                    "remove the key",
-                )
+    for path, message, remedy in world_refusals(arm):
+        raise origin.error(arm.written(path), message, remedy)

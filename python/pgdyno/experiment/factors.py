@@ -11,7 +11,7 @@ from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel
 
-from pgdyno.experiment.origin import keys, table_of
+from pgdyno.experiment.origin import keys, tables_at
 
 Design = Literal["full", "one-at-a-time"]
 """Which combinations of levels are arms."""
@@ -30,7 +30,7 @@ _SELF_EXPLAINING = frozenset(
         "workload.test",
     }
 )
-"""Factors whose levels say themselves what they are; a level of another one is shown with its key."""
+"""Factors whose levels are clear without the key; the levels of others are shown with their key."""
 _EMPTY = {
     "postgres.bin": "embedded",
     "world.mount_options": "default mount options",
@@ -55,22 +55,25 @@ def target(model: type[BaseModel], name: str) -> tuple[str, ...]:
     Below a table of free keys the rest of the name is one key. :class:`UnknownKey` when a part is not known.
     """
     parts = name.split(".")
-    path: list[str] = []
+    models, path = [model], list[str]()
     while parts:
-        known = keys(model, ())
+        known = list(dict.fromkeys(key for one in models for key in keys(one)))
         part = parts.pop(0)
         if part not in known:
             raise UnknownKey(part, known)
         path.append(part)
-        info = next(info for field, info in model.model_fields.items() if part in (field, info.alias))
-        inner = table_of(info.annotation)
-        if inner is not None:
-            model = inner
-        elif get_origin(info.annotation) is dict and parts:
+        inner = [table for one in models for table in tables_at(one, part)]
+        if not inner and parts and any(_takes_any_key(one, part) for one in models):
             return (*path, ".".join(parts))
-        elif parts:
+        if not inner and parts:
             raise UnknownKey(parts[0], ())
+        models = inner
     return tuple(path)
+
+
+def _takes_any_key(model: type[BaseModel], key: str) -> bool:
+    infos = (info for name, info in model.model_fields.items() if key in (name, info.alias))
+    return any(get_origin(info.annotation) is dict for info in infos)
 
 
 def combinations(factors: Mapping[str, Sequence[Any]], design: Design = "full") -> Iterator[tuple[int, ...]]:
@@ -98,7 +101,7 @@ def substituted(document: Mapping[str, Any], values: Mapping[tuple[str, ...], An
         for part in path[:-1]:
             inner = table.setdefault(part, {})
             if not isinstance(inner, dict):
-                break  # it is no table, which reading the result will say
+                break  # it is not a table, which is refused when the result is read
             table = inner
         else:
             table[path[-1]] = copy.deepcopy(value)

@@ -34,38 +34,48 @@ def read_experiment(
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         # Its message ends in the line and the column.
-        raise InputError(f"{path}: {error}", remedy="mend the line; strings stand in quotes") from None
+        raise InputError(f"{path}: {error}", remedy="fix this line; strings must be quoted") from None
     document.setdefault("name", _default_name(path.stem))
     set_here: dict[tuple[str | int, ...], str] = {}
     for key, (flag, value) in (flags or {}).items():
         target = tuple(key.split("."))
         document = factors.substituted(document, {target: value})
         set_here[target] = flag
-    assigned: dict[tuple[str, ...], str] = {}
-    for assignment in assignments:
-        target, value = parse_assignment(assignment)
-        document = factors.substituted(document, {target: value})
-        # A connection string may have a password in it, whose refusal must not repeat it.
-        secret = ("world", "dsn")[: len(target)] == target
-        assigned[target] = f"--set {assignment.partition('=')[0].strip()}=..." if secret else f"--set {assignment}"
-    _require_effect(document, assigned)
-    for target, flag in assigned.items():
-        set_here[target] = flag
+    document, assigned = assign(document, assignments)
+    set_here |= assigned
     origin = Origin(str(path), key_lines(text), set_here)
     return Experiment.of(_with_bulk(_with_scripts(document, path.parent, origin), path.parent, origin), origin)
 
 
+def assign(
+    document: Mapping[str, Any], assignments: Sequence[str]
+) -> tuple[dict[str, Any], dict[tuple[str | int, ...], str]]:
+    """A document with the values of ``--set`` put in, and the flag of each value by its path."""
+    made: dict[str, Any] = dict(document)
+    flags: dict[tuple[str, ...], str] = {}
+    for assignment in assignments:
+        target, value = parse_assignment(assignment)
+        made = factors.substituted(made, {target: value})
+        # A connection string may have a password in it, whose refusal must not repeat it.
+        secret = ("world", "dsn")[: len(target)] == target
+        flags[target] = f"--set {assignment.partition('=')[0].strip()}=..." if secret else f"--set {assignment}"
+    _require_effect(made, flags)
+    return made, {tuple(target): flag for target, flag in flags.items()}
+
+
 def _default_name(stem: str) -> str:
-    """A file's name as that of an experiment, which takes fewer characters: nobody wrote it there to be refused."""
+    """A file's name as the name of an experiment, with the characters replaced that a name cannot have."""
     return re.sub(r"[^A-Za-z0-9._ -]+", "-", stem).lstrip("._ -")[:NAME_LENGTH_MAX]
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
     """``workload.duration=5s`` as a path and a value. The value is read as TOML where it is that, else as a string."""
     name, equals, written = text.partition("=")
-    remedy = "write it as --set workload.duration=5s"
+    remedy = (
+        "write it as --set workload.duration=5s; a setting of PostgreSQL as --set postgres.parameters.work_mem=16MB"
+    )
     if not equals or not name.strip():
-        raise InputError(f"--set: `{text}` is no assignment", remedy=remedy)
+        raise InputError(f"--set: `{text}` is not an assignment", remedy=remedy)
     try:
         path = factors.target(ExperimentFile, name.strip())
     except factors.UnknownKey as error:
@@ -80,7 +90,7 @@ def _require_effect(document: Mapping[str, Any], assigned: Mapping[tuple[str, ..
         try:
             path = factors.target(ExperimentFile, name)
         except factors.UnknownKey:
-            continue  # the error of whoever reads the document
+            continue  # the reader of the document reports the error
         for target, flag in assigned.items():
             if target[: len(path)] == path:
                 raise InputError(
@@ -133,11 +143,11 @@ def _sql_of(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
         return {"name": written, "text": (folder / written).read_text(encoding="utf-8")}
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise origin.error(place, f"{folder / written} cannot be read: {why}", "name a file of SQL") from None
+        raise origin.error(place, f"{folder / written} cannot be read: {why}", "name an SQL file") from None
 
 
 def _texts(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
-    """Each `FILE.sql@WEIGHT` of a list as a table with the file's text. What is no list is refused when it is read."""
+    """Each `FILE.sql@WEIGHT` of a list as a table with the file's text. A value that is not a list is refused when the file is read."""
     if not isinstance(written, list):
         return written
     found = []

@@ -14,10 +14,10 @@ from functools import cached_property
 from itertools import chain, count, islice
 from typing import Any, Self
 
+from pgdyno.endpoint import public_dsn
 from pgdyno.experiment import factors as factors_module
-from pgdyno.experiment.arm import TABLES, Arm, ExperimentFile, arms_of, read
+from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin
-from pgdyno.experiment.tables import public_dsn
 
 _BESIDE = ("factors", "design", "budget")
 """What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
@@ -59,9 +59,9 @@ class Experiment:
         return self.file.name or self.kind
 
     @property
-    def real(self) -> bool:
-        """Whether it measures a server that exists already."""
-        return self.arms[0].world.kind == "real"
+    def world_kind(self) -> str:
+        """The name of the world that all its arms are in."""
+        return self.arms[0].world.kind
 
     @property
     def seed(self) -> int:
@@ -103,7 +103,10 @@ class Experiment:
 
     def whole(self) -> dict[str, Any]:
         """All that was asked for, with every default and in one notation: equal for files that mean the same."""
-        return _public(self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"}))
+        found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
+        if ".".join(KIND) in self.file.factors:
+            found["workload"] = self.document.get("workload", {})  # the file's has the keys of one kind alone
+        return _public(found)
 
     def settings(self) -> dict[str, Any]:
         """The document's tables, for a record: as they were written, but for the connection string."""

@@ -7,13 +7,35 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Union, get_args, get_origin
+from types import NoneType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from pgdyno.errors import InputError
+from pgdyno.workload.kind.base import Workload
+from pgdyno.workload.kind.registry import KINDS, keys_of, kind_of
 
 Path = tuple[str | int, ...]
+
+_WANTED = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "it should be a whole number"),
+    "int_parsing_size": "it should be a smaller number",
+    **dict.fromkeys(("float_type", "float_parsing"), "it should be a number"),
+    "finite_number": "it should be a finite number",
+    "string_type": "it should be a string in quotes",
+    "string_pattern_mismatch": "it should match {pattern}",
+    "string_too_long": "it should have {max_length} characters at most",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "it should be true or false"),
+    **dict.fromkeys(("tuple_type", "list_type"), "it should be a list, as [1, 2]"),
+    "too_short": "it should have at least {min_length} element",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "it should be a table"),
+    "greater_than": "it should be greater than {gt:g}",
+    "greater_than_equal": "it should be {ge:g} or more",
+    "less_than": "it should be less than {lt:g}",
+    "less_than_equal": "it should be {le:g} or less",
+}
+"""What pydantic finds wrong with a value -> what the value should be, in the words of TOML."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +47,7 @@ class Origin:
     lines: Mapping[Path, int] = field(default_factory=dict)
     flags: Mapping[Path, str] = field(default_factory=dict)
     """Values that came from the command line, and the flag (``--scale``)."""
-    remedy: str = "`pgdyno run --help` names the keys of an experiment file"
+    remedy: str = "docs/reference/experiment-file.md lists the keys and what they take"
 
     def place(self, path: Sequence[str | int]) -> str:
         """Where the value of ``path`` stands, and its name: ``wal.toml:12: workload.scale``, or ``--scale``."""
@@ -33,7 +55,7 @@ class Origin:
         for length in range(len(wanted), 0, -1):
             if wanted[:length] in self.flags:
                 flag = self.flags[wanted[:length]]
-                return flag if not flag.startswith("--set") else f"{flag}: {dotted(wanted)}"
+                return flag if flag.partition(" ")[0] not in ("--set", "--setting") else f"{flag}: {dotted(wanted)}"
         key = dotted(wanted)
         if not self.name:
             return key
@@ -69,7 +91,7 @@ def dotted(path: Sequence[str | int]) -> str:
 
 def refusal(error: ValidationError, model: type[BaseModel], document: Any) -> tuple[Path, str]:
     """The first thing that pydantic found wrong with a document: where, and a sentence without its place."""
-    # An unknown key is the likeliest cause of whatever else is missing, so it is told first.
+    # An unknown key is the likeliest cause of other missing keys, so it is reported first.
     found = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     path: Path = tuple(found["loc"])
     if found["type"] == "extra_forbidden":
@@ -78,10 +100,14 @@ def refusal(error: ValidationError, model: type[BaseModel], document: Any) -> tu
         return path, "is missing"
     if found["type"] == "at_key":
         return (*path, str(found["ctx"]["key"])), found["msg"]
-    message = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be", 1)
-    if not isinstance(found.get("input"), dict) and found["type"] != "value_error":
-        message += f", not {found['input']!r}"
-    return _existing(path, document), message
+    if found["type"] == "value_error":
+        return _existing(path, document), found["msg"].removeprefix("Value error, ")
+    wanted = _WANTED.get(found["type"])
+    if wanted is None:
+        wanted = found["msg"].replace("Input should be", "it should be", 1)
+    given = found.get("input")
+    there = "" if isinstance(given, dict) or given in ([], ()) else f", not {toml_text(given)}"
+    return _existing(path, document), wanted.format(**found.get("ctx", {})) + there
 
 
 def _unknown(path: Path, model: type[BaseModel]) -> str:
@@ -92,22 +118,27 @@ def _unknown(path: Path, model: type[BaseModel]) -> str:
 
 def keys(model: type[BaseModel], path: Sequence[str | int] = ()) -> list[str]:
     """The keys of the table at ``path`` as a file writes them; empty where any key is allowed."""
+    models = [model]
     for part in path:
-        inner = next((info.annotation for name, info in model.model_fields.items() if part in (name, info.alias)), None)
-        table = table_of(inner)
-        if table is None:
-            return []
-        model = table
-    return [info.alias or name for name, info in model.model_fields.items()]
+        models = [table for one in models for table in tables_at(one, part)]
+    return list(dict.fromkeys(key for one in models for key in keys_of(one)))
 
 
-def table_of(annotation: Any) -> type[BaseModel] | None:
-    """The model of a field that is a table, or of one that may be; None for other fields."""
+def tables_at(model: type[BaseModel], key: str | int) -> list[type[BaseModel]]:
+    """The models that the value of a key may be a table of: one for each kind of workload, none for other values."""
+    infos = [info for name, info in model.model_fields.items() if key in (name, info.alias)]
+    return [table for info in infos for table in tables_of(info.annotation)]
+
+
+def tables_of(annotation: Any) -> list[type[BaseModel]]:
+    """The models of a field that is a table, or of one that may be."""
+    if annotation is Workload:
+        return list(KINDS.values())
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+        return [annotation]
     if get_origin(annotation) in (Union, types.UnionType):
-        return next((table for part in get_args(annotation) if (table := table_of(part))), None)
-    return None
+        return [table for part in get_args(annotation) for table in tables_of(part)]
+    return []
 
 
 def _existing(path: Path, document: Any) -> Path:
@@ -120,3 +151,43 @@ def _existing(path: Path, document: Any) -> Path:
         reached.append(part)
         document = document[part]
     return tuple(reached)
+
+
+def misfit(model: type[BaseModel], document: Mapping[str, Any], path: Path = ()) -> tuple[Path, str] | None:
+    """The first `true` or `false` that stands for a number, or the other way round: pydantic would take it; None without one."""
+    for name, info in model.model_fields.items():
+        key = info.alias or name
+        if key not in document:
+            continue
+        value = document[key]
+        table = kind_of(value) if info.annotation is Workload else next(iter(tables_of(info.annotation)), None)
+        if table is not None and isinstance(value, Mapping):
+            if (found := misfit(table, value, (*path, key))) is not None:
+                return found
+            continue
+        plain = _plain_types(info.annotation)
+        if isinstance(value, bool) and bool not in plain and plain & {int, float}:
+            return (*path, key), f"it should be a number, not {toml_text(value)}"
+        if bool in plain and plain <= {bool, NoneType} and not isinstance(value, bool):
+            return (*path, key), f"it should be true or false, not {toml_text(value)}"
+    return None
+
+
+def _plain_types(annotation: Any) -> set[Any]:
+    """The types that a value may have, without what is said of them beside."""
+    if get_origin(annotation) is Annotated:
+        return _plain_types(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return set().union(*(_plain_types(part) for part in get_args(annotation)))
+    return {annotation}
+
+
+def toml_text(value: Any) -> str:
+    """A value as TOML writes it, about: ``true``, ``"text"``, ``[1, 2]``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_text, value))}]"
+    return repr(value)

@@ -15,6 +15,7 @@ from typing import Any
 
 from pgdyno.experiment.arm import ExperimentFile
 from pgdyno.report.schema import write_or_check
+from pgdyno.workload.kind.registry import DEFAULT, KINDS
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schema" / "experiment.schema.json"
 """Where the schema lies in a clone; an installed package has none."""
@@ -24,11 +25,14 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema_text() -> str:
     """The JSON Schema (2020-12) of an experiment file."""
     schema = _of_a_file(ExperimentFile.model_json_schema())
+    for name, kind in KINDS.items():
+        # A table that does not say its kind is of one kind alone.
+        schema["$defs"][kind.__name__]["required"] = [] if name == DEFAULT else ["kind"]
     return json.dumps({"$schema": _DIALECT, **schema, "title": "pgdyno experiment file"}, indent=2) + "\n"
 
 
 def _of_a_file(part: Any) -> Any:
-    """The model's schema as far as TOML can say it: a key that is left away instead of null, and no invented titles."""
+    """The model's schema as far as TOML can say it: a key that is omitted instead of null, and no invented titles."""
     if isinstance(part, list):
         return [_of_a_file(inner) for inner in part]
     if not isinstance(part, dict):

@@ -35,7 +35,7 @@ class _Scan:
         self.at = 0
         self.lines: dict[Path, int] = {}
         self._tables: dict[Path, int] = {}
-        """Arrays of tables -> how many of theirs have begun."""
+        """Arrays of tables -> number of their tables that have begun."""
 
     def run(self) -> dict[Path, int]:
         table: Path = ()

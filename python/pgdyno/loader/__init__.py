@@ -1,4 +1,4 @@
-"""Files into a PostgreSQL that exists already: fast, exactly once, and nothing on it is left changed.
+"""Loads files into an existing PostgreSQL server: fast, exactly once, and with every temporary change restored.
 
 ::
 
@@ -7,7 +7,7 @@
 The bytes go through ``pgdyno-engine load``; here is what happens around it: what is refused, what is written down before
 it is changed (:mod:`~pgdyno.loader.undo`), what is decided (:mod:`~pgdyno.loader.index_cost`), what is said meanwhile
 (:mod:`~pgdyno.loader.limit`), and that it adds up in the end (:mod:`~pgdyno.loader.ledger`). Rows that replace others go
-through a table of ours first (:mod:`~pgdyno.loader.upsert`); objects of S3 may go past this machine altogether
+through a staging table first (:mod:`~pgdyno.loader.upsert`); objects of S3 may go past this machine altogether
 (:mod:`~pgdyno.loader.by_server`).
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -18,17 +18,36 @@ CHUNK_BYTES = 8 << 20
 """One COPY and one commit each. Large enough that the commit is small beside it (a fifth of a second of COPY at the 50 to
 90 MB/s that one session does), small enough that little is done again after an interruption."""
 CHUNK_BYTES_MAX = 64 << 20
-"""Of a long plain file, which needs no memory for it. COPY writes its pages from a ring of 16 MiB (BULKWRITE in PostgreSQL's
+"""Chunk of a long plain file, which needs no memory. COPY writes its pages from a ring of 16 MiB (BULKWRITE in PostgreSQL's
 ``freelist.c``) once that is full, so that most of a chunk of 64 MiB is written while it is loaded, and not by the checkpoint."""
 CHUNK_BYTES_LAST = 1 << 20
-"""Of the end of such a file: on average half of the last chunk is loaded by one session while the others have nothing to do."""
+"""Chunk at the end of such a file: on average half of the last chunk is loaded while the other sessions are idle."""
 CHUNK_BYTES_MIN = 1 << 10
 MAX_REJECTS = 1000
 """Rows that are rejected before the load gives up: more are a wrong option, not bad rows."""
 CONNECTIONS_LIMIT = 256
-"""Sessions that the engine takes at most (its `order.rs`). Machines with more than 129 processors would reckon with more."""
+"""Sessions that the engine takes at most (its `spec.rs`). Machines with more than 129 processors would use more."""
 _NUMBER_LIMIT = (1 << 63) - 1
-"""Of bytes and rows: the columns of the ledger hold no more, and the engine refuses what is twice as much."""
+"""Largest number of bytes and rows: the columns of the ledger hold no more, and the engine refuses what is twice as much."""
+
+
+@dataclass(frozen=True)
+class ChunkBytes:
+    """How long chunks are at least, in bytes of uncompressed input."""
+
+    usual: int = CHUNK_BYTES
+    most: int = CHUNK_BYTES_MAX
+    """At the beginning of a long plain file."""
+    last: int = CHUNK_BYTES_LAST
+    """At the end of a plain file."""
+
+    def document(self) -> dict[str, int]:
+        """As the engine takes it."""
+        return asdict(self)
+
+    def plan(self) -> dict[str, int]:
+        """As plans of version 1 keep it."""
+        return {"chunk_bytes": self.usual, "chunk_bytes_max": self.most, "chunk_bytes_last": self.last}
 
 
 @dataclass(frozen=True)
@@ -40,75 +59,72 @@ class Asked:
     into: str
     """Connection string, without a password."""
     table: str | None = None
-    """As in SQL: ``title``, ``imdb.title``. None: what the one file is called."""
+    """As in SQL: ``title``, ``imdb.title``. None: named after the file."""
     format: FormatName | None = None
-    """None: by the file's name."""
+    """None: from the file's name."""
     header: bool | None = None
-    """Whether the first row of each file has names. None: when it has those of the table's columns."""
+    """Whether the first row of each file is a header. None: if it has the names of the table's columns."""
     delimiter: str | None = None
     quote: str | None = None
     escape: str | None = None
     null: str | None = None
     encoding: str = "UTF8"
-    """Of the files; one of PostgreSQL's names."""
+    """Encoding of the files, by PostgreSQL's name."""
     columns: tuple[str, ...] = ()
     """The table's columns in the order of the file's values."""
     rename: Mapping[str, str] = field(default_factory=dict)
     """Name in the header -> column."""
     create: bool = False
-    """Make the table from the files when there is none."""
+    """Create the table from the files if it does not exist."""
     truncate: bool = False
     """Empty the table first."""
     upsert: tuple[str, ...] = ()
-    """Columns that are the key: rows of the files take the place of those that have the same. None: rows are added."""
+    """Key columns: rows of the files replace existing rows with the same keys. None: rows are added."""
     via: Via | None = None
-    """``aws_s3``: the server reads the objects itself. None: what is loaded is read here."""
+    """``aws_s3``: the server reads the objects itself. None: this machine reads the sources."""
     s3_region: str | None = None
-    """Of ``via``: where the objects are. None: ``AWS_REGION``, else ``AWS_DEFAULT_REGION``."""
+    """Region of the objects, for ``via``. None: ``AWS_REGION``, else ``AWS_DEFAULT_REGION``."""
     reject: Path | None = None
     """File for rows that the server refuses. None: the first one ends the load."""
     max_rejects: int = MAX_REJECTS
     connections: int | None = None
-    """Sessions to begin with. None: one fewer than this machine's processors, and two at least."""
+    """Initial number of sessions. None: one fewer than this machine's processors, but at least two."""
     connections_max: int | None = None
-    """Sessions to end with, when each further one helps. None: ``connections`` if given, else twice the default."""
+    """Maximum number of sessions, if each further one helps. None: ``connections`` if given, else twice the default."""
     chunk_bytes: int = CHUNK_BYTES
     rate_bytes_per_s: int | None = None
-    """Of uncompressed input."""
+    """Maximum rate of uncompressed input."""
     indexes: IndexChoice = "auto"
     autovacuum_off: bool = True
-    """Keep autovacuum from the table while it is loaded."""
+    """Turn autovacuum off for the table during the load."""
     vacuum: bool = True
     """VACUUM and ANALYZE the table at the end."""
     checkpoint: bool = True
-    """A CHECKPOINT at the end, where the role may. Whoever loads several tables makes one for all."""
+    """A CHECKPOINT at the end, if the role may. Loading several tables makes one for all."""
     durable_chunks: bool = False
-    """Each chunk waits for its commit to be on disk. Without it the last commit alone waits, and brings all before it."""
+    """Each chunk's commit waits for the disk. Without it only the last commit waits, and flushes all earlier ones."""
     ledger: bool = True
-    """Write down in the database what is loaded. Without it an interrupted load cannot go on."""
+    """Keep a ledger in the database. Without it an interrupted load cannot be resumed."""
     again: bool = False
-    """Load what was loaded already once more."""
+    """Load files once more that are already loaded."""
     abandon: bool = False
     """Forget an interrupted load of this table; its rows stay."""
     s3_endpoint: str | None = None
-    """Of a store that speaks as S3 does. None: ``AWS_ENDPOINT_URL``, else Amazon's."""
+    """Endpoint of an S3-compatible store. None: ``AWS_ENDPOINT_URL``, else Amazon's."""
     s3_anonymous: bool = False
     """Read public buckets without credentials."""
 
     @property
-    def chunk_bytes_max(self) -> int:
-        """Of chunks of long plain files: longer where nobody has said how long they are to be."""
-        return CHUNK_BYTES_MAX if self.chunk_bytes == CHUNK_BYTES else self.chunk_bytes
-
-    @property
-    def chunk_bytes_last(self) -> int:
-        """Of chunks at the end of plain files: shorter where nobody has said how long they are to be."""
-        return CHUNK_BYTES_LAST if self.chunk_bytes == CHUNK_BYTES else self.chunk_bytes
+    def chunks(self) -> ChunkBytes:
+        """How long chunks are: those of plain files vary unless a length was asked for."""
+        if self.chunk_bytes == CHUNK_BYTES:
+            return ChunkBytes()
+        return ChunkBytes(self.chunk_bytes, self.chunk_bytes, self.chunk_bytes)
 
     def __post_init__(self) -> None:
         """Refuses what makes no sense, whatever the server."""
         if not self.sources:
-            raise InputError("no file is named", remedy="name one, or `-` for standard input")
+            raise InputError("the files are missing", remedy="name a file, or `-` for standard input")
         for flag, number, least, most in (
             ("--connections", self.connections, 1, CONNECTIONS_LIMIT),
             ("--connections-max", self.connections_max, self.connections or 1, CONNECTIONS_LIMIT),
@@ -123,18 +139,16 @@ class Asked:
                 raise InputError(f"{flag}: {number} is more than {most}", remedy=f"give {most} or less")
         if self.columns and self.rename:
             raise InputError(
-                "--columns says what each value is, and --rename what a header means", remedy="leave one of them away"
+                "--columns and --rename exclude each other: both say what the columns are", remedy="omit one of them"
             )
         if not self.ledger and (self.again or self.abandon):
             raise InputError(
-                "without a ledger nothing is known of earlier loads", remedy="leave --again and --abandon away"
+                "without a ledger nothing is known about earlier loads", remedy="omit --again and --abandon"
             )
         if self.s3_region is not None and self.via is None:
             raise InputError(
                 "--s3-region is for --via aws_s3",
-                remedy="add that, or say the region of what is read here by AWS_REGION",
+                remedy="add that; for objects read by this machine set AWS_REGION",
             )
         if self.upsert and not self.ledger:
-            raise InputError(
-                "--upsert stages rows, and the ledger says which those are", remedy="leave --no-ledger away"
-            )
+            raise InputError("--upsert needs the ledger, which says which rows are staged", remedy="omit --no-ledger")

@@ -1,7 +1,7 @@
 """``--via aws_s3``: the server reads the objects itself, by the extension of Amazon's RDS and Aurora.
 
 Its function imports one object in one session, in the transaction that calls it. So each object is a chunk: its rows and
-its line in the ledger come together, several objects side by side, and a second run goes on with those that have no line.
+its line in the ledger come together, several objects side by side, and a second run resumes with those that have no line.
 Nothing of an object is seen here. That is why a header must be said, a table cannot be made, and rows that the server
 refuses cannot be kept; and why the plan has an object's name only: one that was replaced meanwhile is not noticed.
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, PgdynoError
-from pgdyno.loader import columns, ledger, server, table, upsert
+from pgdyno.loader import columns, ledger, presence, server, table, upsert
 from pgdyno.loader import format as formats
 from pgdyno.loader.asked import CHUNK_BYTES
 from pgdyno.loader.ready import Ready
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.transfer import Sent, Tell, Transferred
 
 SESSIONS = 4
-"""Objects at a time unless asked for: the processors here say nothing about the server's, and four vCPUs are those of an
+"""Default number of parallel objects: the processors here say nothing about the server's, and four vCPUs are those of an
 xlarge, the smallest size of many instance classes. A session that has none waits."""
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """Variables that say where objects are; AWS's own programs look at them in this order."""
@@ -49,9 +49,20 @@ _THERE = """
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                WHERE n.nspname = 'aws_s3' AND p.proname = 'table_import_from_s3')
 """
+_OF_OTHERS = """
+SELECT what, r.rolname
+FROM (SELECT oid, 'schema ' || nspname AS what, nspowner AS owner FROM pg_namespace
+      UNION ALL SELECT pronamespace, 'function ' || oid::regprocedure, proowner FROM pg_proc
+      UNION ALL SELECT typnamespace, 'type ' || oid::regtype, typowner FROM pg_type
+      UNION ALL SELECT n.oid, 'right to create objects in ' || nspname, a.grantee FROM pg_namespace n, aclexplode(nspacl) a
+      WHERE a.privilege_type = 'CREATE') o(space, what, owner)
+JOIN pg_namespace n ON n.oid = o.space LEFT JOIN pg_roles r ON r.oid = o.owner
+WHERE n.nspname IN ('aws_s3', 'aws_commons') AND NOT coalesce(r.rolsuper OR r.rolname = current_user, false) LIMIT 1
+"""
+"""What another role could have made in the place of the extension."""
 _IMPORT = """
-SELECT aws_s3.table_import_from_s3(%s::text, %s::text, %s::text,
-                                   aws_commons.create_s3_uri(%s::text, %s::text, %s::text))
+SELECT aws_s3.table_import_from_s3(%s::pg_catalog.text, %s::pg_catalog.text, %s::pg_catalog.text,
+    aws_commons.create_s3_uri(%s::pg_catalog.text, %s::pg_catalog.text, %s::pg_catalog.text))
 """
 _RECORD = """
 INSERT INTO pgdyno_load.chunk (job, source, chunk, first_byte, end_byte, rows_loaded, rows_rejected)
@@ -69,7 +80,7 @@ class S3Object(Source):
 
     @property
     def fingerprint(self) -> dict[str, Any] | None:
-        """Its name: nobody here sees more of it."""
+        """Its name, which is all that is known here."""
         return {"s3": self.name, "region": self.region}
 
 
@@ -106,7 +117,7 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
     region = asked.s3_region or next((os.environ[name] for name in REGIONS if os.environ.get(name)), None)
     if region is None:
         raise InputError(
-            "--via aws_s3: nobody says in which region the objects are", remedy="say it, as --s3-region eu-central-1"
+            "--via aws_s3: the region of the objects is missing", remedy="give it, for example --s3-region eu-central-1"
         )
     objects = [_object(word, region) for word in asked.sources]
     names = [one.name for one in objects]
@@ -117,13 +128,19 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
     if not server.one(connection, _THERE)[0]:
         raise InputError(
             "--via aws_s3: the server does not have that extension",
-            remedy="on RDS and Aurora run `CREATE EXTENSION aws_s3 CASCADE`; elsewhere leave --via away",
+            remedy="on RDS and Aurora run `CREATE EXTENSION aws_s3 CASCADE`; elsewhere omit --via",
+        )
+    strange = server.maybe(connection, _OF_OTHERS)
+    if strange is not None:
+        raise InputError(
+            f"--via aws_s3: the {strange[0]} belongs to the role {strange[1] or 'PUBLIC'}, and would run with your rights",
+            remedy="let a superuser own the schemas aws_s3 and aws_commons and all in them, or load without --via",
         )
     encoding = server.check_encoding(connection, asked.encoding)
     name = table.name_of(asked.table, names)
     there = table.find(connection, name)
     if there is None:
-        raise InputError(f"there is no table {name}", remedy="make it, or name another with --table")
+        raise InputError(f"there is no table {name}", remedy="create it, or name another one with --table")
     table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert))
     chosen = columns.chosen((), there.loadable, asked.columns, {}, header=False)
     keys = upsert.keys_of(connection, asked.upsert, there, chosen or there.loadable)
@@ -133,31 +150,31 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
 
 
 def _refuse(asked: Asked) -> None:
-    """What needs somebody here to read the rows."""
+    """Options that need pgdyno to read the rows."""
     for flag, given, why in (
         ("--reject", asked.reject is not None, "the server reads the rows, and keeps none of those that it refuses"),
-        ("--create", asked.create, "nobody here sees the rows that would say which columns there are"),
-        ("--rename", bool(asked.rename), "nobody here sees the header; --columns says what the values are"),
+        ("--create", asked.create, "pgdyno does not see the rows, so it cannot choose the columns"),
+        ("--rename", bool(asked.rename), "pgdyno does not see the header; use --columns to name the columns"),
         ("--rate", asked.rate_bytes_per_s is not None, "the server reads as fast as it can"),
         ("--chunk", asked.chunk_bytes != CHUNK_BYTES, "each object is one COPY and one commit"),
         ("--s3-endpoint", asked.s3_endpoint is not None, "the extension reads from AWS alone"),
         ("--s3-anonymous", asked.s3_anonymous, "the server reads with the rights of its own role"),
     ):
         if given:
-            raise InputError(f"{flag} --via aws_s3: {why}", remedy=f"leave {flag} away, or load without --via")
+            raise InputError(f"{flag} --via aws_s3: {why}", remedy=f"omit {flag}, or load without --via")
     if asked.header is None:
         raise InputError(
-            "--via aws_s3: nobody here sees whether the first rows are names", remedy="say --header or --no-header"
+            "--via aws_s3: pgdyno does not see whether the objects have a header", remedy="add --header or --no-header"
         )
 
 
 def _object(word: str, region: str) -> S3Object:
     found = _ADDRESS.fullmatch(word)
     if found is None:
-        raise InputError(f"--via aws_s3: {word} is no object of S3", remedy="write it as s3://bucket/key")
+        raise InputError(f"--via aws_s3: {word} is not an object of S3", remedy="write it as s3://bucket/key")
     if set(word) & set("*?[") or word.endswith("/"):
         raise InputError(
-            f"--via aws_s3: {word} is a pattern or a folder, and the extension has no list of objects",
+            f"--via aws_s3: {word} is a pattern or a folder, and the extension cannot list objects",
             remedy="name each object",
         )
     if word.lower().endswith(_PACKED) or word.lower().endswith(".parquet"):
@@ -175,7 +192,7 @@ def transfer(sent: Sent, tell: Tell) -> Transferred:
 
 
 def _lines(sent: Sent) -> Generator[dict[str, Any]]:
-    """Import, and say each second what came in, as the engine does. Whoever closes it ends the imports."""
+    """Import, and yield the progress each second, as the engine does. Closing it ends the imports."""
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(contextlib.closing(_session(sent)))
@@ -201,7 +218,7 @@ def _lines(sent: Sent) -> Generator[dict[str, Any]]:
 
 def _session(sent: Sent) -> Connection:
     """A session by the name that those of this job have, so that a later run finds what a killed one left."""
-    session = server.connect(sent.asked.into)
+    session = server.connect_another(sent.asked.into)
     server.run(session, "SELECT set_config('application_name', %s, false)", (server.session_name(sent.job),))
     return session
 
@@ -238,12 +255,20 @@ class _Importing:
         assert isinstance(thing, S3Object)
         session = self._idle.pop()
         try:
-            # Durable at once: one commit for an object costs nothing, and nothing that was told has to be told again.
+            # Durable at once: one commit for an object costs nothing, and no progress has to be reported twice.
             with ledger.durably(session):
                 if self._stopping.is_set():
-                    raise InputError("told to stop", remedy="run the same command again to go on")
+                    raise InputError("interrupted", remedy="run the same command again to resume")
                 values = (self._sent.table.quoted, self._columns, self._options, thing.bucket, thing.key, thing.region)
-                rows, size_bytes = _counted(str(server.one(session, _IMPORT, values)[0]))
+                with server.usual_names(session):  # the rows come in as psql would bring them
+                    answer = server.one(session, _IMPORT, values)[0]
+                rows, size_bytes = _counted(str(answer))
+                # The import holds a lock on the table that it found by this name, so none can take the name from here on.
+                if presence.is_replaced(session, self._sent.table):
+                    raise InputError(
+                        f"another session replaced the table {self._sent.table.quoted}: {presence.REPLACED}",
+                        remedy="run the same command again: it loads the table that has the name now",
+                    )
                 if self._sent.job is not None:
                     server.run(session, _RECORD, (self._sent.job, number, size_bytes, rows))
         except psycopg.Error as error:
@@ -251,7 +276,7 @@ class _Importing:
                 raise  # the server is gone: it is said as everywhere
             raise InputError(
                 f"{thing.name}: {server.said(error)}",
-                remedy="mend the object, or the server's right to read it (a role with s3:GetObject and s3:ListBucket)",
+                remedy="correct the object, or give the server permission to read it (a role with s3:GetObject and s3:ListBucket)",
             ) from None
         finally:
             self._idle.append(session)
@@ -268,6 +293,6 @@ def _counted(answer: str) -> tuple[int, int]:
     found = _ANSWER.fullmatch(answer.strip())
     if found is None:
         raise PgdynoError(
-            f"aws_s3 answered {answer!r}, which says no number of rows", remedy="report it: nothing of the object is in"
+            f"aws_s3 answered {answer!r}, which has no row count", remedy="report it; no row of the object was loaded"
         )
     return int(found[1]), int(found[2] or 0)

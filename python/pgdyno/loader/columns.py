@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
+from pgdyno.loader.format import shown_delimiter
+from pgdyno.loader.sql import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +26,11 @@ _ZONED = re.compile(_TIMESTAMP.pattern + r" ?(Z|[+-]\d{2}(:?\d{2})?)")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
 """Of postal codes and the like: a number would lose it."""
+_NAME = re.compile(r"[^\W\d].*", re.DOTALL)
+_MISSING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "unknown", "inf", "infinity"})
+"""Words that stand for a missing value, also in a column of numbers."""
+_VALUE_AND_NAME = re.compile(rf"\d{{4}}|{_DATE.pattern}|{_BOOLEAN.pattern}", re.IGNORECASE)
+"""Values that tables in a wide form have as names of columns too: years, days, and words such as ``t`` or ``on``."""
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
@@ -59,12 +66,81 @@ def type_of(values: Sequence[str | None]) -> str:
 
 
 def looks_like_names(rows: Rows) -> bool:
-    """Whether the first row of a file without a table names columns: all different, and none of them data."""
+    """Whether all values of the first row are different texts, none of which is a value of another type."""
     if not rows:
         return False
-    names = rows[0]
-    given = [name for name in names if name]
-    return len(given) == len(names) == len(set(given)) and all(type_of([name]) == "text" for name in given)
+    names = [name for name in rows[0] if name]
+    return len(names) == len(rows[0]) == len(set(names)) and all(type_of([name]) == "text" for name in names)
+
+
+def is_header(rows: Rows, known: Sequence[Column], rename: Mapping[str, str]) -> bool | None:
+    """Whether the first row names columns of a table that exists; None when it may as well be data.
+
+    A row whose values are all names of columns is a header, whatever they look like, but for columns that are all boolean,
+    where ``t`` is a common value. A row with some names of columns, and otherwise with what names may look like, is a header
+    that does not fit: :func:`chosen` refuses it, because loaded as data it would be a row too many.
+    """
+    names = header_names(rows, rename)
+    found = named(names, known)
+    if found is not None:
+        return None if all(column.type == "boolean" for column in found) else True
+    shared = {name.strip().lower() for name in names} & {column.name.lower() for column in known}
+    return bool(shared) and _may_be_names(rows[0])
+
+
+def is_header_of_new(rows: Rows) -> bool | None:
+    """Whether the first row names columns of a table that is yet to be made; None when it may as well be data.
+
+    It does when all of it is text, or when a column has text there and only numbers, dates or the like below.
+    """
+    if not rows:
+        return False
+    names, below = rows[0], rows[1:]
+    if looks_like_names(rows) or any(
+        _is_name(name) and _has_a_narrow_type([row[place] for row in below if place < len(row)])
+        for place, name in enumerate(names)
+    ):
+        return True
+    return None if _may_be_names(names) else False
+
+
+def _is_name(value: str | None) -> bool:
+    return (
+        value is not None
+        and type_of([value]) == "text"
+        and _NAME.fullmatch(value) is not None
+        and value.lower() not in _MISSING
+    )
+
+
+def _has_a_narrow_type(values: Sequence[str | None]) -> bool:
+    return any(value is not None for value in values) and type_of(values) != "text"
+
+
+def _may_be_names(row: Sequence[str | None]) -> bool:
+    """Whether each value is text, nothing (pandas writes the name of its index so), or what is both a value and a name."""
+    present = [value for value in row if value]
+    return bool(present) and all(type_of([value]) == "text" or _VALUE_AND_NAME.fullmatch(value) for value in present)
+
+
+def require_names(names: Sequence[str], file: str) -> None:
+    """:class:`InputError` for a header that cannot name the columns of a new table: a name is empty, or comes twice."""
+    fault = _fault(names)
+    if fault is not None:
+        raise InputError(
+            f"the header of {file} cannot name columns: {fault}",
+            remedy="name them with --header --columns, or correct the header (pandas: index=False leaves its index out);"
+            " --no-header if the first row is data",
+        )
+
+
+def _fault(names: Sequence[str]) -> str | None:
+    """What is wrong with a header, whatever the table: an empty name, or one that comes twice."""
+    blank = next((place for place, name in enumerate(names, 1) if not name.strip()), None)
+    if blank is not None:
+        return f"its column {blank} has no name"
+    doubled = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    return None if doubled is None else f"two columns are called {doubled!r}"
 
 
 def definition(
@@ -79,7 +155,7 @@ def definition(
         if len(row) != width:
             raise InputError(
                 f"row {number} of the file has {len(row)} values and the first {width}",
-                remedy="check --delimiter and --quote, or make the table yourself",
+                remedy="check --delimiter and --quote, or create the table yourself",
             )
     by_column = ([row[place] for row in rows] for place in range(width))
     kinds = kinds or [type_of(values) for values in by_column]
@@ -92,9 +168,9 @@ def definition(
     return f"CREATE TABLE {table} (\n" + ",\n".join(f"    {line}" for line in lines) + "\n)"
 
 
-def quoted(name: str) -> str:
-    """A name as SQL writes it whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
+def with_name(definition: str, name: str, other: str) -> str:
+    """The definition for a table of another name."""
+    return definition.replace(f"CREATE TABLE {name}", f"CREATE TABLE {other}", 1)
 
 
 def header_names(rows: Rows, rename: Mapping[str, str]) -> list[str]:
@@ -130,7 +206,8 @@ def chosen(
     if found is None:
         raise InputError(
             f"the header does not fit the table: {_unknown(names, columns)}",
-            remedy=f"the table has {_list(columns)}; use --rename name=column, or --columns",
+            remedy=f"the table has {_list(columns)}; use --rename name=column, or name all columns with --header --columns;"
+            " --no-header if the first row is data",
         )
     return found
 
@@ -143,19 +220,19 @@ def check_width(rows: Rows, width: int, formatted: Format, first_line: str, wher
     if not rows or len(rows[0]) == width:
         return
     other = formatted.fitting(first_line, width)
-    shown = {"\t": "a tab"}.get(formatted.delimiter, f"`{formatted.delimiter}`")
+    shown, _ = shown_delimiter(formatted.delimiter)
     values = f"{len(rows[0])} value{'' if len(rows[0]) == 1 else 's'}"
     message = f"the first row{where} has {values} between {shown}, and {width} columns are to be loaded"
     if other is not None:
-        written = {"\t": "$'\\t'"}.get(other, f"'{other}'")
-        raise InputError(message, remedy=f"it would have {width} with --delimiter {written}")
-    raise InputError(message, remedy="check --delimiter and --format, or say which columns they are with --columns")
+        raise InputError(message, remedy=f"it would have {width} with --delimiter {shown_delimiter(other)[1]}")
+    raise InputError(message, remedy="check --delimiter and --format, or name the columns with --columns")
 
 
 def _unknown(names: Sequence[str], columns: Sequence[Column]) -> str:
     known = {column.name.lower() for column in columns}
     absent = [name for name in names if name.strip().lower() not in known]
-    return f"there is no column {absent[0]!r}" if absent else "a column is named twice"
+    fault = _fault(names)
+    return fault or (f"there is no column {absent[0]!r}" if absent else "a column is named twice")
 
 
 def _list(columns: Sequence[Column]) -> str:

@@ -38,7 +38,7 @@ def compression_of(head: bytes) -> Compression:
 
 
 def plain_head(head: bytes, bytes_max: int) -> bytes:
-    """What the stored bytes ``head`` give, ``bytes_max`` at most. Of a damaged file, what stands before the damage, or less."""
+    """The content of the stored bytes ``head``, at most ``bytes_max``; for a damaged file at most what precedes the damage."""
     kind = compression_of(head)
     if kind == "none":
         return head[:bytes_max]
@@ -75,5 +75,5 @@ def _zstd(head: bytes, bytes_max: int) -> bytes:
             while len(found) < bytes_max and (block := stream.read(_BLOCK_BYTES)):
                 found += block
         except OSError:
-            pass  # the file goes on where these bytes end
+            pass  # the file continues where these bytes end
     return found[:bytes_max]

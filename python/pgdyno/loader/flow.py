@@ -5,16 +5,31 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pgdyno.endpoint import pinned
 from pgdyno.errors import InputError, Interrupted, ObjectDamaged, PgdynoError
-from pgdyno.loader import autovacuum, by_server, index_cost, indexes, ledger, server, staging, table, upsert
+from pgdyno.loader import (
+    autovacuum,
+    by_server,
+    index_cost,
+    indexes,
+    ledger,
+    presence,
+    server,
+    staging,
+    table,
+    trust,
+    undo,
+    upsert,
+)
 from pgdyno.loader.asked import Asked
 from pgdyno.loader.compression import compression_of
-from pgdyno.loader.put_back import builds_at_a_time, put_back
+from pgdyno.loader.presence import Found
+from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
 from pgdyno.loader.ready import Ready, created, get_ready
 from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
 from pgdyno.loader.undo import Journal, stored
@@ -34,20 +49,24 @@ T = TypeVar("T")
 STANDARD_INPUT_DESCRIPTOR = 0
 _CONNECTION, _SHUTDOWN = "08", "57P"
 """What SQLSTATE begins with when a session is over ("Connection Exception", and "Operator Intervention" but for a cancel)."""
-GO_ON = "run the same command again to go on"
+GO_ON = "run the same command again to resume"
 AFTER_BAD_ROW = (
-    "what was committed stays: the same command goes on, also with --reject; a mended file begins anew, with --abandon and"
-    " --truncate"
+    "committed rows stay in the table; run the same command again to load the rest, also with --reject; after correcting the"
+    " file, start over with --abandon --truncate"
 )
 AFTER_BAD_ROW_STAGED = (
-    "nothing is merged yet: the same command goes on, also with --reject; a mended file begins anew, with --abandon"
+    "no row is merged yet; run the same command again to resume, also with --reject; after correcting the file, start over"
+    " with --abandon"
 )
-AFTER_PIPE = "nobody can go on with what came through a pipe: begin anew, with --abandon and --truncate"
-AFTER_PIPE_STAGED = "nobody can go on with what came through a pipe: begin anew, with --abandon"
+AFTER_NO_ROW = "no row was loaded, so that you can run the same command again with a corrected file"
+AFTER_PIPE = "a load from a pipe cannot resume: start over with --abandon --truncate"
+AFTER_PIPE_STAGED = "a load from a pipe cannot resume: start over with --abandon"
 AFTER_BAD_OBJECT = (
-    "objects that were committed stay: the same command goes on with the others; a mended object is read by it anew"
+    "committed objects stay in the table; run the same command again to load the rest, including the corrected object"
 )
-AFTER_NO_LEDGER = "without a ledger nothing says which rows are in: begin anew, with --truncate"
+KEPT_FOR_MERGE = "kept: an upsert merges rows by the keys' unique index"
+"""What is decided about indexes for an upsert."""
+AFTER_NO_LEDGER = "without a ledger the load cannot resume: start over with --truncate"
 
 
 @dataclass
@@ -61,28 +80,28 @@ class Loaded:
     """By all runs of this load."""
     rows_rejected: int = 0
     rows_merged: int | None = None
-    """Of an upsert: rows of the table that were added or replaced. Fewer than came in where keys came twice."""
+    """Rows of the table that an upsert added or replaced. Fewer than were loaded if keys are duplicate."""
     rows_replaced: int | None = None
-    """Those of them that had been there; None where the server does not count."""
+    """Those of them that existed before; None if the server does not count."""
     bytes: int = 0
     """Of uncompressed input."""
     bytes_before: int = 0
-    """Those of them that earlier runs of this load have brought: they took this one no time."""
+    """Those of them that earlier runs of this load have loaded."""
     chunks: int = 0
     seconds: float = 0.0
-    """Of this run, all steps together."""
+    """Duration of this run, all steps together."""
     steps_s: dict[str, float] = field(default_factory=dict)
     """Seconds by step: ``transfer``, ``merge``, ``put_back``, ``vacuum``, ``checkpoint``."""
     connections: int = 0
     """Sessions that copied, at the end."""
     client_cpu_s: float = 0.0
     limits: dict[str, float] = field(default_factory=dict)
-    """What bound -> part of the seconds of ``transfer``."""
+    """Limit -> its share of the seconds of ``transfer``."""
     indexes: str = ""
-    """What was decided about indexes, and why."""
+    """The decision about indexes, and the reason."""
     reject_files: list[str] = field(default_factory=list)
     already: bool = False
-    """Whether it had been loaded before, and nothing was done."""
+    """Whether the files were already loaded, so that nothing was done."""
     created: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -96,7 +115,7 @@ def load(sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | 
     ``sources`` are files, patterns, addresses or ``-``; ``into`` is a connection string without a password; ``options`` are
     the fields of :class:`~pgdyno.loader.asked.Asked`, as ``table="title"``, ``create=True``, ``reject=Path("bad.csv")``.
     ``tell`` gets the events of ``pgdyno load --json`` as they come. Rows that were rejected are counted in the result and
-    are no error. Raises :class:`~pgdyno.errors.PgdynoError`, whose remedy says how to go on.
+    are not errors. Raises :class:`~pgdyno.errors.PgdynoError`, whose remedy says how to resume.
     """
     words = [sources] if isinstance(sources, (str, Path)) else sources
     return load_as_asked(Asked(tuple(str(word) for word in words), into, **options), tell)
@@ -113,7 +132,7 @@ def load_as_asked(asked: Asked, tell: Tell | None = None) -> Loaded:
 
 @contextlib.contextmanager
 def server_errors() -> Iterator[None]:
-    """What the server has against a statement, as an error of ours."""
+    """The server's error for a statement, as a :class:`~pgdyno.errors.PgdynoError`."""
     import psycopg
 
     try:
@@ -140,16 +159,31 @@ class _Load:
         self.asked, self.tell = asked, tell
         self.result = Loaded("")
         self._sessions = sessions
+        self._plan: dict[str, Any] = {}
+        self._found = Found()
+        """The table when a load without a ledger began."""
+        self._has_brought = True
+        """Whether there may be rows of this load: one without any ends itself, and nothing has to be said of it."""
         self._is_piped = False
         """Whether a source can be read only once."""
+        self._rows_seen = 0
+        """Rows that this run is known to have committed."""
+        self._changed: list[str] = []
+        """What this run has changed permanently, in sentences: after that an error is more than a refusal."""
         self.connection = self._connect()
+        # Further sessions go where this one is, and are encrypted if it is.
+        self.asked = replace(asked, into=pinned(asked.into, self.connection))
 
     def run(self) -> Loaded:
-        """The whole of it. Ctrl-C says how to go on wherever it comes, also between two steps."""
+        """All steps. After Ctrl-C the error says how to resume, also between two steps."""
         try:
             return self._run()
         except KeyboardInterrupt as error:
             raise self._interrupted("interrupted") from error
+        except InputError as error:
+            if not self._changed:
+                raise
+            raise PgdynoError(error.message, remedy="; ".join([error.remedy, *self._changed])) from error
 
     def _run(self) -> Loaded:
         ready = self._ready()
@@ -161,14 +195,14 @@ class _Load:
         else:
             self._bring(ready, job, lambda: (ready.target, self._change(ready, job)))
         if job is not None:
-            self._step("put_back", self._put_back)
+            self._step("put_back", lambda: self._put_back(ready))
         self._finish(ready, job)
         return self.result
 
     def _upsert(self, ready: Ready, job: Job) -> None:
         """Rows into their staging table, and from there into the target; what an earlier run did of it is done."""
         rows = (ready.target, ready.loaded, ready.keys, job.number)
-        self.result.indexes = "kept: rows are merged by the keys' own"
+        self.result.indexes = KEPT_FOR_MERGE
         merged = upsert.merged(self.connection, job.number)
         if merged is None:
             self._bring(ready, job, lambda: (staging.ensure(self.connection, *rows), 0))
@@ -184,7 +218,7 @@ class _Load:
         send = transfer if self.asked.via is None else by_server.transfer
         try:
             into, kept = prepare()
-            done = self._step("transfer", lambda: send(self._sent(ready, job, into, kept), self.tell))
+            done = self._step("transfer", lambda: send(self._sent(ready, job, into, kept), self._tell_progress))
         except (KeyboardInterrupt, InputError) as error:
             self._give_up(ready, job)
             raise self._in_words(error, ready) from error
@@ -198,7 +232,7 @@ class _Load:
         return self._sessions.enter_context(contextlib.closing(server.connect(self.asked.into)))
 
     def _connect_again(self, ready: Ready, job: Job | None) -> None:
-        """The engine waits for a server that was started anew; this session has then ended meanwhile, and its lock too."""
+        """After a restart of the server, which the engine waits for, this session and its lock are gone: open them again."""
         import psycopg
 
         with contextlib.suppress(psycopg.OperationalError):
@@ -223,6 +257,7 @@ class _Load:
             self.tell({"event": "create", "definition": ready.definition})
             ready = created(self.connection, ready)
             self.result.created = True
+            self._changed.append(f"the table {ready.target.quoted} was created, and is empty")
         self.result.table = ready.target.quoted
         return ready
 
@@ -231,12 +266,17 @@ class _Load:
         if not self.asked.ledger:
             if self.asked.truncate:
                 ledger.truncate(self.connection, ready.target)
+                self._changed.append(f"the table {ready.target.quoted} was emptied")
+            self._found = presence.look(self.connection, ready.target)
             self._tell_plan(ready, None)
             return None
+        trust.require(self.connection)
         self._require_no_files_alone(ready)
-        ledger.ensure(self.connection)
+        trust.ensure(self.connection)
         ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
-        plan = ledger.plan_of(ready.target, ready.sources, ready.options())
+        for moot in forget_gone(self.asked.into, self.connection, Journal(self.connection)):
+            self._note(f"the interrupted load {moot} is forgotten: its table was dropped")
+        plan = self._plan = ledger.plan_of(ready.target, ready.sources, ready.options())
         before = ledger.interrupted(self.connection, ready.target)
         if before is not None:
             # Also of one that is to be abandoned: its rows must not come after the table was emptied.
@@ -255,35 +295,35 @@ class _Load:
             return None
         self.result.job = job.number
         journal = Journal(self.connection)
-        left = [entry for entry in journal.entries(ready.target.quoted) if entry.job != job.number]
+        left = [entry for entry in journal.entries(ready.target.oid) if entry.job != job.number]
         if left:
-            self._note("putting back what an earlier load left changed")
+            self._note("restoring what an earlier load left changed")
             put_back(self.asked.into, self.connection, journal, left, self._show)
         self._tell_plan(ready, job)
         return job
 
     def _require_no_files_alone(self, ready: Ready) -> None:
-        """Where somebody dropped the schema, files alone say what is changed, and beside a new one they would count as done."""
+        """If the schema was dropped, only files say what is changed; beside a new schema they would count as restored."""
         if stored(self.connection) is not None:
             return
-        targets = {entry.target for entry in Journal(self.connection).entries() if entry.kind != staging.KIND}
-        if self.result.created:
-            targets.discard(ready.target.quoted)  # it was of a table that had this name
-        there = "SELECT to_regclass(%s) IS NOT NULL"
-        left = [target for target in sorted(targets) if server.one(self.connection, there, (target,))[0]]
+        changed = {
+            entry.table_oid: entry.target for entry in Journal(self.connection).entries() if entry.kind != staging.KIND
+        }
+        there = "SELECT EXISTS (SELECT FROM pg_class WHERE oid = %s)"
+        left = [target for oid, target in sorted(changed.items()) if server.one(self.connection, there, (oid,))[0]]
         if left:
             raise InputError(
-                f"the schema {ledger.SCHEMA} was dropped before what a load had changed in {left[0]} was put back; only files"
+                f"the schema {trust.SCHEMA} was dropped before what a load had changed in {left[0]} was restored; only files"
                 " of this machine say what that was",
                 remedy="run `pgdyno load --restore DSN`, then the same command again",
             )
 
     def _already(self, ready: Ready, before: ledger.AlreadyLoaded) -> None:
-        self.result.already, self.result.job = True, before.job.number
-        self._take(ledger.totals(self.connection, before.job.number))
+        self.result.already, self.result.job = True, before.job
+        self._take(ledger.totals(self.connection, before.job))
         if ready.keys:
-            self._take_merged(upsert.merged(self.connection, before.job.number))
-        self._note(f"loaded already at {before.ended:%Y-%m-%d %H:%M:%S%z}; --again loads it once more")
+            self._take_merged(upsert.merged(self.connection, before.job))
+        self._note(f"already loaded at {before.ended:%Y-%m-%d %H:%M:%S%z}; --again loads it once more")
 
     def _change(self, ready: Ready, job: Job | None) -> int:
         """Make the target fast to load; returns how many indexes stay and are filled row by row."""
@@ -293,7 +333,7 @@ class _Load:
             self.result.indexes = "kept: without a ledger nothing is changed"
             return sum(one.cost is not None for one in found)
         journal = Journal(self.connection)
-        if not job.fresh and journal.entries(ready.target.quoted):
+        if not job.fresh and journal.entries(ready.target.oid):
             self.result.indexes = "as the interrupted run left them"
             return sum(one.cost is not None for one in found)
         quiet = autovacuum.off(now) if self.asked.autovacuum_off else None
@@ -314,7 +354,7 @@ class _Load:
         before = 0.0 if empty else ready.rows_before()
         new = ready.rows_total
         if new is None and self.asked.indexes == "auto":
-            return [], "kept: nobody knows how many rows a stream has"
+            return [], "kept: the number of rows in a stream is not known"
         sessions, cores = connections(self.asked)[0], os.cpu_count() or 1
         builds = builds_at_a_time(len(costs), cores)
         predicted = index_cost.predict(costs, before, new or 0.0, sessions=sessions, builds=builds, cores=cores)
@@ -322,34 +362,34 @@ class _Load:
         return (able, f"rebuilt: {why}") if drop else ([], f"kept: {why}")
 
     def _keep_quiet(self, journal: Journal, job: Job, quiet: Change, now: Table) -> None:
-        """Keep autovacuum away, unless somebody works on the table who does not let it be altered: rows come in all the same."""
+        """Turn autovacuum off, unless another session's lock prevents it: the load works with it, too."""
         import psycopg
 
         try:
-            journal.make(quiet, job.number, now.quoted)
+            journal.make(quiet, job.number, now.quoted, now.oid)
         except psycopg.errors.LockNotAvailable:
-            self._note(f"autovacuum is not kept from {now.quoted}: others hold a lock on it, as VACUUM does")
+            self._note(f"autovacuum stays on for {now.quoted}: another session (perhaps VACUUM) holds a lock on it")
 
     def _drop(self, journal: Journal, job: Job, ready: Ready, one: Droppable) -> int:
         """Drop one; 1 when it was an index and is gone."""
         import psycopg
 
         try:
-            journal.make(one.change, job.number, ready.target.quoted)
+            journal.make(one.change, job.number, ready.target.quoted, ready.target.oid)
         except psycopg.errors.DependentObjectsStillExist as error:
             self._note(f"kept: {server.said(error)}")
             return 0
         except psycopg.errors.LockNotAvailable:
             raise InputError(
-                f"others use {ready.target.quoted}, so that its indexes cannot be dropped",
-                remedy="load when nobody does, or with --indexes keep",
+                f"other sessions use {ready.target.quoted}, so its indexes cannot be dropped",
+                remedy="load when no other session uses it, or with --indexes keep",
             ) from None
         return int(one.cost is not None)
 
     def _sent(self, ready: Ready, job: Job | None, into: Table, indexes_kept: int) -> Sent:
         number = None if job is None else job.number
         files = (self.asked, ready.sources, ready.format, ready.encoding, ready.header)
-        return Sent(*files, ready.loaded if ready.keys else ready.columns, into, number, indexes_kept)
+        return Sent(*files, ready.loaded if ready.keys else ready.columns, into, number, indexes_kept, ready.endpoint)
 
     def _count(self, ready: Ready, job: Job | None, before: Totals | None, done: Transferred) -> None:
         """Take over what was done, and see that it adds up."""
@@ -376,25 +416,42 @@ class _Load:
         if merged is not None:
             self.result.rows_merged, self.result.rows_replaced = merged.rows, merged.replaced
 
-    def _put_back(self) -> None:
+    def _put_back(self, ready: Ready) -> None:
         """But for what is staged: the merge drops it, and until then a second run needs it."""
         journal = Journal(self.connection)
-        entries = [entry for entry in journal.entries(self.result.table) if entry.kind != staging.KIND]
+        entries = [entry for entry in journal.entries(ready.target.oid) if entry.kind != staging.KIND]
         put_back(self.asked.into, self.connection, journal, entries, self._show)
 
     def _finish(self, ready: Ready, job: Job | None) -> None:
         """Statistics and visibility, then durability, and only then success."""
         if self.asked.vacuum and ready.target.kind != "f":
             self._note("vacuum and analyze")
-            self._step("vacuum", lambda: server.run(self.connection, f"VACUUM (ANALYZE) {ready.target.quoted}"))
+            self._step("vacuum", lambda: self._vacuum(ready.target))
         self._note("checkpoint")
         self._step("checkpoint", lambda: self._make_durable(ready, job))
 
+    def _vacuum(self, target: Table) -> None:
+        """VACUUM and ANALYZE, but not behind a lock that others hold: an open transaction may hold it for hours."""
+        import psycopg
+
+        server.run(self.connection, f"SET lock_timeout = '{undo.LOCK_TIMEOUT_S}s'")
+        try:
+            server.run(self.connection, f"VACUUM (ANALYZE) {target.quoted}")
+        except psycopg.errors.LockNotAvailable:
+            self._note(
+                f"{target.quoted} is not vacuumed and analyzed: other sessions hold a lock on it; run"
+                f" `VACUUM (ANALYZE) {target.quoted}` later"
+            )
+        finally:
+            server.run(self.connection, "SET lock_timeout = 0")
+
     def _make_durable(self, ready: Ready, job: Job | None) -> None:
         if job is not None:
-            ledger.end_job(self.connection, job.number)
+            counted = self.asked.vacuum and ready.target.kind != "f"
+            ledger.end_job(self.connection, ready.target, job, self._plan, counted=counted)
         else:
             with ledger.durably(self.connection):
+                ledger.require_there(self.connection, ready.target, self._found, self.result.rows_loaded)
                 server.run(self.connection, "SELECT txid_current()")  # without a number nothing is written for it
         if ready.facts.may_checkpoint and self.asked.checkpoint:
             server.run(self.connection, "CHECKPOINT")
@@ -409,31 +466,54 @@ class _Load:
             self._connect_again(ready, job)
             if isinstance(ready.failure, ObjectDamaged):
                 ledger.distrust(self.connection, job.number, ready.failure.message)
-            self._put_back()
+            forget_gone(self.asked.into, self.connection, Journal(self.connection))
+            self._put_back(ready)
+            self._end_without_rows(ready, job)
         except (psycopg.Error, PgdynoError) as failure:
             said = " ".join(str(failure).split())
             self._note(
-                f"not put back yet: {said}; `pgdyno load --restore DSN` does it, and so does the same command again"
+                f"not restored yet: {said}; `pgdyno load --restore DSN` restores it, and so does the same command"
             )
 
+    def _end_without_rows(self, ready: Ready, job: Job) -> None:
+        """Forget a load of which no chunk came in; a file of rejected rows is still its own."""
+        rejects = self.asked.reject
+        if ready.failure is not None or (rejects is not None and rejects.exists()):
+            return
+        if ledger.totals(self.connection, job.number).chunks == 0:
+            journal = Journal(self.connection)
+            left = [entry for entry in journal.entries() if entry.job == job.number]
+            put_back(self.asked.into, self.connection, journal, left, self._show)
+            ledger.forget(self.connection, job.number)
+            self._has_brought = False
+
     def _in_words(self, error: KeyboardInterrupt | InputError, ready: Ready) -> PgdynoError:
-        """The error that the user sees, with how to go on."""
+        """The error for the user, with how to resume."""
+        if isinstance(error, KeyboardInterrupt) and not self._has_brought:
+            return Interrupted("interrupted; no row was loaded", remedy="run the same command again")
         if isinstance(error, KeyboardInterrupt):
             return self._interrupted("interrupted; the chunks that were committed are loaded")
         if self.result.job is None:
-            return error
-        # The engine's: chunks may have been committed, so it is not as if nothing had happened.
+            return PgdynoError(error.message, remedy=f"{error.remedy}; {self._after_no_ledger()}")
+        if not self._has_brought:
+            return PgdynoError(error.message, remedy=f"{error.remedy}; {AFTER_NO_ROW}".removeprefix("; "))
+        # The engine's: chunks may have been committed, so it is more than a refusal.
         after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
         after = self._to_go_on(after if self.asked.via is None else AFTER_BAD_OBJECT)
         after = f"; {after}" if ready.failure is None else ""
         return PgdynoError(error.message, remedy=f"{error.remedy}{after}".removeprefix("; "))
 
     def _interrupted(self, what: str) -> Interrupted:
-        """What to do after Ctrl-C: without a ledger the same command would load again what is loaded."""
-        return Interrupted(what, remedy=self._to_go_on(GO_ON) if self.asked.ledger else AFTER_NO_LEDGER)
+        """What to do after Ctrl-C: without a ledger the same command would load committed rows twice."""
+        return Interrupted(what, remedy=self._to_go_on(GO_ON) if self.asked.ledger else self._after_no_ledger())
+
+    def _after_no_ledger(self) -> str:
+        """What is in the table, as far as this run knows, and what to do."""
+        rows = f"{self._rows_seen:,} rows are in the table" if self._rows_seen else "no row is known to be in the table"
+        return f"{rows}; {AFTER_NO_LEDGER}"
 
     def _to_go_on(self, usual: str) -> str:
-        """What to do after an error. With a pipe the same command would be refused, since nobody knows what comes again."""
+        """What to do after an error. After a pipe the same command would be refused: other rows may come."""
         if not self._is_piped:
             return usual
         return AFTER_PIPE_STAGED if self.asked.upsert else AFTER_PIPE
@@ -443,6 +523,11 @@ class _Load:
         result = work()
         self.result.steps_s[name] = time.monotonic() - began
         return result
+
+    def _tell_progress(self, event: Mapping[str, Any]) -> None:
+        """Pass an event on. Without a ledger it alone says what is in the table."""
+        self._rows_seen = int(event.get("rows_loaded", self._rows_seen))
+        self.tell(event)
 
     def _note(self, text: str) -> None:
         self.tell({"event": "note", "text": text})

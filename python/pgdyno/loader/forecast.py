@@ -40,7 +40,7 @@ class Forecast:
 
     @property
     def seconds(self) -> float | None:
-        """Of the transfer alone, by the slowest part."""
+        """Duration of the transfer alone, by the slowest part."""
         if not self.parts or self.bytes_total is None:
             return None
         return self.bytes_total / self.parts[0].bytes_per_s
@@ -70,7 +70,7 @@ def forecast(
         Part(
             "COPY on the server's CPU",
             measured.bytes_per_s * working,
-            f"{working} × a sample's rate; a server elsewhere is taken to have {cores} cores as well",
+            f"{working} × a sample's rate; a remote server is assumed to have {cores} cores, too",
         )
     ]
     if measured.decompress_bytes_per_s is not None:
@@ -104,11 +104,11 @@ class Space:
     needed: float
     """Table, indexes, and the WAL that stays until checkpoints or slots let it go."""
     free: int | None
-    """None: it cannot be seen from here."""
+    """None: not visible from here."""
 
     @property
     def enough(self) -> bool | None:
-        """None when nobody knows."""
+        """None if it is not known."""
         return None if self.free is None else self.needed <= self.free * SPACE_SHARE_MAX
 
 

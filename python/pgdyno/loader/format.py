@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _BY_SUFFIX: dict[str, FormatName] = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".copy": "text", ".text": "text"}
 _NEVER = "\x01"
 """The quote of a file without quotes. COPY wants one; this control character ("start of heading") is in no text."""
-_DELIMITERS = (",", "\t", ";", "|")
+DELIMITERS = (",", "\t", ";", "|")
+"""Common delimiters, to be suggested."""
 _BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 UNSPLITTABLE = ("SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "GB18030", "JOHAB")
@@ -69,7 +70,7 @@ class Format:
                 doublequote=doubled,
                 escapechar=None if doubled else self.escape,
             )
-            # Of an empty line Python makes no value, and COPY an empty one.
+            # From an empty line Python makes no value, COPY an empty one.
             return [[None if value == self.null else value for value in row or [""]] for row in reader]
         except csv.Error:
             return []  # what the module does not take COPY may
@@ -85,10 +86,8 @@ class Format:
         return _BACKSLASH.sub(lambda found: _UNESCAPED.get(found[1], found[1]), value)
 
     def fitting(self, first_line: str, columns: int) -> str | None:
-        """The delimiter with which the first line would have so many values."""
-        return next(
-            (one for one in _DELIMITERS if one != self.delimiter and first_line.count(one) + 1 == columns), None
-        )
+        """The delimiter with which the first line would have this number of values."""
+        return next((one for one in DELIMITERS if one != self.delimiter and first_line.count(one) + 1 == columns), None)
 
 
 _NO_DELIMITER_OF_TEXT = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
@@ -109,7 +108,7 @@ def choose(asked: Asked, names: Sequence[str]) -> Format:
         return _sound(Format("csv", asked.delimiter or ",", asked.null or "", quote, asked.escape or quote))
     if asked.quote is not None or asked.escape is not None:
         raise InputError(
-            f"values of the format {name} are not quoted", remedy="leave --quote and --escape away, or say --format csv"
+            f"values of the format {name} are not quoted", remedy="omit --quote and --escape, or use --format csv"
         )
     null = "\\N" if asked.null is None else asked.null
     if name == "tsv":
@@ -131,8 +130,8 @@ def _sound(made: Format) -> Format:
         ),
         (
             made.kind == "text" and delimiter in _NO_DELIMITER_OF_TEXT,
-            f"--delimiter: `{delimiter}` cannot stand between values of the format text",
-            "say --format csv, if that is what it is",
+            f"--delimiter: `{delimiter}` cannot be the delimiter of the format text",
+            "use --format csv if it is CSV",
         ),
         (delimiter in null, f"--null: `{null}` has the delimiter in it", "give another one"),
         (made.kind == "csv" and made.quote in null, f"--null: `{null}` has the quote in it", "give another one"),
@@ -149,7 +148,9 @@ def _by_names(names: Sequence[str]) -> FormatName:
     kinds = sorted({one for one in said.values() if one is not None})
     if unknown is not None or len(kinds) != 1:
         what = f"the name of {unknown} does not say its format" if unknown else f"the files are {' and '.join(kinds)}"
-        raise InputError(what, remedy="say it with --format csv, tsv or text; files of one load have one format")
+        raise InputError(
+            what, remedy="give it with --format csv, tsv or text; all files of a load have the same format"
+        )
     return kinds[0]
 
 
@@ -157,6 +158,11 @@ def _literal(text: str) -> str:
     """A string as SQL writes it, whatever ``standard_conforming_strings`` says."""
     doubled = text.replace("'", "''")
     return f"'{doubled}'" if "\\" not in text else "E'" + doubled.replace("\\", "\\\\") + "'"
+
+
+def shown_delimiter(delimiter: str) -> tuple[str, str]:
+    """A delimiter as a sentence names it, and as a shell takes it."""
+    return ("a tab", "$'\\t'") if delimiter == "\t" else (f"`{delimiter}`", f"'{delimiter}'")
 
 
 def bare(name: str) -> str:
@@ -173,6 +179,11 @@ def decoded(data: bytes, encoding: str) -> str:
 def has_byte_order_mark(data: bytes) -> bool:
     """Whether a file begins with the three bytes that some programs put before UTF-8."""
     return data.startswith(codecs.BOM_UTF8)
+
+
+def without_byte_order_mark(data: bytes) -> bytes:
+    """The same without that mark."""
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def is_utf_16(data: bytes) -> bool:

@@ -7,6 +7,7 @@ second run knows what the first one did, whatever ended it.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,45 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, PgdynoError
-from pgdyno.loader import undo
-from pgdyno.loader.server import many, maybe, one, run, said, session_name
-from pgdyno.world.waiting import wait_until
+from pgdyno.host.waiting import wait_until
+from pgdyno.loader import presence, undo
+from pgdyno.loader import table as tables
+from pgdyno.loader.presence import Found
+from pgdyno.loader.server import many, maybe, one, run, session_name
 
 if TYPE_CHECKING:
-    import datetime
-
     from pgdyno.loader.server import Connection
     from pgdyno.loader.source import Source
     from pgdyno.loader.table import Table
 
-SCHEMA = "pgdyno_load"
 CHUNKS = '"pgdyno_load"."chunk"'
-PLAN_VERSION = 1
-"""Of the plan's keys; one of another version is not gone on with."""
-EMPTIED = "emptied"
-"""Kept beside a plan's keys: whether its load began by emptying the table. It is no part of the plan, since the rows are the
-same, and whoever goes on need not ask for it again."""
-_SCHEMA = """
-CREATE SCHEMA IF NOT EXISTS pgdyno_load;
-COMMENT ON SCHEMA pgdyno_load IS 'What pgdyno load has loaded, and what it must put back; see pgdyno load --help';
-CREATE TABLE IF NOT EXISTS pgdyno_load.job (
-    job bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, target text NOT NULL, plan jsonb NOT NULL,
-    begun timestamptz NOT NULL DEFAULT now(), ended timestamptz);
-CREATE TABLE IF NOT EXISTS pgdyno_load.chunk (
-    job bigint NOT NULL, source int NOT NULL, chunk bigint NOT NULL, first_byte bigint NOT NULL, end_byte bigint NOT NULL,
-    rows_loaded bigint NOT NULL, rows_rejected bigint NOT NULL, xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    PRIMARY KEY (job, source, chunk));
-CREATE TABLE IF NOT EXISTS pgdyno_load.undo (
-    entry bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, token text NOT NULL UNIQUE, job bigint NOT NULL,
-    target text NOT NULL, kind text NOT NULL, what text NOT NULL, stages jsonb NOT NULL, search_path text NOT NULL,
-    made timestamptz NOT NULL DEFAULT now());
-CREATE TABLE IF NOT EXISTS pgdyno_load.merge (
-    job bigint PRIMARY KEY REFERENCES pgdyno_load.job ON DELETE CASCADE, rows_merged bigint NOT NULL, rows_replaced bigint,
-    made timestamptz NOT NULL DEFAULT now());
-"""
-"""A chunk's ``xact`` is the transaction that brought its rows: see :mod:`~pgdyno.loader.staging`."""
+PLAN_VERSION = 2
+"""Version of the plan's keys; a plan of another version is not resumed."""
 ORPHANS_LEAVE_S = 10.0
-"""A killed command's engine says something every second, and gives up when nobody hears it."""
+"""A killed command's engine writes a line every second, and ends when its reader is gone."""
 LOCK_WAIT_S = 2.0
 """The server notices within a second that the command which held the lock was killed."""
 _ORPHANS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
@@ -61,7 +39,7 @@ _LOCK_KEY = 0x7067646C
 """First half of the advisory locks: "pgdl". The second half is the table."""
 _OID_OFFSET = 1 << 31
 _INTERRUPTED = (
-    "SELECT job, plan, begun FROM pgdyno_load.job WHERE target = %s AND ended IS NULL ORDER BY job DESC LIMIT 1"
+    "SELECT job, plan, found FROM pgdyno_load.job WHERE table_oid = %s AND ended IS NULL ORDER BY job DESC LIMIT 1"
 )
 _HOLES = """
 SELECT source FROM (
@@ -82,9 +60,10 @@ class Job:
     """A load that is under way, or was."""
 
     number: int
-    begun: datetime.datetime
     fresh: bool
     """Whether it begins now."""
+    found: Found
+    """Its table when it began."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +80,7 @@ class Totals:
 class AlreadyLoaded(Exception):
     """The same files were loaded into the same table by the same plan."""
 
-    def __init__(self, job: Job, ended: datetime.datetime) -> None:
+    def __init__(self, job: int, ended: datetime.datetime) -> None:
         super().__init__()
         self.job, self.ended = job, ended
 
@@ -112,32 +91,6 @@ def plan_of(table: Table, sources: Sequence[Source], options: Mapping[str, Any])
     plan = {"version": PLAN_VERSION, "table_oid": table.oid, **options, "sources": files}
     stored: dict[str, Any] = json.loads(json.dumps(plan))
     return stored
-
-
-def ensure(connection: Connection) -> None:
-    """Make the ledger's tables, once in a database. :class:`InputError` when this role may not."""
-    import psycopg
-
-    try:
-        if not _there(connection):
-            with connection.transaction():
-                run(connection, "SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK_KEY,))
-                if not _there(connection):
-                    run(connection, _SCHEMA)
-        one(connection, "SELECT count(*) FROM pgdyno_load.undo")
-    except psycopg.errors.InsufficientPrivilege as error:
-        role, database = one(connection, "SELECT quote_ident(current_user), quote_ident(current_database())")
-        raise InputError(
-            f"the ledger cannot be kept: {said(error)}",
-            remedy=f"run as the database's owner `GRANT CREATE ON DATABASE {database} TO {role}`, load as the role that"
-            " made the schema pgdyno_load, or give up resuming with --no-ledger",
-        ) from None
-
-
-def _there(connection: Connection) -> bool:
-    # Not to_regclass(): within a transaction that waited for another one's tables it answers from a cache of before.
-    query = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'pgdyno_load' AND tablename = 'merge')"
-    return bool(one(connection, query)[0])
 
 
 def lock(connection: Connection, oid: int, target: str) -> None:
@@ -155,9 +108,9 @@ def unlock(connection: Connection, oid: int) -> None:
 
 
 def end_orphans(connection: Connection, job: int) -> None:
-    """Have the sessions of a killed loader gone: whoever holds the table's lock is the only one who may load.
+    """Wait until the sessions of a killed loader are gone: only the holder of the table's lock may load.
 
-    An engine whose command was killed ends by itself, with the next line that nobody reads; only then its sessions are
+    An engine whose command was killed ends by itself, when it cannot write its next line; only then its sessions are
     ended from here.
     """
     name = session_name(job)
@@ -173,7 +126,7 @@ def end_orphans(connection: Connection, job: int) -> None:
 
 def interrupted(connection: Connection, table: Table) -> int | None:
     """The job of a load of the table that has not ended."""
-    row = maybe(connection, _INTERRUPTED, (table.quoted,))
+    row = maybe(connection, _INTERRUPTED, (table.oid,))
     return None if row is None else int(row[0])
 
 
@@ -186,46 +139,77 @@ def open_job(
     one's rejected rows would take the place of a file; :class:`AlreadyLoaded`.
     """
     with connection.transaction():
-        row = maybe(connection, _INTERRUPTED, (table.quoted,))
-        if row is not None and abandon:
-            run(connection, "DELETE FROM pgdyno_load.chunk WHERE job = %s", (row[0],))
-            run(connection, "DELETE FROM pgdyno_load.job WHERE job = %s", (row[0],))
+        row = maybe(connection, _INTERRUPTED, (table.oid,))
+        if row is not None and (abandon or _is_moot(connection, row[0], row[1], plan)):
+            forget(connection, row[0])
             row = None
         if row is not None:
-            before = row[1]
-            emptied = before.pop(EMPTIED, True)  # a plan from before this was kept does not say
-            _require_trusted(before, table.quoted)
-            if before["rejects"] is None and plan["rejects"] is not None:
-                # Nothing was rejected yet, so that there is no other file with a part of the rows.
-                _require_new(plan["rejects"])
-                before["rejects"] = plan["rejects"]
-                run(
-                    connection,
-                    "UPDATE pgdyno_load.job SET plan = %s::jsonb WHERE job = %s",
-                    (json.dumps({**before, EMPTIED: emptied}), row[0]),
-                )
-            _require_same(before, plan, table.quoted)
-            if truncate and not emptied:
-                raise InputError(
-                    f"an interrupted load of {table.quoted} did not empty it, and to go on with that leaves what was there",
-                    remedy="leave --truncate away to go on all the same, or add --abandon to begin with an empty table",
-                )
-            return Job(row[0], row[2], fresh=False)
+            return _resumed(connection, table, plan, row, truncate=truncate)
         if not (again or truncate):
             _refuse_done(connection, table, plan)
         _require_new(plan["rejects"])
         if truncate:
             _empty(connection, table)
-        number, begun = one(
+        found = presence.look(connection, table, emptied=truncate)
+        number = one(
             connection,
-            "INSERT INTO pgdyno_load.job (target, plan) VALUES (%s, %s::jsonb) RETURNING job, begun",
-            (table.quoted, json.dumps({**plan, EMPTIED: truncate})),
+            "INSERT INTO pgdyno_load.job (target, table_oid, plan, found) VALUES (%s, %s, %s::jsonb, %s::jsonb) RETURNING job",
+            (table.quoted, table.oid, json.dumps(plan), json.dumps(found.document())),
+        )[0]
+    return Job(number, True, found)
+
+
+def _resumed(
+    connection: Connection, table: Table, plan: Mapping[str, Any], row: tuple[Any, ...], *, truncate: bool
+) -> Job:
+    """The interrupted job, if this plan may resume it. ``row`` is of :data:`_INTERRUPTED`. :class:`InputError` if not."""
+    number, before, found = row[0], row[1], Found(**row[2])
+    _require_trusted(before, table.quoted)
+    if before["rejects"] is None and plan["rejects"] is not None:
+        # Nothing was rejected yet, so that there is no other file with a part of the rows.
+        _require_new(plan["rejects"])
+        before["rejects"] = plan["rejects"]
+        statement = "UPDATE pgdyno_load.job SET plan = %s::jsonb WHERE job = %s"
+        run(connection, statement, (json.dumps(before), number))
+    _require_same(before, plan, table.quoted)
+    if truncate and not found.emptied:
+        raise InputError(
+            f"an interrupted load of {table.quoted} did not empty it, and resuming it keeps the rows from before",
+            remedy="omit --truncate to resume it anyway, or add --abandon to begin with an empty table",
         )
-    return Job(number, begun, fresh=True)
+    rows, merged = rows_brought(connection, number, plan)
+    why = presence.lost(connection, table, found, job=number, rows=rows, merged=merged)
+    if why is not None:
+        raise InputError(
+            f"an interrupted load of {table.quoted} has loaded {rows:,} rows, and {why}",
+            remedy="add --abandon to load all of the files again (and --truncate to begin with an empty table)",
+        )
+    return Job(number, False, found)
+
+
+def rows_brought(connection: Connection, job: int, plan: Mapping[str, Any]) -> tuple[int, bool]:
+    """Rows that a job has brought into its target, and whether a merge did: rows of an upsert are staged until then."""
+    if "upsert" not in plan:
+        return totals(connection, job).rows_loaded, False
+    row = maybe(connection, "SELECT rows_merged FROM pgdyno_load.merge WHERE job = %s", (job,))
+    return (0 if row is None else int(row[0])), True
+
+
+def forget(connection: Connection, job: int) -> None:
+    """Remove a job with the lines of its chunks."""
+    run(connection, "DELETE FROM pgdyno_load.chunk WHERE job = %s", (job,))
+    run(connection, "DELETE FROM pgdyno_load.job WHERE job = %s", (job,))
+
+
+def _is_moot(connection: Connection, job: int, before: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
+    """Whether a job brought no row and has another plan than is asked for now: nothing is left of it to resume."""
+    if totals(connection, job).chunks:
+        return False
+    return any(differences(before, plan)) or any(source["fingerprint"] is None for source in before["sources"])
 
 
 def distrust(connection: Connection, job: int, why: str) -> None:
-    """Have nobody go on with a load some of whose rows are not those of the file: :func:`open_job` refuses it from now on."""
+    """Mark a load as damaged, some of whose rows are not those of the file: :func:`open_job` then refuses to resume it."""
     run(
         connection,
         "UPDATE pgdyno_load.job SET plan = plan || jsonb_build_object('distrusted', %s::text) WHERE job = %s",
@@ -236,8 +220,8 @@ def distrust(connection: Connection, job: int, why: str) -> None:
 def _require_trusted(plan: Mapping[str, Any], target: str) -> None:
     if "distrusted" in plan:
         raise InputError(
-            f"an interrupted load of {target} brought wrong rows: {plan['distrusted']}",
-            remedy="see that the object is whole, and load it again with --abandon and --truncate",
+            f"an interrupted load of {target} loaded wrong rows: {plan['distrusted']}",
+            remedy="check that the object is complete, and load it again with --abandon and --truncate",
         )
 
 
@@ -246,7 +230,7 @@ def _require_new(rejects: str | None) -> None:
     for path in () if rejects is None else (Path(rejects), Path(f"{rejects}.jsonl")):
         if os.path.lexists(path):
             raise InputError(
-                f"--reject: {path} is there already, and what is in it would be lost",
+                f"--reject: {path} already exists, and its content would be lost",
                 remedy="name another file, or remove that one",
             )
 
@@ -254,9 +238,9 @@ def _require_new(rejects: str | None) -> None:
 def _empty(connection: Connection, table: Table) -> None:
     """Empty the table, and forget what was loaded into it: the ledger says what is there."""
     truncate(connection, table)
-    ended = "SELECT job FROM pgdyno_load.job WHERE target = %s AND ended IS NOT NULL"
-    run(connection, f"DELETE FROM pgdyno_load.chunk WHERE job IN ({ended})", (table.quoted,))
-    run(connection, f"DELETE FROM pgdyno_load.job WHERE job IN ({ended})", (table.quoted,))
+    ended = "SELECT job FROM pgdyno_load.job WHERE table_oid = %s AND ended IS NOT NULL"
+    run(connection, f"DELETE FROM pgdyno_load.chunk WHERE job IN ({ended})", (table.oid,))
+    run(connection, f"DELETE FROM pgdyno_load.job WHERE job IN ({ended})", (table.oid,))
 
 
 def truncate(connection: Connection, table: Table) -> None:
@@ -269,8 +253,8 @@ def truncate(connection: Connection, table: Table) -> None:
             run(connection, f"TRUNCATE {table.quoted}")
     except psycopg.errors.LockNotAvailable:
         raise InputError(
-            f"others use {table.quoted}, so that it cannot be emptied",
-            remedy="load when nobody does; pg_stat_activity and pg_locks say who does",
+            f"other sessions use {table.quoted}, so it cannot be emptied",
+            remedy="load when no other session uses it; pg_stat_activity and pg_locks show the sessions",
         ) from None
 
 
@@ -278,24 +262,30 @@ def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) 
     """A file's rows come once, also when options are others now: :class:`AlreadyLoaded`, :class:`InputError`."""
     found = many(
         connection,
-        "SELECT job, begun, ended, plan FROM pgdyno_load.job WHERE target = %s AND ended IS NOT NULL ORDER BY job DESC",
-        (table.quoted,),
+        # As seconds: how a timestamp is written is the session's DateStyle, which may be any.
+        "SELECT job, extract(epoch FROM ended)::float8, plan FROM pgdyno_load.job"
+        " WHERE table_oid = %s AND ended IS NOT NULL ORDER BY job DESC",
+        (table.oid,),
     )
     now = {source["name"]: source["fingerprint"] for source in plan["sources"] if source["fingerprint"] is not None}
-    for number, begun, ended, before in found:
-        if before["table_oid"] != plan["table_oid"]:
-            continue  # another table was of this name
-        before.pop(EMPTIED, None)
-        if len(now) == len(plan["sources"]) and before == plan:
-            raise AlreadyLoaded(Job(number, begun, fresh=False), ended)
+    is_empty = bool(found) and tables.is_empty(connection, table)
+    for number, ended_s, before in found:
+        ended = datetime.datetime.fromtimestamp(ended_s, tz=datetime.UTC).astimezone()
         known = [source["fingerprint"] for source in before["sources"]]
         doubled = [name for name, fingerprint in now.items() if fingerprint in known]
+        if doubled and is_empty and totals(connection, number).rows_loaded:
+            raise InputError(
+                f"{doubled[0]} was already loaded into {table.quoted} at {ended:%Y-%m-%d %H:%M:%S%z}, and the table is empty now",
+                remedy="add --again to load it again",
+            )
+        if len(now) == len(plan["sources"]) and before == plan:
+            raise AlreadyLoaded(number, ended)
         if doubled:
             different = [text for text in differences(before, plan) if not text.startswith("sources")]
             raise InputError(
-                f"{doubled[0]} was loaded into {table.quoted} already, at {ended:%Y-%m-%d %H:%M:%S%z}"
-                + (f", by another plan: {'; '.join(different[:3])}" if different else ", with other files"),
-                remedy="leave it out; or --again to have its rows twice, or --truncate to begin with an empty table",
+                f"{doubled[0]} was already loaded into {table.quoted} at {ended:%Y-%m-%d %H:%M:%S%z}"
+                + (f", with a different plan: {'; '.join(different[:3])}" if different else ", with other files"),
+                remedy="omit it; or use --again to load its rows twice, or --truncate to begin with an empty table",
             )
 
 
@@ -305,13 +295,13 @@ def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], target: str
     if different:
         shown = "; ".join(different[:3]) + (f"; and {len(different) - 3} more" if len(different) > 3 else "")
         raise InputError(
-            f"an interrupted load of {target} had another plan: {shown}",
-            remedy="run the same command on the same files to go on, or --abandon it (its rows stay, unless --truncate)",
+            f"an interrupted load of {target} had a different plan: {shown}",
+            remedy="run the same command on the same files to resume it, or --abandon it (its rows stay, unless --truncate)",
         )
     if streams:
         raise InputError(
-            f"an interrupted load of {target} read {streams[0]}, and nobody knows whether it has the same rows again",
-            remedy="--abandon it (its rows stay, unless --truncate), and name a file to be able to go on",
+            f"an interrupted load of {target} read {streams[0]}, which may not have the same rows again",
+            remedy="--abandon it (its rows stay, unless --truncate); loads of files can be resumed",
         )
 
 
@@ -367,10 +357,34 @@ def reconcile(before: Totals, after: Totals, rows_loaded: int, rows_rejected: in
         )
 
 
-def end_job(connection: Connection, job: int) -> None:
-    """Say that it is over, durably: a commit that waits for its WAL waits for that of all chunks before it."""
+def end_job(connection: Connection, table: Table, job: Job, plan: Mapping[str, Any], *, counted: bool) -> None:
+    """Say that it is over, durably: a commit that waits for its WAL waits for that of all chunks before it.
+
+    ``counted``: VACUUM has just counted the table's rows. :class:`PgdynoError` where rows are not there any more.
+    """
     with durably(connection):
-        run(connection, "UPDATE pgdyno_load.job SET ended = now() WHERE job = %s", (job,))
+        rows, merged = rows_brought(connection, job.number, plan)
+        why = presence.lock(connection, table)
+        why = why or presence.lost(
+            connection, table, job.found, job=job.number, rows=rows, merged=merged, counted=counted
+        )
+        if why is not None:
+            raise _lost(table, rows, why)
+        run(connection, "UPDATE pgdyno_load.job SET ended = clock_timestamp() WHERE job = %s", (job.number,))
+
+
+def require_there(connection: Connection, table: Table, found: Found, rows: int) -> None:
+    """The same check for a load without a ledger. :class:`PgdynoError`."""
+    why = presence.lock(connection, table) or presence.lost(connection, table, found, job=None, rows=rows, merged=False)
+    if why is not None:
+        raise _lost(table, rows, why)
+
+
+def _lost(table: Table, rows: int, why: str) -> PgdynoError:
+    return PgdynoError(
+        f"{rows:,} rows were loaded into {table.quoted}, but another session changed it in the meantime: {why}",
+        remedy="load again with --abandon and --truncate while no other session changes the table",
+    )
 
 
 @contextlib.contextmanager

@@ -8,9 +8,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.loader import sample, server
-from pgdyno.loader.columns import quoted
+from pgdyno.loader import sample, server, table
+from pgdyno.loader.columns import with_name
 from pgdyno.loader.compression import compression_of, plain_head
+from pgdyno.loader.sql import qualified, quoted
 
 if TYPE_CHECKING:
     from pgdyno.loader.ready import Ready
@@ -25,7 +26,7 @@ _OF_OTHERS = """
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                WHERE p.proname = ANY(%s) AND n.nspname <> 'pg_catalog')
 """
-"""Whether functions may be somebody's own, which may take numbers of a sequence that no rollback gives back."""
+"""Whether a function may be user-defined and advance a sequence, which no rollback undoes."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,13 @@ class Measured:
     input_bytes: int
     rows: int
     seconds: float
-    """Of one session that copies."""
+    """How long one session took to copy."""
     heap_bytes: int
     index_bytes: int
     wal_bytes: int | None
     """None with ``wal_level = minimal``, where a table of the same transaction has none. Others' WAL is in it."""
     decompress_bytes_per_s: float | None
-    """Of uncompressed bytes, by one thread here; None where nothing is compressed."""
+    """Rate in uncompressed bytes, by one thread here; None if nothing is compressed."""
 
     @property
     def stored_per_input_byte(self) -> float:
@@ -55,7 +56,7 @@ class Measured:
 
     @property
     def bytes_per_s(self) -> float:
-        """Of the file, by one session."""
+        """Rate of the file's bytes, by one session."""
         return self.input_bytes / max(1e-6, self.seconds)
 
 
@@ -77,7 +78,7 @@ def measure(connection: Connection, ready: Ready) -> Measured | str:
             before = server.one(connection, _LSN)[0]
             began = time.monotonic()
             with connection.cursor() as cursor:
-                with cursor.copy(_statement(copy, ready).encode()) as copying:
+                with server.usual_names(connection), cursor.copy(_statement(copy, ready).encode()) as copying:
                     copying.write(data)
                 rows = cursor.rowcount
             seconds = time.monotonic() - began
@@ -99,9 +100,9 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
 
     An upsert's rows go into a table without indexes first, where a key may come twice.
     """
-    schema = ready.table.schema if ready.table is not None else None
-    name = quoted(f"pgdyno_sample_{secrets.token_hex(4)}")
-    full = name if schema is None else f"{quoted(schema)}.{name}"
+    name = f"pgdyno_sample_{secrets.token_hex(4)}"
+    schema = table.schema_of(connection, ready.name) if ready.table is None else ready.table.schema
+    full = qualified(schema, name)
     if ready.table is not None:
         # Without defaults, since one that calls nextval() would take numbers of the real table's sequence.
         without = "EXCLUDING DEFAULTS" + (" EXCLUDING INDEXES" if ready.keys else "")
@@ -110,7 +111,7 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
         _fill(connection, ready, full)
     else:
         assert ready.definition is not None
-        server.run(connection, ready.definition.replace(f"CREATE TABLE {ready.name}", f"CREATE TABLE {full}", 1))
+        server.run(connection, with_name(ready.definition, ready.name, full))
         if ready.asked.upsert:
             key = server.one(connection, _PRIMARY_KEY, (full,))[0]
             server.run(connection, f"ALTER TABLE {full} DROP CONSTRAINT {quoted(key)}")
@@ -136,7 +137,7 @@ def _fill(connection: Connection, ready: Ready, copy: str) -> None:
 
 def _is_harmless(connection: Connection, default: str) -> bool:
     called = _CALLED.findall(default)
-    # A name in quotes may be anybody's function.
+    # A name in quotes may be a function of any role.
     return '"' not in default and "nextval" not in called and not server.one(connection, _OF_OTHERS, (called,))[0]
 
 

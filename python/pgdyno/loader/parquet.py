@@ -1,8 +1,9 @@
 """Parquet as what COPY reads: CSV with a header, made here while it is loaded.
 
 It is the one format whose bytes do not reach the server as they are. Values are written as PostgreSQL reads them: strings
-in quotes and NULL as nothing, so that an empty string stays one; bytes as ``\\x`` and hexadecimal digits. Row groups come in
-their order, so that the same file makes the same text, and an interrupted load can go on.
+in quotes and NULL as nothing, so that an empty string stays one; bytes as ``\\x`` and hexadecimal digits, and as a UUID where the file
+says so or the column is one. Row groups come in
+their order, so that the same file makes the same text, and an interrupted load can be resumed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
     from pgdyno.loader.pipe import Pipe
 
     Open = Callable[[], Path | io.RawIOBase]
-    """Where a file can be read; each reader opens it anew."""
+    """Where a file can be read; each reader opens it separately."""
 
 MAGIC = b"PAR1"
+UUID_BYTES = 16
 BATCH_ROWS = 16_384
 """Rows that are converted at a time: some megabytes."""
 
@@ -44,33 +47,48 @@ class Facts:
     """About how long all of the text will be."""
     types: dict[str, str]
     """Column -> its type in PostgreSQL."""
+    sixteen: frozenset[str] = frozenset()
+    """Columns of sixteen bytes that may be UUIDs: many programs write them without saying so."""
+    uuids: frozenset[str] = frozenset()
+    """Those of them that are written as UUIDs."""
+    nanoseconds: tuple[str, ...] = ()
+    """Columns of times that are finer than PostgreSQL's microseconds."""
 
 
-def facts(name: str, opening: Open, bytes_max: int) -> Facts:
-    """What is known of a file. :class:`InputError` for a damaged one, and for columns that have no type in PostgreSQL."""
+def facts(name: str, opening: Open, bytes_max: int, uuids: frozenset[str] = frozenset()) -> Facts:
+    """What is known of a file. :class:`InputError` for a damaged one, and for columns that have no type in PostgreSQL.
+
+    ``uuids``: columns of sixteen bytes that are written as UUIDs.
+    """
     with _opened(name, opening) as file:
-        types = {field.name: _type(name, field) for field in file.schema_arrow}
+        schema = file.schema_arrow
+        types = {field.name: "uuid" if field.name in uuids else _type(name, field) for field in schema}
+        sixteen = frozenset(field.name for field in schema if _is_sixteen_bytes(field.type))
+        fine = tuple(field.name for field in schema if _is_finer(field.type))
         text, rows = b"", 0
         for batch in file.iter_batches(batch_size=1024):
-            text += _csv(batch, header=not rows)
+            text += _csv(batch, header=not rows, uuids=uuids)
             rows += batch.num_rows
             if len(text) >= bytes_max:
                 break
-        text = text or _csv(file.schema_arrow.empty_table(), header=True)
+        text = text or _csv(schema.empty_table(), header=True, uuids=uuids)
         every = int(file.metadata.num_rows)
-        return Facts(text, rows == every, every, len(text) * max(1.0, every / max(1, rows)), types)
+        size = len(text) * max(1.0, every / max(1, rows))
+        return Facts(text, rows == every, every, size, types, sixteen, uuids, fine)
 
 
 @contextlib.contextmanager
-def piped(name: str, opening: Open, failed: list[BaseException]) -> Iterator[tuple[int, int]]:
+def piped(
+    name: str, opening: Open, failed: list[BaseException], uuids: frozenset[str] = frozenset()
+) -> Iterator[tuple[int, int]]:
     """The reading ends of a pipe that gives the whole file as CSV, and of the one that says so.
 
     What breaks it off is appended to ``failed`` at once, and raised with the block's end. Until then the pipe stays open: its
-    end would be that of the file for whoever reads it, whose last chunk would be committed with bounds that no whole file has.
+    end would look like that of the file, and its last chunk would be committed with bounds that no complete file has.
     """
     made = pipe.made()
     left = threading.Event()
-    arguments = (name, opening, made, failed, left)
+    arguments = (name, opening, made, failed, left, uuids)
     thread = threading.Thread(target=_pour, args=arguments, name="pgdyno-parquet", daemon=True)
     thread.start()
     try:
@@ -83,7 +101,14 @@ def piped(name: str, opening: Open, failed: list[BaseException]) -> Iterator[tup
         raise failed[0]
 
 
-def _pour(name: str, opening: Open, to: Pipe, failed: list[BaseException], left: threading.Event) -> None:
+def _pour(
+    name: str,
+    opening: Open,
+    to: Pipe,
+    failed: list[BaseException],
+    left: threading.Event,
+    uuids: frozenset[str],
+) -> None:
     """Write all of a file; after an error, wait until the reader has ``left``, whose own errors are not ours."""
     with (
         contextlib.suppress(BrokenPipeError),
@@ -94,7 +119,7 @@ def _pour(name: str, opening: Open, to: Pipe, failed: list[BaseException], left:
             with _opened(name, opening) as file:
                 begun = False
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
-                    out.write(_csv(batch, header=not begun))
+                    out.write(_csv(batch, header=not begun, uuids=uuids))
                     begun = True
             out.flush()
             end.write(pipe.ALL)
@@ -111,15 +136,16 @@ def _opened(name: str, opening: Open) -> Iterator[Any]:
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(opening()) as file:
+        # Pages carry a checksum where the program that wrote them made one; pyarrow verifies it only on request.
+        with parquet.ParquetFile(opening(), page_checksum_verification=True) as file:
             yield file
     except BrokenPipeError:
         raise  # of who takes the text, and not of the file
     except (pa.ArrowInvalid, OSError) as error:  # of a damaged page Arrow says OSError
-        raise InputError(f"{name} is no Parquet file that can be read: {error}", remedy="write it again") from None
+        raise InputError(f"{name} is not a readable Parquet file: {error}", remedy="write it again") from None
 
 
-def _csv(rows: Any, *, header: bool) -> bytes:
+def _csv(rows: Any, *, header: bool, uuids: frozenset[str] = frozenset()) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -127,14 +153,52 @@ def _csv(rows: Any, *, header: bool) -> bytes:
     for place, field in enumerate(table.schema):
         is_coded = pa.types.is_dictionary(field.type)
         kind = field.type.value_type if is_coded else field.type
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            values = [None if value is None else "\\x" + value.hex() for value in table.column(place).to_pylist()]
-            table = table.set_column(place, field.name, pa.array(values, pa.string()))
+        column = table.column(place)
+        if _is_uuid(kind) or (field.name in uuids and _is_sixteen_bytes(field.type)):
+            stored = (
+                pa.chunked_array([chunk.storage for chunk in column.chunks], pa.binary(16))
+                if _is_uuid(kind)
+                else column
+            )
+            values = [None if value is None else str(uuid.UUID(bytes=value)) for value in stored.to_pylist()]
+        elif any(fits(kind) for fits in _bytes_kinds()):
+            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
         elif is_coded:
-            table = table.set_column(place, field.name, table.column(place).cast(kind))
+            table = table.set_column(place, field.name, column.cast(kind))
+            continue
+        else:
+            continue
+        table = table.set_column(place, field.name, pa.array(values, pa.string()))
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink, csv.WriteOptions(include_header=header, quoting_style="needed"))
     return bytes(sink.getvalue())
+
+
+def _bytes_kinds() -> tuple[Callable[[Any], bool], ...]:
+    import pyarrow as pa
+
+    return (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+
+
+def _is_uuid(kind: Any) -> bool:
+    """Whether the file says that it is one (Parquet's logical type UUID)."""
+    import pyarrow as pa
+
+    return isinstance(kind, pa.UuidType)
+
+
+def _is_sixteen_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_fixed_size_binary(kind) and kind.byte_width == UUID_BYTES)
+
+
+def _is_finer(kind: Any) -> bool:
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool((pa.types.is_timestamp(kind) or pa.types.is_time64(kind)) and kind.unit == "ns")
 
 
 def _type(file: str, field: Any) -> str:
@@ -150,8 +214,8 @@ def _type(file: str, field: Any) -> str:
         (pa.types.is_decimal, "numeric"),
         (pa.types.is_date, "date"),
         (pa.types.is_time, "time"),
-        (pa.types.is_binary, "bytea"),
-        (pa.types.is_large_binary, "bytea"),
+        *((fits, "bytea") for fits in _bytes_kinds()),
+        (_is_uuid, "uuid"),
         (pa.types.is_string, "text"),
         (pa.types.is_large_string, "text"),
         (pa.types.is_null, "text"),

@@ -1,4 +1,4 @@
-"""A pipe to the engine, and a second one on which it is told that all was written into the first.
+"""A pipe to the engine, and a second one that marks the end: everything was written into the first.
 
 The kernel closes the pipes of a process that is killed. Without that word the engine would take what came until then for all of
 it, and commit a last chunk that ends within a row.
@@ -17,7 +17,7 @@ ALL = b"."
 
 @dataclass(frozen=True)
 class Pipe:
-    """The descriptors of both. Whoever writes closes the two that are written to."""
+    """The descriptors of both. The writer closes the two that are written to."""
 
     reading: int
     writing: int
@@ -30,7 +30,7 @@ class Pipe:
         return self.reading, self.told
 
     def leave(self) -> None:
-        """Close those that are read: whoever waits for a reader is told that there is none."""
+        """Close those that are read: a writer that waits for a reader then gets an error."""
         for descriptor in self.read:
             os.close(descriptor)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.errors import HostError, InputError
 from pgdyno.loader import forecast as forecasts
 from pgdyno.loader import index_cost, indexes, recommend, server, table
-from pgdyno.loader.flow import server_errors
+from pgdyno.loader.flow import KEPT_FOR_MERGE, server_errors
 from pgdyno.loader.measured import Measured, measure
 from pgdyno.loader.put_back import builds_at_a_time
 from pgdyno.loader.ready import get_ready
@@ -25,8 +25,17 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 MIB = 1 << 20
-_SETTINGS = "SELECT name, setting, unit, context, source FROM pg_settings WHERE name = ANY(%s)"
-_ASKED = ("max_wal_size", "checkpoint_timeout", "wal_compression", "archive_mode", "wal_keep_size")
+_COLUMNS = ("name", "setting", "unit", "context", "source", "sourcefile")
+_SETTINGS = f"SELECT {', '.join(_COLUMNS)} FROM pg_settings WHERE name = ANY(%s)"
+_ASKED = (
+    "archive_mode",
+    "checkpoint_completion_target",
+    "checkpoint_timeout",
+    "max_wal_size",
+    "wal_compression",
+    "wal_keep_size",
+    "wal_segment_size",
+)
 _SLOTS = "SELECT slot_name, active FROM pg_replication_slots ORDER BY slot_name"
 _PLACE = """
 SELECT coalesce(nullif((SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = %s), ''),
@@ -87,7 +96,7 @@ class Preflight:
             found.append(f"about {_duration(self.forecast.seconds)} to transfer")
         if self.space is not None:
             free = self.space.free
-            there = "free space unknown: say it with --free" if free is None else f"{free / GIB:,.1f} GiB free"
+            there = "free space unknown: give it with --free" if free is None else f"{free / GIB:,.1f} GiB free"
             found.append(f"space: {self.space.needed / GIB:,.2f} GiB needed, {there}")
         found.append(f"indexes: {self.indexes}")
         found += [f"note: {note}" for note in self.notes]
@@ -106,8 +115,8 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
     """
     if asked.via is not None:
         raise InputError(
-            "--dry-run loads the beginning of a file, and with --via nobody here sees any",
-            remedy="fetch the beginning of an object, and try with that",
+            "--dry-run loads the beginning of a file, which pgdyno does not see with --via",
+            remedy="download the beginning of an object, and try with that",
         )
     with contextlib.closing(server.connect(asked.into)) as connection, server_errors():
         ready = get_ready(connection, asked)
@@ -130,7 +139,7 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
                 volume=limits,
                 rate_bytes_per_s=asked.rate_bytes_per_s,
             )
-        current = _settings(connection)
+        current = settings_now(connection)
         free = free_bytes if free_bytes is not None else _free(connection, ready)
         return Preflight(
             table=ready.name if ready.table is None else ready.table.quoted,
@@ -149,11 +158,11 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
     notes = ready.notes
     if ready.asked.upsert:
         notes.append(
-            "rows of an upsert are written twice, into a staging table and then into this one, and sorted between: space for"
-            " that is reckoned with, but for indexes; the time is that of staging alone"
+            "rows of an upsert are written twice, into a staging table and then into this one, and sorted between: the needed space"
+            " includes that, but for indexes; the time is that of staging alone"
         )
     if ready.definition is not None:
-        notes.append(f"the table is to be made: {' '.join(ready.definition.split())}")
+        notes.append(f"the table will be created: {' '.join(ready.definition.split())}")
     else:
         loaded = [column.name for column in ready.columns or ()]
         notes += table.slow_paths(connection, ready.target, loaded)
@@ -161,7 +170,7 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
             notes.append("the role does not own the table: indexes and autovacuum stay as they are")
     for name, active in server.many(connection, _SLOTS):
         if not active:
-            notes.append(f"the replication slot {name} is not used, and keeps all WAL of the load on the disk")
+            notes.append(f"the replication slot {name} is not used, and keeps all WAL of the load on disk")
     standbys, synchronous = server.one(connection, _STANDBYS)
     if standbys:
         kind = f", {synchronous} of them synchronous" if synchronous else ""
@@ -170,8 +179,10 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
 
 
 def _indexes(connection: Connection, ready: Ready, sessions: int, cores: int) -> str:
+    if ready.asked.upsert:
+        return KEPT_FOR_MERGE
     if ready.table is None:
-        return "none: the table is to be made"
+        return "none: the table will be created"
     able = [one for one in indexes.droppable(connection, ready.table) if one.cost is not None]
     costs = [one.cost for one in able if one.cost is not None]
     if not costs:
@@ -187,31 +198,32 @@ def _indexes(connection: Connection, ready: Ready, sessions: int, cores: int) ->
     return f"{len(costs)}, better {'built again' if predicted.choice == 'rebuild' else 'kept'}: {predicted.reason}"
 
 
-def _settings(connection: Connection) -> dict[str, dict[str, Any]]:
-    names = ("name", "setting", "unit", "context", "source")
+def settings_now(connection: Connection) -> dict[str, dict[str, Any]]:
+    """What the server has now, by name: rows of ``pg_settings``."""
     rows = server.many(connection, _SETTINGS, (list(_ASKED),))
-    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+    return {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
 
 
 def _limits(volume: str | None) -> tuple[dict[str, float], list[str]]:
-    """What a volume gives for ever, and in words what it gives for a time."""
+    """The sustained limits of a volume, and in words the temporary ones."""
     if volume is None:
         return {}, []
-    from pgdyno.size.offer import offer
+    from pgdyno import catalog
 
-    found = offer(volume)
-    if found is None:
-        raise InputError(
-            f"--volume: {volume} cannot be had", remedy=f"see `pgdyno volume attach {volume}` for the rule"
-        )
+    try:
+        found = catalog.resolve(volume)
+    except InputError as refused:
+        raise InputError(f"--volume: {refused}", remedy=refused.remedy) from refused
     said = []
     limits = {}
-    for name, rate in (("iops", found.iops), ("throughput_bytes_per_s", found.throughput)):
+    for name, rate in (("iops", found.charged_iops), ("throughput_bytes_per_s", found.charged_bytes)):
         if math.isfinite(rate.sustained):
-            limits[name] = rate.sustained
+            limits[name] = rate.sustained * found.columns
         if rate.bursts:
             minutes = rate.steady_seconds / 60
-            said.append(f"{found.title}: its credits give more for {minutes:,.0f} min; the forecast is that after them")
+            said.append(
+                f"{found.title}: its credits allow more for {minutes:,.0f} min; the forecast is that after them"
+            )
     return limits, said
 
 

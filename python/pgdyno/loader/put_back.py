@@ -9,8 +9,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
-from pgdyno.loader import undo
-from pgdyno.loader.server import cancel, connect, one, run, said
+from pgdyno.loader import ledger, undo
+from pgdyno.loader.facts import STAGES
+from pgdyno.loader.server import cancel, connect_another, many, one, run, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ def put_back(dsn: str, connection: Connection, journal: Journal, entries: Sequen
     """Undo all, and return the seconds that it took. What fails is kept in the journal, and raised after the rest."""
     began = time.monotonic()
     failed = _build(dsn, connection, undo.of_stage(entries, 0), note)
-    for number in range(1, undo.STAGES):
+    for number in range(1, STAGES):
         for entry in undo.of_stage(entries, number):
             if entry.token not in failed:
                 failed |= _bring(connection, entry, number)
@@ -44,9 +45,30 @@ def put_back(dsn: str, connection: Connection, journal: Journal, entries: Sequen
     if failed:
         raise PgdynoError(
             f"{len(failed)} of {len(entries)} changes could not be undone: {'; '.join(failed.values())}",
-            remedy="mend the cause (a doubled key: remove the rows), then run `pgdyno load --restore DSN`",
+            remedy="remove the cause (of a duplicate key: the rows), then run `pgdyno load --restore DSN`",
         )
     return time.monotonic() - began
+
+
+def forget_gone(dsn: str, connection: Connection, journal: Journal) -> list[int]:
+    """Forget what was changed in tables that are gone, with their interrupted loads. Returns those loads' jobs."""
+    for entry in journal.entries():
+        if not _is_there(connection, entry.table_oid) and entry.kind != "staging":
+            journal.drop(entry.token)
+    if undo.stored(connection) is None:
+        return []
+    open_jobs = many(connection, "SELECT job, table_oid FROM pgdyno_load.job WHERE ended IS NULL")
+    gone = [int(job) for job, oid in open_jobs if not _is_there(connection, oid)]
+    for job in gone:
+        ledger.end_orphans(connection, job)
+        staged = [entry for entry in journal.entries() if entry.job == job]
+        put_back(dsn, connection, journal, staged, lambda _share, _text: None)
+        ledger.forget(connection, job)
+    return gone
+
+
+def _is_there(connection: Connection, table_oid: int) -> bool:
+    return bool(one(connection, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = %s)", (table_oid,))[0])
 
 
 def builds_at_a_time(indexes: int, cores: int) -> int:
@@ -62,7 +84,7 @@ def _bring(connection: Connection, entry: Entry, number: int) -> dict[str, str]:
         undo.undo_stage(connection, entry, number)
     except psycopg.OperationalError:
         raise  # the server is gone, or full, or told to stop: the others would fare no better
-    except psycopg.Error as error:
+    except (psycopg.Error, PgdynoError) as error:
         return {entry.token: f"{entry.what}: {said(error)}"}
     return {}
 
@@ -74,7 +96,7 @@ def _build(dsn: str, connection: Connection, entries: Sequence[Entry], note: Not
     workers = builds_at_a_time(len(entries), os.cpu_count() or 1)
     memory_kib = sort_memory_kib(connection, workers)
     with contextlib.ExitStack() as stack:
-        sessions = [stack.enter_context(contextlib.closing(connect(dsn))) for _ in range(workers)]
+        sessions = [stack.enter_context(contextlib.closing(connect_another(dsn))) for _ in range(workers)]
         for session in sessions:
             run(session, f"SET maintenance_work_mem = {memory_kib}")
         idle = list(sessions)
@@ -89,7 +111,7 @@ def _build(dsn: str, connection: Connection, entries: Sequence[Entry], note: Not
 
 
 def _one(idle: list[Connection], entry: Entry) -> dict[str, str]:
-    """Build one index in a session that nobody uses; there are as many as threads."""
+    """Build one index in a free session; there are as many sessions as threads."""
     session = idle.pop()
     try:
         return _bring(session, entry, 0)
@@ -106,7 +128,7 @@ def _wait(futures: Sequence[Future[dict[str, str]]], note: Note) -> None:
 
 
 def sort_memory_kib(connection: Connection, workers: int, setting: str = "maintenance_work_mem") -> int:
-    """What each of so many sessions may sort in: never less than the server's own setting."""
+    """The memory in which each of these sessions may sort: never less than the server's own setting."""
     shared_kib, own_kib = one(
         connection,
         "SELECT pg_size_bytes(current_setting('shared_buffers')) / 1024, pg_size_bytes(current_setting(%s)) / 1024",

@@ -10,10 +10,12 @@ from pgdyno.errors import InputError
 from pgdyno.loader import columns, sample, server, source, table, upsert
 from pgdyno.loader import format as formats
 from pgdyno.loader.remote import S3
+from pgdyno.loader.sql import qualified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pgdyno.endpoint import Endpoint
     from pgdyno.errors import ObjectChanged, ObjectDamaged
     from pgdyno.loader.asked import Asked
     from pgdyno.loader.format import Format
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""
 
+SHOWN_CHARACTERS = 80
+"""Remedy for a first row that may be names or data."""
+_CONVERT = "SELECT convert(header, %s, getdatabaseencoding()) FROM unnest(%s::bytea[]) AS header"
 _END_NAMES = {b"\n": "LF", b"\r": "CR", b"\r\n": "CR LF"}
 
 
@@ -43,22 +48,31 @@ class Ready:
     table: Table | None
     """None: it is to be made."""
     columns: Sequence[Column] | None
-    """Of the files' values, in their order; None: all of the table's."""
+    """Columns of the files' values, in their order; None: all columns of the table."""
     definition: str | None
     """``CREATE TABLE``, when it is to be made."""
     keys: tuple[Column, ...] = ()
-    """Of an upsert; none where rows are added."""
+    """Key columns of an upsert; none if rows are added."""
+    empty: tuple[str, ...] = ()
+    """Empty files, which are omitted."""
+    endpoint: Endpoint | None = None
+    """How the engine reaches the server, where it is the engine that loads."""
 
     @property
     def target(self) -> Table:
         """The table, which is there."""
-        assert self.table is not None, "it is made before anything is loaded"
+        assert self.table is not None, "it is created before anything is loaded"
         return self.table
 
     @property
     def loaded(self) -> Sequence[Column]:
         """The columns that the files have values of, in their order."""
         return self.columns or self.target.loadable
+
+    @property
+    def first(self) -> Sample:
+        """The first file that has rows: what the format, the header and the columns are taken from."""
+        return _first(self.samples)
 
     @property
     def sources(self) -> list[Source]:
@@ -68,14 +82,24 @@ class Ready:
     @property
     def notes(self) -> list[str]:
         """What is to be known of the files before they are loaded."""
+        notes = [f"{_and_more(self.empty)}: empty, and omitted"] if self.empty else []
+        if self.definition is not None and not self.header and self.asked.header is None and not self.asked.columns:
+            notes.append(
+                "no header was found, so the columns are named by numbers; --header uses the first row as names"
+            )
         objects = [one.remote for one in self.sources if one.remote is not None and one.parquet is None]
         found = [one.name for one in objects if one.object.facts.checksum is None]
-        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        notes = [f"{found[0]}{more}: no checksum to be held to, only length and ETag"] if found else []
+        if found:
+            notes.append(f"{_and_more(found)}: no checksum to verify, only length and ETag")
+        fine = [one for one in self.sources if one.parquet is not None and one.parquet.nanoseconds]
+        if fine and fine[0].parquet is not None:
+            listed = ", ".join(fine[0].parquet.nanoseconds)
+            notes.append(
+                f"{_and_more([one.name for one in fine])}: {listed} in nanoseconds; PostgreSQL keeps microseconds, and rounds"
+            )
         marked = [one.source.name for one in self.samples if one.byte_order_mark]
         if marked and not self.header:
-            more = f" and {len(marked) - 1:,} more" if len(marked) > 1 else ""
-            notes.append(f"{marked[0]}{more}: begins with a byte order mark, which becomes part of its first value")
+            notes.append(f"{_and_more(marked)}: begins with a byte order mark, which becomes part of its first value")
         return notes
 
     @property
@@ -92,13 +116,13 @@ class Ready:
     def rows_total(self) -> float | None:
         """About; by the first file's rows."""
         size = self.bytes_total
-        return None if size is None else size / self.samples[0].bytes_per_row(self.format)
+        return None if size is None else size / self.first.bytes_per_row(self.format)
 
     def rows_before(self) -> float:
-        """Of the table, about: what the server says, or its size where it was never analyzed."""
+        """The approximate number of rows: the server's estimate, or from the size if the table was never analyzed."""
         if self.table is None:
             return 0.0
-        by_size = self.table.bytes / HEAP_PER_INPUT_BYTE / self.samples[0].bytes_per_row(self.format)
+        by_size = self.table.bytes / HEAP_PER_INPUT_BYTE / self.first.bytes_per_row(self.format)
         return self.table.rows or by_size
 
     def options(self) -> dict[str, object]:
@@ -110,39 +134,47 @@ class Ready:
             "encoding": self.encoding,
             "header": self.header,
             "columns": None if self.columns is None else [column.name for column in self.columns],
-            "chunk_bytes": self.asked.chunk_bytes,
-            "chunk_bytes_max": self.asked.chunk_bytes_max,
-            "chunk_bytes_last": self.asked.chunk_bytes_last,
+            **self.asked.chunks.plan(),
             "rejects": None if self.asked.reject is None else str(self.asked.reject.absolute()),
         }
 
 
 def get_ready(connection: Connection, asked: Asked) -> Ready:
     """Look at files and table, and refuse what does not fit. Nothing is changed."""
-    sources = source.find(asked.sources, S3(asked.s3_endpoint, asked.s3_anonymous))
+    found = source.find(asked.sources, S3(asked.s3_endpoint, asked.s3_anonymous))
+    sources = [one for one in found if not one.is_empty]
+    empty = tuple(one.name for one in found if one.is_empty)
     if asked.reject is not None:
         _require_another_file(asked.reject, sources)
-    names = [one.file_name for one in sources]
+    names = [one.file_name for one in found]
     columnar = _parquet_only(asked, sources)
     formatted = formats.CSV if columnar else formats.choose(asked, names)
     if columnar:
         asked = replace(asked, header=True)
     facts = server.facts(connection)
     encoding = server.check_encoding(connection, asked.encoding)
+    reached = server.reach(connection, asked.into, None if columnar else encoding)
     samples = [sample.take(one, formatted, encoding) for one in sources]
     name = table.name_of(asked.table, names)
     there = table.find(connection, name)
     if there is not None:
         table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert))
-        return _fitted(connection, Ready(asked, facts, samples, formatted, encoding, False, name, there, None, None))
+        ready = Ready(
+            asked, facts, samples, formatted, encoding, False, name, there, None, None, empty=empty, endpoint=reached
+        )
+        return _fitted(connection, ready)
     if not asked.create:
         raise InputError(
-            f"there is no table {name}", remedy="make it, let --create do it, or name another with --table"
+            f"there is no table {name}", remedy="create it, use --create, or name another one with --table"
         )
-    first = samples[0]
+    first = _first(samples)
     header = _header(asked, first, ())
-    definition = _definition(asked, name, first, header=header)
-    return Ready(asked, facts, samples, formatted, encoding, header, name, None, None, definition)
+    if header:
+        _require_readable_headers(connection, samples, formatted, encoding)
+    definition = _definition(asked, name, first, formatted, encoding, header=header)
+    return Ready(
+        asked, facts, samples, formatted, encoding, header, name, None, None, definition, empty=empty, endpoint=reached
+    )
 
 
 def created(connection: Connection, ready: Ready) -> Ready:
@@ -150,21 +182,26 @@ def created(connection: Connection, ready: Ready) -> Ready:
     import psycopg
 
     assert ready.definition is not None
-    try:
-        server.run(connection, ready.definition)
-    except psycopg.Error as error:
-        raise InputError(
-            f"the table {ready.name} cannot be made: {server.said(error)}", remedy="make it yourself, or name another"
-        ) from None
-    made = table.find(connection, ready.name)
-    assert made is not None, "it was made just now"
-    # From here on as if it had been there: a second run of the same command finds the same plan.
-    return _fitted(connection, replace(ready, table=made))
+    whole = qualified(table.schema_of(connection, ready.name), table.parts(connection, ready.name)[-1])
+    with connection.transaction():
+        try:
+            server.run(connection, columns.with_name(ready.definition, ready.name, whole))
+        except psycopg.Error as error:
+            raise InputError(
+                f"the table {ready.name} cannot be created: {server.said(error)}",
+                remedy="create it yourself, or name another one",
+            ) from None
+        made = table.find(connection, ready.name)
+        assert made is not None, "it was created just now"
+        # From here on as if it had been there: a second run of the same command finds the same plan. What is refused now
+        # is refused with the table.
+        return _fitted(connection, replace(ready, table=made))
 
 
 def _fitted(connection: Connection, ready: Ready) -> Ready:
     """With the columns of its table."""
-    asked, first = ready.asked, ready.samples[0]
+    asked, first = ready.asked, ready.first
+    others = [one for one in ready.samples if one is not first and one.data]
     known = ready.target.loadable
     header = _header(asked, first, known)
     given = columns.header_names(first.rows, asked.rename)
@@ -173,11 +210,24 @@ def _fitted(connection: Connection, ready: Ready) -> Ready:
         where = f" of {one.source.name}" if len(ready.samples) > 1 else ""
         columns.check_width(one.rows, len(chosen or known), ready.format, one.first_line, where)
     if header:
-        _require_one_header(ready.samples)
+        _require_one_header(first, others, known, chosen, asked)
+        _require_readable_headers(connection, ready.samples, ready.format, ready.encoding)
+    elif asked.header is None:
+        _require_no_header(first, others, known, asked)
     if asked.reject is not None:
         _require_one_line_end(ready.samples, ready.format)
     keys = upsert.keys_of(connection, asked.upsert, ready.target, chosen or known)
-    return replace(ready, header=header, columns=chosen, keys=keys)
+    samples = [_with_uuids(one, chosen or known, ready) for one in ready.samples]
+    return replace(ready, samples=samples, header=header, columns=chosen, keys=keys)
+
+
+def _with_uuids(one: Sample, meant: Sequence[Column], ready: Ready) -> Sample:
+    """A Parquet file whose sixteen bytes are text as a UUID has it, where the column of the table is one."""
+    if one.source.parquet is None:
+        return one
+    types = {name: column.type for name, column in zip(one.source.parquet.types, meant, strict=False)}
+    found = {name for name in one.source.parquet.sixteen if types.get(name) == "uuid"}
+    return sample.take(source.with_uuids(one.source, found), ready.format, ready.encoding) if found else one
 
 
 def _parquet_only(asked: Asked, sources: Sequence[Source]) -> bool:
@@ -190,52 +240,116 @@ def _parquet_only(asked: Asked, sources: Sequence[Source]) -> bool:
     text = (asked.format, asked.delimiter, asked.quote, asked.escape, asked.null, asked.columns or None)
     if any(option is not None for option in text) or asked.header is False or asked.encoding != "UTF8":
         raise InputError(
-            "Parquet has neither a delimiter, quotes, NULLs to be told nor an encoding, and names its columns",
-            remedy="leave these options away; --rename says which column a name means",
+            "Parquet has no delimiter, quotes, NULL text or encoding, and names its columns",
+            remedy="omit these options; --rename maps a name to a column",
         )
     return True
+
+
+def _first(samples: Sequence[Sample]) -> Sample:
+    """The first with content: a compressed file may have none."""
+    return next((one for one in samples if one.data), samples[0])
 
 
 def _header(asked: Asked, first: Sample, known: Sequence[Column]) -> bool:
     """Whether the first row has names: as was said, else as it looks, and never by a guess that could lose a row."""
     if asked.header is not None:
         return asked.header
-    like_names = columns.looks_like_names(first.rows)
-    if asked.columns:
-        if like_names:
-            raise InputError(
-                "the first row may be names or values, and --columns does not say which",
-                remedy="say --header or --no-header",
-            )
-        return False
-    if not known:
-        return like_names
-    names = {name.strip().lower() for name in columns.header_names(first.rows, asked.rename)}
-    # Some names of columns and others: a header that does not fit, which is refused, and not a row.
-    return like_names and bool(names & {column.name.lower() for column in known})
+    found = columns.is_header(first.rows, known, asked.rename) if known else columns.is_header_of_new(first.rows)
+    if found is None or (asked.columns and (found or columns.looks_like_names(first.rows))):
+        why = ", and --columns does not say which" if asked.columns else ""
+        raise InputError(
+            f"the first row of {first.source.name} may be names or data{why}: {first.first_line[:SHOWN_CHARACTERS]}",
+            remedy="use --header if it has names, --no-header if it is data",
+        )
+    return found
 
 
-def _definition(asked: Asked, name: str, first: Sample, *, header: bool) -> str:
+def _definition(asked: Asked, name: str, first: Sample, formatted: Format, encoding: str, *, header: bool) -> str:
     if not first.rows:
         raise InputError(
-            f"{first.source.name} has no whole row in its beginning to make a table from", remedy="make the table"
+            f"{first.source.name} has no complete row in its beginning, so no table can be created from it",
+            remedy="create the table",
         )
-    names = list(asked.columns) or (columns.header_names(first.rows, asked.rename) if header else [])
+    names = list(asked.columns)
+    if not names and header:
+        names = columns.header_names(first.rows, asked.rename)
+        columns.require_names(names, first.source.name)
     names = names or [f"column{number + 1}" for number in range(len(first.rows[0]))]
     known = first.source.parquet
+    other = sample.other_delimiter(first, formatted, encoding) if len(names) == 1 and known is None else None
+    if other is not None and asked.delimiter is None:
+        shown, written = formats.shown_delimiter(other[0])
+        raise InputError(
+            f"{first.source.name} would be one column, and with {shown} as the delimiter all its rows have {other[1]} values",
+            remedy=f"use --delimiter {written}, or --delimiter {formats.shown_delimiter(formatted.delimiter)[1]} for one column",
+        )
     kinds = None if known is None else list(known.types.values())
     return columns.definition(name, names, first.rows[1:] if header else first.rows, kinds, asked.upsert)
 
 
-def _require_one_header(samples: Sequence[Sample]) -> None:
-    """Files of one load have one header, or values would go to other columns."""
-    first = samples[0]
-    other = next((one for one in samples[1:] if one.rows[:1] != first.rows[:1]), None)
+def _require_one_header(
+    first: Sample,
+    others: Sequence[Sample],
+    known: Sequence[Column],
+    chosen: Sequence[Column] | None,
+    asked: Asked,
+) -> None:
+    """Files of one load have one header, or values would go to other columns. Capitals matter as little as for one file."""
+
+    def means(one: Sample) -> object:
+        names = columns.header_names(one.rows, asked.rename)
+        return [name.strip().lower() for name in names] if asked.columns else columns.named(names, known)
+
+    meant = means(first) if asked.columns else chosen
+    other = next((one for one in others if means(one) != meant), None)
     if other is not None:
         raise InputError(
             f"the first row of {other.source.name} is not the header of {first.source.name}",
-            remedy="load them one by one, or say --no-header",
+            remedy="load them one by one, or use --no-header",
         )
+
+
+def _require_no_header(first: Sample, others: Sequence[Sample], known: Sequence[Column], asked: Asked) -> None:
+    """Where the first file has no header the others have none either, or it would be loaded as a row."""
+    other = next((one for one in others if columns.is_header(one.rows, known, asked.rename)), None)
+    if other is not None:
+        raise InputError(
+            f"{other.source.name} has a header, and {first.source.name} has none",
+            remedy="load them one by one, or use --no-header if the first row is data",
+        )
+
+
+def _require_readable_headers(
+    connection: Connection, samples: Sequence[Sample], formatted: Format, encoding: str
+) -> None:
+    """Headers are not sent to COPY, so the server checks that they are valid text, before anything is changed."""
+    import psycopg
+
+    def convert(headers: list[bytes]) -> None:
+        with connection.transaction():
+            server.many(connection, _CONVERT, (encoding, headers))
+
+    first_rows = [one.first_row(formatted) for one in samples]
+    try:
+        convert(first_rows)
+    except psycopg.Error:
+        for one, row in zip(samples, first_rows, strict=True):
+            try:
+                convert([row])
+            except psycopg.Error as error:
+                remedy = (
+                    "remove the NUL characters, which PostgreSQL does not store in text"
+                    if b"\0" in row
+                    else "name the file's encoding with --encoding, as LATIN1 or WIN1252"
+                )
+                raise InputError(f"the header of {one.source.name}: {server.said(error)}", remedy=remedy) from None
+        raise
+
+
+def _and_more(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
 
 
 def _require_another_file(reject: Path, sources: Sequence[Source]) -> None:
@@ -244,7 +358,7 @@ def _require_another_file(reject: Path, sources: Sequence[Source]) -> None:
     same = next((one for one in sources if one.remote is None and Path(one.name).resolve() == place), None)
     if same is not None:
         raise InputError(
-            f"--reject {reject} is a file that is loaded, and rejected rows would take its place",
+            f"--reject {reject} is a file to be loaded, and rejected rows would overwrite it",
             remedy="name another file for them",
         )
 
@@ -261,6 +375,6 @@ def _require_one_line_end(samples: Sequence[Sample], formatted: Format) -> None:
         elif end != first[1]:
             raise InputError(
                 f"lines of {one.source.name} end in {_END_NAMES[end]}, and those of {first[0].source.name} in"
-                f" {_END_NAMES[first[1]]}: their rejected rows would not fit into one file",
-                remedy="load them apart, each kind with a --reject of its own",
+                f" {_END_NAMES[first[1]]}: their rejected rows cannot share one file",
+                remedy="load them separately, each kind with its own --reject",
             )

@@ -1,8 +1,12 @@
 """Settings of the whole server that would help a load: said, written to files with what undoes them, never made.
 
 The files are SQL (``ALTER SYSTEM``) and parameter groups of RDS for ``aws rds modify-db-parameter-group
---cli-input-json``, each with its inverse. Values are in PostgreSQL's base units, as RDS wants them, and a call has
+--cli-input-json``. Values are in PostgreSQL's base units, as RDS wants them, and a call has
 twenty parameters at most (AWS documentation, ModifyDBParameterGroup).
+
+Undoing brings back where a value came from, and not the value: a literal in its place would shadow ``postgresql.conf`` from
+then on, and in a parameter group a formula such as ``{DBInstanceClassMemory/32768}`` would be a number. So what ``ALTER SYSTEM``
+had not set is reset, and the parameters of a group are reset (``aws rds reset-db-parameter-group``).
 """
 
 from __future__ import annotations
@@ -11,19 +15,33 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from pgdyno.errors import InputError
 
 PARAMETERS_PER_CALL = 20
 MIB = 1 << 20
-WAL_MARGIN = 1.5
-"""max_wal_size beside the WAL of one checkpoint interval: a checkpoint begins before the space is used up, because the last
-one's WAL is kept too until the next is done."""
 CHECKPOINT_TIMEOUT_S = 1800
 """As Amazon's example of a parameter group for bulk loading has it."""
+SEGMENTS_BESIDE = 3
+"""Of WAL, beside those of a checkpoint interval: a checkpoint is ordered when the segment that begins is one less than the limit
+away from that of the last checkpoint's redo point, which lies anywhere in its own (``XLogCheckpointNeeded`` of PostgreSQL's
+``xlog.c``), and the limit is rounded down."""
+COMPLETION_TARGET = 0.9
+"""The default since PostgreSQL 14."""
+SEGMENT_BYTES = 16 * MIB
+"""The default."""
 WAL_SHARE_OF_FREE = 0.5
 """More WAL than half of the free space is one unexpected slot away from a full disk."""
+FILES = ("settings.sql", "settings-undo.sql")
 _STATIC = "postmaster"
+_AUTO_CONF = "postgresql.auto.conf"
+"""What ``ALTER SYSTEM`` writes."""
+
+Origin = Literal["default", "file", "alter system", "unknown", "elsewhere"]
+"""Where a value comes from. ``unknown``: a file that this role may not see (``pg_read_all_settings`` may); ``elsewhere``: the
+server's command line, the role or the database, which come before ``ALTER SYSTEM``."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +55,42 @@ class Setting:
     """``MB``, ``s``, ``8kB`` or empty."""
     context: str
     """``pg_settings.context``: ``postmaster`` needs a restart."""
-    is_default: bool
-    """Whether nobody has set it: then the inverse is to reset it."""
+    origin: Origin
     reason: str
 
     @property
     def static(self) -> bool:
         """Whether it holds after a restart only."""
         return self.context == _STATIC
+
+    def sql(self) -> str:
+        """The statement that makes it, or why there is none."""
+        if self.origin == "elsewhere":
+            return (
+                f"-- {self.name} is set on the server's command line, or for the role or the database: change it there"
+            )
+        return f"{self._altered(self.proposed)}  -- {self.reason}"
+
+    def sql_undo(self) -> list[str]:
+        """The statement that brings back what was."""
+        reset = f"ALTER SYSTEM RESET {self.name};"
+        if self.origin == "elsewhere":
+            return []
+        if self.origin == "alter system":
+            return [self._altered(self.now)]
+        if self.origin == "unknown":
+            return [
+                f"-- This role may not see where {self.name} was set. If ALTER SYSTEM had set it, run this instead:",
+                f"-- {self._altered(self.now)}",
+                reset,
+            ]
+        return [reset]
+
+    def _altered(self, value: str) -> str:
+        return f"ALTER SYSTEM SET {self.name} = '{value}{self.unit if self.unit in _SQL_UNITS else ''}';"
+
+
+_SQL_UNITS = ("MB", "kB", "s", "ms", "min")
 
 
 def settings(
@@ -57,15 +103,20 @@ def settings(
 ) -> list[Setting]:
     """What to change for a load that writes so much WAL. ``current``: rows of ``pg_settings`` by name."""
     interval_s = CHECKPOINT_TIMEOUT_S
-    wal = wal_bytes_per_s * interval_s * WAL_MARGIN
+    wal = wal_bytes_per_s * interval_s
     if wal_bytes_total is not None:
-        wal = min(wal, wal_bytes_total * WAL_MARGIN)
-    if free_bytes is not None:
-        wal = min(wal, free_bytes * WAL_SHARE_OF_FREE)
-    wal_mb = math.ceil(wal / MIB)
+        wal = min(wal, wal_bytes_total)
+    needed = max_wal_bytes(current, wal)
+    most = math.inf if free_bytes is None else free_bytes * WAL_SHARE_OF_FREE
+    wal_mb = math.ceil(min(needed, most) / MIB)
     found: list[Setting] = []
     if wal_mb > _number(current, "max_wal_size"):
         why = f"so that no checkpoint is forced by {wal_bytes_per_s / MIB:,.0f} MiB/s of WAL"
+        if needed > most:
+            why = (
+                f"half of the free space; {math.ceil(needed / MIB):,} MB would be needed so that no checkpoint is forced by"
+                f" {wal_bytes_per_s / MIB:,.0f} MiB/s of WAL"
+            )
         found.append(_setting(current, "max_wal_size", str(wal_mb), why))
         if interval_s > _number(current, "checkpoint_timeout"):
             why = "each checkpoint makes the next change of every page a full page in the WAL"
@@ -76,26 +127,33 @@ def settings(
     return found
 
 
+def max_wal_bytes(current: Mapping[str, Mapping[str, Any]], wal_bytes: float) -> float:
+    """The max_wal_size with which so much WAL after a checkpoint orders no other one.
+
+    A checkpoint is ordered after max_wal_size / (1 + checkpoint_completion_target) of WAL, because the WAL before the last
+    checkpoint is kept until the next one is done (``CalculateCheckpointSegments`` of PostgreSQL's ``xlog.c``).
+    """
+    target = _number(current, "checkpoint_completion_target", COMPLETION_TARGET)
+    segment_bytes = _number(current, "wal_segment_size", SEGMENT_BYTES)
+    return (wal_bytes + SEGMENTS_BESIDE * segment_bytes) * (1 + target)
+
+
 def alter_system(found: Sequence[Setting], *, inverse: bool) -> str:
     """SQL that makes the settings, or that brings back what was."""
-    lines = []
-    for one in found:
-        if inverse and one.is_default:
-            lines.append(f"ALTER SYSTEM RESET {one.name};")
-            continue
-        value = one.now if inverse else one.proposed
-        comment = "" if inverse else f"  -- {one.reason}"
-        lines.append(f"ALTER SYSTEM SET {one.name} = '{value}{_sql_unit(one)}';{comment}")
+    lines = [line for one in found for line in (one.sql_undo() if inverse else [one.sql()])]
     after = "-- restart the server" if any(one.static for one in found) else "SELECT pg_reload_conf();"
     return "\n".join([*lines, after]) + "\n"
 
 
 def parameter_groups(found: Sequence[Setting], *, inverse: bool) -> list[dict[str, Any]]:
-    """Documents for ``--cli-input-json``, of twenty parameters each; the group's name comes from the command line."""
+    """Documents for ``--cli-input-json``, of twenty parameters each; the group's name comes from the command line.
+
+    They are for ``modify-db-parameter-group``, and the inverse for ``reset-db-parameter-group``, which takes no values.
+    """
     parameters = [
         {
             "ParameterName": one.name,
-            "ParameterValue": one.now if inverse else one.proposed,
+            **({} if inverse else {"ParameterValue": one.proposed}),
             "ApplyMethod": "pending-reboot" if one.static else "immediate",
         }
         for one in found
@@ -104,33 +162,54 @@ def parameter_groups(found: Sequence[Setting], *, inverse: bool) -> list[dict[st
     return [{"Parameters": call} for call in calls]
 
 
+def require_new(folder: Path) -> None:
+    """:class:`InputError` for a folder with such files: once settings are made, they alone say what was before."""
+    there = next((folder / name for name in FILES if (folder / name).exists()), None)
+    if there is not None:
+        raise InputError(
+            f"--recommend: {there} already exists, and its folder says how to undo what it recommends",
+            remedy="name another folder, or remove these files once they are not needed",
+        )
+
+
 def write(found: Sequence[Setting], folder: Path) -> list[Path]:
-    """Write the files, and say which."""
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = {"settings.sql": alter_system(found, inverse=False), "settings-undo.sql": alter_system(found, inverse=True)}
+    """Write the files, and say which. :class:`InputError` where they cannot be written, or are there already."""
+    require_new(folder)
+    texts = dict(zip(FILES, (alter_system(found, inverse=inverse) for inverse in (False, True)), strict=True))
     for name, inverse in (("parameters", False), ("parameters-undo", True)):
         for number, call in enumerate(parameter_groups(found, inverse=inverse), 1):
             texts[f"{name}-{number}.json"] = json.dumps(call, indent=1) + "\n"
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"--recommend: {folder} cannot be written: {error.strerror}", remedy="name a folder that you may write to"
+        ) from None
     return [folder / name for name in texts]
 
 
 def _setting(current: Mapping[str, Mapping[str, Any]], name: str, proposed: str, reason: str) -> Setting:
     row = current[name]
-    is_default = row["source"] in ("default", None)
-    return Setting(name, str(row["setting"]), proposed, row["unit"] or "", row["context"], is_default, reason)
+    return Setting(name, str(row["setting"]), proposed, row["unit"] or "", row["context"], _origin(row), reason)
+
+
+def _origin(row: Mapping[str, Any]) -> Origin:
+    if row["source"] in ("default", None):
+        return "default"
+    if row["source"] != "configuration file":
+        return "elsewhere"
+    if row["sourcefile"] is None:
+        return "unknown"
+    return "alter system" if PurePosixPath(row["sourcefile"].replace("\\", "/")).name == _AUTO_CONF else "file"
 
 
 def _text(current: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return str(current.get(name, {}).get("setting"))
 
 
-def _number(current: Mapping[str, Mapping[str, Any]], name: str) -> float:
+def _number(current: Mapping[str, Mapping[str, Any]], name: str, otherwise: float = math.inf) -> float:
     """The setting, or infinity where the role may not see it: then nothing is proposed."""
     row = current.get(name)
-    return math.inf if row is None else float(row["setting"])
-
-
-def _sql_unit(one: Setting) -> str:
-    return one.unit if one.unit in ("MB", "kB", "s", "ms", "min") else ""
+    return otherwise if row is None else float(row["setting"])

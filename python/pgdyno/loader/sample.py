@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
 from pgdyno.loader.compression import compression_of, plain_head
-from pgdyno.loader.format import decoded, has_byte_order_mark, is_utf_16
+from pgdyno.loader.format import DELIMITERS, decoded, has_byte_order_mark, is_utf_16, without_byte_order_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Sample:
     data: bytes
     """Uncompressed."""
     rows: list[list[str | None]]
-    """Of its first :data:`LOOK_BYTES`; a header is the first one."""
+    """Rows in its first :data:`LOOK_BYTES`; a header is the first one."""
     first_line: str
     byte_order_mark: bool
 
@@ -44,8 +44,14 @@ class Sample:
         return self.source.bytes_stored * max(len(self.data), 1) / len(self.source.head)
 
     def bytes_per_row(self, formatted: Format) -> float:
-        """Of its rows on average."""
+        """Mean length of its rows."""
         return max(1.0, len(whole_rows(self.data, formatted, header=False)) / max(1, self._count(formatted)))
+
+    def first_row(self, formatted: Format) -> bytes:
+        """Its bytes as they are, without a byte order mark; as far as they are looked at."""
+        data = self.data[:LOOK_BYTES]
+        ends = _outside(data, formatted)
+        return without_byte_order_mark(data[: ends[0]] if ends else data)
 
     def _count(self, formatted: Format) -> int:
         return len(_outside(self.data, formatted))
@@ -61,10 +67,27 @@ def take(source: Source, formatted: Format, encoding: str) -> Sample:
             remedy="convert it: `iconv -f UTF-16 -t UTF-8 FILE`; a pipe will do, with `-` as the source",
         )
     text = decoded(data[:LOOK_BYTES], encoding)
-    whole = source.whole and len(data) <= LOOK_BYTES
-    rows = formatted.rows(text, whole=whole)
+    rows = formatted.rows(text, whole=_is_whole(source, data))
     first = re.split(r"[\r\n]", text, maxsplit=1)[0]
     return Sample(source, data, rows, first, has_byte_order_mark(data))
+
+
+def _is_whole(source: Source, data: bytes) -> bool:
+    """Whether all of a source is looked at, so that its last row is not cut off."""
+    return source.whole and len(data) <= LOOK_BYTES
+
+
+def other_delimiter(sample: Sample, formatted: Format, encoding: str) -> tuple[str, int] | None:
+    """The delimiter with which all rows of a sample would have the same number of values, more than one; and that number."""
+    text = decoded(sample.data[:LOOK_BYTES], encoding)
+    for delimiter in DELIMITERS:
+        widths = {
+            len(row)
+            for row in replace(formatted, delimiter=delimiter).rows(text, whole=_is_whole(sample.source, sample.data))
+        }
+        if delimiter != formatted.delimiter and len(widths) == 1 and (width := widths.pop()) > 1:
+            return delimiter, width
+    return None
 
 
 def whole_rows(data: bytes, formatted: Format, *, header: bool) -> bytes:
@@ -92,14 +115,14 @@ def total(samples: Sequence[Sample]) -> float | None:
 
 
 def _outside(data: bytes, formatted: Format) -> list[int]:
-    """Places of line ends that are no part of a value: for a sample; the engine does it for good."""
+    """Positions of line ends that are not part of a value: for a sample; the engine does it exactly."""
     if formatted.kind == "text":
         blank = re.sub(rb"\\.", b"xx", data, flags=re.DOTALL)
         return _ends(blank)
     quote, escape = formatted.quote.encode(), formatted.escape.encode()
     blank = data if escape == quote else re.sub(re.escape(escape) + b".", b"xx", data, flags=re.DOTALL)
     parts = blank.split(quote)
-    # What stands between two quotes is a value's, so its line ends are no ends of rows.
+    # Text between two quotes belongs to a value, so its line ends do not end rows.
     shown = quote.join(part if number % 2 == 0 else b"x" * len(part) for number, part in enumerate(parts))
     return _ends(shown)
 

@@ -7,16 +7,19 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgdyno import endpoint, session
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.loader.format import UNSPLITTABLE
 from pgdyno.postgres import remote
 from pgdyno.postgres.binaries import VERSION_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     import psycopg
+
+    from pgdyno.endpoint import Endpoint
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -24,6 +27,7 @@ APPLICATION_NAME = "pgdyno load"
 """How the sessions of a load are known to the server; those that copy have the job's number behind it."""
 _CHECKPOINTER_FROM = 150000
 """The role pg_checkpoint is from this version on; before, superusers alone may order a checkpoint."""
+_ENCODING = "SELECT pg_encoding_to_char(pg_char_to_encoding(%s))"
 _CANCEL_AGAIN_S = 1.0
 """An order to cancel that comes between two statements is lost."""
 _FACTS = """
@@ -50,11 +54,36 @@ class Facts:
 
 
 def connect(dsn: str) -> Connection:
-    """A session of the loader, autocommit. :class:`InputError` for a password in the string, :class:`HostError`."""
+    """The first session of a load, autocommit. Nothing is done in it when a pooler hands sessions on.
+
+    :class:`InputError` for that, and for a password in the string; :class:`HostError`.
+    """
+    endpoint.refuse_secrets(dsn, "--into", "load")
+    connection = _open(dsn)
+    try:
+        session.require_own(connection, lambda: _open(dsn), "loading")
+    except BaseException:
+        connection.close()
+        raise
+    return _ours(connection)
+
+
+def connect_another(dsn: str) -> Connection:
+    """A further session of a load that :func:`connect` has begun."""
+    return _ours(_open(dsn))
+
+
+def _open(dsn: str) -> Connection:
+    return remote.connect(dsn, application_name=APPLICATION_NAME)
+
+
+def _ours(connection: Connection) -> Connection:
+    """With settings of the loader's own; none of them reaches the sessions that copy."""
     import psycopg
 
-    refuse_secrets(dsn)
-    connection = remote.connect(dsn, application_name=APPLICATION_NAME)
+    run(connection, session.SERVER_NAMES)
+    for setting in session.WRITTEN:
+        run(connection, f"SET {setting}")
     # Statements here take as long as building an index does, and this session is idle as long as others copy.
     connection.execute(
         # The last one is there from PostgreSQL 17 on.
@@ -67,24 +96,35 @@ def connect(dsn: str) -> Connection:
     return connection
 
 
-def refuse_secrets(dsn: str) -> None:
-    """A command line is public to everybody on the machine: no passwords in it, by the rule of experiment files."""
-    from pydantic_core import PydanticCustomError
+@contextlib.contextmanager
+def usual_names(connection: Connection) -> Iterator[None]:
+    """Within a transaction: ``search_path``, and how values are written, as in psql, for what runs functions of the user's tables.
 
-    from pgdyno.experiment import tables
+    Statements for which this is used qualify every name and operator themselves.
+    """
+    for name in ("search_path", *(setting.partition(" ")[0] for setting in session.WRITTEN)):
+        run(connection, f"SET LOCAL {name} TO DEFAULT")
+    yield
+    run(connection, session.SERVER_NAMES_LOCAL)
+    for setting in session.WRITTEN:
+        run(connection, f"SET LOCAL {setting}")
 
-    try:
-        tables.refuse_secrets(dsn)
-    except PydanticCustomError as error:
-        raise InputError(f"--into: {error.message()}", remedy="see `pgdyno load --help`") from None
 
+def reach(connection: Connection, dsn: str, encoding: str | None) -> Endpoint:
+    """How the engine's sessions reach the server of ``connection``; one is opened, so that what cannot be is refused here.
 
-def keywords(dsn: str, job: int | None) -> dict[str, str]:
-    """The connection as the engine takes it. It fills in the rest from libpq's own places, as psycopg does."""
-    from psycopg.conninfo import conninfo_to_dict
-
-    given = {keyword: str(value) for keyword, value in conninfo_to_dict(dsn).items() if value is not None}
-    return given | {"application_name": session_name(job)}
+    ``encoding`` is that of the files, as PostgreSQL calls it; None where it is not theirs to have. :class:`InputError`.
+    """
+    found = endpoint.of_session(connection, dsn)
+    client = found.client_encoding
+    known = None if client is None else one(connection, _ENCODING, (client,))[0]
+    if known and encoding is not None and known != encoding:
+        raise InputError(
+            f"client_encoding is {client}, and the files are read as {encoding}",
+            remedy=f"say --encoding {known} if they are in it; else leave client_encoding out, and unset PGCLIENTENCODING",
+        )
+    found.check()
+    return found
 
 
 def session_name(job: int | None) -> str:
@@ -112,7 +152,7 @@ def facts(connection: Connection) -> Facts:
 
 def check_encoding(connection: Connection, name: str) -> str:
     """PostgreSQL's name of an encoding that files may have. :class:`InputError`."""
-    known = one(connection, "SELECT pg_encoding_to_char(pg_char_to_encoding(%s))", (name,))[0]
+    known = one(connection, _ENCODING, (name,))[0]
     if not known:
         raise InputError(
             f"--encoding: PostgreSQL has no encoding {name}", remedy="give one of its names, as UTF8 or LATIN1"
@@ -148,15 +188,20 @@ def run(connection: Connection, statement: str, values: Sequence[Any] = ()) -> N
     connection.execute(statement.encode(), values or None)
 
 
+def alone(connection: Connection, statement: str) -> None:
+    """A statement that was composed, sent so that the server takes one statement and refuses two."""
+    connection.execute(statement.encode(), binary=True)
+
+
 def cancel(sessions: Iterable[Connection], futures: Iterable[Future[Any]]) -> None:
     """End the statements of sessions, and wait for the threads that run them; those that have not begun never do."""
     import psycopg
 
     left = {future for future in futures if not future.cancel()}
     while left:
-        for session in sessions:
+        for busy in sessions:
             with contextlib.suppress(psycopg.Error):
-                session.cancel()
+                busy.cancel()
         left = wait(left, timeout=_CANCEL_AGAIN_S).not_done
 
 

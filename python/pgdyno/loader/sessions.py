@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Self
 
 from pgdyno.errors import PgdynoError
-from pgdyno.loader.server import connect, many, session_name
+from pgdyno.loader.server import connect_another, many, session_name
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
@@ -52,7 +52,10 @@ class Sessions:
         import psycopg
 
         while not self._stopping.wait(INTERVAL_S):
-            with contextlib.suppress(psycopg.Error, PgdynoError), contextlib.closing(connect(self._dsn)) as connection:
+            with (
+                contextlib.suppress(psycopg.Error, PgdynoError),
+                contextlib.closing(connect_another(self._dsn)) as connection,
+            ):
                 while not self._stopping.wait(INTERVAL_S):
                     self._sample(connection)
 

@@ -1,6 +1,6 @@
 """Several tables loaded by one process, one after the other or all at once: ``python -m pgdyno.loader.several``.
 
-For whoever measures loads. Standard input has a document on its first line, and a second line when the loads shall begin:
+For measuring loads. Standard input has a document on its first line, and a second line when the loads shall begin:
 starting Python is none of what is measured. Standard output has a line of JSON for whatever happens, with the instant
 (CLOCK_MONOTONIC)::
 
@@ -11,7 +11,7 @@ starting Python is none of what is measured. Standard output has a line of JSON 
     {"checkpoint": {"begin_ns": ..., "end_ns": ...}}          one for all, where the role may
     {"end": true, "t_ns": ...}
 
-or, last, ``{"error": {"message", "remedy"}}`` and exit code 2. When standard input ends before, whoever asked is gone, and this
+or, last, ``{"error": {"message", "remedy"}}`` and exit code 2. When standard input ends before, the parent process is gone, and this
 process and the engines that it has started end too.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Tell = Callable[[Mapping[str, Any]], None]
 
-_LATER = ("psycopg", "pgdyno.experiment.tables", "pyarrow")
+_LATER = ("psycopg", "pyarrow")
 """Imported by a load when it comes to them."""
 
 
@@ -65,7 +65,7 @@ def _load(asked: Asked, tell: Tell) -> None:
 
 
 def _checkpoint(into: str, tell: Tell) -> None:
-    with contextlib.closing(server.connect(into)) as connection:
+    with contextlib.closing(server.connect_another(into)) as connection:
         if not server.facts(connection).may_checkpoint:
             return
         begin_ns = _now_ns()

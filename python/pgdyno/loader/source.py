@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,15 +17,15 @@ from pgdyno.errors import InputError
 from pgdyno.loader import parquet, pipe, remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pgdyno.loader.pipe import Pipe
     from pgdyno.loader.remote import S3, Remote
 
 END_BYTES = 64 << 10
-"""Of the beginning and the end of a file, for its fingerprint: reading all of it would take as long as loading it."""
+"""Bytes of the beginning and the end of a file, for its fingerprint: reading all of it would take as long as loading it."""
 HEAD_BYTES = 1 << 20
-"""Of the beginning of a file, to see what it is."""
+"""Bytes of the beginning of a file, to detect its format."""
 STREAM_HEAD_BYTES = 64 << 10
 """The same of what comes from a pipe: more would have to be kept."""
 STANDARD_INPUT = "-"
@@ -44,17 +44,17 @@ class Source:
     """Its length; None of a stream."""
     mtime_ns: int | None = None
     sha256: str | None = None
-    """Of its first and last :data:`END_BYTES`."""
+    """SHA-256 of its first and last :data:`END_BYTES`."""
     stream: int | None = None
     """The descriptor of a stream, of which ``head`` has been read."""
     parquet: parquet.Facts | None = None
-    """Of a Parquet file, whose text ``head`` is the beginning of."""
+    """The Parquet file, of whose text ``head`` is the beginning."""
     remote: Remote | None = None
     """An object elsewhere."""
 
     @property
     def fingerprint(self) -> dict[str, Any] | None:
-        """What says that it is the same file as before; None of a stream, of which nobody can say it."""
+        """Identifies the file, to see that it is the same as before; None for a stream, which cannot be identified."""
         if self.remote is not None:
             return self.remote.fingerprint
         if self.sha256 is None:
@@ -65,6 +65,11 @@ class Source:
     def file_name(self) -> str:
         """What a file of it is called, which may say its format and the table."""
         return self.name if self.remote is None else self.remote.file_name
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not self.head
 
     @property
     def whole(self) -> bool:
@@ -79,7 +84,7 @@ class Source:
 def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
     """The sources that words of the command line name, patterns in the order of their names. :class:`InputError`.
 
-    ``where``: how S3 is reached. :class:`HostError` for a store that does not answer.
+    Empty ones are among them, unless all are: that is an error. ``where``: how S3 is reached. :class:`HostError` for a store that does not answer.
     """
     found: list[Source] = []
     for word in words:
@@ -87,6 +92,8 @@ def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
             [_stream(standard_input().fileno(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
         )
     _refuse_twice(found)
+    if all(source.is_empty for source in found):
+        raise InputError(f"{found[0].name} is empty", remedy="name a file with rows; nothing was changed")
     return found
 
 
@@ -119,7 +126,7 @@ def _named(word: str, where: S3 | None) -> list[Source]:
 def _object(one: Remote) -> Source:
     columnar = None
     if one.head.startswith(parquet.MAGIC):
-        columnar = parquet.facts(one.name, lambda: remote.Seekable(one), STREAM_HEAD_BYTES)
+        columnar = parquet.facts(one.name, _opening(one.name, one), STREAM_HEAD_BYTES)
     head = one.head if columnar is None else columnar.head
     return Source(one.name, head, one.bytes, parquet=columnar, remote=one)
 
@@ -132,6 +139,18 @@ def _files(word: str) -> list[Source]:
     if not paths:
         raise InputError(f"no file matches {word}", remedy="check the pattern; a shell leaves it as it is in quotes")
     return [_file(found) for found in paths]
+
+
+def with_uuids(source: Source, columns: Iterable[str]) -> Source:
+    """A Parquet file as text in which these columns of sixteen bytes are UUIDs."""
+    assert source.parquet is not None
+    made = parquet.facts(source.name, _opening(source.name, source.remote), STREAM_HEAD_BYTES, frozenset(columns))
+    return replace(source, head=made.head, parquet=made)
+
+
+def _opening(name: str, one: Remote | None) -> parquet.Open:
+    """How each reader of a Parquet file opens it."""
+    return lambda: Path(name) if one is None else remote.Seekable(one)
 
 
 def _is_there(path: Path) -> bool:
@@ -155,10 +174,12 @@ def _file(path: Path) -> Source:
         raise InputError(f"{path} does not exist", remedy="name a file that is there") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", remedy="name a file that you may read") from None
-    if not head:
-        raise InputError(f"{path} is empty", remedy="name a file with rows; nothing was changed")
     digest = hashlib.sha256(head[:END_BYTES] + end).hexdigest()
-    columnar = parquet.facts(str(path), lambda: path, STREAM_HEAD_BYTES) if head.startswith(parquet.MAGIC) else None
+    columnar = (
+        parquet.facts(str(path), _opening(str(path), None), STREAM_HEAD_BYTES)
+        if head.startswith(parquet.MAGIC)
+        else None
+    )
     if columnar is not None:
         head = columnar.head
     return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar)
@@ -209,8 +230,8 @@ def opened(
 def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractContextManager[tuple[int, int]]:
     if source.stream is not None:
         return _refilled(source.head, source.stream)
-    one = source.remote
-    return parquet.piped(source.name, lambda: Path(source.name) if one is None else remote.Seekable(one), failed)
+    assert source.parquet is not None
+    return parquet.piped(source.name, _opening(source.name, source.remote), failed, source.parquet.uuids)
 
 
 @contextlib.contextmanager

@@ -1,12 +1,12 @@
-"""The table that the rows of an upsert go into first, until they are merged: one of ours, beside the ledger.
+"""The table that the rows of an upsert go into first, until they are merged: a table in the ledger's schema.
 
-It is neither temporary, because several sessions fill it and a second run goes on with it; nor unlogged, because a server
-that crashes empties such a table, while the ledger's lines say that its rows are there. It is in the undo journal: whoever
-puts back drops it, and with it the lines of the chunks that were in it, in one transaction.
+It is neither temporary, because several sessions fill it and a second run resumes with it; nor unlogged, because a server
+that crashes empties such a table, while the ledger's lines say that its rows are there. It is in the undo journal:
+restoring drops it, and with it the lines of the chunks that were in it, in one transaction.
 
 Which of two rows stands later in the files is written down by the server, so that the bytes of the files pass as they are.
-:data:`XACT` is the transaction that brought a row; the ledger's line of its chunk is of the same one, and says file and
-place. :data:`ROW` counts up within a session, and a chunk comes by one session in its order. Both are defaults of columns
+``pgdyno_xact`` is the transaction that brought a row; the ledger's line of its chunk is of the same one, and says file and
+place. ``pgdyno_row`` counts up within a session, and a chunk comes by one session in its order. Both are defaults of columns
 that COPY does not name. Neither is volatile for COPY, which would insert row by row (copyfrom.c excepts ``nextval``).
 
 What the target has against a single row (NOT NULL, CHECK) this table has too, where all that is needed for it is in the
@@ -18,7 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.loader import ledger, table
+from pgdyno.loader.facts import Staging
 from pgdyno.loader.server import many, one
+from pgdyno.loader.trust import SCHEMA
 from pgdyno.loader.undo import Change, Journal, Kind
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.table import Column, Table
 
 KIND: Kind = "staging"
-XACT, ROW = "pgdyno_xact", "pgdyno_row"
+_XACT, _ROW = "pgdyno_xact", "pgdyno_row"
 NUMBERS_AT_ONCE = 4096
 """That a session takes from the sequence: some hundred kilobytes of rows, so that several sessions hardly meet there."""
 _BEFORE_TRIGGERS = """
@@ -51,14 +53,24 @@ WHERE conrelid = %s AND contype = 'c'
 
 def name(job: int) -> str:
     """The staging table of a job, as SQL writes it."""
-    return f"{ledger.SCHEMA}.staging_{job}"
+    return f"{SCHEMA}.staging_{job}"
+
+
+def own_columns(columns: Sequence[Column]) -> tuple[str, str]:
+    """The names of the two added columns, transaction and row, which differ from those of the files."""
+    taken = {column.name for column in columns}
+    xact, row = _XACT, _ROW
+    while {xact, row} & taken:
+        xact, row = f"{xact}_", f"{row}_"
+    return xact, row
 
 
 def ensure(connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int) -> Table:
     """The staging table of a job. Where there is none, it is made, and nothing of the job counts as loaded any more."""
     found = table.find(connection, name(job))
     if found is None:
-        Journal(connection).make(_change(connection, target, columns, keys, job), job, target.quoted)
+        change = _change(connection, target, columns, keys, job)
+        Journal(connection).make(change, job, target.quoted, target.oid)
         found = table.find(connection, name(job))
     assert found is not None, "it was made just now"
     return found
@@ -73,32 +85,29 @@ def _change(
     connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int
 ) -> Change:
     staging, numbers = name(job), f"{name(job)}_row"
+    xact, row = own_columns(columns)
     listed = ", ".join(column.quoted for column in columns)
     altering = [
-        f"ALTER {XACT} SET DEFAULT pg_current_xact_id()",
-        f"ALTER {ROW} SET DEFAULT nextval('{numbers}')",
+        f"ALTER {xact} SET DEFAULT pg_current_xact_id()",
+        f"ALTER {row} SET DEFAULT nextval('{numbers}')",
         *(f"ALTER {key.quoted} SET NOT NULL" for key in keys),
         *_about_one_row(connection, target, columns, keys),
     ]
     forget = f"DELETE FROM {ledger.CHUNKS} WHERE job = {job}"
-    rows = f"SELECT {listed}, pg_current_xact_id() AS {XACT}, 0::bigint AS {ROW} FROM {target.quoted}"
+    rows = f"SELECT {listed}, pg_current_xact_id() AS {xact}, 0::bigint AS {row} FROM {target.quoted}"
     doing = (
         forget,
         f"CREATE TABLE {staging} WITH (autovacuum_enabled = false) AS {rows} WITH NO DATA",
-        f"CREATE SEQUENCE {numbers} CACHE {NUMBERS_AT_ONCE} OWNED BY {staging}.{ROW}",
+        f"CREATE SEQUENCE {numbers} CACHE {NUMBERS_AT_ONCE} OWNED BY {staging}.{row}",
         f"ALTER TABLE {staging} {', '.join(altering)}",
     )
-    undoing = (
-        f"DO $$ BEGIN IF to_regclass('{ledger.CHUNKS}') IS NOT NULL THEN {forget}; END IF; END $$",
-        f"DROP TABLE IF EXISTS {staging}",
-    )
-    return Change(KIND, f"{staging} made, to be dropped", doing, ((), (), undoing))
+    return Change(KIND, Staging(job), doing)
 
 
 def _about_one_row(
     connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column]
 ) -> list[str]:
-    """What the target asks of a row alone. With a trigger that may mend the row first, only the target can judge."""
+    """The target's constraints on single rows. If a trigger may correct a row first, only the target can check them."""
     if fires_before(connection, target):
         return []
     names = [column.name for column in columns]

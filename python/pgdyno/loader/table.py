@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
 from pgdyno.loader.format import bare
-from pgdyno.loader.server import many, maybe, one, said
+from pgdyno.loader.server import many, maybe, one, said, usual_names
+from pgdyno.loader.sql import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,8 @@ FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND (tgtype & 4) <> 0 AN
 _VOLATILE = (
     "SELECT DISTINCT proname FROM pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> 'nextval'"
 )
+_OF_THE_SERVER = ("pg_catalog", "information_schema", "pg_toast")
+"""Schemas of the system catalogue: a row there is an object of the database, or a damaged database."""
 _CALLED = re.compile(r"(\w+)\s*\(")
 
 
@@ -94,13 +98,17 @@ def name_of(table: str | None, sources: Sequence[str]) -> str:
 
 
 def parts(connection: Connection, name: str) -> list[str]:
-    """Schema and name, or the name alone, unquoted. :class:`InputError` for what is no name."""
+    """Schema and name, or the name alone, unquoted. :class:`InputError` for an invalid name."""
     import psycopg
 
     try:
         found: list[str] = one(connection, "SELECT parse_ident(%s)", (name,))[0]
     except psycopg.Error as error:
-        raise InputError(f"--table: {said(error)}", remedy="write it as in SQL: `title` or `imdb.title`") from None
+        quoted = shlex.quote('"' + name.replace('"', "") + '"')
+        raise InputError(
+            f"--table: {name} is not a name as SQL writes it ({said(error)})",
+            remedy=f"write `title` or `imdb.title`; a name with spaces or capitals needs quotes within quotes: --table {quoted}",
+        ) from None
     if len(found) > 2:
         raise InputError(f"--table: {name} has more than a schema and a name", remedy="write it as `imdb.title`")
     return found
@@ -108,24 +116,34 @@ def parts(connection: Connection, name: str) -> list[str]:
 
 def find(connection: Connection, name: str) -> Table | None:
     """The table of that name, in the search path unless it has a schema; None when there is none."""
-    quoted = one(
-        connection,
-        "SELECT to_regclass(array_to_string(array(SELECT quote_ident(p) FROM unnest(%s::text[]) p), '.'))::oid",
-        (parts(connection, name),),
-    )[0]
-    return None if quoted is None else of(connection, int(quoted))
+    written = ".".join(quoted(part) for part in parts(connection, name))
+    with connection.transaction(), usual_names(connection):
+        oid = one(connection, "SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid", (written,))[0]
+    return None if oid is None else of(connection, int(oid))
+
+
+def schema_of(connection: Connection, name: str) -> str:
+    """The schema in which a table of that name is to be made: where psql would make it, unless the name has one."""
+    named = parts(connection, name)
+    if len(named) > 1:
+        return named[0]
+    with connection.transaction(), usual_names(connection):
+        schema = one(connection, "SELECT pg_catalog.current_schema()")[0]
+    if schema is None:
+        raise InputError(f"there is no schema to make the table {name} in", remedy="name one, as `--table app.name`")
+    return str(schema)
 
 
 def of(connection: Connection, oid: int) -> Table:
     """The table of an object identifier."""
     row = one(connection, _TABLE, (oid,))
     columns = tuple(Column(*found) for found in many(connection, _COLUMNS, (oid,)))
-    number, schema, name, quoted, kind, persistence, owned, rows, size, options, tablespace = row
+    number, schema, name, written, kind, persistence, owned, rows, size, options, tablespace = row
     return Table(
         number,
         schema,
         name,
-        quoted,
+        written,
         kind,
         unlogged=persistence == "u",
         owned=owned,
@@ -139,6 +157,11 @@ def of(connection: Connection, oid: int) -> Table:
 
 def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool = False) -> None:
     """Refuses what cannot be loaded, and what this role may not do. ``upsert``: rows that are there are replaced."""
+    if table.schema in _OF_THE_SERVER:
+        raise InputError(
+            f"{table.quoted} belongs to the system catalogue, which is not loaded",
+            remedy="name another table with --table",
+        )
     if table.kind in _KINDS:
         raise InputError(f"{table.quoted} is {_KINDS[table.kind]}, not a table", remedy="name a table with --table")
     rights = ["INSERT", *(["TRUNCATE"] if truncate else []), *(["SELECT", "UPDATE"] if upsert else [])]
@@ -159,7 +182,7 @@ def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool 
 
 
 def is_empty(connection: Connection, table: Table) -> bool:
-    """Whether there is no row. A role that may not look is told that there are some."""
+    """Whether there is no row. For a role without SELECT the answer is that there are some."""
     if not one(connection, "SELECT has_table_privilege(%s::oid, 'SELECT')", (table.oid,))[0]:
         return False
     return not one(connection, f"SELECT EXISTS (SELECT FROM {table.quoted})")[0]

@@ -1,4 +1,4 @@
-"""The bytes on their way: ``pgdyno-engine load``, what it is told and what it says."""
+"""The transfer: ``pgdyno-engine load``, its input and its output."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from pgdyno.loader import limit, source
 from pgdyno.loader.asked import CONNECTIONS_LIMIT
 from pgdyno.loader.compression import compression_of
 from pgdyno.loader.ledger import CHUNKS
-from pgdyno.loader.server import keywords
+from pgdyno.loader.server import session_name
 from pgdyno.loader.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pgdyno.endpoint import Endpoint
     from pgdyno.loader.asked import Asked
     from pgdyno.loader.format import Format
     from pgdyno.loader.limit import Limit
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 INTERVAL_MS = 1000
 RECENT_S = 5
-"""The limit that is shown is that of so many seconds: one alone has few samples."""
+"""The limit that is shown is that of this number of seconds: a single second has few samples."""
 CONNECTIONS_MIN = 2
 """Sessions to begin with at least: what the client takes is a small part of a processor, and a file that two sessions load in a
 few seconds is over before a second one would have been added."""
@@ -53,6 +54,8 @@ class Sent:
     table: Table
     job: int | None
     indexes_kept: int = 0
+    endpoint: Endpoint | None = None
+    """How the engine reaches the server; None where the server fetches the objects itself."""
 
     @property
     def compressed(self) -> bool:
@@ -88,12 +91,13 @@ def connections(asked: Asked) -> tuple[int, int]:
 
 
 def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the engine is told. ``places``: where it finds the sources, as :func:`source.opened` says."""
+    """The engine's input. ``places``: where it finds the sources, as :func:`source.opened` says."""
     asked = sent.asked
     begin, most = connections(asked)
+    assert sent.endpoint is not None, "it was reached before"
     rejects = None if asked.reject is None else {"path": str(asked.reject.absolute()), "max": asked.max_rejects}
     return {
-        "server": keywords(asked.into, sent.job),
+        "server": sent.endpoint.order(session_name(sent.job)),
         "table": sent.table.quoted,
         "columns": [column.quoted for column in sent.columns or ()],
         "format": sent.format.document(),
@@ -103,12 +107,10 @@ def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             {**place, "compression": compression_of(one.head), "name": one.name}
             for one, place in zip(sent.sources, places, strict=True)
         ],
-        "chunk_bytes": asked.chunk_bytes,
-        "chunk_bytes_max": asked.chunk_bytes_max,
-        "chunk_bytes_last": asked.chunk_bytes_last,
+        "chunk_bytes": asked.chunks.document(),
         "connections": begin,
         "connections_max": most,
-        "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job},
+        "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job, "table_oid": sent.table.oid},
         # A chunk takes as long as the rate or the volume says: a role's timeout would end the same one again and again.
         "settings": {"statement_timeout": "0", "synchronous_commit": "on" if asked.durable_chunks else "off"},
         "rejects": rejects,
@@ -136,7 +138,7 @@ def _unless(failed: Sequence[BaseException], said: Iterable[Mapping[str, Any]]) 
 
 
 def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transferred:
-    """Say how a load goes, by the lines that whoever does it says: the engine, or what stands for it."""
+    """Report the progress of a load, from the lines of the engine or of what takes its place."""
     done = Transferred(connections=connections(sent.asked)[0])
     watched = _Watched(sent, tell)
     ended = False
@@ -152,7 +154,7 @@ def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transfe
                 _end(done, line)
                 ended = True
     if not ended:
-        raise EngineError("the engine ended without saying so", remedy="run the same command again to go on")
+        raise EngineError("the engine ended without a result", remedy="run the same command again to resume")
     done.limits = watched.shares()
     return done
 
@@ -216,7 +218,7 @@ class _Watched:
         return together.limit(compressed=self._sent.compressed, indexes=self._sent.indexes_kept)
 
     def _share(self, line: Mapping[str, Any]) -> float | None:
-        """How far it is; None when nobody knows how much there is."""
+        """The share that is done; None if the total is not known."""
         stored = line.get("bytes_stored_total")
         total = stored or self._total
         if not total:

@@ -5,14 +5,14 @@
     files -> staging table (chunks, ledger, rejects: as in any load) -> one INSERT ... ON CONFLICT -> target
 
 The merge is one statement, in one transaction with its line in ``pgdyno_load.merge`` and the end of the staging table. So
-it is there whole or not at all: nobody sees half of it, and a second run either merges again or has nothing to do. In
+it is complete or not there at all, and a second run either merges again or has nothing to do. In
 batches it could use several sessions, and would lose both.
 
 It is ON CONFLICT and not MERGE, because another session may insert a key meanwhile: ON CONFLICT then replaces that row,
 MERGE ends with an error after all its work (documentation of PostgreSQL 18, "MERGE", Notes). It needs a unique index on
 the keys, without which "the row of that key" would mean nothing anyway.
 
-Of several rows with the same keys the last one counts: that of the last file, and in it the last one.
+If several rows have the same keys, the last one counts: the last row of the last file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.loader import ledger, staging
 from pgdyno.loader.columns import named
 from pgdyno.loader.put_back import sort_memory_kib
-from pgdyno.loader.server import maybe, one, run, said
+from pgdyno.loader.server import maybe, one, run, said, usual_names
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
@@ -121,18 +121,23 @@ def _statement(target: Table, columns: Sequence[Column], keys: Sequence[Column],
 
 
 def _last_rows(columns: Sequence[Column], keys: Sequence[Column], job: int) -> str:
-    """Of the rows with the same keys the last one in the files."""
+    """The last one in the files of the rows with the same keys."""
     distinct = ", ".join(f"s.{key.quoted}" for key in keys)
     listed = ", ".join(f"s.{column.quoted}" for column in columns)
+    _, row = staging.own_columns(columns)
     return (
-        f"SELECT DISTINCT ON ({distinct}) {listed} FROM {_staged(job)}"
-        f" ORDER BY {distinct}, c.source DESC, c.chunk DESC, s.{staging.ROW} DESC"
+        f"SELECT DISTINCT ON ({distinct}) {listed} FROM {_staged(columns, job)}"
+        f" ORDER BY {distinct}, c.source DESC, c.chunk DESC, s.{row} DESC"
     )
 
 
-def _staged(job: int, join: str = "JOIN") -> str:
+def _staged(columns: Sequence[Column], job: int, join: str = "JOIN") -> str:
     """Staged rows with the chunks that they came in."""
-    return f"{staging.name(job)} AS s {join} {ledger.CHUNKS} AS c ON c.xact = s.{staging.XACT} AND c.job = {job}"
+    xact, _ = staging.own_columns(columns)
+    return (
+        f"{staging.name(job)} AS s {join} {ledger.CHUNKS} AS c"
+        f" ON c.xact OPERATOR(pg_catalog.=) s.{xact} AND c.job OPERATOR(pg_catalog.=) {job}"
+    )
 
 
 def merged(connection: Connection, job: int) -> Merged | None:
@@ -147,10 +152,11 @@ def merge(
     """Merge what is staged, whole or not at all, durably. :class:`PgdynoError` with what the server has against it."""
     with _as_errors(connection, target, job), ledger.durably(connection):
         run(connection, f"SET LOCAL work_mem = {sort_memory_kib(connection, 1, 'work_mem')}")
-        _require_all(connection, job, rows_staged)
+        _require_all(connection, columns, job, rows_staged)
         expected = _expected(connection, target, columns, keys, job)
         statement = _statement(target, columns, keys, _last_rows(columns, keys, job))
-        rows = connection.execute(statement.encode()).rowcount
+        with usual_names(connection):  # its triggers and defaults run as in a session of psql
+            rows = connection.execute(statement.encode()).rowcount
         if expected is not None and rows != expected:
             raise PgdynoError(
                 f"{expected:,} rows were to be merged into {target.quoted}, and a trigger kept {expected - rows:,} out:"
@@ -169,14 +175,14 @@ def merge(
     return found
 
 
-def _require_all(connection: Connection, job: int, rows: int) -> None:
+def _require_all(connection: Connection, columns: Sequence[Column], job: int, rows: int) -> None:
     """That the rows which the ledger has are there, and no others."""
-    all_rows, known = one(connection, f"SELECT count(*), count(c.job) FROM {_staged(job, 'LEFT JOIN')}")
+    all_rows, known = one(connection, f"SELECT count(*), count(c.job) FROM {_staged(columns, job, 'LEFT JOIN')}")
     if (all_rows, known) != (rows, rows):
         raise PgdynoError(
-            f"{staging.name(job)} has {all_rows:,} rows, {known:,} of them in the ledger, which has {rows:,}: somebody"
-            " has changed it, and nothing is merged",
-            remedy="`pgdyno load --restore DSN` drops it; the same command then begins anew",
+            f"{staging.name(job)} has {all_rows:,} rows, {known:,} of them in the ledger, which has {rows:,}: it was"
+            " changed by another session, and nothing is merged",
+            remedy="`pgdyno load --restore DSN` drops it; the same command then starts again",
         )
 
 
@@ -192,7 +198,7 @@ def _expected(
 
 @contextlib.contextmanager
 def _as_errors(connection: Connection, target: Table, job: int) -> Iterator[None]:
-    """What ends a merge, with how to go on."""
+    """The error that ends a merge, with how to resume."""
     import psycopg
 
     try:
@@ -207,6 +213,6 @@ def _as_errors(connection: Connection, target: Table, job: int) -> Iterator[None
             raise  # the server is gone: it is said as everywhere
         raise PgdynoError(
             f"the rows cannot be merged into {target.quoted}, and none of them is: {said(error)}",
-            remedy=f"all of them are in {staging.name(job)}: mend the cause and run the same command again, which then"
-            " only merges; mended files begin anew, with --abandon",
+            remedy=f"all of them are in {staging.name(job)}: remove the cause and run the same command again, which then"
+            " only merges; after correcting the files, start over with --abandon",
         ) from error

@@ -33,7 +33,7 @@ class Metric:
     unit: str
     """A unit of CloudWatch; ``None`` is one of them, for checks."""
     statistic: str
-    """The statistic that says something of a period: Sum, Average or Maximum."""
+    """The statistic that is meaningful for a period: Sum, Average or Maximum."""
     meaning: str
     value: Value
     namespace: str = EBS
@@ -104,7 +104,7 @@ def _throughput_kib_per_s(samples: Samples, period: Period) -> float | None:
 
 
 def provisioned_iops(samples: Samples) -> float | None:
-    """The IOPS that the volume has for ever; None when it has no limit or is no emulated one."""
+    """The IOPS that the volume sustains; None if it has no limit or is not emulated."""
     limit = samples.spec.get("limits", {}).get("iops")
     return None if limit is None else float(limit)
 
@@ -154,21 +154,19 @@ METRICS: tuple[Metric, ...] = (
         "VolumeTotalReadTime",
         "Seconds",
         "Sum",
-        "what the reads that completed took, added up: more than the period when several were outstanding",
+        "total time of the completed reads: more than the period if several were outstanding at the same time",
         _growth("read_time_ns", 1e9),
     ),
     Metric(
-        "VolumeTotalWriteTime", "Seconds", "Sum", "the same of the writes that completed", _growth("write_time_ns", 1e9)
+        "VolumeTotalWriteTime", "Seconds", "Sum", "total time of the completed writes", _growth("write_time_ns", 1e9)
     ),
     Metric("VolumeIdleTime", "Seconds", "Sum", "time without an operation in the volume", _idle_s),
-    Metric(
-        "VolumeQueueLength", "Count", "Average", "operations waiting to be completed, mean over time", _queue_length
-    ),
+    Metric("VolumeQueueLength", "Count", "Average", "mean number of operations waiting for completion", _queue_length),
     Metric(
         "VolumeThroughputPercentage",
         "Percent",
         "Average",
-        "IOPS delivered of those provisioned; Provisioned IOPS volumes only",
+        "share of the provisioned IOPS that was delivered; Provisioned IOPS volumes only",
         _provisioned_percent,
     ),
     Metric(
@@ -183,17 +181,17 @@ METRICS: tuple[Metric, ...] = (
         "BurstBalance",
         "Percent",
         "Average",
-        "credits left when the minute ended, of the most that are kept; volumes with credits only",
+        "credits left at the end of the minute, as a share of the capacity; volumes with credits only",
         _level("burst_balance_ppm", 1e4),
     ),
     Metric("VolumeAvgReadLatency", "Milliseconds", "Average", "mean latency of reads", _latency_ms("read")),
     Metric("VolumeAvgWriteLatency", "Milliseconds", "Average", "mean latency of writes", _latency_ms("write")),
-    Metric("VolumeAvgIOPS", "Count/Second", "Average", "operations that completed in a second", _iops),
+    Metric("VolumeAvgIOPS", "Count/Second", "Average", "operations completed per second", _iops),
     Metric(
         "VolumeAvgThroughput",
         "Kilobytes/Second",
         "Average",
-        "KiB moved in a second, both ways (CloudWatch's unit has the decimal name)",
+        "KiB read and written per second (CloudWatch's unit has the decimal name)",
         _throughput_kib_per_s,
     ),
     Metric(
@@ -214,7 +212,7 @@ METRICS: tuple[Metric, ...] = (
         "VolumeStalledIOCheck",
         "None",
         "Maximum",
-        "1 when operations waited all the minute and none completed, else 0; whole minutes only",
+        "1 if operations waited during the whole minute and none completed, else 0; whole minutes only",
         _stalled,
     ),
     Metric(
@@ -229,7 +227,7 @@ METRICS: tuple[Metric, ...] = (
         "InstanceEBSThroughputExceededCheck",
         "None",
         "Maximum",
-        "the same of their bandwidth",
+        "the same for their bandwidth",
         _exceeded("instance_exceeded_throughput_ns"),
         EC2,
     ),
@@ -237,7 +235,7 @@ METRICS: tuple[Metric, ...] = (
         "EBSIOBalance%",
         "Percent",
         "Average",
-        "what is left of the reserve of IOPS above the instance's baseline when the minute ended; burstable instances only",
+        "rest of the instance's IOPS burst reserve at the end of the minute; burstable instances only",
         _level("instance_iops_balance_ppm", 1e4),
         EC2,
     ),
@@ -245,7 +243,7 @@ METRICS: tuple[Metric, ...] = (
         "EBSByteBalance%",
         "Percent",
         "Average",
-        "the same of the reserve of bandwidth",
+        "the same for the bandwidth reserve",
         _level("instance_throughput_balance_ppm", 1e4),
         EC2,
     ),

@@ -94,7 +94,7 @@ def _is_whole(found: Sequence[tuple[float, bool]], period_s: int) -> bool:
 
 
 def document(found: Sequence[Series], scan_by: ScanBy = "TimestampDescending") -> dict[str, Any]:
-    """The answer of get-metric-data: the newest datapoint first, as CloudWatch does unless asked otherwise.
+    """The answer of get-metric-data: the newest datapoint first, as CloudWatch does by default.
 
     Metrics without a datapoint are left out. A label is the metric's name; of several volumes, the volume's before it, also where the
     metric is their instance's: what sizes a volume wants to know of both. Messages say which datapoints are of a part of their period.

@@ -32,7 +32,7 @@ def iops(operations: float, period_s: float) -> float | None:
 
 
 def throughput_bytes_per_s(operations_per_s: float, operation_bytes: float) -> float:
-    """What so many operations of one size move: IOPS times the size of an operation (whitepaper)."""
+    """Throughput of operations of one size: IOPS times the size of an operation (whitepaper)."""
     return operations_per_s * operation_bytes
 
 
@@ -52,7 +52,7 @@ def utilisation_percent(idle_time_s: float, period_s: float) -> float | None:
 
 
 def queue_length_wanted(provisioned_iops: float) -> float:
-    """The mean queue length at which a volume of so many IOPS is used and not yet overloaded: one per 1,000 (whitepaper)."""
+    """The mean queue length at which a volume of these IOPS is used and not yet overloaded: one per 1,000 (whitepaper)."""
     return provisioned_iops * QUEUE_LENGTH_PER_IOPS
 
 
@@ -69,7 +69,7 @@ def provisioned_percent(operations_per_s: float, provisioned_iops: float) -> flo
 def burst_duration_s(credit_balance: float, burst_per_s: float, baseline_per_s: float) -> float | None:
     """How long credits last at full burst: balance / (burst - baseline) (whitepaper, guide).
 
-    Credits and rates are of I/O (gp2) or of bytes (st1, sc1). None where the baseline is no lower than the burst: such a
+    Credits and rates are of I/O (gp2) or of bytes (st1, sc1). None if the baseline is not below the burst: such a
     volume spends no credits.
     """
     spent_per_s = burst_per_s - baseline_per_s

@@ -208,6 +208,13 @@ FAMILIES: tuple[Family, ...] = (
         _by("", {"": "refused_ops"}),
     ),
     Family(
+        "failed_operations",
+        "counter",
+        "",
+        "Operations answered with an I/O error, because the store is full or its disk is broken.",
+        _by("", {"": "failed_ops"}),
+    ),
+    Family(
         "daemon_cpu_seconds",
         "counter",
         "seconds",

@@ -64,6 +64,7 @@ def require_period(period_s: int) -> int:
     """A length of time over which minutes can be summed up. :class:`InputError` when it is none."""
     if period_s < MINUTE_S or period_s % MINUTE_S:
         raise InputError(
-            f"{period_s} s is no period: a volume is sampled once a minute", remedy="use a multiple of 60, as 60 or 300"
+            f"{period_s} s is not a valid period: a volume is sampled once a minute",
+            remedy="use a multiple of 60, such as 60 or 300",
         )
     return period_s

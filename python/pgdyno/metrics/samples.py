@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from pgdyno.host.volume import AttachedVolume
     from pgdyno.store import Run
-    from pgdyno.world.volume import AttachedVolume
 
 _OF_A_DEVICE = {
     "read_ops": ("reads", 1),

@@ -1,6 +1,6 @@
 """Serves the attached volumes' OpenMetrics text on loopback, for Prometheus or a pair of eyes.
 
-Counters are read when somebody asks, so nothing runs between two scrapes.
+Counters are read at each request, so nothing runs between two scrapes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.host.volume import AttachedVolume, find, list_volumes
 from pgdyno.metrics.open_metrics import CONTENT_TYPE, Volume, text
-from pgdyno.world.volume import AttachedVolume, find, list_volumes
 
 DEFAULT_LISTEN = "127.0.0.1:9273"
 PATH = "/metrics"
 REQUEST_TIMEOUT_S = 10.0
-"""Whoever connects and asks nothing is hung up on: a scrape of Prometheus ends after ten seconds too."""
+"""A client that sends no request is disconnected after this time: a scrape of Prometheus ends after ten seconds, too."""
 _ASKED_AT_ONCE = 8
 
 
@@ -46,7 +46,7 @@ class MetricsServer(ThreadingHTTPServer):
         return f"http://{host!s}:{port}{PATH}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing of somebody who hung up before the answer came, as a scrape does when its time is over."""
+        """Ignore a client that disconnected before the response, as a scrape does when its time is over."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -76,16 +76,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-        """Nothing: a line for each scrape tells nobody anything."""
+        """Log nothing: a line for each scrape is not useful."""
 
 
 def parse_listen(listen: str) -> tuple[str, int]:
-    """``127.0.0.1:9273`` as host and port. :class:`InputError` for what is not on loopback: nobody is asked who they are."""
+    """``127.0.0.1:9273`` as host and port. :class:`InputError` if it is not on loopback: there is no authentication."""
     host, _, port = listen.rpartition(":")
     try:
         address, number = ipaddress.IPv4Address("127.0.0.1" if host == "localhost" else host), int(port)
     except ValueError:
-        raise InputError(f"`{listen}` is no address to listen on", remedy=f"write {DEFAULT_LISTEN}") from None
+        raise InputError(f"`{listen}` is not an address to listen on", remedy=f"write {DEFAULT_LISTEN}") from None
     if not address.is_loopback or not 0 <= number <= 65535:
         raise InputError(
             f"metrics are served on loopback only, not on {listen}",

@@ -157,7 +157,7 @@ def _balance(samples: Samples, kind: str, limit: str, counter: str) -> str | Non
     balance = samples.at(counter, samples.end_ns)
     if credit is None or burst is None or balance is None:
         return None
-    # The parameters are each member's of an array, the balance is all of theirs, and of their copies in another zone.
+    # The parameters are those of each member of an array; the balance is that of all members and of their remote copies.
     array = samples.spec.get("array") or {"columns": 1, "copies": 1}
     zones = 1 if array.get("multi_az_ms") is None else 2
     members = array["columns"] * array["copies"] * zones

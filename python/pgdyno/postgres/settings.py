@@ -14,8 +14,23 @@ from pgdyno.errors import InputError
 _MIB = 1 << 20
 _GIB = 1 << 30
 
+CONNECTIONS_MIN = 200
+"""Room for many clients and the probe."""
+CONNECTIONS_DEFAULT = 100
+"""The server's own default of max_connections."""
+CONNECTIONS_BESIDE = 20
+"""Sessions beside the driver's: the probes', the checks', and what pgbench asks before its clients connect."""
+
 NEWEST_MAJOR = 18
 """The embedded server's major version."""
+
+
+WAL_SHARE_OF_VOLUME = 0.4
+"""max_wal_size beside the volume that WAL lies on. It is a soft limit (documentation of PostgreSQL 18, "max_wal_size"): WAL grows
+beyond it while a checkpoint is late, and a full volume stops the server. What is left is for that, and for data beside it."""
+
+_WAL_MIB_MIN = 32
+"""Two segments of 16 MiB: the server does not start with less for either of the two sizes."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +42,26 @@ class Setting:
     reason: str
 
 
-def tuned_settings(memory_bytes: int, major: int = NEWEST_MAJOR) -> list[Setting]:
+def tuned_settings(
+    memory_bytes: int, major: int = NEWEST_MAJOR, clients: int = 0, *, wal_volume_bytes: int | None = None
+) -> list[Setting]:
     """The plain tuned set for an instance of ``memory_bytes`` under the major version ``major``, with reasons.
+
+    ``clients`` is how many connect at a time; it matters only where they are very many. ``wal_volume_bytes`` is the size of the
+    volume that WAL lies on, where it is known: max_wal_size must fit on it.
 
     Where versions have different defaults the later one's value is set for the earlier, so that two versions are
     compared by their code and not by what each happens to assume of a disk.
     """
-    wal_mib = _clamp(2 * memory_bytes, 2 * _GIB, 64 * _GIB) // _MIB
+    wal_mib, wal_reason = (
+        _clamp(2 * memory_bytes, 2 * _GIB, 64 * _GIB) // _MIB,
+        "checkpoints come by time, not by volume of WAL",
+    )
+    if wal_volume_bytes is not None and (most := int(wal_volume_bytes * WAL_SHARE_OF_VOLUME) // _MIB) < wal_mib:
+        wal_mib, wal_reason = (
+            max(_WAL_MIB_MIN, most),
+            f"{WAL_SHARE_OF_VOLUME:.0%} of the volume that WAL lies on: more could fill it",
+        )
     return [
         Setting("shared_buffers", _mib(memory_bytes // 4), "25 % of memory, the manual's starting point"),
         Setting("effective_cache_size", _mib(memory_bytes * 3 // 4), "what buffers and page cache can hold together"),
@@ -42,15 +70,19 @@ def tuned_settings(memory_bytes: int, major: int = NEWEST_MAJOR) -> list[Setting
             _mib(_clamp(memory_bytes // 16, 64 * _MIB, 2 * _GIB)),
             "index builds and vacuum in few passes",
         ),
-        Setting("max_wal_size", f"{wal_mib}MB", "checkpoints come by time, not by volume of WAL"),
-        Setting("min_wal_size", f"{wal_mib // 4}MB", "WAL files are recycled rather than made anew"),
+        Setting("max_wal_size", f"{wal_mib}MB", wal_reason),
+        Setting("min_wal_size", f"{max(_WAL_MIB_MIN, wal_mib // 4)}MB", "WAL files are recycled rather than created"),
         Setting("checkpoint_timeout", "15min", "fewer full-page images; recovery stays short enough"),
         Setting("checkpoint_completion_target", "0.9", "checkpoint writes are spread out (the default since 14)"),
         Setting("wal_buffers", "16MB", "one segment; what the server chooses itself from 512 MB of buffers on"),
         Setting("wal_compression", "off", "the WAL's volume is part of what is measured; said, not left to a default"),
         Setting("random_page_cost", "1.1", "a network SSD reads at random nearly as fast as in sequence"),
         Setting("huge_pages", "off", "the same on every host; the default depends on what the host has reserved"),
-        Setting("max_connections", "200", "room for many clients and the probe"),
+        Setting(
+            "max_connections",
+            str(max(CONNECTIONS_MIN, clients + CONNECTIONS_BESIDE)),
+            "room for many clients and the probe",
+        ),
         Setting("jit", "off", "statements are short, and not every build has it"),
         *_of_version(major),
     ]
@@ -71,9 +103,12 @@ def _of_version(major: int) -> list[Setting]:
     return found
 
 
-def tuned(memory_bytes: int, major: int = NEWEST_MAJOR) -> dict[str, str]:
+def tuned(
+    memory_bytes: int, major: int = NEWEST_MAJOR, clients: int = 0, *, wal_volume_bytes: int | None = None
+) -> dict[str, str]:
     """Names and values of :func:`tuned_settings`."""
-    return {setting.name: setting.value for setting in tuned_settings(memory_bytes, major)}
+    found = tuned_settings(memory_bytes, major, clients, wal_volume_bytes=wal_volume_bytes)
+    return {setting.name: setting.value for setting in found}
 
 
 def defaults() -> dict[str, str]:
@@ -97,10 +132,10 @@ def render(settings: Mapping[str, str]) -> str:
     """The lines of a configuration file. :class:`InputError` for what must not be set."""
     for name, value in settings.items():
         if not name.replace("_", "").replace(".", "").isalnum():
-            raise InputError(f"`{name}` is no setting of PostgreSQL", remedy="write the name as in pg_settings")
+            raise InputError(f"`{name}` is not a setting of PostgreSQL", remedy="write the name as in pg_settings")
         known = name.lower()  # the server takes names in any case
         if known in _OURS:
-            raise InputError(f"pgdyno sets {name} itself", remedy="leave it away")
+            raise InputError(f"pgdyno sets {name} itself", remedy="omit it")
         if known in FORBIDDEN and _is_off(value):
             raise InputError(
                 f"{name} = {value} makes PostgreSQL another database, and its numbers those of another database",

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pgdyno.host import paths
+from pgdyno.host.journal import Journal
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.world import paths
-from pgdyno.world.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,7 +5,7 @@ would be looked for too soon. So every setting that is a time is multiplied, whe
 was asked for. What counts bytes, pages or planner costs is left alone: those are ratios, and stay right.
 
 Not every timer is a setting. A checkpoint's naps between writes (100 ms), the back-off of spinlocks, the snapshot of a
-standby every 15 s and the flush of statistics every second are constants of the server, and become so many times
+standby every 15 s and the flush of statistics every second are constants of the server, and become that many times
 finer in the subject's time.
 """
 

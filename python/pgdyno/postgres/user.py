@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from pgdyno.errors import HostError
-from pgdyno.world.launch import SystemUser
+from pgdyno.host.launch import SystemUser
 
 
 def server_user() -> SystemUser | None:

@@ -53,7 +53,7 @@ class CounterProbe(SqlSampler):
                 continue
             try:
                 begin_ns = now_ns()
-                cursor = connection.execute(source.query.encode(), prepare=True)
+                cursor = self._question(connection, source.query)
                 rows = cursor.fetchall()
                 source.answers.append((begin_ns, now_ns(), rows))
                 source.columns = [(column.name, column.type_code) for column in cursor.description or ()]

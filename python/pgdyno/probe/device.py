@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.host.mounts import kernel_lines
+
 
 @dataclass(frozen=True)
 class Device:
@@ -19,7 +21,7 @@ class Device:
 
 
 def device_below(path: Path, process: int | None = None) -> Device | str:
-    """The device that a directory is on, or why it cannot be told; ``process`` sees the directory as ``path`` does.
+    """The device that a directory is on, or why it cannot be determined; ``process`` sees the directory as ``path`` does.
 
     ``path`` may go through ``/proc/PID/root`` or ``/proc/PID/cwd``, which lead into that process's own mounts.
     """
@@ -48,12 +50,12 @@ def device_below(path: Path, process: int | None = None) -> Device | str:
 def _mount(major_minor: str, process: int | None) -> tuple[str, str, str] | None:
     """Type, source and options of the file system with that number."""
     try:
-        lines = Path(f"/proc/{process or 'self'}/mountinfo").read_text(errors="surrogateescape").splitlines()
+        lines = kernel_lines(Path(f"/proc/{process or 'self'}/mountinfo"))
     except OSError:
         return None if process is None else _mount(major_minor, None)
     for line in lines:
         left, _, right = line.partition(" - ")
-        fields, (file_system, source, *super_options) = left.split(), right.split(" ")
+        fields, (file_system, source, *super_options) = left.split(" "), right.split(" ")
         if fields[2] == major_minor:
             options = dict.fromkeys([*fields[5].split(","), *(super_options[0].split(",") if super_options else ())])
             return file_system, _unescaped(source), ",".join(options)

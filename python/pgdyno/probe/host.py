@@ -46,7 +46,7 @@ class HostProbe:
     """Samples block devices, emulated volumes, CPU and memory by role.
 
     ``directory`` takes ``probe.jsonl`` and ``probe.log``; it should be in memory
-    (:func:`pgdyno.world.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
+    (:func:`pgdyno.host.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
     """
 
     directory: Path
@@ -106,7 +106,7 @@ class HostProbe:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """End the probe if nobody stopped it; its samples are lost."""
+        """End the probe if it was not stopped; its samples are lost."""
         if self._spawned is not None:
             self._spawned.process.kill()
             self._spawned.process.wait()

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.host.mounts import kernel_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,18 +22,24 @@ if TYPE_CHECKING:
 _NAMES = ("postgres", "postmaster", "edb-postgres")
 _AGE_TOLERANCE_S = 0.5
 """The kernel counts a start in ticks of 10 ms; the rest is the way of the answer on a busy machine."""
-_SESSION = (
-    "SELECT pg_backend_pid(), extract(epoch FROM clock_timestamp() - backend_start)::float8"
-    " FROM pg_stat_get_activity(pg_backend_pid())"
+SESSION = (
+    "SELECT pg_catalog.pg_backend_pid(),"
+    " extract(epoch FROM pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) backend_start)::pg_catalog.float8"
+    " FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
 )
+"""The session's process and its age in seconds, as the server says them: for :func:`process_of`."""
 
 
 def local_backend(connection: psycopg.Connection[tuple[Any, ...]]) -> int | None:
     """Process id, here, of the process that serves a connection; None when it is not on this host, or hidden."""
-    row = connection.execute(_SESSION).fetchone()
-    if row is None or row[1] is None:
+    return process_of(connection.execute(SESSION).fetchone())
+
+
+def process_of(answer: tuple[Any, ...] | None) -> int | None:
+    """Process id, here, of the process that a server's answer to :data:`SESSION` is about; None when there is none here."""
+    if answer is None or answer[1] is None:
         return None
-    server_pid, age_s = int(row[0]), float(row[1])
+    server_pid, age_s = int(answer[0]), float(answer[1])
     for pid in _candidates(server_pid):
         found_s = _age_s(pid)
         if found_s is not None and abs(found_s - age_s) <= _AGE_TOLERANCE_S:
@@ -75,7 +83,7 @@ def _groups(controller: str, path: str) -> Iterator[Path]:
     """Where a group of version 1's controller, or of version 2 (no name), is mounted."""
     for line in _lines(Path("/proc/self/mountinfo")):
         left, _, right = line.partition(" - ")
-        root, target = left.split()[3:5]
+        root, target = left.split(" ")[3:5]
         kind, _, options = right.split(" ", 2)
         if (kind == "cgroup2" and not controller) or (kind == "cgroup" and controller in options.split(",")):
             yield Path(target, path.removeprefix(root).lstrip("/"))
@@ -89,7 +97,7 @@ def _is_alone(server: int, group: Path) -> bool:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(errors="surrogateescape").splitlines()
+        return kernel_lines(path)
     except OSError:
         return []
 

@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from pgdyno import session
 from pgdyno.errors import PgdynoError
-from pgdyno.probe.local import cpu_time_ns, local_backend
+from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
 from pgdyno.probe.samples import Gap, GapLedger, Samples
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ PATIENCE_S = 5.0
 START_PATIENCE_S = 60.0
 """The same for the first connection: nothing is measured yet, and a server that has just started on a machine full of other
 work may take long to answer. It is as long as the server itself is given to start."""
-CLIENT_ENCODING = "UTF8"
-"""Of every session: left to the database, psycopg answers with bytes instead of text where that is SQL_ASCII."""
 _NS = 1_000_000_000
 
 
@@ -45,14 +44,15 @@ class Cost:
     client_cpu_ns: int = 0
     """CPU time in this process."""
     server_cpu_ns: int | None = None
-    """CPU time of the probe's own session in the server; None when the server's processes cannot be seen."""
+    """CPU time of the probe's own session in the server; None when the server's processes cannot be seen, or when a
+    connection pooler chooses the session."""
 
 
 class SqlSampler(ABC):
     """Samples one server, ``dsn`` in libpq's notation, every ``interval_s`` seconds from ``start`` until ``stop``.
 
-    A question that fails is a gap; a connection that is lost is opened again for the next sample. The session is
-    read-only. ``patience_s`` bounds every wait for the server, so that a server that hangs does not hang the probe.
+    A question that fails is a gap; a connection that is lost is opened again for the next sample. Questions are read-only.
+    ``patience_s`` bounds every wait for the server, so that a server that hangs does not hang the probe.
     """
 
     name: str
@@ -62,6 +62,8 @@ class SqlSampler(ABC):
         self._dsn = dsn
         self._interval_ns = int(interval_s * _NS)
         self._patience_s = patience_s
+        self._is_own = False
+        """Whether the server's session is this connection's alone: no pooler is between."""
         self._stopping = threading.Event()
         self._broken_off = False
         self._thread: threading.Thread | None = None
@@ -85,14 +87,33 @@ class SqlSampler(ABC):
 
     @abstractmethod
     def _parts(self) -> list[str]:
-        """What is missing when nobody answers at all."""
+        """What is missing when the server does not answer at all."""
 
     @abstractmethod
     def _brought(self) -> Samples:
         """The tables of all samples."""
 
+    def _question(self, connection: Connection, query: str) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Ask, read-only and bounded in time; in a session of our own the query is prepared (by
+        the connection's ``prepare_threshold``), which halves its cost.
+
+        Through a pooler all of it is one message and therefore one transaction, which ends by itself also when the query
+        fails: no setting and no prepared statement gets to the session's next client.
+        """
+        if self._is_own:
+            return connection.execute(query.encode())
+        bounds = "".join(f"SET LOCAL {name} = {value}; " for name, value in self._settings("transaction_read_only"))
+        cursor = connection.execute(f"{bounds}\n{query}".encode())
+        while cursor.nextset():
+            pass
+        return cursor
+
+    def _settings(self, read_only: str) -> tuple[tuple[str, str], ...]:
+        """What each question is asked with."""
+        return (read_only, "on"), ("statement_timeout", str(int(self._patience_s * 1000))), ("jit", "off")
+
     def start(self) -> Self:
-        """Connect, take a first sample, go on in a thread. :class:`PgdynoError` when there is no server."""
+        """Connect, take a first sample, continue in a thread. :class:`PgdynoError` when there is no server."""
         import psycopg
 
         try:
@@ -125,7 +146,7 @@ class SqlSampler(ABC):
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Stop if nobody did."""
+        """Stop if it was not stopped."""
         self.stop()
 
     def _go_on(self) -> None:
@@ -176,16 +197,22 @@ class SqlSampler(ABC):
             self._dsn,
             autocommit=True,
             application_name=APPLICATION_NAME,
-            client_encoding=CLIENT_ENCODING,
             connect_timeout=max(2, int(patience_s)),
+            **session.OPTIONS,
         )
-        # Not by libpq's `options`: those may be the user's own, and poolers refuse them.
-        connection.execute(
-            "SELECT set_config('statement_timeout', %s, false), set_config('jit', 'off', false),"
-            " set_config('default_transaction_read_only', 'on', false)",
-            (f"{int(self._patience_s * 1000)}ms",),
-        )
-        self._backend = local_backend(connection)
+        self._is_own = False
+        answer = self._question(connection, SESSION).fetchone()
+        assert answer is not None
+        self._is_own = answer[0] == connection.info.backend_pid
+        if self._is_own:
+            connection.execute(session.SERVER_NAMES)
+        if self._is_own:
+            connection.prepare_threshold = 0
+            # Not by libpq's `options`: those may be the user's own.
+            for name, value in self._settings("default_transaction_read_only"):
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        # Behind a pooler the next question may be another session's.
+        self._backend = process_of(answer) if self._is_own else None
         self._backend_began_ns = cpu_time_ns(self._backend)
         return connection
 

@@ -17,7 +17,7 @@ class SqlProbe:
     """Samples one server, ``dsn`` in libpq's notation, from ``start`` until ``stop``.
 
     The two samplers have a connection and a thread each: a slow answer of one must not delay the other. In a dilated
-    world they ask, and lose patience, so many times later.
+    world they query, and time out, that many times later.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class SqlProbe:
         )
 
     def start(self) -> Self:
-        """Connect, prepare, take a first sample, go on in threads. :class:`PgdynoError` when there is no server."""
+        """Connect, take a first sample, continue in threads. :class:`PgdynoError` when there is no server."""
         with contextlib.ExitStack() as undo:
             for sampler in self._samplers:
                 undo.enter_context(sampler)
@@ -47,6 +47,6 @@ class SqlProbe:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Stop if nobody did."""
+        """Stop if they were not stopped."""
         for sampler in self._samplers:
             sampler.stop()

@@ -1,4 +1,4 @@
-"""What of a server that exists already can be watched from here, and what cannot be, with the reason.
+"""What can be sampled of an existing server from here, and what cannot be, with the reason.
 
 The answer depends on three things: whether the server's processes are on this host, whether this user may look into
 them, and what its role may see in the server. Nothing is changed, on the host or in the server.
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgdyno import session
 from pgdyno.errors import PgdynoError
 from pgdyno.probe import local
 from pgdyno.probe.device import Device, device_below
 from pgdyno.probe.host import Role
-from pgdyno.probe.sampler import CLIENT_ENCODING, START_PATIENCE_S, reason
+from pgdyno.probe.sampler import START_PATIENCE_S, reason
 from pgdyno.store.record import Visibility
 from pgdyno.store.tables import DATA_VOLUME
 
@@ -28,6 +29,13 @@ WAL = "wal"
 """Role of the volume that ``pg_wal`` is on, when it is not the data's."""
 
 
+_POOLED = Visibility(
+    what="the CPU time of the probes' own sessions",
+    seen=False,
+    why="a connection pooler is between, and chooses the sessions",
+)
+
+
 @dataclass(frozen=True)
 class View:
     """What can be watched of a server."""
@@ -37,7 +45,7 @@ class View:
     devices: dict[str, str] = field(default_factory=dict)
     """Block device by role: ``data``, and ``wal`` and ``tablespace.NAME`` where they are on others."""
     file_system: str | None = None
-    """Of the data directory."""
+    """Device of the data directory."""
     mount_options: str | None = None
     visibility: tuple[Visibility, ...] = ()
 
@@ -47,13 +55,15 @@ def look(dsn: str) -> View:
     import psycopg
 
     try:
-        with psycopg.connect(
-            dsn, autocommit=True, connect_timeout=int(START_PATIENCE_S), client_encoding=CLIENT_ENCODING
-        ) as connection:
-            connection.execute("SELECT set_config('default_transaction_read_only', 'on', false)")
+        with psycopg.connect(dsn, connect_timeout=int(START_PATIENCE_S), **session.OPTIONS) as connection:
+            # One read-only transaction, so that a connection pooler does not put another session in the middle of it.
+            connection.read_only = True
+            connection.execute(session.SERVER_NAMES_LOCAL)
             backend = local.local_backend(connection)
             roles, devices, found = _on_the_host(connection, backend)
             said = [*found, *_in_the_server(connection)]
+            if session.is_pooled(connection):
+                said.append(_POOLED)
     except psycopg.Error as error:
         raise PgdynoError(
             f"the server cannot be looked at: {reason(error)}", remedy="check the connection string and the server"

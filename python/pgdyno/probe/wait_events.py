@@ -20,28 +20,28 @@ INTERVAL_S = 0.1
 GAP_S = 1.0
 """Deadlines missed for less than this are counted as lost samples and not named as a gap."""
 _NOBODY = ("CPU", "CPU", "client backend", 0)
-"""A sample in which nobody did anything is a sample too: no client's session was on a CPU."""
+"""A sample without active sessions is a sample, too: no client's session was on a CPU."""
 
 
 class WaitEventProbe(SqlSampler):
-    """Samples ``pg_stat_activity`` over a prepared connection of its own."""
+    """Samples ``pg_stat_activity`` over a connection of its own."""
 
     name = "wait_events"
 
     def __init__(self, dsn: str, interval_s: float = INTERVAL_S, **options: Any) -> None:
         super().__init__(dsn, interval_s, **options)
-        self._query = b""
+        self._query = ""
         self._states: dict[tuple[str, str, str], int] = {}
         """(type, event, kind of process) -> its number: an hour has 36,000 samples and a few dozen states."""
         self._rows = array("q")
         """begin, end, state, count; again and again."""
 
     def _begin(self, connection: Connection) -> None:
-        self._query = choose_queries(connection.info.server_version)["wait_events"].encode()
+        self._query = choose_queries(connection.info.server_version)["wait_events"]
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         begin_ns = now_ns()
-        rows = connection.execute(self._query, prepare=True).fetchall()
+        rows = self._question(connection, self._query).fetchall()
         end_ns = now_ns()
         for *state, count in rows or (_NOBODY,):
             number = self._states.setdefault((state[0], state[1], state[2]), len(self._states))

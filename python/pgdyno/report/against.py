@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.analysis.verdict import interval as extent_of
-from pgdyno.analysis.verdict import times
 from pgdyno.report import figures
 from pgdyno.report.effects import EffectRow
 from pgdyno.report.render import drawing, moment, rendered, write_whole
-from pgdyno.report.words import UNKNOWN, number
+from pgdyno.text import UNKNOWN, number, times
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.analysis.against import Against, Pair
     from pgdyno.analysis.difference import Difference
-    from pgdyno.analysis.unit import Unit
+    from pgdyno.analysis.headline import Headline
 
 TOLD_MAX = 4
 """More arms than this are counted in the verdict instead of told one by one."""
@@ -33,9 +31,9 @@ class Line:
     """In the order of :func:`columns`."""
 
 
-def columns(unit: Unit) -> tuple[str, ...]:
+def columns(metric: Headline) -> tuple[str, ...]:
     """The heads of the table of common arms."""
-    short = unit.short
+    short = metric.short
     return (f"{short} here", f"{short} there", "ratio", "95 % interval", "verdict", "p99 here, ms", "p99 there, ms")
 
 
@@ -60,8 +58,8 @@ def html(found: Against) -> str:
         verdict=verdict(found),
         caveat=caveat(found),
         drawn=drawn,
-        columns=columns(found.one.unit),
-        unit=found.one.unit,
+        columns=columns(found.one.metric),
+        metric=found.one.metric,
         lines=lines(found),
         tables=[
             ("What was asked for", differing(found.configuration)),
@@ -86,8 +84,11 @@ def verdict(found: Against) -> str:
             for up in (True, False)
         )
         same = len(found.pairs) - more - fewer
-        many = found.one.unit.many
-        return f"Of {len(found.pairs)} common arms {more} do more {many} here, {fewer} do fewer and {same} are not distinguishable."
+        metric = found.one.metric
+        return (
+            f"Of {len(found.pairs)} common arms {more} {metric.do} more {metric.counts} here, {fewer} {metric.do} {metric.fewer}"
+            f" and {same} are not distinguishable."
+        )
     return " ".join(_sentence(pair) for pair in found.pairs)
 
 
@@ -106,8 +107,8 @@ def lines(found: Against) -> list[Line]:
         Line(
             pair.arm.label,
             (
-                digits(pair.arm.tps.mean),
-                digits(pair.other.tps.mean),
+                number(pair.arm.headline.mean),
+                number(pair.other.headline.mean),
                 UNKNOWN if pair.ratio is None else times(pair.ratio.mean),
                 _extent(pair),
                 _word(pair),
@@ -142,22 +143,25 @@ def _extent(pair: Pair) -> str:
 
 def _word(pair: Pair) -> str:
     if pair.ratio is None:
-        return f"no {pair.arm.unit.many}"
+        return "nothing was done"
     if pair.ratio.low is None:
         return "too few runs for an interval"
-    return ("more" if pair.ratio.mean > 1 else "fewer") if pair.distinguishable else "not distinguishable"
+    return pair.arm.metric.apart(pair.ratio.mean) if pair.distinguishable else "not distinguishable"
 
 
 def _sentence(pair: Pair) -> str:
     if pair.ratio is None:
-        return f"{pair.arm.label} did no {pair.arm.unit.many} in one of them."
-    ratio = f"{times(pair.ratio.mean)} times the {pair.arm.unit.many}"
+        return f"{pair.arm.label} did nothing in one of them."
+    metric = pair.arm.metric
+    ratio = f"{times(pair.ratio.mean)} times the {metric.counts}"
     if pair.ratio.low is None:
-        return f"{pair.arm.label} did {ratio} here: too few runs for an interval."
+        return f"{pair.arm.label} {metric.did} {ratio} here: too few runs for an interval."
     if not pair.distinguishable:
         return f"{pair.arm.label} here and there are not distinguishable: {ratio} ({extent_of(pair.ratio)})."
-    return f"{pair.arm.label} does {ratio} here ({extent_of(pair.ratio)})."
+    return f"{pair.arm.label} {metric.does} {ratio} here ({extent_of(pair.ratio)})."
 
 
 def _effect(pair: Pair) -> EffectRow:
-    return EffectRow("result", f"{pair.arm.label} here", "there", pair.ratio, pair.distinguishable, False)
+    return EffectRow(
+        "result", f"{pair.arm.label} here", "there", pair.ratio, pair.arm.metric, pair.distinguishable, False
+    )

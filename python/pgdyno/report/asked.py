@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, clients_of, plain, record_of, size
+from pgdyno.report.section import Block, Section, listed
+from pgdyno.report.words import COLUMNS_MAX, clients_of, record_of
+from pgdyno.text import UNKNOWN, plain, size
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -33,6 +35,19 @@ _NAMES = {
 """Fields of a resolved volume in the order and the words of the page; others follow under their own names."""
 
 
+def section(comparison: Comparison) -> Section:
+    """The command that repeats it, volumes, workload, machine, the server's settings, the records."""
+    different, default = settings(comparison)
+    values = {
+        "volumes": volumes(comparison),
+        "definitions": definitions(comparison),
+        "differing": settings_by_arm(comparison) if listed(comparison) else [],
+        "different": different,
+        "default": default,
+    }
+    return Section("asked", "What was asked for", (Block("asked.html", values),))
+
+
 def context_line(comparison: Comparison) -> list[str]:
     """Workload, machine and server in a few words each; what is a factor is left to the arms."""
     record = record_of(comparison)
@@ -42,8 +57,8 @@ def context_line(comparison: Comparison) -> list[str]:
     parts = [f"{kind} {what}".strip()]
     if "scale" in workload:
         parts.append(f"scale {workload['scale']:,}")
-    if kind == "load":
-        parts.append(f"{len(workload.get('tables', ()))} tables")
+    if record.bulk_load is not None:
+        parts.append(f"{len(record.bulk_load.tables)} tables")
     if "rows" in workload:
         tables = workload.get("tables", 1)
         parts.append(f"{tables} table{'s' if tables > 1 else ''} of {workload['rows']:,} rows")
@@ -61,7 +76,7 @@ def context_line(comparison: Comparison) -> list[str]:
     systems = _across(comparison, lambda run: run.world.file_system or "")
     if any(systems):
         parts.append(" and ".join(systems))
-    parts.append("a server that was there" if record.world.kind == "real" else f"{record.world.kind} volumes")
+    parts.append(record.world.storage)
     clients = [words for words in _across(comparison, client) if words]
     if clients:
         parts.append(f"client: {' and '.join(clients)}")
@@ -80,7 +95,9 @@ def client(run: RunRecord) -> str:
 
 
 def title(comparison: Comparison) -> str:
-    """The title of the page: the arms, or the experiment's name where there are many."""
+    """The title of the page: the experiment's, else the arms, or its factors where there are many arms."""
+    if comparison.experiment.title:
+        return comparison.experiment.title
     if len(comparison.arms) <= COLUMNS_MAX:
         return " against ".join(arm.label for arm in comparison.arms)
     return f"{len(comparison.arms)} arms: {', '.join(factor.title for factor in comparison.factors)}"
@@ -184,11 +201,11 @@ def _machine(comparison: Comparison) -> Pairs:
     if instance.type is not None:
         pairs.append(("instance type", f"{instance.type}, {instance.vcpus} vCPUs"))
         pairs += [(f"its EBS {name.replace('_', ' ')}", plain(value)) for name, value in instance.ebs.items()]
-    if world.kind != "real":
+    if not world.existed:
         memory = UNKNOWN if instance.memory_bytes is None else size(instance.memory_bytes)
         pairs += [
             ("instance's memory", memory),
-            ("instance's CPUs", instance.cpus or "all, shared with the laboratory"),
+            ("instance's CPUs", instance.cpus or "all, shared with the test harness"),
         ]
     if world.file_system:
         systems = " and ".join(_across(comparison, lambda run: run.world.file_system or UNKNOWN))
@@ -196,7 +213,7 @@ def _machine(comparison: Comparison) -> Pairs:
     clients = [words for words in _across(comparison, client) if words]
     if clients:
         pairs.append(("client", " and ".join(clients)))
-    name = "driver's host" if world.kind == "real" else "host"
+    name = "driver's host" if world.existed else "host"
     servers = _across(comparison, _server)
     return [
         *pairs,

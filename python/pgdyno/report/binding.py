@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pgdyno.analysis.binding.arm import OF_INVALID
 from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
-from pgdyno.analysis.unit import TRANSACTIONS
-from pgdyno.analysis.verdict import dollars, times
-from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, percent
+from pgdyno.report.section import Block, Note, Section, listed, many
+from pgdyno.report.words import COLUMNS_MAX
+from pgdyno.text import UNKNOWN, money, percent, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.remedy import Remedy
     from pgdyno.analysis.binding.verdict import Verdict
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.unit import Unit
+    from pgdyno.analysis.headline import Headline
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}
@@ -39,15 +40,29 @@ class BoundRow(NamedTuple):
     limit: str
     confidence: str
     share: str
-    """Of the time."""
+    """Share of the seconds."""
     stretches: tuple[Stretch, ...]
-    """Of the replicate with the median TPS."""
+    """The seconds of the replicate with the median headline."""
     described: str
     """What the bar shows, for who does not see it."""
     evidence: tuple[str, ...]
     not_seen: tuple[str, ...]
     remedy: str
     """With its price and its effect; empty without one."""
+
+
+_NOTE = (
+    "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters, CPU) and from what was"
+    " bought, never from what an emulated volume counts about itself. Confidence is high where independent sources agree in most"
+    " seconds. The effect of a remedy is what it can bring at most."
+)
+
+
+def section(comparison: Comparison) -> Section:
+    """The limit of each arm, its evidence and the remedy."""
+    bars = "" if many(comparison) else f"Bar: each second of the replicate with the median {comparison.metric.short}. "
+    block = Block("binding.html", {"rows": rows(comparison), "limits": key(comparison), "fold": not listed(comparison)})
+    return Section("binding", "What limits it", (block, Note(bars + _NOTE)))
 
 
 def rows(comparison: Comparison) -> list[BoundRow]:
@@ -67,35 +82,37 @@ def lines(comparison: Comparison) -> list[tuple[str, str]]:
         return _counted(comparison)
     found = []
     for arm in comparison.arms:
+        if not arm.valid:
+            continue
         binding = comparison.bindings[arm.index]
         evidence = "; ".join(binding.evidence) or "; ".join(binding.missing)
         what = f"{arm.label}: {verdict_words(binding.verdict)}"
         found.append(("bound by: ", f"{what}: {evidence}" if evidence else what))
         if binding.remedy is not None:
-            found.append(("remedy: ", f"{arm.label}: {remedy_words(binding.remedy, arm.unit)}"))
+            found.append(("remedy: ", f"{arm.label}: {remedy_words(binding.remedy, arm.metric)}"))
     return found
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """``volume IOPS in 97 % of the time``, ``probably locks in 55 % of the time``, or what there is a little of."""
+    """``volume IOPS in 97 % of the seconds``, ``probably locks in 55 % of the seconds``, or what there is a little of."""
     if verdict.limit is None:
         several = " and ".join(f"{TITLES[limit]} {percent(share)}" for limit, share in list(verdict.shares.items())[:3])
-        return f"unknown ({several} of the time)" if several else "unknown"
-    return f"{_SURE[verdict.confidence]}{_name(verdict)} in {percent(verdict.share)} of the time"
+        return f"unknown ({several} of the seconds)" if several else "unknown"
+    return f"{_SURE[verdict.confidence]}{_name(verdict)} in {percent(verdict.share)} of the seconds"
 
 
-def remedy_words(remedy: Remedy, unit: Unit = TRANSACTIONS) -> str:
+def remedy_words(remedy: Remedy, metric: Headline) -> str:
     """What to do, its price and its effect, in one sentence's end."""
-    parts = [part for part in (_price(remedy), _effect(remedy, unit)) if part]
+    parts = [part for part in (_price(remedy), _effect(remedy, metric)) if part]
     return "; ".join([remedy.action, *parts])
 
 
 def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
     verdict = found.verdict
-    parts = [f"{TITLES[limit]} {percent(share)} of the time" for limit, share in verdict.shares.items()]
+    parts = [f"{TITLES[limit]} {percent(share)} of the seconds" for limit, share in verdict.shares.items()]
     return BoundRow(
         arm=arm,
-        limit="unknown" if verdict.limit is None else _name(verdict),
+        limit=_limit(arm, verdict),
         confidence=verdict.confidence,
         share=UNKNOWN if verdict.limit is None else percent(verdict.share),
         stretches=tuple(
@@ -103,10 +120,17 @@ def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
             for begin, end, limit in found.representative.spans
         ),
         described=f"{arm.label}: {', '.join(parts) or NOT_EXPLAINED}",
-        evidence=found.evidence,
-        not_seen=found.missing,
-        remedy="" if found.remedy is None else remedy_words(found.remedy, arm.unit),
+        evidence=found.evidence if arm.valid else (OF_INVALID,),
+        not_seen=found.missing if arm.valid else (),
+        remedy="" if found.remedy is None else remedy_words(found.remedy, arm.metric),
     )
+
+
+def _limit(arm: ArmSummary, verdict: Verdict) -> str:
+    """The limit of an arm in a word."""
+    if not arm.valid:
+        return "not named (invalid)"
+    return "unknown" if verdict.limit is None else _name(verdict)
 
 
 def _name(verdict: Verdict) -> str:
@@ -125,28 +149,28 @@ def _colour(limit: Limit | None) -> str:
 
 
 def _price(remedy: Remedy) -> str:
-    """``$15.50 a month, $7.50 more``; nothing where nobody knows."""
+    """``$15.50 a month, $7.50 more``; empty where it is not known."""
     if remedy.usd_per_month is None:
-        return "no purchase" if remedy.usd_more == 0 else ""
-    if remedy.usd_more is None:
-        return f"{dollars(remedy.usd_per_month)} a month"
-    change = f"{dollars(abs(remedy.usd_more))} {'less' if remedy.usd_more < 0 else 'more'}"
-    return f"{dollars(remedy.usd_per_month)} a month, {change if remedy.usd_more else 'the same as now'}"
+        return "no purchase" if remedy.usd_more_per_month == 0 else ""
+    if remedy.usd_more_per_month is None:
+        return f"{money(remedy.usd_per_month)} a month"
+    change = f"{money(abs(remedy.usd_more_per_month))} {'less' if remedy.usd_more_per_month < 0 else 'more'}"
+    return f"{money(remedy.usd_per_month)} a month, {change if remedy.usd_more_per_month else 'the same as now'}"
 
 
-def _effect(remedy: Remedy, unit: Unit) -> str:
-    """``up to 1.50 times the transactions, then volume IOPS``."""
-    if remedy.ratio_max is None:
+def _effect(remedy: Remedy, metric: Headline) -> str:
+    """``up to 1.50 times the transactions; the next limit is volume IOPS``."""
+    if remedy.tps_ratio_max is None:
         return ""
-    then = "" if remedy.then is None else f", then {TITLES[remedy.then]}"
-    return f"up to {times(remedy.ratio_max)} times the {unit.many}{then}"
+    then = "" if remedy.then is None else f"; the next limit is {TITLES[remedy.then]}"
+    how = f"the {metric.counts}" if metric.better == "more" else "as fast"
+    return f"up to {times(remedy.tps_ratio_max)} times {how}{then}"
 
 
 def _counted(comparison: Comparison) -> list[tuple[str, str]]:
     by_limit: dict[str, list[ArmSummary]] = {}
     for arm in comparison.arms:
-        verdict = comparison.bindings[arm.index].verdict
-        by_limit.setdefault("unknown" if verdict.limit is None else _name(verdict), []).append(arm)
+        by_limit.setdefault(_limit(arm, comparison.bindings[arm.index].verdict), []).append(arm)
     ordered = sorted(by_limit.items(), key=lambda item: -len(item[1]))
     return [("bound by: ", f"{name}: {len(arms)} of {len(comparison.arms)} arms, as {arms[0].label}")
             for name, arms in ordered]  # fmt: skip

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.bulk_load import agrees, load_of, request_kib, shares_of
 from pgdyno.report.binding import verdict_words
-from pgdyno.report.words import UNKNOWN, Row, interval, number, percent
+from pgdyno.report.section import Matrix, Note, Section
+from pgdyno.report.words import Row, most_waited
+from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +24,22 @@ _STEPS = {
     "checkpoint": "last commit and checkpoint, seconds",
 }
 NOT_BOUND_SHARE = 0.05
-"""Of the time: a limit for which requests waited less than this is not what the load waited for."""
+"""Share of the time: a limit for which requests waited less than this is not what the load waited for."""
+
+
+_NOTE = (
+    "From the start of COPY until the final checkpoint has everything on the volume. Steps of tables are added up where tables are"
+    " loaded one after another; where they are loaded at once, the longest counts. The loader names its limit while it copies, by"
+    " where its sessions wait; the counters are those of the section above."
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """What each arm's load took."""
+    if not measured(comparison):
+        return None
+    further = (Note(text) for text in notes(comparison))
+    return Section("load", "The load", (Matrix(tuple(rows(comparison))), Note(_NOTE), *further), brief=True)
 
 
 def measured(comparison: Comparison) -> bool:
@@ -37,11 +54,8 @@ def rows(comparison: Comparison) -> list[Row]:
         return []
     steps = dict.fromkeys(step for load in loads if load is not None for step in load.steps_s)
     found = [
-        Row("seconds", tuple(_of(load, lambda one: number(one.seconds.mean)) for load in loads), strong=True),
-        Row(
-            "95 % interval", tuple(_of(load, lambda one: interval(one.seconds.low, one.seconds.high)) for load in loads)
-        ),
         Row("rows", tuple(_of(load, lambda one: f"{one.rows:,}") for load in loads)),
+        Row("rows per second", tuple(_of(load, lambda one: number(one.rows_per_s)) for load in loads), strong=True),
         Row("files, uncompressed, MiB/s", tuple(_of(load, lambda one: number(one.input_mib_per_s)) for load in loads)),
         *(Row(_STEPS.get(step, step), tuple(_step(load, step) for load in loads)) for step in steps),
         Row("sessions that copied", tuple(_of(load, lambda one: f"{one.connections:,}") for load in loads)),
@@ -56,7 +70,10 @@ def rows(comparison: Comparison) -> list[Row]:
             "whether both mean the same",
             tuple(_agree(comparison, arm, load) for arm, load in zip(comparison.arms, loads, strict=True)),
         ),
-        Row("above a limit, by the volume's own count", tuple(_above(arm) for arm in comparison.arms)),
+        Row(
+            "above a limit, by the volume's own count",
+            tuple(most_waited(arm.data.time_above_limit) for arm in comparison.arms),
+        ),
     ]
     return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
 
@@ -75,12 +92,12 @@ def lines(comparison: Comparison) -> list[str]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Of each arm whose IOPS did not bind, in what requests they would."""
+    """For each arm whose IOPS did not bind: with which requests they would."""
     return [sentence for arm in comparison.arms if (sentence := iops_note(arm))] if measured(comparison) else []
 
 
 def iops_note(arm: ArmSummary) -> str:
-    """``gp2: its 750 IOPS did not bind``, with why; empty where they did, or where nobody knows."""
+    """``gp2: its 750 IOPS did not bind``, with why; empty where they did, or where it is not known."""
     limit, iops, mib_per_s = arm.data.limits.get("iops"), arm.data.iops, arm.data.mib_per_s
     share = arm.data.time_above_limit.get("iops")
     size_kib = request_kib(iops, mib_per_s)
@@ -111,14 +128,6 @@ def _bound(comparison: Comparison, arm: ArmSummary) -> str:
 def _agree(comparison: Comparison, arm: ArmSummary, load: ArmLoad | None) -> str:
     same = None if load is None else agrees(load.limit, comparison.bindings[arm.index].verdict.limit)
     return UNKNOWN if same is None else "yes" if same else "no"
-
-
-def _above(arm: ArmSummary) -> str:
-    shares = arm.data.time_above_limit
-    if not shares:
-        return UNKNOWN
-    limit, share = max(shares.items(), key=lambda item: item[1])
-    return f"{limit} {percent(share)}" if share else "never"
 
 
 def _request_kib(arm: ArmSummary) -> float | None:

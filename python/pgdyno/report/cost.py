@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.cost import GIB
-from pgdyno.analysis.verdict import figures
-from pgdyno.report.words import UNKNOWN, Row
+from pgdyno.report.section import Matrix, Note, Section, listed
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, gib, money, probability
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 
 MONTH, EQUAL, MILLION, MILLION_EQUAL, LOSS, FRONT = range(6)
 """Which figure a row is."""
-PERCENT_MIN = 1e-4
-"""A smaller probability is not told from the failure of anything else in a data centre."""
 _FRONTS = {"latency_ms_p99": "p99"}
+
+
+def section(comparison: Comparison) -> Section | None:
+    """What each arm costs, and how long it lasts."""
+    found = tuple(rows(comparison))
+    if not found:
+        return None
+    matrix = Matrix(found, "" if listed(comparison) else "Cost of each arm")
+    return Section("cost", "Cost and durability", (matrix, *map(Note, notes(comparison))), brief=True)
 
 
 def rows(comparison: Comparison) -> list[Row]:
@@ -33,7 +40,7 @@ def numbered_rows(comparison: Comparison) -> list[tuple[int, Row]]:
         *_at_equal_size(arms),
         (LOSS, Row("lost within a year", tuple(map(loss, arms)))),
         *(
-            [(FRONT, Row("on the cost front", tuple(front(one, comparison.unit.short) for one in arms)))]
+            [(FRONT, Row("on the cost front", tuple(front(one, comparison.metric.short) for one in arms)))]
             if len(arms) > 1
             else []
         ),
@@ -62,9 +69,9 @@ def notes(comparison: Comparison) -> list[str]:
     if len(arms) > 1 and any(one.front for one in arms):
         sentences.append(
             "On the cost front: no other arm costs less without being slower beyond doubt, by"
-            f" {comparison.unit.per_second} or by the p99 of the response time."
+            f" {comparison.metric.title} or by the p99 of the response time."
         )
-    if any(one.loss is not None for one in arms):
+    if any(one.loss_per_year is not None for one in arms):
         sentences.append(
             "Lost within a year: from the published failure rates, as if volumes failed independently and none were replaced;"
             " of a RAID-0 every volume is needed."
@@ -72,35 +79,21 @@ def notes(comparison: Comparison) -> list[str]:
     return sentences
 
 
-def money(usd: float | None) -> str:
-    """US dollars: cents as prices have them, three digits below a dollar."""
-    if usd is None:
-        return UNKNOWN
-    if 0 < usd < 1:
-        return f"${figures(usd)}"
-    return f"${usd:,.0f}" if usd == round(usd) else f"${usd:,.2f}"
-
-
 def loss(cost: ArmCost) -> str:
     """``0.8 % to 1.6 %``: the ends of what is published."""
     if cost.ends_with_its_instance:
         return "with its instance"
-    if cost.loss is None:
+    if cost.loss_per_year is None:
         return UNKNOWN
-    low, high = _percent(cost.loss.low), _percent(cost.loss.high)
+    low, high = probability(cost.loss_per_year.low), probability(cost.loss_per_year.high)
     return low if low == high else f"{low} to {high}"
 
 
-def front(cost: ArmCost, rate: str = "TPS") -> str:
-    """By which measure the arm is on the cost front; ``rate`` is what its figures count in a second."""
+def front(cost: ArmCost, headline: str) -> str:
+    """By which measure the arm is on the cost front; ``headline`` is the short name of the one that arms are compared by."""
     if not cost.front:
         return UNKNOWN
-    return " and ".join(rate if name == "tps" else _FRONTS[name] for name, on in cost.front.items() if on) or "no"
-
-
-def gib(size_bytes: int | None) -> str:
-    """A capacity in GiB, as providers sell it."""
-    return UNKNOWN if size_bytes is None else f"{size_bytes / GIB:,.0f} GiB"
+    return " and ".join(_FRONTS.get(name, headline) for name, on in cost.front.items() if on) or "no"
 
 
 def _at_equal_size(arms: list[ArmCost]) -> list[tuple[int, Row]]:
@@ -117,8 +110,3 @@ def _at_equal_size(arms: list[ArmCost]) -> list[tuple[int, Row]]:
 
 def _unequal(arms: list[ArmCost]) -> bool:
     return any(one.size_bytes != one.equal_size_bytes for one in arms if one.equal_size_bytes is not None)
-
-
-def _percent(share: float) -> str:
-    percent = share * 100
-    return f"< {PERCENT_MIN:f}".rstrip("0") + " %" if percent < PERCENT_MIN else f"{percent:.2g} %"

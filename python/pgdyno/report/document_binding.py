@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import TITLES, Confidence, Limit
+from pgdyno.report.part import Part, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.arm import ArmBinding
-    from pgdyno.analysis.binding.remedy import Remedy as RemedyFound
     from pgdyno.analysis.binding.verdict import RunBinding
 
-Share = Annotated[float, Field(ge=0, le=1)]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BoundFor(_Part):
+class BoundFor(Part):
     """Neighbouring seconds with the same limit."""
 
     begin_s: int
@@ -31,7 +23,7 @@ class BoundFor(_Part):
     """Null where nothing that was seen explains them."""
 
 
-class RunBound(_Part):
+class RunBound(Part):
     """What bound in one run."""
 
     replicate: int
@@ -40,7 +32,7 @@ class RunBound(_Part):
     seconds: list[BoundFor]
 
 
-class Remedy(_Part):
+class Remedy(Part):
     """The cheapest thing that helps."""
 
     action: str
@@ -48,14 +40,14 @@ class Remedy(_Part):
     """The volume, or the type of the instance, to buy instead; null where nothing is bought."""
     usd_per_month: float | None
     usd_more_per_month: float | None
-    """Than what there is; negative where it costs less, 0 for what is no purchase."""
+    """Than what there is; negative where it costs less, 0 where nothing is bought."""
     tps_ratio_max: float | None
     """Times the transactions at most, by every other limit that the run came near to."""
     then: Limit | None
     """The limit that is met there."""
 
 
-class Binding(_Part):
+class Binding(Part):
     """The limit that binds, by what a user of a real host sees too."""
 
     limit: Limit | None
@@ -71,7 +63,7 @@ class Binding(_Part):
     evidence: list[str]
     """The figures that speak for it, from the replicate with the median TPS."""
     not_seen: list[str]
-    """What was not observed, so that nothing could follow from it."""
+    """What was not observed, so that nothing could follow from it; of an invalid arm, that nothing is concluded."""
     remedy: Remedy | None
     runs: list[RunBound]
 
@@ -87,19 +79,8 @@ def binding_of(found: ArmBinding) -> Binding:
         shares=dict(verdict.shares),
         evidence=list(found.evidence),
         not_seen=list(found.missing),
-        remedy=None if found.remedy is None else _remedy(found.remedy),
+        remedy=None if found.remedy is None else Remedy.model_validate(found.remedy),
         runs=[_run(replicate, run) for replicate, run in found.runs],
-    )
-
-
-def _remedy(found: RemedyFound) -> Remedy:
-    return Remedy(
-        action=found.action,
-        spec=found.spec,
-        usd_per_month=found.usd_per_month,
-        usd_more_per_month=found.usd_more,
-        tps_ratio_max=found.ratio_max,
-        then=found.then,
     )
 
 

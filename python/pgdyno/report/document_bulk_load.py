@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
+from pgdyno.report.part import Part, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.binding.limits import Limit
 
-Share = Annotated[float, Field(ge=0, le=1)]
 
-
-class BulkLoadOf(BaseModel):
+class BulkLoadOf(Part):
     """The loads of an arm, of workload kind `load`; means of the replicates."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     rows: int
-    """Of a run. `tps` of the arm is rows per second."""
+    """Rows of a run."""
     seconds: float
     """From the word go to the end of the checkpoint."""
     seconds_low: float | None
     """Lower end of the 95 % interval; null for one replicate."""
     seconds_high: float | None
     input_bytes: int
-    """Of all files, uncompressed."""
+    """Size of all files, uncompressed."""
     input_mib_per_s: float | None
     connections: int
     """Sessions that copied at a time."""

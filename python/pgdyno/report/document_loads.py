@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pgdyno.report.part import Part, Share
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.loads import LoadedVolume, LoadFigures
+    from pgdyno.analysis.loads import LoadFigures
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class LoadedVolumeOf(_Part):
+class LoadedVolumeOf(Part):
     """What one volume did during a load."""
 
     iops: float | None
     write_mib_per_s: float | None
     write_bytes: float | None
     """From the beginning of the load to its end, the checkpoint's too."""
-    time_above_limit: dict[str, Annotated[float, Field(ge=0, le=1)]]
+    time_above_limit: dict[str, Share]
     """Limit -> share of the load in which requests waited for it; empty for volumes without limits."""
     course_mib_per_s: list[tuple[float, float]]
-    """(seconds since the load began, MiB/s written)."""
+    """(seconds since filling began, MiB/s written)."""
 
 
-class LoadOf(_Part):
+class LoadOf(Part):
     """One load: a data set, made once and cloned for each run."""
 
     title: str
@@ -67,15 +63,5 @@ def load_of(one: LoadFigures) -> LoadOf:
         rows_per_s=one.rows_per_s,
         row_mib_per_s=one.row_mib_per_s,
         steps_s=dict(record.seconds),
-        volumes={volume.role: _volume(volume) for volume in one.volumes},
-    )
-
-
-def _volume(volume: LoadedVolume) -> LoadedVolumeOf:
-    return LoadedVolumeOf(
-        iops=volume.iops,
-        write_mib_per_s=volume.write_mib_per_s,
-        write_bytes=volume.write_bytes,
-        time_above_limit=dict(volume.time_above_limit),
-        course_mib_per_s=list(volume.course),
+        volumes={volume.role: LoadedVolumeOf.model_validate(volume) for volume in one.volumes},
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from pgdyno.report.part import Part, Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,11 +16,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.sweep import Axis, Sweep, Variant
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SweepAxis(_Part):
+class SweepAxis(Part):
     """A factor whose levels are numbers, in the order of their values."""
 
     factor: str
@@ -29,7 +27,7 @@ class SweepAxis(_Part):
     """The same as numbers: sizes in bytes, durations in seconds, else as written."""
 
 
-class ScalingLaw(_Part):
+class ScalingLaw(Part):
     """The universal scalability law, fitted to a variant's runs.
 
     TPS of n clients = rate n / (1 + contention (n - 1) + coherence n (n - 1)).
@@ -37,7 +35,7 @@ class ScalingLaw(_Part):
 
     rate_tps: float
     """Transactions per second of one client by itself."""
-    contention: Annotated[float, Field(ge=0, le=1)]
+    contention: Share
     """Share of the work for which clients queue."""
     coherence: Annotated[float, Field(ge=0)]
     """What each pair of clients costs."""
@@ -52,7 +50,7 @@ class ScalingLaw(_Part):
     """Whether runs lie close enough to speak of its constants."""
 
 
-class SweepCell(_Part):
+class SweepCell(Part):
     """An arm's place on the axes."""
 
     at: list[int]
@@ -61,7 +59,7 @@ class SweepCell(_Part):
     """Its place in `arms`."""
 
 
-class SweepVariant(_Part):
+class SweepVariant(Part):
     """Arms that differ in the axes alone."""
 
     label: str
@@ -71,7 +69,7 @@ class SweepVariant(_Part):
     """Null where the first axis is not the clients, or has fewer than four numbers of them."""
 
 
-class SweepOf(_Part):
+class SweepOf(Part):
     """An experiment along factors that are numbers."""
 
     axes: list[SweepAxis]
@@ -80,7 +78,7 @@ class SweepOf(_Part):
 
 
 def sweep_of(comparison: Comparison) -> SweepOf | None:
-    """The part of a comparison; None of one that is no sweep."""
+    """The part of a comparison; None where it does not sweep anything."""
     sweep = comparison.sweep
     if sweep is None:
         return None
@@ -106,13 +104,5 @@ def _variant(sweep: Sweep, variant: Variant, law: Scaling | None, place: Mapping
 
 def _law(law: Scaling) -> ScalingLaw:
     low, high = law.clients
-    return ScalingLaw(
-        rate_tps=law.rate,
-        contention=law.contention,
-        coherence=law.coherence,
-        peak_clients=law.peak_clients,
-        clients_min=low,
-        clients_max=high,
-        deviation=law.deviation,
-        follows=law.follows,
-    )
+    kept = ScalingLaw.model_fields.keys() - {"clients_min", "clients_max"}
+    return ScalingLaw(**{name: getattr(law, name) for name in kept}, clients_min=low, clients_max=high)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.verdict import sides, times
-from pgdyno.report.words import UNKNOWN, ratio_interval
+from pgdyno.analysis.verdict import sides
+from pgdyno.report import figures
+from pgdyno.report.section import Drawing, Grid, Heading, Section, Sentences
+from pgdyno.text import UNKNOWN, ratio_interval, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.effects import Effect, Within
+    from pgdyno.analysis.headline import Headline
     from pgdyno.analysis.interval import Estimate
 
 
@@ -22,6 +26,7 @@ class EffectRow:
     over: str
     under: str
     estimate: Estimate | None
+    metric: Headline
     distinguishable: bool
     depends: bool
     """Whether it was seen to depend on another factor."""
@@ -45,7 +50,27 @@ class EffectRow:
             return "no pair of runs"
         if self.estimate.low is None:
             return "one replicate has no interval"
-        return ("more" if self.estimate.mean > 1 else "fewer") if self.distinguishable else "not distinguishable"
+        return self.metric.apart(self.estimate.mean) if self.distinguishable else "not distinguishable"
+
+
+def section(comparison: Comparison) -> Section | None:
+    """Ratios with their intervals, and where one factor depends on another."""
+    rows, metric = effect_rows(comparison), comparison.metric
+    if not any(row.estimate is not None for row in rows):
+        return None
+    drawing = Drawing(
+        "effects",
+        "Effect of each factor",
+        f"How many times the {metric.counts} a level {metric.does}, against the first level of its factor, {held(comparison)}. Bar:"
+        " 95 % interval; grey where it includes 1: not distinguishable. Thin: the same at each level of a factor that it depends"
+        " on.",
+        partial(figures.effects, rows, comparison.arms),
+    )
+    cells = tuple((f"{row.over} against {row.under}", row.at, row.ratio, row.extent, row.verdict) for row in rows)
+    table = Grid(("effect", "with", "ratio", "95 % interval", ""), cells, drawn=True)
+    found = tuple(hints(comparison))
+    depends = (Heading("Where one factor depends on another"), Sentences(found)) if found else ()
+    return Section("effects", "What each factor does", (drawing, table, *depends), brief=True)
 
 
 def effect_rows(comparison: Comparison) -> list[EffectRow]:
@@ -61,9 +86,8 @@ def effect_rows(comparison: Comparison) -> list[EffectRow]:
             at = comparison.factors[within.factor].labels[within.level]
             low, high = within.estimate.low, within.estimate.high
             told = low is not None and high is not None and not low <= 1 <= high
-            rows.append(
-                EffectRow(comparison.factors[effect.factor].title, over, under, within.estimate, told, False, at)
-            )
+            title = comparison.factors[effect.factor].title
+            rows.append(EffectRow(title, over, under, within.estimate, comparison.metric, told, False, at))
     return rows
 
 
@@ -101,4 +125,6 @@ def _told(comparison: Comparison, effect: Effect) -> tuple[Within, ...]:
 def _row(comparison: Comparison, effect: Effect) -> EffectRow:
     over, under = sides(comparison.factors, effect)
     title = comparison.factors[effect.factor].title
-    return EffectRow(title, over, under, effect.estimate, effect.distinguishable, bool(effect.within))
+    return EffectRow(
+        title, over, under, effect.estimate, comparison.metric, effect.distinguishable, bool(effect.within)
+    )

@@ -1,10 +1,15 @@
-"""How the tables were loaded: a column for each load."""
+"""How the tables were filled: a column for each data set."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.report.words import UNKNOWN, Row, number, percent, size
+from pgdyno.report import figures
+from pgdyno.report.figures.loading import DRAWN_MAX
+from pgdyno.report.section import Drawing, Grid, Note, Part, Section
+from pgdyno.report.words import Row, most_waited
+from pgdyno.text import UNKNOWN, number, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,8 +17,31 @@ if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.loads import LoadedVolume, LoadFigures
 
-DRAWN_MAX = 6
-"""Loads whose course is drawn; the others have their figures in the table."""
+_NOTE = (
+    "Each data set is filled once, and every run works on a clone of it. Steps: the time in which at least one session was at it."
+    " Above a limit: the limit for which requests waited most, and the share of that time in which one did."
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """A column for each load, and what volumes wrote meanwhile."""
+    loads = comparison.loads
+    if not loads:
+        return None
+    found = rows(comparison)
+    table = Grid(
+        ("", *heads(comparison)),
+        tuple((row.title, *row.cells) for row in found),
+        strong=frozenset(place for place, row in enumerate(found) if row.strong),
+    )
+    parts: list[Part] = [table, Note(_NOTE)]
+    if any(volume.course_mib_per_s for one in loads for volume in one.volumes):
+        of = f", of the first {DRAWN_MAX} loads" if len(loads) > DRAWN_MAX else ""
+        caption = f"What each volume wrote, MiB per second{of}."
+        parts.append(
+            Drawing("loading", "What volumes wrote while tables were filled", caption, partial(figures.loading, loads))
+        )
+    return Section("loading", "How the tables were filled", tuple(parts))
 
 
 def heads(comparison: Comparison) -> list[str]:
@@ -30,7 +58,7 @@ def rows(comparison: Comparison) -> list[Row]:
         Row("seconds", tuple(number(one.seconds) for one in loads), strong=True),
         Row("rows per second", tuple(number(one.rows_per_s) for one in loads), strong=True),
         Row("rows while they were copied, MiB/s", tuple(number(one.row_mib_per_s) for one in loads)),
-        Row("loaded by", tuple(_loader(one) for one in loads)),
+        Row("filled by", tuple(_loader(one) for one in loads)),
         Row("limits", tuple(_limits(one) for one in loads)),
         *(Row(f"{step}, seconds", tuple(number(one.record.seconds.get(step)) for one in loads)) for step in steps),
         *(row for role in _roles(loads) for row in _volume_rows(loads, role)),
@@ -66,17 +94,11 @@ def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[Row]:
             f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in volumes)
         ),
         Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in volumes)),
-        Row(f"{role} volume: above a limit", tuple(_above(one) for one in volumes)),
+        Row(
+            f"{role} volume: above a limit", tuple(most_waited(one.time_above_limit if one else {}) for one in volumes)
+        ),
     ]
 
 
 def _written(one: LoadedVolume | None) -> str:
     return UNKNOWN if one is None or one.write_bytes is None else size(round(one.write_bytes))
-
-
-def _above(one: LoadedVolume | None) -> str:
-    """The limit for which requests waited most."""
-    if one is None or not one.time_above_limit:
-        return UNKNOWN
-    limit, share = max(one.time_above_limit.items(), key=lambda item: item[1])
-    return f"{limit} {percent(share)}" if share else "never"

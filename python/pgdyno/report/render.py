@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError
+from pgdyno.errors import OutputError
 from pgdyno.report.theme import DARK, LIGHT, PAGE, Theme, colour_classes, custom_properties, svg_of
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ WIDTHS_PX = {"wide": 1000, "medium": 640, "narrow": 342}
 """Widths that each figure is drawn for: a desktop, a tablet, and a phone of 390 px less its margins."""
 
 
-def rendered(template: str, **values: Any) -> str:
-    """A template with its values, the style sheet and both colour schemes; what users wrote is escaped."""
+def rendered(template: str, package: str = "pgdyno.report", **values: Any) -> str:
+    """A package's template with its values, the style sheet and both colour schemes; what users wrote is escaped."""
     import jinja2
 
-    loader = jinja2.PackageLoader("pgdyno.report")
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("pgdyno.report")])
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -55,20 +55,27 @@ def moment(unix_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_ns // 1_000_000_000))
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; :class:`HostError` when it cannot be."""
+def write_whole(path: Path, content: bytes, flag: str = "--output") -> None:
+    """Write a file whole or not at all; :class:`OutputError`, which names ``flag``, when it cannot be.
+
+    A link stays one; ``/dev/stdout`` or a pipe is written to and not replaced.
+    """
     try:
-        descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
+        place = path.resolve()
+        descriptor, unfinished = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
             Path(unfinished).chmod(0o644)
-            Path(unfinished).replace(path)
+            Path(unfinished).replace(place)
         except BaseException:
             with contextlib.suppress(OSError):
                 Path(unfinished).unlink()
             raise
     except OSError as error:
-        raise HostError(
-            f"{path} cannot be written: {error.strerror}", remedy="name another file with --output"
+        raise OutputError(
+            f"{path} cannot be written: {error.strerror}", remedy=f"name another file with {flag}"
         ) from error

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.boxes import box_of
 from pgdyno.analysis.distribution import merge
 from pgdyno.analysis.latency_map import latency_map
 from pgdyno.analysis.sweep import CLIENTS
-from pgdyno.analysis.verdict import dollars, share
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
 from pgdyno.report.figures import scaling as scaling_figure
 from pgdyno.report.figures.parts import evenly
-from pgdyno.report.words import UNKNOWN
+from pgdyno.report.section import Drawing, Grid, Heading, Key, Make, Note, Part, Section, Sentences
+from pgdyno.text import UNKNOWN, money, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,33 +23,16 @@ if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.scaling import Scaling
     from pgdyno.analysis.sweep import Sweep
-    from pgdyno.report.theme import Theme
 
 CURVES_MAX = 8
 """Curves of a panel: more shades of one colour cannot be told apart."""
 MAPS_MAX = 4
 """Maps of response times over time."""
 
-Make = Callable[[int, "Theme"], dict[str, Any]]
-"""Draws a figure at a width in pixels."""
-
-
-@dataclass(frozen=True)
-class SweepFigure:
-    """A figure and what is said of it."""
-
-    name: str
-    title: str
-    alternative: str
-    """What a screen reader says: what is drawn, and its extent."""
-    caption: str
-    """What is drawn, with its units."""
-    make: Make
-
 
 @dataclass(frozen=True)
 class Pivot:
-    """Transactions a second of a variant (of loads: rows) by its axes."""
+    """The headline of a variant by its axes."""
 
     title: str
     columns: str
@@ -62,13 +43,38 @@ class Pivot:
     lines: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def figures_of(comparison: Comparison) -> list[SweepFigure]:
+def figures_of(comparison: Comparison) -> list[Drawing]:
     """Every figure that the sweep has data for, in the order of the page."""
     sweep = comparison.sweep
     if sweep is None:
         return []
     makers = (_boxes, _bars, _multiples, _heat, _scaling, _cumulative, _over_time, _front)
     return [figure for maker in makers for figure in maker(comparison, sweep)]
+
+
+def _drawing(name: str, title: str, alternative: str, caption: str, make: Make) -> Drawing:
+    return Drawing(name, alternative, caption, make, title)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """Its figures, the law of its clients, its raw tables."""
+    sweep = comparison.sweep
+    if sweep is None:
+        return None
+    parts: list[Part] = [Key(tuple((f"arm{colour}", name) for colour, name in key(comparison)))]
+    sentences = tuple(law_sentences(comparison))
+    for drawing in figures_of(comparison):
+        parts.append(drawing)
+        if drawing.name == "sweep-scaling" and sentences:
+            parts.append(Sentences(sentences))
+    parts.append(Heading("Raw table"))
+    for table in pivots(comparison):
+        head = " \\ ".join(part for part in (table.rows, table.columns) if part)
+        parts += [Heading(table.title, 4)] if table.title else []
+        parts.append(Grid((head, *table.heads), tuple((name, *cells) for name, cells in table.lines), "figures pivot"))
+    title = comparison.metric.title.capitalize()
+    parts.append(Note(f"{title}, mean of the replicates. pgdyno report --format csv has every run."))
+    return Section("sweep", "The sweep", tuple(parts), brief=True)
 
 
 def law_sentences(comparison: Comparison) -> list[str]:
@@ -93,7 +99,7 @@ def pivots(comparison: Comparison) -> list[Pivot]:
             (text, tuple(_cell(variant.arms.get((x, 0))) for variant in sweep.variants))
             for x, text in enumerate(sweep.x.texts)
         ]
-        short = comparison.arms[0].unit.short
+        short = comparison.metric.short
         heads = tuple(variant.label or short for variant in sweep.variants)
         return [Pivot("", "", sweep.x.title, heads, tuple(lines))]
     return [
@@ -120,12 +126,18 @@ def key(comparison: Comparison) -> list[tuple[int, str]]:
 
 
 def _cell(arm: ArmSummary | None) -> str:
-    return UNKNOWN if arm is None else f"{arm.tps.mean:,.0f}" if arm.tps.mean >= 100 else digits(arm.tps.mean)
+    return (
+        UNKNOWN
+        if arm is None
+        else f"{arm.headline.mean:,.0f}"
+        if arm.headline.mean >= 100
+        else number(arm.headline.mean)
+    )
 
 
 def _law_sentence(label: str, law: Scaling) -> str:
     if not law.follows:
-        return f"{label}: the law does not describe these runs, which lie {share(law.deviation)} off its curve (root mean square)."
+        return f"{label}: the law does not describe these runs, which lie {percent(law.deviation)} off its curve (root mean square)."
     peak = law.peak_clients
     low, high = law.clients
     if peak is None or peak > high:
@@ -135,7 +147,7 @@ def _law_sentence(label: str, law: Scaling) -> str:
     else:
         most = f"the most transactions with about {peak:,.0f} clients"
     return (
-        f"{label}: contention {law.contention:.3f}, coherence {law.coherence:.2g}, {most}; runs lie {share(law.deviation)} off the"
+        f"{label}: contention {law.contention:.3f}, coherence {law.coherence:.2g}, {most}; runs lie {percent(law.deviation)} off the"
         " curve (root mean square)."
     )
 
@@ -143,84 +155,84 @@ def _law_sentence(label: str, law: Scaling) -> str:
 def _extent(sweep: Sweep) -> str:
     """The range over all arms."""
     arms = [arm for variant in sweep.variants for arm in variant.arms.values()]
-    every = [arm.tps.mean for arm in arms]
-    return f"{digits(min(every))} to {digits(max(every))} {arms[0].unit.per_second}"
+    every = [arm.headline.mean for arm in arms]
+    return f"{number(min(every))} to {number(max(every))} {arms[0].metric.title}"
 
 
-def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    per_second = comparison.arms[0].unit.per_second
+def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
+    title = comparison.metric.title
     told = [
-        f"{variant.label or 'all arms'}: median {digits(box.median)}, half of the runs {digits(box.first_quartile)} to"
-        f" {digits(box.third_quartile)}"
+        f"{variant.label or 'all arms'}: median {number(box.median)}, half of the runs {number(box.first_quartile)} to"
+        f" {number(box.third_quartile)}"
         for variant in sweep.variants
-        for box in (box_of(variant.runs_tps),)
+        for box in (box_of(variant.of_runs),)
     ]
-    yield SweepFigure(
+    yield _drawing(
         "sweep-spread",
-        f"Spread of the {per_second}",
-        f"Box plot of {per_second}. {'; '.join(told)}.",
-        f"{per_second.capitalize()} of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
+        f"Spread of the {title}",
+        f"Box plot of {title}. {'; '.join(told)}.",
+        f"{title.capitalize()} of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
         " the box's width beyond it; circles: runs outside.",
         partial(spread.boxes, sweep, comparison.arms),
     )
 
 
-def _bars(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    per_second = comparison.arms[0].unit.per_second
+def _bars(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
+    title = comparison.metric.title
     second = "a variant" if sweep.along is None else f"a level of the {sweep.along.title}, the palest the lowest"
-    yield SweepFigure(
+    yield _drawing(
         "sweep-bars",
-        f"{per_second.capitalize()}, grouped by {sweep.x.title}",
+        f"{title.capitalize()}, grouped by {sweep.x.title}",
         f"Bars grouped by {sweep.x.title}, from {_extent(sweep)}; the raw table has every figure.",
-        f"{per_second.capitalize()} (vertical) by {sweep.x.title}. Each bar: {second}; mean of the replicates.",
+        f"{title.capitalize()} (vertical) by {sweep.x.title}. Each bar: {second}; mean of the replicates.",
         partial(concurrency.bars, sweep, comparison.arms),
     )
 
 
-def _multiples(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    per_second = comparison.arms[0].unit.per_second
+def _multiples(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
+    title = comparison.metric.title
     if sweep.along is None:
         return
-    yield SweepFigure(
+    yield _drawing(
         "sweep-multiples",
-        f"{per_second.capitalize()} at each level of the {sweep.x.title}",
-        f"A small panel for each of {len(sweep.x.texts)} levels of the {sweep.x.title}: {per_second} along the"
+        f"{title.capitalize()} at each level of the {sweep.x.title}",
+        f"A small panel for each of {len(sweep.x.texts)} levels of the {sweep.x.title}: {title} along the"
         f" {sweep.along.title}, {_extent(sweep)}; the raw table has every figure.",
-        f"{per_second.capitalize()} (vertical) along the {sweep.along.title} (horizontal), on common scales.",
+        f"{title.capitalize()} (vertical) along the {sweep.along.title} (horizontal), on common scales.",
         partial(concurrency.multiples, sweep, comparison.arms),
     )
 
 
-def _heat(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    per_second = comparison.arms[0].unit.per_second
+def _heat(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
+    title = comparison.metric.title
     if sweep.along is None:
         return
-    yield SweepFigure(
+    yield _drawing(
         "sweep-heat",
-        f"{per_second.capitalize()} over {sweep.x.title} and {sweep.along.title}",
-        f"Heat map of {per_second}, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
+        f"{title.capitalize()} over {sweep.x.title} and {sweep.along.title}",
+        f"Heat map of {title}, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
         " has every figure.",
-        f"{per_second.capitalize()}. Rows: {sweep.x.title}; columns: {sweep.along.title}. The fuller the colour, the more; each variant has shades of its own.",
+        f"{title.capitalize()}. Rows: {sweep.x.title}; columns: {sweep.along.title}. The fuller the colour, the more; each variant has shades of its own.",
         partial(heat.throughput, sweep, comparison.arms),
     )
 
 
-def _scaling(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    per_second = comparison.arms[0].unit.per_second
+def _scaling(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
+    title = comparison.metric.title
     if sweep.x.name != CLIENTS:
         return
     drawn = [law if law is not None and law.follows else None for law in sweep.laws]
     curve = "Curve: the universal scalability law fitted to the runs. " if any(drawn) else ""
-    yield SweepFigure(
+    yield _drawing(
         "sweep-scaling",
         "How throughput grows with clients",
-        f"{per_second.capitalize()} by clients, {_extent(sweep)}. {' '.join(law_sentences(comparison))}".strip(),
-        f"{per_second.capitalize()} (vertical) by clients. {curve}Circle: an arm.",
+        f"{title.capitalize()} by clients, {_extent(sweep)}. {' '.join(law_sentences(comparison))}".strip(),
+        f"{title.capitalize()} (vertical) by clients. {curve}Circle: an arm.",
         lambda width, theme: scaling_figure.scaling(sweep, drawn, comparison.arms, width, theme),
     )
 
 
-def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
     panels = []
     told = []
     for variant in sweep.variants[:MAPS_MAX]:
@@ -231,26 +243,26 @@ def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
                 curves.append((f"{sweep.x.texts[x]} {sweep.x.title}", found))
         if curves:
             panels.append((variant.label, variant.index, curves))
-            told += [f"{variant.label} {name}: p99 {digits(one.percentile(99) or 0.0)} ms" for name, one in curves]
+            told += [f"{variant.label} {name}: p99 {number(one.percentile(99) or 0.0)} ms" for name, one in curves]
     if panels:
-        yield SweepFigure(
+        yield _drawing(
             "sweep-cumulative",
             "Response times, cumulative",
             f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(told)}.",
-            f"Share of the transactions (vertical) that took no longer than so many milliseconds (horizontal, logarithmic). A curve"
+            f"Share of the transactions (vertical) that took no longer than the milliseconds below (logarithmic). A curve"
             f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.{_passed_over(sweep)}",
             lambda width, theme: cumulative.cumulative(panels, comparison.arms, width, theme),
         )
 
 
-def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
-    """Of each variant the arm that does most; of a single one the arm that does least too."""
-    chosen = [variant.most[1] for variant in sweep.variants[:MAPS_MAX]]
-    if len(sweep.variants) == 1 and sweep.variants[0].least[1] is not chosen[0]:
-        chosen.append(sweep.variants[0].least[1])
-    whose = "Of each variant the arm that does the most transactions"
+def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
+    """The best arm of each variant; the worst too of a single one."""
+    chosen = [variant.best for variant in sweep.variants[:MAPS_MAX]]
+    if len(sweep.variants) == 1 and sweep.variants[0].worst is not chosen[0]:
+        chosen.append(sweep.variants[0].worst)
+    whose = "The best arm of each variant"
     if len(sweep.variants) < len(chosen):
-        whose = "The arm that does the most transactions, and the one that does the fewest"
+        whose = "The best arm and the worst"
     colours = {arm.index: variant.index for variant in sweep.variants for arm in variant.arms.values()}
     maps = [
         (arm.label, colours[arm.index], cells)
@@ -258,7 +270,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
         if (cells := latency_map(arm.representative.figures.run))
     ]
     if maps:
-        yield SweepFigure(
+        yield _drawing(
             "sweep-over-time",
             "Response times over time",
             f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _ in maps)}.",
@@ -274,9 +286,9 @@ def _passed_over(sweep: Sweep) -> str:
     return f" Not drawn, for want of room: {', '.join(variant.label for variant in more)}." if more else ""
 
 
-def _front(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
+def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
     """At the load at which all variants together do most; nothing where there are not two prices."""
-    per_second = comparison.arms[0].unit.per_second
+    title = comparison.metric.title
     at = sweep.common_load()
     if at is None:
         return
@@ -284,18 +296,20 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[SweepFigure]:
     for variant in sweep.variants:
         arm = variant.arms[at]
         if arm.usd_per_month is not None:
-            low, high = (arm.tps.mean if end is None else max(0.0, end) for end in (arm.tps.low, arm.tps.high))
-            on_front = comparison.costs[arm.index].front.get("tps", False)
+            low, high = (
+                arm.headline.mean if end is None else max(0.0, end) for end in (arm.headline.low, arm.headline.high)
+            )
+            on_front = comparison.costs[arm.index].front.get(arm.metric.name, False)
             label = variant.label or arm.label
-            offers.append(front.Offer(label, variant.index, arm.usd_per_month, arm.tps.mean, low, high, on_front))
+            offers.append(front.Offer(label, variant.index, arm.usd_per_month, arm.headline.mean, low, high, on_front))
     if len({one.usd_per_month for one in offers}) < 2:
         return
-    told = [f"{one.label}: {digits(one.tps)} for {dollars(one.usd_per_month)}" for one in offers]
-    yield SweepFigure(
+    told = [f"{one.label}: {number(one.value)} for {money(one.usd_per_month)}" for one in offers]
+    yield _drawing(
         "sweep-front",
         f"Cost front with {sweep.words(at)}",
-        f"{per_second.capitalize()} by price a month with {sweep.words(at)}. {'; '.join(told)}.",
-        f"{per_second.capitalize()} (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
+        f"{title.capitalize()} by price a month with {sweep.words(at)}. {'; '.join(told)}.",
+        f"{title.capitalize()} (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
         " cross: another one costs less and is not slower.",
         lambda width, theme: front.front(offers, comparison.arms, width, theme),
     )

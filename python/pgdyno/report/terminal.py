@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.analysis.distribution import PERCENTILES
-from pgdyno.analysis.verdict import dollars, figures
 from pgdyno.report import binding, bulk_load, cost, trust
+from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
+from pgdyno.report.section import listed
 from pgdyno.report.sweep import pivots
-from pgdyno.report.words import LISTED_MAX, UNKNOWN
+from pgdyno.text import UNKNOWN, aligned, gib, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,6 @@ WIDTH_MIN = 40
 NAME_WIDTH_MAX = 27
 """A longer name of an arm is cut in the table and given whole below it."""
 
-_UNKNOWN = "-"
 _COST_TITLES = {
     cost.MONTH: "a month",
     cost.MILLION: "a million",
@@ -37,34 +35,6 @@ _COST_TITLES = {
     cost.FRONT: "on the front",
 }
 """What the figures of an arm's cost are called in few columns; a million are transactions."""
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    unit: str
-    spare: int = 0
-    """Which columns go first on a narrow terminal: those with the largest number; 0 stays."""
-
-
-_COLUMNS = (
-    _Column("volume", ""),
-    _Column("TPS", "95 % interval"),
-    _Column("QPS", "", 7),
-    _Column("p50", "ms", 5),
-    _Column("p95", "ms", 6),
-    _Column("p99", "ms", 1),
-    _Column("IOPS", "", 3),
-    _Column("MiB/s", "", 8),
-    _Column("queue", "", 7),
-    _Column("above", "limit", 4),
-    _Column("price", "/month", 2),
-    _Column("valid", ""),
-)
-_QPS_PLACE = 2
-"""Statements per second are told of sysbench's tests alone; elsewhere the column is not there."""
-_LATENCY_PLACES = (3, 4, 5)
-"""Loads have no response times."""
 
 
 def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH) -> str:
@@ -80,12 +50,13 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *_figures(comparison, names, width),
         *(line for key in keys for line in _wrapped(key, width, "", "    ")),
     ]
-    listed = comparison.sweep is None or len(comparison.arms) <= LISTED_MAX
+    whole = listed(comparison)
     lines = [
-        *(of_arms if listed else _pivots(comparison, width)),
+        *((*_wrapped(comparison.experiment.title, width), "") if comparison.experiment.title else ()),
+        *(of_arms if whole else _pivots(comparison, width)),
         *_effects(comparison, width),
         *_loads(comparison, width),
-        *(_cost(comparison, names, width) if listed else ()),
+        *(_cost(comparison, names, width) if whole else ()),
         "",
         *_wrapped(comparison.verdict, width),
         *(line for word, text in binding.lines(comparison) for line in _wrapped(text, width, word)),
@@ -156,31 +127,49 @@ def _noun(comparison: Comparison) -> str:
 def _figures(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
     """The table itself: without the interval, then without columns, until it is narrow enough."""
     for interval in (True, False):
-        rows = [[column.title for column in _COLUMNS], [column.unit for column in _COLUMNS]]
-        rows[0][:2] = _noun(comparison), comparison.unit.short
-        rows[1][1] = rows[1][1] if interval else ""
-        rows += [_row(arm, name, interval) for arm, name in zip(comparison.arms, names, strict=True)]
-        told = any(arm.qps is not None for arm in comparison.arms)
-        timed = any(arm.latency_ms.total for arm in comparison.arms)
-        left_out = set(() if told else (_QPS_PLACE,)) | set(() if timed else _LATENCY_PLACES)
-        places = [place for place in range(len(_COLUMNS)) if place not in left_out]
+        every = _columns(comparison, names, interval)
+        if _width(every) + len(every) - 1 > width:
+            every = [column for column in every if column.spare < SPARE_FIRST]
         # A little narrower than wide is worth a few columns; much narrower costs the interval first.
-        while len(places) > (7 if interval else 3) and _width(rows, places) > width:
-            places.remove(max(places, key=lambda place: _COLUMNS[place].spare))
-        if _width(rows, places) <= width:
+        while len(every) > (7 if interval else 3) and _width(every) > width:
+            every.remove(max(every, key=lambda column: column.spare))
+        if _width(every) <= width:
             break
-    widths = {place: max(len(row[place]) for row in rows) for place in places}
-    gap = "  " if sum(widths.values()) + 2 * (len(places) - 1) <= width else " "
-    lines = [gap.join(_padded(row[place], widths[place], place) for place in places).rstrip() for row in rows]
+    rows = list(zip(*((column.title, column.unit, *column.cells) for column in every), strict=True))
+    lines = aligned(rows, gap="  " if _width(every) + len(every) - 1 <= width else " ")
     lines.insert(2, "-" * max(len(line) for line in lines))
     return lines
+
+
+def _columns(comparison: Comparison, names: Sequence[str], interval: bool) -> list[Column]:
+    arms = comparison.arms
+    return [
+        Column(_noun(comparison), "", 0, tuple(names)),
+        Column(
+            comparison.metric.short, "95 % interval" if interval else "", 0, tuple(_headline(a, interval) for a in arms)
+        ),
+        *columns(comparison),
+        Column("valid", "", 0, tuple("yes" if arm.valid else "NO" for arm in arms)),
+    ]
+
+
+def _width(every: Sequence[Column]) -> int:
+    """Columns that the table needs with single spaces between."""
+    widest = (max(len(cell) for cell in (column.title, column.unit, *column.cells)) for column in every)
+    return sum(widest) + len(every) - 1
+
+
+def _headline(arm: ArmSummary, interval: bool) -> str:
+    low, high = arm.headline.low, arm.headline.high
+    ends = f" ({number(max(0.0, low))}-{number(high)})" if interval and low is not None and high is not None else ""
+    return number(arm.headline.mean) + ends
 
 
 def _pivots(comparison: Comparison, width: int) -> list[str]:
     """The raw tables of a sweep; more columns than have room stand below."""
     lines: list[str] = []
     for table in pivots(comparison):
-        title = f"{comparison.unit.short}, {table.rows}" + (f" by {table.columns}" if table.columns else "")
+        title = f"{comparison.metric.short}, {table.rows}" + (f" by {table.columns}" if table.columns else "")
         lines += [*([""] if lines else []), *_wrapped(f"{title}: {table.title}" if table.title else title, width)]
         rows = [["", *table.heads], *([name, *cells] for name, cells in table.lines)]
         widths = [max(len(row[place]) for row in rows) + 2 for place in range(len(rows[0]))]
@@ -197,31 +186,6 @@ def _pivots(comparison: Comparison, width: int) -> list[str]:
     return lines
 
 
-def _width(rows: Sequence[Sequence[str]], places: Sequence[int]) -> int:
-    """Columns that the table needs with single spaces between."""
-    return sum(max(len(row[place]) for row in rows) for place in places) + len(places) - 1
-
-
-def _row(arm: ArmSummary, name: str, interval: bool) -> list[str]:
-    latency = arm.latency_ms
-    tps = figures(arm.tps.mean)
-    if interval and arm.tps.low is not None and arm.tps.high is not None:
-        tps += f" ({figures(max(0.0, arm.tps.low))}-{figures(arm.tps.high)})"
-    above = arm.above_limit_share
-    return [
-        name,
-        tps,
-        _number(None if arm.qps is None else arm.qps.mean),
-        *(_number(latency.percentile(percent)) for percent in PERCENTILES),
-        _number(arm.data.iops),
-        _number(arm.data.mib_per_s),
-        _number(arm.data.queue_length),
-        _UNKNOWN if above is None else f"{above * 100:.0f} %",
-        _UNKNOWN if arm.usd_per_month is None else dollars(arm.usd_per_month),
-        "yes" if arm.valid else "NO",
-    ]
-
-
 def _effects(comparison: Comparison, width: int) -> list[str]:
     """The effect of each factor, a line each; indented where it holds at a level of another factor."""
     rows = effect_rows(comparison)
@@ -231,9 +195,9 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
     for row in rows:
         pair = f"  with {row.at}" if row.at else f"{row.over} against {row.under}"
         extent = "" if row.estimate is None or row.estimate.low is None else f"({row.extent.replace(' to ', '-')})"
-        texts.append((pair, row.ratio, extent, "" if row.verdict in ("more", "fewer") else row.verdict))
+        texts.append((pair, row.ratio, extent, "" if row.distinguishable else row.verdict))
     widths = [max(len(text[place]) for text in texts) for place in range(4)]
-    lines = ["", f"effect of each factor on {comparison.unit.short}"]
+    lines = ["", f"effect of each factor on {comparison.metric.short}"]
     for pair, ratio, extent, verdict in texts:
         if sum(widths) + 6 <= width:
             lines.append(f"{pair:<{widths[0]}}  {ratio:>{widths[1]}}  {extent:<{widths[2]}}  {verdict}".rstrip())
@@ -257,14 +221,11 @@ def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]
     titles = [_COST_TITLES[which] for which, _ in found]
     lines = ["", *_wrapped("cost and durability of the volumes" + _equal_size(comparison), width)]
     every = [["", *titles], *([name, *(row.cells[place] for _, row in found)] for place, name in enumerate(names))]
-    cells = [[_UNKNOWN if cell == UNKNOWN else cell for cell in row] for row in every]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
-    if sum(widths) + 2 * (len(widths) - 1) <= width:
-        return lines + [
-            "  ".join(_padded(cell, widths[place], place) for place, cell in enumerate(row)).rstrip() for row in cells
-        ]
-    for name, *row in cells[1:]:
-        words = [f"{title} {cell}" for title, cell in zip(titles, row, strict=True) if cell != _UNKNOWN]
+    beside = aligned(every)
+    if max(map(len, beside)) <= width:
+        return lines + beside
+    for name, *row in every[1:]:
+        words = [f"{title} {cell}" for title, cell in zip(titles, row, strict=True) if cell != UNKNOWN]
         lines += _wrapped(f"{name}: {', '.join(words)}", width, "", "    ")
     return lines
 
@@ -273,17 +234,7 @@ def _equal_size(comparison: Comparison) -> str:
     """What "equal" means, where arms differ in capacity."""
     one = comparison.costs[comparison.arms[0].index]
     differ = any(each.size_bytes != each.equal_size_bytes for each in comparison.costs.values())
-    return f" (equal: at {cost.gib(one.equal_size_bytes)})" if differ and one.equal_size_bytes is not None else ""
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return _UNKNOWN
-    return "<0.001" if 0 < value < 0.001 else figures(value)
-
-
-def _padded(cell: str, width: int, place: int) -> str:
-    return cell.ljust(width) if place == 0 else cell.rjust(width)
+    return f" (equal: at {gib(one.equal_size_bytes)})" if differ and one.equal_size_bytes is not None else ""
 
 
 def _wrapped(text: str, width: int, first: str = "", further: str | None = None) -> list[str]:
@@ -295,12 +246,4 @@ def _wrapped(text: str, width: int, first: str = "", further: str | None = None)
 
 
 def _remarks(comparison: Comparison, width: int) -> list[str]:
-    label, slowed = trust.storage_only(comparison), trust.dilation(comparison)
-    remarks = [
-        *(("invalid: ", reason) for reason in trust.why_invalid(comparison)),
-        *([("storage only: ", label)] if label else []),
-        *([("dilated: ", slowed)] if slowed else []),
-        *(("unknown: ", f"{row.what}: {row.why}" if row.why else row.what) for row in trust.unseen(comparison)),
-        *(("warning: ", reason) for reason in trust.warnings(comparison)),
-    ]
-    return [line for word, text in remarks for line in _wrapped(text, width, word)]
+    return [line for word, text in trust.remarks(comparison) for line in _wrapped(text, width, f"{word}: ")]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from pgdyno.analysis.distribution import PERCENTILES
-from pgdyno.report.words import UNKNOWN, Row, number
+from pgdyno.report.section import Heading, Matrix, Note, Part, Section, many
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,6 +22,20 @@ STATEMENT_WIDTH_MAX = 88
 """A longer statement is cut in a table; the run's own table has all of it."""
 STATEMENTS_MAX = 40
 """Statements in the table, those of the most time; sysbench has some for each of its tables."""
+
+
+def section(comparison: Comparison) -> Section:
+    """Scripts, then statements; what the driver did not tell is omitted."""
+    by_script, by_statement = tuple(scripts(comparison)), tuple(statements(comparison))
+    both, parts = bool(by_script and by_statement), list[Part]()
+    if by_script:
+        parts += [Heading("By script")] if both else []
+        parts += [Matrix(by_script), Note("Response time, p50 / p95 / p99, milliseconds.")]
+    if by_statement:
+        parts += [Heading("By statement")] if both else []
+        parts.append(Matrix(by_statement, "Statements of each arm" if many(comparison) else ""))
+        parts.append(Note("From sending a statement to its answer, p50 / p95 / p99, milliseconds."))
+    return Section("statements", "Statements" if by_statement else "Scripts", tuple(parts))
 
 
 def scripts(comparison: Comparison) -> list[Row]:

@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.finding import worst
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
-from pgdyno.analysis.verdict import figures, share, sides
+from pgdyno.analysis.verdict import sides
 from pgdyno.analysis.volume_figures import path_us
 from pgdyno.report import effects
-from pgdyno.report.words import COLUMNS_MAX, UNKNOWN, Row, clients_of, record_of
+from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
+from pgdyno.report.words import COLUMNS_MAX, Row, clients_of, record_of
+from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison, Ratio
+    from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.ratio import Ratio
     from pgdyno.store.record import Visibility
 
 REASONS_MAX = 8
-"""More reasons than this are told once for each check, with how many runs have it."""
+"""More reasons than this are given once for each check, with how many runs have it."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,39 @@ class CheckRow:
     as_bad: int
     """Runs at that level."""
     figure: str
-    """Of the first of those."""
+    """What the first of those found."""
     arm: ArmSummary
     block: int
+
+
+def section(comparison: Comparison) -> Section:
+    """Checks, method, what was not seen and what was not verified."""
+    values = {
+        "checks": checks_table(comparison) if many(comparison) else findings_table(comparison),
+        "findings": all_findings(comparison, serious=not listed(comparison)),
+        "fold": "Every check of every run" if listed(comparison) else "What was found in any run",
+        "visibility": visibility(comparison),
+    }
+    parts = (
+        Block("trust.html", values),
+        Heading("How the numbers came about"),
+        Sentences(tuple(trust(comparison))),
+        Heading("What was not verified"),
+        Sentences(tuple(not_verified(comparison))),
+    )
+    return Section("trust", "How far to trust this", parts)
+
+
+def remarks(comparison: Comparison) -> list[tuple[str, str]]:
+    """(word before it, text) of the reasons against the numbers and what to keep in mind."""
+    label, slowed = storage_only(comparison), dilation(comparison)
+    return [
+        *(("invalid", reason) for reason in why_invalid(comparison)),
+        *([("storage only", label)] if label else []),
+        *([("dilated", slowed)] if slowed else []),
+        *(("unknown", f"{row.what}: {row.why}" if row.why else row.what) for row in unseen(comparison)),
+        *(("warning", reason) for reason in warnings(comparison)),
+    ]
 
 
 def findings_table(comparison: Comparison) -> list[Row]:
@@ -145,7 +178,7 @@ def trust(comparison: Comparison) -> list[str]:
     record = record_of(comparison)
     fresh = (
         "Each run is"
-        if record.world.kind == "real"
+        if record.world.existed
         else "Each is a fresh clone of the data on a fresh volume, started cold: it is"
     )
     method = (
@@ -166,7 +199,7 @@ def trust(comparison: Comparison) -> list[str]:
     floor = comparison.noise_floor
     if floor is not None:
         sentences.append(
-            f"What variation is normal here: of 20 pairs of runs of one arm 19 differ by less than {share(floor.difference)}"
+            f"What variation is normal here: of 20 pairs of runs of one arm 19 differ by less than {percent(floor.difference)}"
             f" (from {floor.degrees} degrees of freedom). A difference of two single runs below that says nothing."
         )
     sentences.append(
@@ -175,7 +208,7 @@ def trust(comparison: Comparison) -> list[str]:
         " judged."
         if record.bulk_load is None
         else "A run is one load of all files into empty tables, from the word go until a checkpoint has everything on the volume:"
-        " its rows over that time are its figure."
+        " that time is its figure."
     )
     if record.workload.get("closed"):
         sentences.append(
@@ -193,24 +226,24 @@ def not_verified(comparison: Comparison) -> list[str]:
     record = record_of(comparison)
     world = record.world
     sentences = []
-    if world.kind == "emulated":
+    if world.emulated:
         sentences.append(
             "The volumes were emulated from published figures. A real volume may do better than its limits at times, and"
             " its latency differs from one to the next."
         )
-    if world.kind != "real":
+    if not world.existed:
         sentences.append(
             f"The CPU is this machine's ({world.host.cores} cores), not a cloud instance's: where PostgreSQL was bound by"
             " CPU, another machine gives another result."
         )
     else:
         sentences.append(
-            "Nothing of the server was changed or started anew between the runs: its caches, its other sessions and its"
+            "Nothing of the server was changed or restarted between the runs: its caches, its other sessions and its"
             " maintenance are part of what was measured."
         )
     sentences.append(
         f"{_measured(comparison)}. What takes hours (vacuum of a grown table, credit that runs out,"
-        " a cache that goes on filling) is not in it."
+        " a cache that is still filling) is not in it."
     )
     if any(arm.usd_per_month is not None for arm in comparison.arms):
         region = comparison.arms[0].data.resolved.get("price_region")
@@ -225,7 +258,7 @@ def _measured(comparison: Comparison) -> str:
     if record_of(comparison).bulk_load is None:
         # Runs of so many transactions end when these are done, and a duration can be a factor.
         whole = {f"{one:,.0f}" for one in seconds}
-        extent = whole.pop() if len(whole) == 1 else f"{figures(min(seconds), 2)} to {figures(max(seconds), 2)}"
+        extent = whole.pop() if len(whole) == 1 else f"{number(min(seconds), 2)} to {number(max(seconds), 2)}"
         return f"Each run measured {extent} s"
     return f"The loads took {min(seconds):,.0f} to {max(seconds):,.0f} s"
 
@@ -269,12 +302,12 @@ def _resolution(comparison: Comparison) -> list[str]:
     ]
     if len(found) < COLUMNS_MAX:
         return [
-            f"{label} against {base}: replicates like these find a difference of {share(least)} in four experiments of"
+            f"{label} against {base}: replicates like these find a difference of {percent(least)} in four experiments of"
             f" five{_more_replicates(ratio)}."
             for label, ratio, least in found
         ]
     low, high = min(least for _, _, least in found), max(least for _, _, least in found)
-    extent = f"{share(low)} to {share(high)}"
+    extent = f"{percent(low)} to {percent(high)}"
     return [f"Against {base} replicates like these find a difference of {extent} in four experiments of five."]
 
 
@@ -283,7 +316,7 @@ def _more_replicates(ratio: Ratio) -> str:
     needed = ratio.replicates_needed
     if ratio.estimate is None or needed is None or needed <= ratio.estimate.n:
         return ""
-    return f", and {needed:,} replicates one of {share(DIFFERENCE_OF_INTEREST)}"
+    return f", and {needed:,} replicates one of {percent(DIFFERENCE_OF_INTEREST)}"
 
 
 def _resolution_of_effects(comparison: Comparison) -> list[str]:
@@ -294,7 +327,7 @@ def _resolution_of_effects(comparison: Comparison) -> list[str]:
         if least is not None:
             over, under = sides(comparison.factors, effect)
             sentences.append(
-                f"{over} against {under}: runs like these find a difference of {share(least)} in four experiments of five."
+                f"{over} against {under}: runs like these find a difference of {percent(least)} in four experiments of five."
             )
     return sentences
 

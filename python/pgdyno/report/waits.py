@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.verdict import figures
-from pgdyno.report.words import UNKNOWN, Row
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -45,4 +45,4 @@ def present(comparison: Comparison) -> list[tuple[int, str]]:
 def _cell(sessions: float | None) -> str:
     if not sessions:
         return "0"
-    return "< 0.01" if sessions < 0.01 else figures(sessions, 2) if sessions < 1 else figures(sessions)
+    return "< 0.01" if sessions < 0.01 else number(sessions, 2 if sessions < 1 else 3)

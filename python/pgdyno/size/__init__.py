@@ -1,4 +1,4 @@
-"""What to buy for a load that somebody measured.
+"""What to buy for a measured load.
 
 ::
 

@@ -6,13 +6,14 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.size import capped, instances
 from pgdyno.size.capped import Capped
 from pgdyno.size.demand import MIB, Demand
 from pgdyno.size.instances import InstanceChoice
-from pgdyno.size.offer import VolumeType, volume_types
 from pgdyno.size.search import RDS_PREFIX, Choice, Collapse, Search
+from pgdyno.size.volume_type import VolumeType, volume_types
 
 MEMBERS = (1, 2, 4, 8)
 """Numbers of volumes that are tried. RDS takes four; more than eight are hardly ever used for one file system."""
@@ -34,7 +35,7 @@ class Advice:
 
     demand: Demand
     size_bytes: int | None
-    """What must fit on it; ``None`` when nobody said so."""
+    """Required capacity; ``None`` if it was not given."""
     choices: tuple[Choice, ...]
     """Volumes and arrays that carry the load, the cheapest first, those without a price last."""
     unfit: tuple[tuple[str, str], ...]
@@ -67,18 +68,19 @@ def advise(
     are patterns of types (``gp3``, ``azure-*``); without any, what AWS sells that keeps its content. :class:`InputError` when no type or no
     instance has such a name.
     """
-    kinds = _kinds(among)
     choices, unfit, collapses = list[Choice](), list[tuple[str, str]](), list[Collapse]()
-    for kind in kinds:
-        found, single = _of_type(kind, demand, size_bytes, members_max)
-        choices += found
-        if not found:
-            unfit.append((kind.name, _why_not(single, size_bytes)))
-        collapse = single.collapse()
-        if collapse is not None and found:
-            collapses.append(collapse)
+    with Catalog() as catalog:
+        for kind in _kinds(catalog, among):
+            found, single = _of_type(catalog, kind, demand, size_bytes, members_max)
+            choices += found
+            if not found:
+                unfit.append((kind.name, _why_not(single, size_bytes)))
+            collapse = single.collapse()
+            if collapse is not None and found:
+                collapses.append(collapse)
+        now = None if instance is None else instances.judge(instance, demand)
+        large_enough = instances.cheapest(catalog, demand, now, INSTANCES_MAX)
     choices.sort(key=lambda one: (one.usd_per_month is None, one.usd_per_month or 0.0, one.members, one.spec))
-    now = None if instance is None else instances.judge(instance, demand)
     return Advice(
         demand,
         size_bytes,
@@ -86,13 +88,13 @@ def advise(
         tuple(unfit),
         tuple(collapses),
         now,
-        tuple(instances.cheapest(demand, now, INSTANCES_MAX)),
+        tuple(large_enough),
         capped.find(demand),
     )
 
 
-def _kinds(among: Sequence[str]) -> list[VolumeType]:
-    kinds = volume_types()
+def _kinds(catalog: Catalog, among: Sequence[str]) -> list[VolumeType]:
+    kinds = volume_types(catalog)
     if not among:
         return [
             kind
@@ -112,14 +114,16 @@ def _is_called(kind: VolumeType, pattern: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for name in (kind.name, *kind.aliases))
 
 
-def _of_type(kind: VolumeType, demand: Demand, size_bytes: int | None, members_max: int) -> tuple[list[Choice], Search]:
+def _of_type(
+    catalog: Catalog, kind: VolumeType, demand: Demand, size_bytes: int | None, members_max: int
+) -> tuple[list[Choice], Search]:
     """The cheapest single volume, and the cheapest array where it is cheaper or the only one."""
-    single = Search(kind, demand, size_bytes)
+    single = Search(catalog, kind, demand, size_bytes)
     alone = single.cheapest()
     best = alone
     if not kind.name.startswith(RDS_PREFIX):
         for members in MEMBERS[1:]:
-            array = Search(kind, demand, size_bytes, members).cheapest() if members <= members_max else None
+            array = Search(catalog, kind, demand, size_bytes, members).cheapest() if members <= members_max else None
             if array is not None and (best is None or _cheaper(array, best)):
                 best = array
     return [one for one in dict.fromkeys((alone, best)) if one is not None], single
@@ -163,7 +167,7 @@ def _notes(advice: Advice) -> list[str]:
         )
     used = advice.choices + ((advice.now,) if advice.now else ()) + advice.instances
     if measured.seconds < SHORT_S and any(one.fit.on_credits for one in used):
-        notes.append("credits are reckoned as if what was measured went on for ever; it is shorter than a day")
+        notes.append("credits are computed as if the measured load were repeated endlessly; it is shorter than a day")
     if advice.size_bytes is None:
         notes.append(
             "nothing was said of how much must fit: --size 500GiB; sizes here are the least that carry the load"
@@ -173,6 +177,8 @@ def _notes(advice: Advice) -> list[str]:
     if any(one.members > 1 for one in advice.choices):
         notes.append("an array is lost with any one of its volumes")
     if advice.now is None:
-        notes.append("instances are chosen by their EBS limits alone: --instance keeps the vCPUs and memory of yours")
+        notes.append(
+            "instances are chosen by their EBS limits alone: --instance also requires the vCPUs and memory of the present one"
+        )
     notes.append("other volumes of the same instance share its limits, and are not in this measurement")
     return notes + list(measured.notes)

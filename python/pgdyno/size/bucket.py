@@ -1,4 +1,4 @@
-"""When a bucket of credits runs empty under a measured load that repeats itself for ever.
+"""When a bucket of credits runs empty under a measured load that is repeated endlessly.
 
 A bucket of capacity C is filled at the sustained rate and drained by the load. From full, what is missing after a time t is
 
@@ -11,38 +11,11 @@ most the sustained rate, the second repetition is like all further ones; if it i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pgdyno.size.demand import Series
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A limit with or without credits. Units per second: operations, or bytes."""
-
-    sustained: float
-    """What can be had for ever."""
-    maximum: float
-    """What can be had while there are credits; the same as ``sustained`` where there are none."""
-    capacity: float = math.inf
-    """Units above the sustained rate that a full bucket holds."""
-    refill_max: float = math.inf
-    """The most by which the bucket fills, units per second."""
-
-    @property
-    def bursts(self) -> bool:
-        """Whether more than the sustained rate can be had for a time."""
-        return self.maximum > self.sustained
-
-    @property
-    def steady_seconds(self) -> float:
-        """How long the maximum lasts from a full bucket."""
-        return self.capacity / (self.maximum - self.sustained) if self.bursts else math.inf
-
-
-UNLIMITED = Rate(math.inf, math.inf)
+    from pgdyno.specification import Rate
 
 
 def first_empty_s(rate: Rate, load: Series, seconds: Series) -> float | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.size.demand import MIB, Demand
+from pgdyno.text import percent
 
 if TYPE_CHECKING:
     from pgdyno.size.demand import Series
@@ -39,7 +40,7 @@ def find(demand: Demand) -> Capped | None:
     flagged = sum(sample.seconds for sample in samples if sample.limited) / total
     if flagged > 0:
         return Capped(
-            flagged, f"the provider says that for {flagged:.1%} of the time more was asked for than is provisioned"
+            flagged, f"the provider says that for {percent(flagged)} of the time more was asked for than is provisioned"
         )
     queues = [sample.queue_length for sample in samples]
     if len(samples) < INTERVALS_MIN or any(queue is None for queue in queues):
@@ -67,6 +68,6 @@ def _plateau(load: Series, unit: str, queue: Series, seconds: Series) -> Capped 
         return None
     return Capped(
         share,
-        f"for {share:.0%} of the time the load stood at {load.max():,.0f} {unit} with a queue {longer:.1f} times"
+        f"for {percent(share)} of the time the load stood at {load.max():,.0f} {unit} with a queue {longer:.1f} times"
         " as long as else: it looks capped",
     )

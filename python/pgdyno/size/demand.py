@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured
+from pgdyno.specification import Charge
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,19 +22,6 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 PAGE_BYTES = 8192
 """PostgreSQL's page. Requests begin at a page's beginning, so one of a page never spans two chunks."""
-
-
-@dataclass(frozen=True)
-class Charge:
-    """How a volume counts what is asked of it."""
-
-    unit_bytes: int
-    """The largest operation that counts as one."""
-    whole_units: bool = False
-    """Whether bytes are charged in whole units too, as HDD volumes do to requests that are not one after the other."""
-    read_tokens: int = 1
-    """What an operation costs where reads and writes have limits of their own; otherwise 1."""
-    write_tokens: int = 1
 
 
 @dataclass(frozen=True)
@@ -125,7 +113,7 @@ class Demand:
 
     @property
     def factor(self) -> float:
-        """What the load is multiplied by before it is held against a limit."""
+        """The factor for the load before it is compared with a limit."""
         return 1.0 + self.headroom
 
     @property

@@ -9,11 +9,11 @@ from pgdyno.size.demand import MIB
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
-    from pgdyno.size.bucket import Rate
     from pgdyno.size.demand import Spread
     from pgdyno.size.fit import Fit
     from pgdyno.size.instances import InstanceChoice
     from pgdyno.size.search import Choice
+    from pgdyno.specification import Rate
 
 SCHEMA_VERSION = 1
 
@@ -50,8 +50,8 @@ def document(advice: Advice) -> dict[str, Any]:
                 "spec": one.member.spec,
                 "empty_after_s": one.fit.empty_after_s,
                 "empty_after_s_without_a_pause": one.steady_s,
-                "sustained_iops": _finite(one.member.iops.sustained),
-                "sustained_mib_per_s": _finite(one.member.throughput.sustained / MIB),
+                "sustained_iops": _finite(one.member.charged_iops.sustained),
+                "sustained_mib_per_s": _finite(one.member.charged_bytes.sustained / MIB),
             }
             for one in advice.collapses
         ],
@@ -76,8 +76,8 @@ def _choice(one: Choice) -> dict[str, Any]:
         "price_region": one.member.price_region,
         "durability": one.member.durability,
         "failures_per_year_max": one.failures_per_year_max,
-        "iops": _rate(one.member.iops, one.member.charge.read_tokens / one.members),
-        "mib_per_s": _rate(one.member.throughput, MIB / one.members),
+        "iops": _rate(one.member.charged_iops, one.member.charge.read_tokens / one.members),
+        "mib_per_s": _rate(one.member.charged_bytes, MIB / one.members),
         **_fit(one.fit),
     }
 

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.size.bucket import Rate, first_empty_s
+from pgdyno.size.bucket import first_empty_s
 from pgdyno.size.demand import quantile
 
 if TYPE_CHECKING:
-    from pgdyno.size.demand import Charge, Demand, Series
+    from pgdyno.size.demand import Demand, Series
+    from pgdyno.specification import Charge, Rate
 
 Limit = Literal["IOPS", "throughput"]
 _ROUNDING = 1e-9
@@ -19,7 +20,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Fit:
-    """What became of a load that was held against a limit on operations and one on bytes."""
+    """The result of comparing a load with a limit on operations and one on bytes."""
 
     carries: bool
     nearest: Limit
@@ -29,7 +30,7 @@ class Fit:
     on_credits: bool
     """Whether it carries the load only because credits are earned back in between."""
     empty_after_s: float | None
-    """When credits are used up, the load being repeated for ever, from a full bucket; ``None``: never, or none are."""
+    """When credits run out if the load is repeated endlessly, from a full bucket; ``None``: never, or none are used."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Asked:
 
 
 def asked_of(demand: Demand, charge: Charge, members: int = 1) -> Asked:
-    """What ``demand`` asks of one of so many members that count it like this; their chunk is their unit."""
+    """The part of ``demand`` for one of ``members`` that count it like this; their chunk is their unit."""
     load = demand.load.of_member(members, charge.unit_bytes)
     ops, size = load.charged(charge)
     at = [quantile(one, load.seconds, demand.percentile) for one in (ops, size)]

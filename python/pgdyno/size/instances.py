@@ -1,6 +1,6 @@
 """Instance types that carry a load: the cheapest ones, and how the one fares that is there now.
 
-An instance's limits are a baseline for ever and a maximum that "can be had for 30 minutes at least once every 24 hours"
+An instance's limits are a sustained baseline and a maximum that is available "for 30 minutes at least once every 24 hours"
 (Amazon EC2 User Guide, awsdocs/amazon-ec2-user-guide e3707c43, ebs-optimized.md, 15 June 2023). How the bucket is filled is
 not published; so no more is counted on than the promise: what lies above the baseline in any day must fit into 30 minutes
 of the difference, given back evenly over the day.
@@ -9,13 +9,16 @@ of the difference, given back evenly over the day.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.analysis.cost import HOURS_PER_MONTH
-from pgdyno.size.bucket import UNLIMITED, Rate
-from pgdyno.size.demand import MIB, Charge, Demand
+from pgdyno.size.demand import MIB, Demand
 from pgdyno.size.fit import Asked, Fit, asked_of, fit
+from pgdyno.specification import UNLIMITED, Charge, Rate
+
+if TYPE_CHECKING:
+    from pgdyno.catalog import Catalog
 
 BURST_S = 30 * 60.0
 DAY_S = 24 * 3600.0
@@ -44,13 +47,13 @@ def judge(name: str, demand: Demand) -> InstanceChoice:
     return _choice(_engine.run_json(["instance", "spec", name]), asked_of(demand, CHARGE))
 
 
-def cheapest(demand: Demand, at_least: InstanceChoice | None, most: int) -> list[InstanceChoice]:
+def cheapest(catalog: Catalog, demand: Demand, at_least: InstanceChoice | None, most: int) -> list[InstanceChoice]:
     """The cheapest types that carry the demand, at most ``most`` of them, with the vCPUs and the memory of ``at_least``.
 
     Left out are types without a price, those whose EBS bandwidth must be asked for, and those that share the network's.
     """
     found = []
-    for one in _engine.run_json(["instance", "types"])["types"]:
+    for one in catalog.instance_types():
         if one["usd_per_hour"] is None or not one["ebs"] or not one["ebs"]["always"]:
             continue
         if at_least and (one["vcpus"] < at_least.vcpus or one["memory_bytes"] < at_least.memory_bytes):

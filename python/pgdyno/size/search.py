@@ -11,12 +11,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.durability import loss_of_stripes
 from pgdyno.size.bucket import first_empty_s
-from pgdyno.size.demand import MIB, Charge, Demand
+from pgdyno.size.demand import MIB, Demand
 from pgdyno.size.fit import Asked, Fit, asked_of, fit
-from pgdyno.size.offer import GIB, Offer, VolumeType, offer
+from pgdyno.size.volume_type import GIB, VolumeType
+from pgdyno.specification import Charge, VolumeSpec
+
+if TYPE_CHECKING:
+    from pgdyno.catalog import Catalog
 
 RDS_PREFIX = "rds-"
 """Types whose stripes the provider makes itself; they cannot be put together by hand."""
@@ -26,7 +31,7 @@ RDS_PREFIX = "rds-"
 class Choice:
     """What one would buy: ``members`` times the same volume."""
 
-    member: Offer
+    member: VolumeSpec
     members: int
     chunk_bytes: int
     fit: Fit
@@ -60,23 +65,28 @@ class Choice:
 class Collapse:
     """What happens to a volume that lives on credits, at the size that is needed anyway."""
 
-    member: Offer
+    member: VolumeSpec
     fit: Fit
     needed: tuple[float, float]
     """Operations and bytes per second that it should have, as it counts them."""
     steady_s: float | None
-    """How long its credits last when that is asked without a pause; ``None``: for ever."""
+    """How long its credits last under this load without a pause; ``None``: without limit."""
 
     @property
     def reaches(self) -> bool:
         """Whether it has what is needed while credits last."""
-        return self.needed[0] <= self.member.iops.maximum and self.needed[1] <= self.member.throughput.maximum
+        return (
+            self.needed[0] <= self.member.charged_iops.maximum and self.needed[1] <= self.member.charged_bytes.maximum
+        )
 
 
 class Search:
-    """The cheapest volume of one type, of so many members, for a demand and a size."""
+    """The cheapest volume of one type, with this number of members, for a demand and a size."""
 
-    def __init__(self, kind: VolumeType, demand: Demand, size_bytes: int | None, members: int = 1) -> None:
+    def __init__(
+        self, catalog: Catalog, kind: VolumeType, demand: Demand, size_bytes: int | None, members: int = 1
+    ) -> None:
+        self.catalog = catalog
         self.kind = kind
         self.demand = demand
         self.members = members
@@ -87,9 +97,7 @@ class Search:
     @cached_property
     def _charge(self) -> Charge:
         """How the type counts; the same at every size."""
-        found = offer(self.kind.name)
-        assert found is not None, "a type's defaults are legal: a test of the catalogue"
-        return found.charge
+        return self.catalog.resolve(self.kind.name).charge
 
     def cheapest(self) -> Choice | None:
         """What carries the demand at the least price; ``None`` when nothing of this type does, or no size is large enough."""
@@ -105,20 +113,20 @@ class Search:
     def collapse(self) -> Collapse | None:
         """How the smallest volume without anything provisioned fares, where it lives on credits; otherwise ``None``."""
         choice = self._choice(self._spec(self.smallest_gib))
-        if choice is None or not (choice.member.iops.bursts or choice.member.throughput.bursts):
+        if choice is None or not (choice.member.charged_iops.bursts or choice.member.charged_bytes.bursts):
             return None
         if not choice.fit.on_credits:
             return None
         return Collapse(choice.member, choice.fit, self.needed(), self._steady_s(choice.member))
 
-    def _steady_s(self, member: Offer) -> float | None:
+    def _steady_s(self, member: VolumeSpec) -> float | None:
         import numpy as np
 
         ops, size = self.needed()
         second = np.ones(1)
         ends = [
             first_empty_s(rate, np.array([needed]), second)
-            for rate, needed in ((member.iops, ops), (member.throughput, size))
+            for rate, needed in ((member.charged_iops, ops), (member.charged_bytes, size))
             if rate.bursts and needed > rate.sustained
         ]
         return min((end for end in ends if end is not None), default=None)
@@ -164,10 +172,10 @@ class Search:
         return choice is not None and choice.fit.carries
 
     def _choice(self, spec: str) -> Choice | None:
-        member = offer(spec)
+        member = self.catalog.find(spec)
         if member is None:
             return None
-        held = fit(member.iops, member.throughput, self._asked(member.charge))
+        held = fit(member.charged_iops, member.charged_bytes, self._asked(member.charge))
         return Choice(member, self.members, member.charge.unit_bytes, held)
 
     def _asked(self, charge: Charge) -> Asked:
@@ -186,8 +194,8 @@ class Search:
 
 
 def _by_price(one: Choice) -> tuple[bool, float, int, float]:
-    """The cheapest first; where nobody knows a price, the one with the least."""
-    return one.usd_per_month is None, one.usd_per_month or 0.0, one.size_bytes, one.member.iops.maximum
+    """The cheapest first; without prices the one with the lowest limits."""
+    return one.usd_per_month is None, one.usd_per_month or 0.0, one.size_bytes, one.member.charged_iops.maximum
 
 
 def _whole(number: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.size import words
+from pgdyno.text import aligned
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
@@ -39,6 +40,4 @@ def _volumes(advice: Advice) -> list[str]:
 
 
 def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
-    every = [[name.upper() for name in header], *rows]
-    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in every]
+    return aligned([[name.upper() for name in header], *rows], range(len(header)))

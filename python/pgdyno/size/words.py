@@ -7,42 +7,23 @@ from typing import TYPE_CHECKING
 
 from pgdyno.size.demand import MIB
 from pgdyno.size.search import Collapse
+from pgdyno.text import UNKNOWN, duration, gib, money, percent
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
-    from pgdyno.size.bucket import Rate
     from pgdyno.size.fit import Fit
     from pgdyno.size.instances import InstanceChoice
     from pgdyno.size.search import Choice
-
-NONE = "–"
-
-
-def money(usd: float | None) -> str:
-    """Dollars and cents, or that nobody knows."""
-    return NONE if usd is None else f"{usd:,.2f}"
+    from pgdyno.specification import Rate
 
 
 def share(part: float) -> str:
     """Room above the percentile, ``+23 %``."""
-    return NONE if math.isinf(part) else f"{part:+.0%}".replace("%", " %")
-
-
-def span(seconds: float) -> str:
-    """A length of time in the unit that suits it."""
-    for unit, length in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:,.0f} s"
-
-
-def gib(size_bytes: int) -> str:
-    """A size in GiB."""
-    return f"{size_bytes / 2**30:,.0f} GiB"
+    return UNKNOWN if math.isinf(part) else f"{'+' if part >= 0 else '-'}{percent(abs(part))}"
 
 
 def rate(limit: Rate, scale: float = 1.0) -> str:
-    """A limit; ``300 (3,000)`` is 300 for ever and 3,000 on credits."""
+    """A limit; ``300 (3,000)`` is 300 sustained and 3,000 on credits."""
     if math.isinf(limit.sustained):
         return "no limit"
     sustained = f"{limit.sustained / scale:,.0f}"
@@ -55,7 +36,9 @@ def nearest(fit: Fit) -> str:
     if not fit.on_credits:
         return room
     return (
-        f"{room}, on credits" if fit.empty_after_s is None else f"{room}, credits end after {span(fit.empty_after_s)}"
+        f"{room}, on credits"
+        if fit.empty_after_s is None
+        else f"{room}, credits end after {duration(fit.empty_after_s)}"
     )
 
 
@@ -65,8 +48,8 @@ def volume_rows(advice: Advice) -> list[list[str]]:
         [
             one.spec,
             money(one.usd_per_month),
-            rate(one.member.iops, one.member.charge.read_tokens / one.members),
-            rate(one.member.throughput, MIB / one.members),
+            rate(one.member.charged_iops, one.member.charge.read_tokens / one.members),
+            rate(one.member.charged_bytes, MIB / one.members),
             nearest(one.fit),
             grown(one, advice.size_bytes),
         ]
@@ -74,8 +57,8 @@ def volume_rows(advice: Advice) -> list[list[str]]:
     ]
 
 
-VOLUME_HEADER = ["Volume", "USD/month", "IOPS", "MiB/s", "Room", ""]
-INSTANCE_HEADER = ["Instance", "vCPUs", "Memory", "USD/month", "IOPS", "MiB/s", "Room"]
+VOLUME_HEADER = ["Volume", "a month", "IOPS", "MiB/s", "Room", ""]
+INSTANCE_HEADER = ["Instance", "vCPUs", "Memory", "a month", "IOPS", "MiB/s", "Room"]
 
 
 def headline(advice: Advice) -> str:
@@ -84,7 +67,7 @@ def headline(advice: Advice) -> str:
         return "No volume of the catalogue carries this load"
     best = advice.choices[0]
     what = best.member.title if best.members == 1 else f"A RAID-0 of {best.members} x {best.member.title},"
-    price = "" if best.usd_per_month is None else f" for {money(best.usd_per_month)} USD a month"
+    price = "" if best.usd_per_month is None else f" for {money(best.usd_per_month)} a month"
     return f"{what} carries it{price}"
 
 
@@ -114,9 +97,9 @@ def measured_lines(advice: Advice) -> list[tuple[str, str]]:
     lines = [
         (
             "measured",
-            f"{measured.device}, {measured.origin}: {len(measured.samples):,} intervals, {span(measured.seconds)}",
+            f"{measured.device}, {measured.origin}: {len(measured.samples):,} intervals, {duration(measured.seconds)}",
         ),
-        ("", f"{demand.read_share:.0%} reads, {demand.request_kib:,.1f} KiB each".replace("%", " %")),
+        ("", f"{percent(demand.read_share)} reads, {demand.request_kib:,.1f} KiB each"),
     ]
     for name, one, digits in (("IOPS", demand.iops, 0), ("MiB/s", demand.mib_per_s, 1)):
         mean, median, high, most = (
@@ -127,7 +110,7 @@ def measured_lines(advice: Advice) -> list[tuple[str, str]]:
     lines.append(
         (
             "to carry",
-            f"{carry}: the {demand.percentile:g}th percentile and {demand.headroom:.0%} more".replace("%", " %"),
+            f"{carry}: the {demand.percentile:g}th percentile and {percent(demand.headroom)} more",
         )
     )
     return lines
@@ -136,15 +119,15 @@ def measured_lines(advice: Advice) -> list[tuple[str, str]]:
 def collapse_sentence(one: Collapse) -> str:
     """When a volume that lives on credits has none left."""
     member, end_s = one.member, one.fit.empty_after_s
-    left = _limits(member.iops.sustained, member.throughput.sustained)
+    left = _limits(member.charged_iops.sustained, member.charged_bytes.sustained)
     if not one.reaches:
-        most = _limits(member.iops.maximum, member.throughput.maximum)
-        lasts = "" if end_s is None else f", and that for {span(end_s)} of this load; then {left}"
+        most = _limits(member.charged_iops.maximum, member.charged_bytes.maximum)
+        lasts = "" if end_s is None else f", and that for {duration(end_s)} of this load; then {left}"
         return f"{member.spec} has at most {most} on credits{lasts}"
-    steady = f"; without a pause what is to be carried lasts {span(one.steady_s)}" if one.steady_s else ""
+    steady = f"; without a pause what is to be carried lasts {duration(one.steady_s)}" if one.steady_s else ""
     if end_s is None:
-        return f"{member.spec} keeps its credits under this load for ever{steady}"
-    return f"{member.spec} is out of credits after {span(end_s)} of this load, and is left with {left}{steady}"
+        return f"{member.spec} never runs out of credits under this load{steady}"
+    return f"{member.spec} is out of credits after {duration(end_s)} of this load, and is left with {left}{steady}"
 
 
 def _limits(ops_per_s: float, bytes_per_s: float) -> str:

@@ -4,6 +4,7 @@
 
     results/<experiment id>/experiment.json
     results/<experiment id>/runs/<position>-<arm>-r<block>/run.json, workload/, probe/, postgres/, logs/
+    results/<experiment id>/failed/<position>-<arm>-r<block>/                the logs of a run that failed
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ import json
 import os
 import re
 import time
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 RESULTS_VARIABLE = "PGDYNO_RESULTS"
 PARTIAL = ".partial"
 """Suffix of a run's directory until it is whole; readers ignore such directories."""
+EXPERIMENT_FILE = "experiment.json"
+LOGS = "logs"
+FAILED = "failed"
+"""Folder of an experiment for the logs of runs and loads that failed; of these nothing else is kept."""
 
 _SLUG_LENGTH_MAX = 48
 
@@ -48,6 +54,7 @@ def run_name(position: int, arm: str, block: int) -> str:
 
 
 def slug(text: str) -> str:
-    """Text as part of a file's name: lower case, digits, single dashes."""
-    made = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")
+    """Text as part of a file's name: lower case, digits, single dashes; a letter with an accent is the letter."""
+    plain = unicodedata.normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
+    made = re.sub(r"-*\.[-.]*", ".", re.sub(r"[^a-z0-9.]+", "-", plain)).strip("-.")
     return made[:_SLUG_LENGTH_MAX].rstrip("-.") or "arm"

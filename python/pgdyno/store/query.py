@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
@@ -45,8 +47,12 @@ RUNS_COLUMNS: dict[str, str] = {
 }
 """Columns of ``runs`` with their types.
 
-``begun_at`` is UTC, ``tps`` is succeeded / measure_s, ``valid`` is what the run itself knew.
+``begun_at`` is UTC, ``tps`` is succeeded / measure_s. ``valid`` and ``why_invalid`` are the report's verdict.
 """
+Judge = Callable[["Run"], Sequence[str]]
+"""Why the numbers of a run must not be used; nothing for a valid run."""
+_FACTS, _VERDICT = "recorded.runs", "verdict"
+"""The table and the function that the view ``runs`` is made of; in a schema of its own, SHOW TABLES does not list it."""
 
 _KEYS = ("experiment_id", "run_id", "arm", "block")
 """Columns that every other view has before its own."""
@@ -64,7 +70,7 @@ class QueryResult:
         twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
         if twice is not None:
             raise InputError(
-                f"two columns are called `{twice}`, and an object has one of a name",
+                f"two columns are called `{twice}`, and an object has each name once",
                 remedy=f"give one of them another name: `SELECT ... AS {twice}_2`",
             )
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
@@ -77,10 +83,11 @@ def describe_views() -> dict[str, str]:
     }
 
 
-def query(root: Path, sql: str, unreadable: dict[Path, str] | None = None) -> QueryResult:
+def query(root: Path, sql: str, judge: Judge, unreadable: dict[Path, str] | None = None) -> QueryResult:
     """Run one SELECT over the finished runs below ``root``.
 
-    What cannot be read is left out, and put into ``unreadable`` with the reason. Raises :class:`InputError` for bad SQL, for
+    ``judge`` is asked only about runs whose ``valid`` or ``why_invalid`` the query uses: a verdict needs all tables of its
+    run. What cannot be read is left out, and put into ``unreadable`` with the reason. Raises :class:`InputError` for bad SQL, for
     anything but one SELECT, and when there are no runs.
     """
     import duckdb
@@ -95,14 +102,15 @@ def query(root: Path, sql: str, unreadable: dict[Path, str] | None = None) -> Qu
     if not runs:
         raise InputError(
             f"there are no finished runs in {root}",
-            remedy="make some with `pgdyno compare`, or name another folder with --results",
+            remedy="run `pgdyno compare`, or name another folder with --results",
         )
     with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
         try:
             _refuse_all_but_one_select(connection, sql)
-            _create_runs(connection, runs)
+            _create_runs(connection, runs, judge)
             for view in _views_used(sql):
                 _create_view(connection, view, runs)
+            _fence(connection, root)
             cursor = connection.execute(sql)
             columns = tuple(column[0] for column in cursor.description or ())
             return QueryResult(columns, tuple(cursor.fetchall()))
@@ -124,27 +132,47 @@ def _refuse_all_but_one_select(connection: duckdb.DuckDBPyConnection, sql: str) 
         )
 
 
+def _fence(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
+    """Let the query read the results and nothing else: no other file, no address, none of this program's variables."""
+    allowed = ", ".join(_quoted(f"{folder}/") for folder in dict.fromkeys((root, root.resolve())))
+    connection.execute(f"SET allowed_directories = [{allowed}]")
+    for setting in ("enable_external_access", "python_enable_replacements"):
+        connection.execute(f"SET {setting} = false")
+    connection.execute("SET lock_configuration = true")
+
+
 def _views_used(sql: str) -> list[str]:
     """Views that the text names, or all when it names none (``SHOW TABLES``): opening thousands of files takes time."""
     words = set(re.findall(r"\w+", sql.lower()))
     return [view for view in tables.VIEWS if view in words] or list(tables.VIEWS)
 
 
-def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[Run]) -> None:
-    columns = ", ".join(f"{name} {kind}" for name, kind in RUNS_COLUMNS.items())
-    connection.execute(f"CREATE TABLE {RUNS_VIEW} ({columns})")
-    marks = ", ".join("?" * len(RUNS_COLUMNS))
-    insert = f"INSERT INTO {RUNS_VIEW} VALUES ({marks})"
-    connection.executemany(insert, [_run_row(run) for run in runs])
+def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[Run], judge: Judge) -> None:
+    from duckdb import sqltypes
+
+    facts = [name for name in RUNS_COLUMNS if name not in ("valid", "why_invalid")]
+    connection.execute(f"CREATE SCHEMA {_FACTS.partition('.')[0]}")
+    connection.execute(f"CREATE TABLE {_FACTS} ({', '.join(f'{name} {RUNS_COLUMNS[name]}' for name in facts)})")
+    insert = f"INSERT INTO {_FACTS} VALUES ({', '.join('?' * len(facts))})"
+    connection.executemany(insert, [[row[name] for name in facts] for row in map(_facts, runs)])
+    by_path = {str(run.path): run for run in runs}
+    verdict = cache(lambda path: "; ".join(judge(by_path[path])))
+    connection.create_function(_VERDICT, verdict, [sqltypes.VARCHAR], sqltypes.VARCHAR)
+    columns = {name: name for name in RUNS_COLUMNS} | {
+        "valid": f"{_VERDICT}(path) = '' AS valid",
+        "why_invalid": f"nullif({_VERDICT}(path), '') AS why_invalid",
+    }
+    connection.execute(f"CREATE VIEW {RUNS_VIEW} AS SELECT {', '.join(columns.values())} FROM {_FACTS}")
 
 
-def _run_row(run: Run) -> list[Any]:
+def _facts(run: Run) -> dict[str, Any]:
+    """The row of a run, without its verdict."""
     import datetime as dt
 
     record = run.record
     measure, account = record.measure, record.account
     begun_at = dt.datetime.fromtimestamp(record.anchor.unix_ns / 1e9, dt.UTC).replace(tzinfo=None)
-    row = {
+    return {
         **record.model_dump(include={"experiment_id", "run_id", "arm", "block", "arm_index", "position", "seed"}),
         **account.model_dump(),
         "begun_at": begun_at,
@@ -152,15 +180,12 @@ def _run_row(run: Run) -> list[Any]:
         "measure_end_ns": measure.end_ns,
         "measure_s": measure.seconds,
         "tps": account.succeeded / measure.seconds if measure.seconds else None,
-        "valid": record.validity.valid,
-        "why_invalid": "; ".join(record.validity.reasons) or None,
         "postgres_version": record.postgres.version,
         "factors": json.dumps(record.factors),
         "workload": json.dumps(record.workload),
         "world": record.world.model_dump_json(),
         "path": str(run.path),
     }
-    return [row[name] for name in RUNS_COLUMNS]
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, view: str, runs: list[Run]) -> None:

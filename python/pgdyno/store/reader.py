@@ -47,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Load:
-    """A load that was finished: a data set, or the tables on a server that existed already."""
+    """A data set that was filled, or the tables on an existing server."""
 
     path: Path
     record: LoadRecord
@@ -71,7 +71,7 @@ class Experiment:
 def open_run(path: Path) -> Run:
     """The run in a directory; :class:`InputError` says why it is none."""
     if path.name.endswith(PARTIAL):
-        raise InputError(f"{path} is a run that was not finished", remedy="repeat the experiment")
+        raise InputError(f"{path} is an unfinished run", remedy="repeat the experiment")
     record = _read_record(path / "run.json", RunRecord)
     return Run(path, record)
 
@@ -135,10 +135,14 @@ def _table(directory: Path, name: str) -> pa.Table:
 @lru_cache(maxsize=TABLES_KEPT)
 def _read_table(file: Path, name: str, _mtime_ns: int, _size_bytes: int) -> pa.Table:
     """A table as it is on disk; a file that was replaced is another one."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file) as opened:
-        return tables.with_volume(name, opened.read())
+    try:
+        with pq.ParquetFile(file) as opened:
+            return tables.with_volume(name, opened.read())
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file} cannot be read: {error}", remedy="repeat the experiment") from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Anchor(_Record):
         return cls(monotonic_ns=monotonic_ns, unix_ns=unix_ns)
 
     def to_monotonic_ns(self, unix_ns: int) -> int:
-        """CLOCK_MONOTONIC of a wall-clock instant, as long as nobody stepped the wall clock since the anchor."""
+        """CLOCK_MONOTONIC of a wall-clock instant, if the wall clock was not stepped since the anchor."""
         return unix_ns - self.unix_ns + self.monotonic_ns
 
     def to_unix_ns(self, monotonic_ns: int) -> int:
@@ -61,10 +61,10 @@ class OfferRecord(_Record):
     spec: str
     usd_per_month: float
     iops: float | None = None
-    """For ever, without credits; None without a limit."""
+    """Sustained rate, without credits; None without a limit."""
     mib_per_s: float | None = None
     read_ms: float | None = None
-    """Median of a read of 8 KiB while nothing queues; None where nobody told."""
+    """Median of a read of 8 KiB on an idle volume; None if not known."""
     write_ms: float | None = None
     loss_per_year_max: float | None = None
     """Probability of losing it within a year, by the upper end of what is published; None where nothing is."""
@@ -77,7 +77,7 @@ class InstanceOfferRecord(_Record):
     usd_per_month: float
     vcpus: Count
     iops: float
-    """Of all its EBS volumes together, for ever."""
+    """Sustained limit of all its EBS volumes together."""
     mib_per_s: float
 
 
@@ -89,18 +89,18 @@ class InstanceRecord(_Record):
     cpus: str | None = None
     """The cpuset in the kernel's notation (``0-3,6``); None when every core was shared."""
     type: str | None = None
-    """Name of the instance type (``r6g.large``); None when memory and CPUs were given by themselves."""
+    """Name of the instance type (``r6g.large``); None if memory and CPUs were given directly."""
     vcpus: Annotated[int, Field(ge=1)] | None = None
-    """What the type has; the run had ``cpus`` of the host's cores, whatever this says."""
+    """vCPUs of the type; the run used ``cpus`` of the host's cores."""
     ebs: dict[str, Any] = Field(default_factory=dict)
     """The type's EBS limits, as ``pgdyno-engine instance spec`` prints them."""
     storage_only: bool = False
-    """Whether the type has more vCPUs than the host has cores: then what the storage did is that instance's, and
-    what the CPU did is this host's."""
+    """Whether the type has more vCPUs than the host has cores: then the storage is that instance's, and
+    the CPU is this host's."""
     usd_per_month: float | None = None
-    """List price of the type; None where nobody sells it, and in records from before it was asked."""
+    """List price of the type; None if it is not sold, and in older records."""
     offers: tuple[InstanceOfferRecord, ...] = ()
-    """What could be had instead; empty where no type was named, and in records from before it was asked."""
+    """Alternatives; empty if no type was named, and in older records."""
 
 
 class HostRecord(_Record):
@@ -110,7 +110,7 @@ class HostRecord(_Record):
     kernel: str
     memory_bytes: Count
     cpus_awake: bool | None = None
-    """Whether idle CPUs polled for work during the run instead of sleeping; None in records from before it was asked."""
+    """Whether idle CPUs polled for work during the run instead of sleeping; None in older records."""
 
 
 class PriceRecord(_Record):
@@ -118,24 +118,24 @@ class PriceRecord(_Record):
 
     usd_per_gib_month: float
     limits_follow_size: bool
-    """Whether a larger one would have higher limits, so that it would not be the volume that was measured."""
+    """Whether a larger volume would have higher limits than the measured one."""
 
 
 class VolumeRecord(_Record):
     """One volume of the instance."""
 
     spec: dict[str, Any] = Field(default_factory=dict)
-    """The resolved specification, as ``pgdyno-engine volume spec`` prints it; empty for a device that was there."""
+    """The resolved specification, as ``pgdyno-engine volume spec`` prints it; empty for an existing device."""
     attach: dict[str, Any] = Field(default_factory=dict)
     """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
     price: PriceRecord | None = None
-    """Of one more GiB; None where nobody sells it, and in records from before it was asked."""
+    """Price of one more GiB; None if it is not sold, and in older records."""
     offers: tuple[OfferRecord, ...] = ()
-    """What could be bought instead; empty where it is not sold, and in records from before it was asked."""
+    """Alternatives; empty if it is not sold, and in older records."""
 
 
 class ServerRecord(_Record):
-    """A server that existed already. Its connection string is not kept: it can hold a password."""
+    """An existing server. Its connection string is not kept: it can hold a password."""
 
     host: str | None = None
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
@@ -156,10 +156,10 @@ class Visibility(_Record):
 class WorldRecord(_Record):
     """Where the workload ran."""
 
-    kind: Literal["emulated", "simulated", "real"]
+    kind: Literal["emulated", "simulated", "real", "fake"]
     dilation: Annotated[int, Field(ge=1)] = 1
-    """How many times slower than the host the subject's time went. Everything recorded is in the subject's time, but for
-    CPU time, which is the host's: of that there is ``dilation`` times as much in each of its seconds."""
+    """The factor by which time was slowed. Everything recorded is in slowed time except
+    CPU time, which is the host's: a slowed second has ``dilation`` seconds of it."""
     volume: dict[str, Any] = Field(default_factory=dict)
     """The resolved specification of the data's volume, as ``pgdyno-engine volume spec`` prints it."""
     attach: dict[str, Any] = Field(default_factory=dict)
@@ -175,16 +175,36 @@ class WorldRecord(_Record):
     instance: InstanceRecord = InstanceRecord()
     host: HostRecord
 
+    @property
+    def existed(self) -> bool:
+        """Whether the server was there before the run: pgdyno chose neither its storage nor its machine."""
+        return self.kind == "real"
+
+    @property
+    def emulated(self) -> bool:
+        """Whether daemons of this machine emulated its volumes, and counted what they did."""
+        return self.kind == "emulated"
+
+    @property
+    def made_up(self) -> bool:
+        """Whether nothing was measured: the figures are for tests."""
+        return self.kind == "fake"
+
+    @property
+    def storage(self) -> str:
+        """What the server stood on, in words."""
+        return "an existing server" if self.existed else f"{self.kind} volumes"
+
 
 class ClientRecord(_Record):
     """Where the driver stood, seen from the server."""
 
     rtt_ms: float | None = None
     """Emulated round trip in the subject's time; 0 is a local socket. None: nothing was chosen, the way to a server that
-    existed already, or a record from before this was told."""
+    existed before, or an older record."""
     relay: dict[str, Any] = Field(default_factory=dict)
-    """What ``pgdyno-engine relay`` said at its end, in the host's time: connections, bytes, and how late it was itself, with
-    whole distributions. Empty without one."""
+    """The summary of ``pgdyno-engine relay``, in the host's time: connections, bytes, and its own lateness, with
+    whole distributions. Empty without a relay."""
 
 
 class Lateness(_Record):
@@ -203,7 +223,7 @@ class DriverRecord(_Record):
     engine: Literal["native", "pgbench", "sysbench", "loader"]
     """``loader`` is ``pgdyno load``, whose transactions are rows."""
     version: str | None = None
-    """Of a program that is not part of pgdyno, as it says itself."""
+    """Version of a program that is not part of pgdyno, as it reports it."""
     threads: Annotated[int, Field(ge=1)] = 1
     """Threads that serve clients."""
     connect_ms: float | None = None
@@ -215,18 +235,18 @@ class DriverRecord(_Record):
     transactions: Count | None = None
     """Transactions that succeeded in that time."""
     wake: Lateness | None = None
-    """How late the driver itself was where it waited for nothing but the time."""
+    """Lateness of the driver itself when it waited only for the clock."""
     lag: Lateness | None = None
-    """How long after its time a transaction began, for whatever reason."""
+    """Lateness of the start of transactions, for any reason."""
     retries: Count | None = None
     """Tries after the first, all transactions together."""
     errors: dict[str, Count] = Field(default_factory=dict)
     """Failed transactions by `serialization`, `deadlock`, `connection`, or the SQLSTATE."""
     connections_lost: Count | None = None
     down_ms: float | None = None
-    """How long clients had no connection, added up."""
+    """Total time that clients waited for a new connection."""
     backlog: Count | None = None
-    """Transactions that were due before the end and found no free client; they were never begun."""
+    """Transactions that were due before the end but found no free client; they were never started."""
 
 
 class PostgresRecord(_Record):
@@ -267,7 +287,7 @@ class Account(_Record):
     """Not started because an open loop was too far behind its schedule (pgbench ``-L``)."""
     succeeded: Count
     failed: Count
-    """Rolled back for good: serialisation failures and deadlocks whose tries were used up, and other SQL errors."""
+    """Rolled back finally: serialization failures and deadlocks without attempts left, and other SQL errors."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -307,9 +327,9 @@ class BulkLoadedTable(_Record):
     table: str
     files: Count
     stored_bytes: Count
-    """Of its files, as they are on disk."""
+    """Bytes of its files on disk."""
     bytes: Count
-    """Of its files, uncompressed: what COPY was sent."""
+    """Uncompressed bytes of its files: the input of COPY."""
     rows: Count
     chunks: Count
     """Each one COPY and one commit."""
@@ -322,19 +342,19 @@ class BulkLoadedTable(_Record):
     """By step, in their order: ``transfer``, ``put_back`` (indexes that were built again among it), ``vacuum``, ``checkpoint`` (waiting
     for the last commit)."""
     limits: dict[str, float] = Field(default_factory=dict)
-    """What the loader said that bound while it copied -> share of the seconds, 0 to 1."""
+    """Limit that the loader reported while it copied -> share of the seconds, 0 to 1."""
     indexes: str = ""
-    """What it decided about indexes, and why."""
+    """Its decision about indexes, and the reason."""
 
 
 class BulkLoadRecord(_Record):
     """A load that was the workload of a run: `kind = "load"`."""
 
     parallel: bool
-    """Whether all tables were loaded at once."""
+    """Whether all tables were loaded in parallel."""
     tables: tuple[BulkLoadedTable, ...]
     checkpoint_s: Annotated[float, Field(ge=0)] | None = None
-    """The one CHECKPOINT at the end of all, which is in the measure phase; None where the role might not."""
+    """The CHECKPOINT at the end, which is in the measured phase; None if the role was not allowed to."""
 
 
 class RunRecord(_Record):
@@ -352,7 +372,7 @@ class RunRecord(_Record):
     """The arm as the user wrote it: a volume specification, or the levels of the factors joined."""
     arm_index: Count
     factors: dict[str, str] = Field(default_factory=dict)
-    """Factor -> this arm's level, as the experiment file has them; empty in records from before there were factors."""
+    """Factor -> this arm's level, as the experiment file has them; empty in older records."""
     block: Annotated[int, Field(ge=1)]
     """The replicate: one run of every arm makes a block, and ratios are paired within blocks."""
     position: Count
@@ -364,19 +384,21 @@ class RunRecord(_Record):
     workload: dict[str, Any]
     """The workload's specification; ``closed`` says whether arrivals waited for completions."""
     driver: DriverRecord | None = None
-    """Who drove it, and what that took; None in records from before it was kept."""
+    """The driver and its cost; None in older records."""
     postgres: PostgresRecord
     phases: tuple[Phase, ...]
     account: Account
     queries: Count | None = None
     """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
-    them, and what is tried again counts again. None of other workloads, and in records from before it was kept."""
+    them, and retries count again. None for other workloads, and in older records."""
     bulk_load: BulkLoadRecord | None = None
-    """What was loaded, of a load that was measured; its rows are the transactions of the account."""
+    """The result of a measured load; its account counts rows."""
+    metric: str | None = None
+    """Name of the headline by which arms are compared (``tps``, ``seconds``); None in older records."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()
-    """What could be seen of the world and what could not; empty where everything can be (an emulated one)."""
+    """What could be sampled and what could not; empty if everything could be (emulated volumes)."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """What the run spent its time on: attach, start, warmup, measure, stop."""
 
@@ -415,9 +437,9 @@ class ExperimentRecord(_Record):
     """The experiment's short name; ``title`` says in a line what it is about."""
     title: str = ""
     file_schema_version: Count = 0
-    """Version of the experiment file's format that ``settings`` has; 0 in records from before there were such files."""
+    """Version of the format of ``settings``, which is that of experiment files; 0 in older records."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Everything else that was asked for, as it was written: the experiment file's tables."""
+    """The other tables of the experiment file, as written."""
     versions: dict[str, str] = Field(default_factory=dict)
     """pgdyno, the engine's build hash, Python."""
 
@@ -443,44 +465,44 @@ class LoadedMoment(_Record):
     rows: Count
     """That had been sent."""
     bytes: Count
-    """Of those rows, as COPY sends them."""
+    """Bytes of those rows, as sent to COPY."""
 
 
 class LoadRecord(_Record):
-    """One load: a data set was made, or the tables on a server that existed already. What the devices did meanwhile is
+    """The filling of one data set, or of the tables on an existing server. What the devices did meanwhile is
     in the tables beside it.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
     load_id: str
-    """Name of the load's directory, unique within its experiment."""
+    """Name of its directory, unique within its experiment."""
     experiment_id: str
     title: str
     """What was loaded."""
     tables: dict[str, Any]
-    """The tables as the loader was told."""
+    """The tables, as in the program's input."""
     loader: Literal["native", "pgbench"]
     sessions: Count
-    """How many worked at a time, at most."""
+    """Maximum number of sessions that worked at the same time."""
     anchor: Anchor
     begin_ns: int
     end_ns: int
-    """When the loader had ended; the checkpoint is in it."""
+    """When the program ended, including the checkpoint."""
     rows: dict[str, Count]
     """Rows of each table."""
     row_bytes: Count | None = None
-    """Of all rows, as COPY sent them; None where it is not told."""
+    """Bytes of all rows, as sent to COPY; None if not reported."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """By step, in which at least one session was at it."""
     steps: tuple[LoadedStep, ...] = ()
     moments: tuple[LoadedMoment, ...] = ()
-    """About one each second; none where they are not told."""
+    """About one each second; none if not reported."""
     postgres: PostgresRecord
     limited: bool = False
-    """Whether it was done on an arm's own volumes, with their limits on, in its instance and by its settings."""
+    """Whether it was filled on an arm's own volumes with their limits, in its instance and with its settings."""
     dilation: Annotated[int, Field(ge=1)] = 1
-    """How many times slower than the host the load's time went; instants and seconds are in its own."""
+    """The factor by which its time was slowed; instants and seconds are in slowed time."""
     volumes: dict[str, str] = Field(default_factory=dict)
-    """Role -> specification of the volumes of a limited load."""
+    """Role -> specification of the volumes, if they have their limits."""
     memory_bytes: int | None = None
-    """Of the instance of a limited load."""
+    """Memory of the instance, if the volumes have their limits."""

@@ -1,7 +1,7 @@
 """The clock of what was measured: the host's own, unless the world was dilated.
 
 In a dilated world storage, arrivals and PostgreSQL's timers are ``dilation`` times slower, so that this machine looks
-so many times faster beside them. A record of such a run is in the subject's time: its instants, its durations and
+faster by this factor relative to them. A record of such a run is in the subject's time: its instants, its durations and
 whatever is divided by them. Only CPU time stays the host's, of which there is ``dilation`` times as much in a second.
 """
 
@@ -33,7 +33,7 @@ class SubjectClock:
         return self.zero_ns + (host_ns - self.zero_ns) // self.dilation
 
     def host_s(self, seconds: float) -> float:
-        """How long the host takes for so many seconds of the subject."""
+        """How long the host takes for these seconds of slowed time."""
         return seconds * self.dilation
 
     def durations_us(self, host_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -22,11 +22,11 @@ TABLES: dict[str, str] = {
     "workload/statement": "the measure phase of pgdyno's own driver: latency of each statement, as counts of HDR buckets;"
     " numbered in the order of the scripts",
     "workload/throughput": "transactions that ended in each second of the run",
-    "workload/bulk_load": "a load that was measured: how far each table was about once a second, and what the loader said that bound",
+    "workload/bulk_load": "a measured load: progress of each table about once a second, and the limit that the loader reported",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
-    "probe/instance": "what the instance's limits to its volumes count, cumulative, where it has limits; reserves in"
-    " millionths, NULL where the maximum can be had for ever",
+    "probe/instance": "counters of the instance's limits on its volumes, cumulative, if it has limits; reserves in"
+    " millionths, NULL if the maximum is always available",
     "probe/volume_latency": "each emulated volume's histograms, cumulative, when measuring began and when it ended",
     "probe/cpu": "CPU time by role, cumulative",
     "probe/memory": "memory of the server's cgroup and of the host",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import tables
-from pgdyno.store.names import PARTIAL, slug
+from pgdyno.store.names import EXPERIMENT_FILE, FAILED, LOGS, PARTIAL, slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +66,29 @@ class DirectoryWriter:
         """Remove the partial directory: what it is about failed, and nothing of it is worth keeping."""
         shutil.rmtree(self.path, ignore_errors=True)
 
+    def fail(self) -> Path | None:
+        """Keep the logs of what failed, below ``failed`` of its experiment, and remove the rest; None where there are none."""
+        kept = self.final_path.parents[1] / FAILED / self.final_path.name
+        logs = self.path / LOGS
+        try:
+            if not any(logs.rglob("*")):
+                return None
+            shutil.rmtree(kept, ignore_errors=True)  # of an earlier attempt
+            kept.parent.mkdir(exist_ok=True)
+            logs.rename(kept)
+        except OSError:  # the failure is what has to be reported
+            return None
+        finally:
+            self.abandon()
+        return kept
+
+    def explain(self, error: Exception) -> None:
+        """:meth:`fail`, and say in the remedy of ``error`` where the logs are."""
+        kept = self.fail()
+        if kept is not None and isinstance(error, PgdynoError):
+            place = f"the logs are kept in {shlex.quote(str(kept))}"
+            error.remedy = f"{error.remedy}; {place}" if error.remedy else place
+
     def _finish(self, name: str, text: str) -> Path:
         """Write the record, make all of it durable, give it its name. Returns the finished directory."""
         with _explained(self.path):
@@ -108,7 +132,7 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
     directory = root / record.experiment_id
     with _explained(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / "experiment.json"
+        path = directory / EXPERIMENT_FILE
         there = PgdynoError(f"{path} exists and is never rewritten", remedy="start the experiment again in a second")
         partial = path.with_name(path.name + PARTIAL)
         # Two processes that begin the same experiment in one second would each take the directory for its own.
@@ -129,7 +153,7 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
 @contextlib.contextmanager
 def held(directory: Path) -> Iterator[None]:
     """Keep every other process from making runs of this experiment; :class:`HostError` when one does, or has removed it."""
-    path = directory / "experiment.json"
+    path = directory / EXPERIMENT_FILE
     with contextlib.ExitStack() as stack:
         try:
             # Nothing is written to it, but NFS gives an exclusive lock only to who may write.
@@ -144,16 +168,35 @@ def held(directory: Path) -> Iterator[None]:
         except OSError as error:
             raise HostError(
                 f"{path} cannot be locked: {error.strerror or error}",
-                remedy="copy the directory to a place where you may write, or name another one with --results",
+                remedy="copy the directory to a writable place, or name another one with --results",
             ) from error
         if not path.exists():  # removed between the two
             raise _gone(directory)
         yield
 
 
+def other_experiments() -> dict[int, Path]:
+    """Process -> directory of the experiments whose runs other processes make on this machine now, by the locks of :func:`held`.
+
+    What cannot be looked at (another user's process) is left out.
+    """
+    found = {}
+    for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        words = line.split()  # 1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF
+        if words[1:2] != ["FLOCK"] or words[3] != "WRITE" or int(words[4]) in (os.getpid(), -1, 0):
+            continue
+        with contextlib.suppress(OSError):
+            for opened in Path(f"/proc/{words[4]}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    file = opened.readlink()
+                    if file.name == EXPERIMENT_FILE:
+                        found[int(words[4])] = file.parent
+    return found
+
+
 def _gone(directory: Path) -> HostError:
     return HostError(
-        f"{directory} is gone: the pgdyno that had begun it ended before its first run", remedy="begin it anew"
+        f"{directory} is gone: the pgdyno that started it ended before its first run", remedy="start it again"
     )
 
 

@@ -17,7 +17,7 @@ PROBABILITIES_PPM = (
     *(0, 10_000, 50_000, 100_000, 250_000, 500_000, 750_000, 900_000, 950_000, 980_000),
     *(990_000, 995_000, 999_000, 1_000_000),
 )
-"""Of a service time's table. The body is narrow and the tail long, so the points are denser above the median."""
+"""Probabilities of a service time's table. The body is narrow and the tail long, so the points are denser above the median."""
 TAIL_SAMPLES = 5
 """A probability above which fewer samples lie than this says nothing that the one below it does not."""
 

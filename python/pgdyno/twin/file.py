@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
-"""Of the file; the engine refuses another one."""
+"""Version of the file's format; the engine refuses a different one."""
 
 
 def require_writable(path: Path) -> None:
     """The file can be made: minutes of measuring must not end in an error that was there before."""
     if path.exists():
-        raise InputError(f"{path} exists already", remedy="name another file, or remove that one")
-    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise InputError(f"{path} already exists", remedy="name another file, or remove that one")
+    folder = path.absolute().parent
+    try:  # what the modes say is not enough: to root all of /proc looks writable
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
         raise InputError(
-            f"no file can be made in {path.absolute().parent}", remedy="name a file in a directory of yours"
-        )
+            f"no file can be created in {folder}: {error.strerror}", remedy="name a file in your own directory"
+        ) from error
     if path.suffix != ".toml":
         raise InputError(f"{path} does not end in .toml, by which a twin is known", remedy=f"name it {path}.toml")
 
@@ -61,7 +66,7 @@ def text(twin: Twin, target: Target, found: Measurements, *, fio: str, pgdyno: s
         f"with = {_string(f'{fio}, pgdyno {pgdyno}')}",
         f"written_mib = {round(found.written_bytes / MIB)}",
         "",
-        "# I/O units a second, for good, and what may be had beyond that at once, as time at that rate.",
+        "# Sustained I/O units per second, and the additional burst, as time at that rate.",
         "[iops]",
         f"reads_per_s = {twin.reads_per_s}",
         f"writes_per_s = {twin.writes_per_s}",

@@ -15,8 +15,11 @@ from pgdyno.twin.distribution import probabilities_ppm, table_ns
 from pgdyno.twin.jobs import Answer, Job, Op
 from pgdyno.twin.measurements import PAGE_KIB, Measurements
 
+CACHED_US = 60.0
+"""A random read that is faster, kernel and all, hardly came from flash: a page of TLC takes 50 us to read in the chip alone. Of flash
+made for latency it may have."""
 FLOOR_SHARE = 0.5
-"""Of the disk's latency: a floor above it would be most of what is seen, and no twin (issue's bar: below half)."""
+"""Largest share of the emulator's floor in the disk's latency: above it the twin would mostly show the emulator."""
 UNITS_KIB = (8, 16, 32, 64, 128)
 """Units of accounting below the usual one: powers of two, as all in the catalogue."""
 UNIT_KIB = 256
@@ -111,7 +114,7 @@ def ambiguous_unit_kib(small_per_s: float, large_kib_per_s: float) -> int | None
 
 
 def mix_for(unit_kib: int, job: Job) -> Job:
-    """``job`` with so many large requests that as many units come from them as from the small ones.
+    """``job`` with equal numbers of units from large and from small requests.
 
     They are not larger than the usual unit, so that they are one each where that is the disk's.
     """
@@ -158,6 +161,7 @@ def fit(found: Measurements) -> Twin:
     large_job = found.large["write"].job
     bytes_per_s = _bytes_per_s({op: limit.per_s * large_job.block_kib * 1024 for op, limit in large.items()}, notes)
     unit_kib, bounded = _unit_kib(found, small["write"].per_s, bytes_per_s, large_job)
+    _note_a_cache(found, notes)
     _note_limits_of_the_emulator(found, max(reads_per_s, writes_per_s), bytes_per_s / _MIB, notes)
     sizes = tuple(sorted({size for _, size in found.light}))
     ppm = probabilities_ppm(min(found.light[op, PAGE_KIB].latency.total for op in small))
@@ -222,6 +226,15 @@ def _fio_ns(found: Measurements, op: Op, block_kib: int) -> float:
     """What fio adds to a request beyond the path that the emulator takes off by itself."""
     null_ns = found.null_light[op, block_kib].latency.quantile_ns(0.5)
     return max(0.0, null_ns - found.path[op].ns(block_kib))
+
+
+def _note_a_cache(found: Measurements, notes: list[str]) -> None:
+    read_us = found.light["read", PAGE_KIB].latency.quantile_ns(0.5) / 1000
+    if read_us < CACHED_US:
+        notes.append(
+            f"this looks like a cache: a read of {PAGE_KIB} KiB took {read_us:,.0f} us, and flash mostly needs more than"
+            f" {CACHED_US:g}; behind a virtual disk it may be the host's memory. The figures hold while the data fit into it"
+        )
 
 
 def _note_limits_of_the_emulator(found: Measurements, per_s: float, mib_per_s: float, notes: list[str]) -> None:

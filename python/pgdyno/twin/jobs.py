@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pgdyno import _engine
 from pgdyno.errors import HostError
 from pgdyno.twin.distribution import Distribution
 
@@ -46,7 +47,7 @@ class Job:
     large_kib: int | None = None
     """Size of some of the requests, instead."""
     large_percent: int = 0
-    """Of so many in a hundred."""
+    """Share of these requests, in per cent."""
     logged: bool = False
     """Keep every completion with its time."""
     most_mib: int = 256
@@ -62,7 +63,7 @@ class Job:
         kind = {("read", True): "randread", ("write", True): "randwrite"}.get((self.op, self.random), self.op)
         words = [
             *("fio", "--name=fit", f"--filename={path}", f"--size={region_bytes}", "--direct=1"),
-            # A process for the job would have a session of its own too, and go on when fio is killed.
+            # A process for the job would have its own session, too, and continue when fio is killed.
             "--thread",
             # One at a time by system calls, as PostgreSQL writes its WAL. fio counts its own sleep between requests into
             # an fdatasync that it asked for by libaio.
@@ -138,7 +139,9 @@ def ask(path: str, region_bytes: int, job: Job, scratch: Path) -> Answer:
 
 
 def _fio(command: Sequence[str], timeout_s: float, folder: Path, path: str) -> str:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+    process = subprocess.Popen(
+        _engine.child(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+    )
     try:
         answer, complaint = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:

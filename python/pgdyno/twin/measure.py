@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
+from pgdyno.host import volume
+from pgdyno.host.journal import Journal
+from pgdyno.host.scratch import scratch_directory
 from pgdyno.twin import jobs
 from pgdyno.twin.fit import ambiguous_unit_kib, limit_of, mix_for, require_slower_than_the_floor
 from pgdyno.twin.jobs import Answer, Job, Op
 from pgdyno.twin.measurements import PAGE_KIB, Measurements, PathCost
 from pgdyno.twin.target import MIB, Target
-from pgdyno.world import volume
-from pgdyno.world.journal import Journal
-from pgdyno.world.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.world.volume import AttachedVolume
+    from pgdyno.host.volume import AttachedVolume
 
 SIZES_KIB = (4, 8, 16, 64, 256)
-"""Of the service times: PostgreSQL's page and its neighbours, a checkpoint's and a scan's merged requests."""
+"""Sizes of the service time jobs: PostgreSQL's page and its neighbours, a checkpoint's and a scan's merged requests."""
 OPS: tuple[Op, Op] = ("read", "write")
 LARGE_KIB = 1024
 """Large enough that throughput binds before IOPS on every type of volume in the catalogue."""

@@ -1,4 +1,4 @@
-"""The disk that is measured: a file on it that nobody else can see, or a block device that is given up.
+"""The disk that is measured: a file on it that is invisible to other processes, or a block device whose content is given up.
 
 The file has no name from the moment it exists: it is unlinked while it is open, and fio reaches it through /proc. So it
 is gone with this process, however that ends.
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.errors import HostError, InputError
-from pgdyno.world import mounts
+from pgdyno.host import mounts
 
 SPARE_SHARE = 0.05
-"""Of a file system: left free beside the file. A disk that is nearly full is slower than itself, and others need room."""
+"""Share of a file system that stays free beside the file. A disk that is nearly full is slower than itself, and others need room."""
 MIB = 1 << 20
 
 
@@ -36,14 +36,14 @@ class Target:
     disk_bytes: int
     """Size of the file system, or of the device: the twin's size."""
     device: str
-    """The block device below, as ``/dev/vda``; or the file system's source where that is no device."""
+    """The block device below, as ``/dev/vda``; or the file system's source if that is not a device."""
     file_system: str | None
     """Type of the file system; ``None`` for a bare device."""
 
 
 @contextmanager
 def opened(path: Path, region_bytes: int, *, overwrite: bool) -> Iterator[Target]:
-    """A target for the length of a ``with`` block. Refuses what is in use, what exists already, and too little room."""
+    """A target for the length of a ``with`` block. Refuses what is in use, what already exists, and too little space."""
     if _is_block_device(path):
         yield _device(path, region_bytes, overwrite=overwrite)
         return
@@ -82,7 +82,7 @@ def _folder(path: Path) -> Path:
         return path.resolve()
     if path.exists():
         raise InputError(
-            f"{path} exists already, and fitting would overwrite it",
+            f"{path} already exists, and fitting would overwrite it",
             remedy="name a directory on the disk, or a file that does not exist yet",
         )
     if not path.parent.is_dir():

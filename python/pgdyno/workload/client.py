@@ -1,4 +1,4 @@
-"""How pgbench and sysbench are started: which program, with what environment."""
+"""How pgbench is started: which program, with what environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgdyno.errors import HostError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.workload.spec import Server
+    from pgdyno.workload.server import Server
 
 
 def pgbench_path(server: Server) -> Path:
@@ -22,8 +22,8 @@ def pgbench_path(server: Server) -> Path:
     return path
 
 
-def environment(server: Server, extra: Mapping[str, str] | None = None, program: str = "pgbench") -> dict[str, str]:
-    """Environment of a client ``program``: the connection, and nothing of the caller's own PG variables.
+def environment(server: Server, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Environment of pgbench: the connection, and nothing of the caller's own PG variables.
 
     The connection goes by the environment because command lines, and the passwords on them, are public to every
     user of a host. Messages are not translated, since some are parsed.
@@ -35,7 +35,7 @@ def environment(server: Server, extra: Mapping[str, str] | None = None, program:
         option.keyword.decode(): option.envvar.decode() for option in pq.Conninfo.get_defaults() if option.envvar
     }
     made = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    made |= {"LC_ALL": "C", "PGAPPNAME": f"pgdyno {program}"}
+    made |= {"LC_ALL": "C", "PGAPPNAME": "pgdyno pgbench"}
     for keyword, value in conninfo_to_dict(server.dsn).items():
         if value is not None and keyword in variables:
             made[variables[keyword]] = str(value)

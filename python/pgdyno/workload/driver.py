@@ -1,30 +1,47 @@
-"""Which program drives a workload: pgdyno's own, pgbench, or sysbench. All come to the same tables."""
+"""Which program drives a workload: pgdyno's own, or pgbench. Both come to the same tables."""
 
 from __future__ import annotations
 
+import resource
 from typing import TYPE_CHECKING
 
-from pgdyno.workload import native, pgbench, sysbench
+from pgdyno.errors import InputError
+from pgdyno.workload import native, pgbench
 
 if TYPE_CHECKING:
-    from pgdyno.workload.outcome import Runner
-    from pgdyno.workload.spec import Engine, WorkloadAsked
+    from collections.abc import Callable
 
-_RUNNERS: dict[Engine, Runner] = {"native": native.run, "pgbench": pgbench.run, "sysbench": sysbench.run}
+    from pgdyno.workload.kind.clients import Clients, Engine
+    from pgdyno.workload.outcome import Outcome
+
+RUNNERS: dict[Engine, Callable[..., Outcome]] = {"native": native.run, "pgbench": pgbench.run}
+DESCRIPTORS_BESIDE = 64
+"""Open files of a driver beside its clients' connections: its logs, pipes and libraries."""
 
 
-def runner(asked: WorkloadAsked) -> Runner:
-    """What runs a workload."""
-    return _RUNNERS[asked.driver]
-
-
-def require(asked: WorkloadAsked) -> None:
+def require(asked: Clients) -> None:
     """Refuse, before anything is changed, what the driver could not do on this machine.
 
-    :class:`~pgdyno.errors.HostError` for an original that is not installed, :class:`~pgdyno.errors.InputError` for a
-    script that the driver cannot read.
+    :class:`~pgdyno.errors.InputError` for a script that the driver cannot read.
     """
-    if asked.driver == "sysbench":
-        sysbench.require(asked)
-    elif asked.driver == "native":
+    if asked.driver == "native":
         native.require(asked)
+
+
+def require_descriptors(asked: Clients, *, distant: bool = False) -> None:
+    """Refuse more clients than the driver may have open files: each has a connection.
+
+    At a distance each has two in the relay. pgdyno's own programs raise the soft limit to the hard one, pgbench does not.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    own = asked.driver == "native"
+    for limit, each, what in (
+        (hard if own else soft, 1, f"the driver ({asked.driver})"),
+        *([(hard, 2, "the relay of a distant client")] if distant else []),
+    ):
+        needed = each * asked.clients + DESCRIPTORS_BESIDE
+        if limit != resource.RLIM_INFINITY and limit < needed:
+            raise InputError(
+                f"{asked.clients:,} clients need {needed:,} open files in {what}, and {limit:,} are allowed",
+                remedy=f"ask for {(limit - DESCRIPTORS_BESIDE) // each:,} clients at most, or allow more: `ulimit -n {needed}`",
+            )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.errors import EngineError
-from pgdyno.workload.client import environment
 from pgdyno.workload.loaded import LoadMoment, LoadOutcome, LoadStep, checkpoint
 
 if TYPE_CHECKING:
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.spec import Server
+    from pgdyno.workload.server import Server
     from pgdyno.workload.tables import Tables
 
 _SHARE_CHECKPOINT = 0.97
-"""Of the bar, as measured at scale 20: the checkpoint is the rest."""
+"""Share of the progress bar, as measured at scale 20: the checkpoint is the rest."""
 
 
 def fill(
@@ -37,7 +36,6 @@ def fill(
     split: bool = False,
     replace: bool = True,
     seed: int = 1,
-    env: Mapping[str, str] | None = None,
     log: Path | None = None,
     on_start: Callable[[int], None] | None = None,
 ) -> LoadOutcome:
@@ -45,8 +43,7 @@ def fill(
 
     ``connections`` work at a time (default: as many as this machine has cores), each on a table of its own; with
     ``split`` several on one large table, whose rows are then frozen by a vacuum and not as they are written. Without
-    ``replace`` tables that are there already are an error, and nothing is dropped. ``env`` is what the connection needs
-    beside its string. ``log`` receives what the engine said, ``on_start`` its process id.
+    ``replace`` tables that are there already are an error, and nothing is dropped. ``log`` receives what the engine said, ``on_start`` its process id.
 
     :class:`~pgdyno.errors.InputError` for what the server refuses; nothing that was made is left then.
     """
@@ -57,7 +54,7 @@ def fill(
         "replace": replace,
         "seed": seed,
     }
-    said = _follow(server, asked, progress, env, on_start)
+    said = _follow(server, asked, progress, on_start)
     if log is not None:
         log.write_text("".join(json.dumps(line) + "\n" for line in said))
     if progress is not None:
@@ -68,12 +65,10 @@ def fill(
     return outcome
 
 
-def drop(
-    server: Server, tables: Tables, *, connections: int | None = None, env: Mapping[str, str] | None = None
-) -> float:
+def drop(server: Server, tables: Tables, *, connections: int | None = None) -> float:
     """Remove the tables, whether they are there or not: sysbench's ``cleanup``. Returns the seconds that it took."""
     asked = {"tables": tables.document(), "connections": connections or default_connections(), "action": "drop"}
-    summary = _follow(server, asked, None, env, None)[-1]["summary"]
+    summary = _follow(server, asked, None, None)[-1]["summary"]
     return float(summary["end_ns"] - summary["begin_ns"]) / 1e9
 
 
@@ -95,19 +90,19 @@ def _follow(
     server: Server,
     asked: Mapping[str, Any],
     progress: Progress | None,
-    env: Mapping[str, str] | None,
     on_start: Callable[[int], None] | None,
 ) -> list[dict[str, Any]]:
     """Every line of the engine, the summary last."""
     said = []
-    with contextlib.closing(_engine.lines(["fill"], asked, env=environment(server, env), on_start=on_start)) as lines:
+    order = {"server": server.endpoint.named("pgdyno fill"), **asked}
+    with contextlib.closing(_engine.lines(["fill"], order, on_start=on_start)) as lines:
         for line in lines:
             said.append(line)
             if progress is not None and "progress" in line:
                 found = line["progress"]
                 progress(_SHARE_CHECKPOINT * found["share"], described(found))
     if not said or "summary" not in said[-1]:
-        raise EngineError("the engine ended without a summary of what it loaded", remedy="this is a bug in pgdyno")
+        raise EngineError("the engine ended without a summary", remedy="this is a bug in pgdyno")
     return said
 
 

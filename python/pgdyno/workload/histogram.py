@@ -41,7 +41,7 @@ def per_second(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Count transactions by (second, script, bucket). Returns these three and the count, sorted; takes integers.
 
-    Each latency occurred so many ``times``; once, unless it is said.
+    Each latency occurred this number of ``times``, by default once.
     """
     import numpy as np
 

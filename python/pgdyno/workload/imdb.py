@@ -1,7 +1,7 @@
 """The seven files of ``pgdyno generate imdb``: their columns, how large they are, and tables that take them.
 
 All columns are text, and there is neither a key nor an index, as in the published benchmark of bulk loading ("Optimized
-bulk loading in Amazon RDS for PostgreSQL", AWS database blog): whoever wants others gives definitions of his own.
+bulk loading in Amazon RDS for PostgreSQL", AWS database blog): for others use ``definitions``.
 """
 
 from __future__ import annotations

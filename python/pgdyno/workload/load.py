@@ -12,15 +12,18 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
+from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.loaded import LoadOutcome, Progress, checkpoint
-from pgdyno.workload.spec import ROWS_PER_SCALE, Server, WorkloadSpec
-from pgdyno.workload.tables import PgbenchTables
+from pgdyno.workload.tables import ROWS_PER_SCALE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pgdyno.workload.server import Server
+    from pgdyno.workload.tables import PgbenchTables
 
 __all__ = ["LoadOutcome", "Progress", "drop", "fill", "load", "progress_of", "step_seconds"]
 
@@ -34,7 +37,7 @@ _SHARE_VACUUM = 0.68
 
 def load(
     server: Server,
-    spec: WorkloadSpec | PgbenchTables,
+    tables: PgbenchTables,
     progress: Progress | None = None,
     *,
     log: Path | None = None,
@@ -50,14 +53,14 @@ def load(
     """
     report = progress or (lambda _share, _text: None)
     steps = _STEPS if replace else _STEPS.removeprefix("d")
-    if isinstance(spec, PgbenchTables) and spec.foreign_keys:
+    if tables.foreign_keys:
         steps += "f"
-    arguments = [str(pgbench_path(server)), "-i", "-I", steps, "-s", str(spec.scale), "-F", str(spec.fillfactor)]
-    for option, name in (("tablespace", spec.tablespace), ("index-tablespace", spec.index_tablespace)):
+    arguments = [str(pgbench_path(server)), "-i", "-I", steps, "-s", str(tables.scale), "-F", str(tables.fillfactor)]
+    for option, name in (("tablespace", tables.tablespace), ("index-tablespace", tables.index_tablespace)):
         if name is not None:
             arguments.append(f"--{option}={name}")
     process = subprocess.Popen(
-        arguments,
+        _engine.child(arguments),
         env=environment(server, env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -76,11 +79,11 @@ def load(
         log.write_text("\n".join(messages) + "\n")
     if code != 0:
         raise PgdynoError(
-            f"pgbench could not load scale {spec.scale} (exit code {code}): {' / '.join(messages[-3:])}",
+            f"pgbench could not load scale {tables.scale} (exit code {code}): {' / '.join(messages[-3:])}",
             remedy="look at the server's log; a full volume is the usual cause",
         )
     report(0.97, "checkpoint")
-    outcome = LoadOutcome(step_seconds(messages[-1]) | checkpoint(server), _count_rows(server, spec))
+    outcome = LoadOutcome(step_seconds(messages[-1]) | checkpoint(server), _count_rows(server, tables))
     report(1.0, "loaded")
     return outcome
 
@@ -126,7 +129,7 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
                 yield part.strip()
 
 
-def _count_rows(server: Server, spec: WorkloadSpec | PgbenchTables) -> dict[str, int]:
+def _count_rows(server: Server, asked: PgbenchTables) -> dict[str, int]:
     import psycopg
     from psycopg import sql
 
@@ -137,7 +140,7 @@ def _count_rows(server: Server, spec: WorkloadSpec | PgbenchTables) -> dict[str,
             found = connection.execute(query).fetchone()
             assert found is not None
             rows[table] = int(found[0])
-            wanted = ROWS_PER_SCALE.get(table, 0) * spec.scale
+            wanted = ROWS_PER_SCALE.get(table, 0) * asked.scale
             if rows[table] != wanted:
                 raise PgdynoError(
                     f"{table} has {rows[table]:,} rows after loading, not {wanted:,}", remedy="load again"

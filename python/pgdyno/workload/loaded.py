@@ -1,4 +1,4 @@
-"""What loading comes to, whoever does it."""
+"""The result of filling or loading tables, by any program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from pgdyno.workload.spec import Server
+    from pgdyno.workload.server import Server
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done, 0 to 1, and what is being done."""
@@ -37,7 +37,7 @@ class LoadMoment:
     rows: int
     """That had been sent."""
     bytes: int
-    """Of those rows as COPY sends them."""
+    """Bytes of those rows, as sent to COPY."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class LoadOutcome:
     """Rows of each table."""
     loader: Literal["native", "pgbench"] = "pgbench"
     sessions: int = 1
-    """How many worked at a time, at most."""
+    """Maximum number of sessions that worked at the same time."""
     row_bytes: int | None = None
-    """Of all rows as COPY sent them; None where it is not told."""
+    """Bytes of all rows, as sent to COPY; None if not reported."""
     steps: tuple[LoadStep, ...] = ()
     moments: tuple[LoadMoment, ...] = ()
-    """About one each second; none where it is not told."""
+    """About one each second; none if not reported."""
 
 
 def checkpoint(server: Server) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Runs pgdyno's own driver, ``pgdyno-engine drive``: beside a run's probes, or for whoever asks for it alone."""
+"""Runs pgdyno's own driver, ``pgdyno-engine drive``: together with a run's probes, or alone."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pgdyno.workload.load import Progress
+    from pgdyno.workload.kind.clients import Clients
+    from pgdyno.workload.loaded import Progress
     from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.spec import Server, WorkloadAsked, WorkloadSpec
+    from pgdyno.workload.server import Server
 
 TAIL_MS = 500
-"""The load goes on for so long after the measure phase, so that it is whole until its end and while it is looked at."""
+"""The load continues for this time after the measured phase, so that it is complete until its end and during its reading."""
 DRAIN_MS = 60_000
 """How long transactions may take that have begun when the load ends: one may wait for a slow volume."""
 GRACE_MS = 10_000
@@ -55,7 +56,6 @@ class Driving:
         document: Mapping[str, Any],
         log: Path,
         *,
-        env: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
         dilation: int = 1,
     ) -> None:
@@ -65,7 +65,7 @@ class Driving:
         it is said to be.
         """
         start_s = _engine.TIMEOUT_S + LOGIN_S * dilation * int(document["clients"])
-        self._engine = _engine.spawn(["drive"], document, log=log, env=env, prefix=prefix, timeout_s=start_s)
+        self._engine = _engine.spawn(["drive"], document, log=log, prefix=prefix, timeout_s=start_s)
         self._rest = b""
         self._give_up_ns = now_ns() + 1_000_000 * (
             int(document["warmup_ms"]) + int(document["duration_ms"]) + int(document["drain_ms"]) + GRACE_MS
@@ -80,7 +80,8 @@ class Driving:
     def follow(self, heard: Callable[[dict[str, Any]], None], alarms: Sequence[Alarm] = ()) -> Said:
         """Until the driver has ended: ``heard`` gets each second, ``alarms`` ring in their order.
 
-        May be called again after an interruption. Raises what the driver ended with when it did not come to its end.
+        May be called again after an interruption. Raises what the driver ended with when it has no summary. One that a refused
+        statement ended has one, which says so in ``ended_by``.
         """
         assert self._engine.process.stdout is not None
         stream = self._engine.process.stdout.fileno()
@@ -98,16 +99,17 @@ class Driving:
                     waiting.pop(0).ring()
                     rung = True
                 if now_ns() >= self._give_up_ns:
-                    raise EngineError("the driver did not end in its time", remedy="look at the server's log")
-        # What was begun is ended, also when the driver was done before its time.
+                    raise EngineError("the driver did not end in time", remedy="look at the server's log")
+        # What was started is ended, also if the driver ended early.
         for alarm in waiting if rung else ():
             alarm.ring()
-        if self._wait() != 0 or self.said.summary is None:
+        code, summary = self._wait(), self.said.summary
+        if summary is None or (code != 0 and summary["ended_by"] is None):
             raise self._engine.failure()
         return self.said
 
     def stop(self) -> None:
-        """Have it end soon: nothing is begun any more, and it says what was."""
+        """Let it end soon: no transaction is started any more, and it prints its summary."""
         if self._engine.process.poll() is None:
             self._engine.process.send_signal(signal.SIGTERM)
 
@@ -147,7 +149,7 @@ class Driving:
 
 def run(
     server: Server,
-    spec: WorkloadSpec,
+    spec: Clients,
     duration_s: float,
     out_dir: Path,
     *,
@@ -164,15 +166,16 @@ def run(
 
     The measure phase is made of whole seconds of the host. ``out_dir`` receives ``drive.err`` and ``drive.jsonl``.
     """
+    del env  # it is for the originals: the order says everything of the connection
     out_dir.mkdir(parents=True, exist_ok=True)
     clock = clock or SubjectClock()
     measure_ms = 1000 * max(1, math.ceil(clock.host_s(duration_s) - 1e-6))
     warmup_ms = round(1000 * clock.host_s(warmup_s))
     asked = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
+    asked["dilation"] = clock.dilation
     with Driving(
-        asked | {"server": connection(server)},
+        asked | {"server": server.endpoint.named("pgdyno drive")},
         out_dir / "drive.err",
-        env=environment(env),
         prefix=prefix,
         dilation=clock.dilation,
     ) as driving:
@@ -188,22 +191,25 @@ def run(
             ],
         )
     _keep(said, out_dir / "drive.jsonl")
+    ending = native_record.ending(said)
+    if ending is not None and native_record.account_total(said).succeeded == 0:
+        raise PgdynoError(ending["message"], remedy=ending["remedy"])
     return native_record.outcome(spec, said, span, clock)
 
 
-def require(asked: WorkloadAsked) -> None:
+def require(asked: Clients) -> None:
     """Refuse what the driver cannot read: a script's mistake is said with its line and column."""
     _engine.run_json(["drive", "--check"], document(asked, 0, 1000))
 
 
-def document(spec: WorkloadAsked, warmup_ms: int, duration_ms: int, seed: int = 1) -> dict[str, Any]:
-    """What the driver is told of a workload; all but the server."""
+def document(spec: Clients, warmup_ms: int, duration_ms: int, seed: int = 1) -> dict[str, Any]:
+    """The driver's input for a workload, without the server."""
     if spec.rate_per_s is not None:
         arrivals: str | dict[str, Any] = {spec.arrivals: {"rate_per_s": spec.rate_per_s}}
     else:
         arrivals = "closed" if spec.think_ms is None else {"think": {"ms": spec.think_ms}}
     return {
-        "workload": _workload(spec),
+        "workload": spec.native(),
         "clients": spec.clients,
         "threads": spec.threads,
         "protocol": spec.protocol,
@@ -215,32 +221,6 @@ def document(spec: WorkloadAsked, warmup_ms: int, duration_ms: int, seed: int = 
         "drain_ms": DRAIN_MS,
         "seed": seed,
     }
-
-
-def connection(server: Server) -> dict[str, str]:
-    """A server's connection string as the driver takes it; it refuses keywords that it does not know."""
-    from psycopg.conninfo import conninfo_to_dict
-
-    return {keyword: str(value) for keyword, value in conninfo_to_dict(server.dsn).items() if value is not None}
-
-
-def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The driver's environment: nothing of the caller's own PG variables but those in ``extra``."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | dict(extra or {})
-
-
-def _workload(spec: WorkloadAsked) -> str | dict[str, Any]:
-    if spec.kind == "idle":
-        return "idle"
-    if spec.kind == "sysbench":
-        sizes = {"tables": spec.tables, "rows": spec.rows}
-        options = spec.options.told(spec.test)
-        return {"sysbench": {"test": spec.test, "rand_type": spec.keys, **sizes, **options}}
-    if spec.kind == "script":
-        scripts = [{"name": file.name, "text": file.text, "weight": file.weight} for file in spec.files]
-    else:
-        scripts = [{"builtin": name, "weight": weight} for name, weight in spec.scripts]
-    return {"pgbench": {"scripts": scripts, "scale": spec.scale}}
 
 
 def span_of(said: Said, warmup_ms: int, measure_ms: int) -> Span:

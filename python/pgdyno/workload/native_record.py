@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.store.record import Account, Check, DriverRecord, Lateness, Phase
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.scripts import READ_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pgdyno.store.subject_clock import SubjectClock
-    from pgdyno.workload.spec import WorkloadSpec
+    from pgdyno.workload.kind.clients import Clients
 
 SECOND_NS = 1_000_000_000
 Line = dict[str, Any]
@@ -46,19 +45,18 @@ class Said:
     summary: Line | None = None
 
 
-def outcome(spec: WorkloadSpec, said: Said, span: Span, clock: SubjectClock) -> Outcome:
+def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outcome:
     """The run; ``said`` has its summary."""
     summary = said.summary
     assert summary is not None
     begin_ns, end_ns = clock.instant_ns(span.begin_ns), clock.instant_ns(span.end_ns)
     measured = [line for line in said.seconds if span.begin_ns <= line["begin_ns"] and line["end_ns"] <= span.end_ns]
-    warmup = [line for line in said.seconds if line["warmup"]]
+    warmup = warmup_of(said)
     bins = _Bins(said.seconds, span, clock)
     names = [name for name, _ in spec.mix]
     latency = bins.latency(names, "response_us")
-    total = _account([*warmup, summary])
+    total = account_total(said)
     return Outcome(
-        spec=spec,
         phases=(
             Phase(name="warmup", begin_ns=clock.instant_ns(span.bench_ns), end_ns=begin_ns),
             Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
@@ -69,7 +67,7 @@ def outcome(spec: WorkloadSpec, said: Said, span: Span, clock: SubjectClock) -> 
             script["succeeded"]
             for line in (*warmup, summary)
             for script in line["scripts"]
-            if spec.kind == "pgbench" and script["name"] not in READ_ONLY
+            if script["name"] in spec.history_writers
         ),
         uncounted_max=sum(line["connections_lost"] for line in (*warmup, summary)),
         latency=latency,
@@ -77,10 +75,28 @@ def outcome(spec: WorkloadSpec, said: Said, span: Span, clock: SubjectClock) -> 
         service=None if spec.closed else bins.latency(names, "service_us"),
         statement=_statements(measured, begin_ns, end_ns, clock),
         histograms=histogram.document(latency, begin_ns, end_ns),
-        checks=(_nothing_is_missing(said, total), _clients_lasted(warmup, summary), _time_was_whole(measured, span)),
+        checks=(_nothing_is_missing(said, total), _clients_lasted(said), _time_was_whole(measured, span)),
         driver=driver_record(spec, said, clock),
         queries=_queries(spec, measured),
     )
+
+
+def warmup_of(said: Said) -> list[Line]:
+    """The seconds before the measure phase."""
+    return [line for line in said.seconds if line["warmup"]]
+
+
+def account_total(said: Said) -> Account:
+    """Every transaction since the driver began; ``said`` has its summary."""
+    assert said.summary is not None
+    return _account([*warmup_of(said), said.summary])
+
+
+def ending(said: Said) -> dict[str, Any] | None:
+    """What ended the driver before its time: ``message`` and ``remedy``, and the statement that the server refused."""
+    assert said.summary is not None
+    found: dict[str, Any] | None = said.summary["ended_by"]
+    return found
 
 
 class _Bins:
@@ -172,9 +188,9 @@ def _statements(measured: list[Line], begin_ns: int, end_ns: int, clock: Subject
     return pa.table({name: pa.array(cells, types.get(name, pa.int64())) for name, cells in (instants | rows).items()})
 
 
-def _queries(spec: WorkloadSpec, lines: Iterable[Line]) -> int | None:
+def _queries(spec: Clients, lines: Iterable[Line]) -> int | None:
     """Statements of all classes, as sysbench adds them up."""
-    if spec.kind != "sysbench":
+    if not spec.counts_queries:
         return None
     return sum(int(count) for line in lines for count in line["queries"].values())
 
@@ -201,17 +217,22 @@ def _nothing_is_missing(said: Said, total: Account) -> Check:
     )
 
 
-def _clients_lasted(warmup: list[Line], summary: Line) -> Check:
+def _clients_lasted(said: Said) -> Check:
+    summary = said.summary
+    assert summary is not None
+    warmup, refused = warmup_of(said), ending(said)
     lost = sum(line["connections_lost"] for line in (*warmup, summary))
     down_s = sum(line["down_ns"] for line in (*warmup, summary)) / SECOND_NS
     detail = "every client kept its connection"
     if lost:
-        detail = f"{lost} connections were lost; clients had none for {down_s:.3f} s, added up"
+        detail = f"{lost} connections were lost; clients waited for {down_s:.3f} s, added up"
+    if refused is not None:
+        return Check(name="clients_lasted", ok=False, detail=f"the driver ended early: {refused['message']}")
     return Check(name="clients_lasted", ok=lost == 0, detail=detail)
 
 
 def _time_was_whole(measured: list[Line], span: Span) -> Check:
-    """The load lasted through the measure phase: every second of it was told."""
+    """The load lasted through the measured phase: every second of it was reported."""
     told_s = sum(line["end_ns"] - line["begin_ns"] for line in measured) / SECOND_NS
     planned_s = (span.end_ns - span.begin_ns) / SECOND_NS
     return Check(
@@ -221,7 +242,7 @@ def _time_was_whole(measured: list[Line], span: Span) -> Check:
     )
 
 
-def driver_record(spec: WorkloadSpec, said: Said, clock: SubjectClock) -> DriverRecord:
+def driver_record(spec: Clients, said: Said, clock: SubjectClock) -> DriverRecord:
     """What the driver told of itself; ``said`` has its summary."""
     summary = said.summary
     assert summary is not None

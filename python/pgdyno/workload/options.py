@@ -42,29 +42,29 @@ class SysbenchOptions(BaseModel):
     point_selects: Times = 10
     """Rows by their id, in a transaction."""
     simple_ranges: Times = 1
-    """Queries of a range's rows."""
+    """Queries for the rows of a range."""
     sum_ranges: Times = 1
-    """Queries of a range's sum."""
+    """Queries for the sum of a range."""
     order_ranges: Times = 1
-    """Queries of a range's rows in order."""
+    """Queries for the ordered rows of a range."""
     distinct_ranges: Times = 1
-    """Queries of a range's distinct rows."""
+    """Queries for the distinct rows of a range."""
     range_size: Annotated[int, Field(ge=1, le=2**31 - 1)] = 100
     """Rows of a range."""
     index_updates: Times = 1
-    """Changes of `k`."""
+    """Updates of the indexed column `k`."""
     non_index_updates: Times = 1
-    """Changes of `c`."""
+    """Updates of the column `c`, which has no index."""
     delete_inserts: Times = 1
-    """Rows that go and come again."""
+    """Rows that are deleted and inserted again."""
     skip_trx: bool = False
-    """Leave out BEGIN and COMMIT."""
+    """Omit BEGIN and COMMIT."""
     random_points: Values = 10
-    """Values of `k` that `select_random_points` asks for."""
+    """Values of `k` in a query of `select_random_points`."""
     number_of_ranges: Values = 10
-    """Ranges of `k` that `select_random_ranges` asks for."""
+    """Ranges of `k` in a query of `select_random_ranges`."""
     delta: Annotated[int, Field(ge=0, le=2**31 - 1)] = 5
-    """How far such a range goes beyond its first value."""
+    """Length of such a range beyond its first value."""
     auto_inc: bool = True
     """Whether the tables' ids have a sequence; those of `legacy` and `oltp_insert` always have."""
     create_secondary: bool = True
@@ -75,7 +75,7 @@ class SysbenchOptions(BaseModel):
         return {name: getattr(self, name) for name in (*_USED.get(test, ()), *_OF_TABLES)}
 
     def told(self, test: str) -> dict[str, int | bool]:
-        """What a driver has to be told: options that its script reads and that are not as in sysbench."""
+        """The options for a driver: those that its script reads and that differ from sysbench's defaults."""
         values: dict[str, int | bool] = {name: getattr(self, name) for name in _USED.get(test, ())}
         fields: Any = type(self).model_fields
         return {name: value for name, value in values.items() if value != fields[name].default}

@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.store.writer import RunWriter
-    from pgdyno.workload.load import Progress
-    from pgdyno.workload.spec import Server, WorkloadSpec
+    from pgdyno.workload.loaded import Progress
+    from pgdyno.workload.server import Server
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a run came to."""
 
-    spec: WorkloadSpec
     phases: tuple[Phase, ...]
     """warmup and measure."""
     account: Account
@@ -76,7 +75,7 @@ class Outcome:
 
 
 class Runner(Protocol):
-    """Runs a specification against a server: ``warmup_s`` and then ``duration_s`` seconds of measuring.
+    """Runs a workload against a server: ``warmup_s`` and then ``duration_s`` seconds of measuring.
 
     All of this, and the outcome, is in the time of ``clock``; the host's own without one. ``out_dir`` receives what the
     driver printed. ``on_start`` gets its process id as soon as it has one; ``on_measure_begin`` and ``on_measure_end``
@@ -90,10 +89,9 @@ class Runner(Protocol):
     def __call__(
         self,
         server: Server,
-        spec: WorkloadSpec,
+        *,
         duration_s: float,
         out_dir: Path,
-        *,
         warmup_s: float = 0.0,
         on_start: Callable[[int], None] | None = None,
         on_measure_begin: Callable[[], None] | None = None,

@@ -12,30 +12,61 @@ from __future__ import annotations
 import math
 import re
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
+from pgdyno import _engine
 from pgdyno.errors import PgdynoError
+from pgdyno.host.scratch import scratch_directory
 from pgdyno.store.record import Account, Anchor, Check, DriverRecord, Phase
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
-from pgdyno.workload.load import LoadOutcome, Progress, load
 from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.scripts import READ_ONLY
-from pgdyno.workload.spec import Server, WorkloadSpec
 from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
-from pgdyno.world.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["LoadOutcome", "Outcome", "WorkloadSpec", "load", "run"]
+    from pgdyno.workload.kind.clients import Clients
+    from pgdyno.workload.loaded import Progress
+    from pgdyno.workload.server import Server
+
+_CONNECT_MAX_S = 30.0
+"""For one transaction that asks for nothing, with a log-in."""
+
+
+def refusal(server: Server, env: Mapping[str, str] | None = None) -> str | None:
+    """Why the server's pgbench cannot connect to it although pgdyno's libpq can; None if it can.
+
+    It is tried, with a script that asks for nothing: the program may be built without TLS, or its libpq be too old for a
+    keyword.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+        script.write("SELECT 1;\n")
+        script.flush()
+        command = [str(pgbench_path(server)), "-n", "-c", "1", "-t", "1", "-f", script.name]
+        try:
+            done = subprocess.run(
+                command,
+                env=environment(server, env),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_CONNECT_MAX_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"it did not within {_CONNECT_MAX_S:g} s"
+    lines = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
+    return None if done.returncode == 0 else " ".join(lines[0].split()) if lines else f"exit code {done.returncode}"
 
 
 def run(
     server: Server,
-    spec: WorkloadSpec,
+    spec: Clients,
     duration_s: float,
     out_dir: Path,
     *,
@@ -57,8 +88,8 @@ def run(
     ``on_measure_begin`` and ``on_measure_end`` are called when the phase begins and ends and should be quick;
     ``progress`` about once a second. ``prefix`` is a command that runs pgbench (``taskset -c 1``).
 
-    Even without a warm-up, measuring begins about a second after the clients started, when pgbench first reports. A run of so
-    many transactions is measured from the begin of the first one to the end of the last; it may take a minute more than ``duration_s``.
+    Even without a warm-up, measuring begins about a second after the clients started, when pgbench first reports. A run of a
+    fixed number of transactions is measured from the begin of the first one to the end of the last; it may take a minute more than ``duration_s``.
     Raises :class:`PgdynoError` with pgbench's messages when it could not work; clients that were lost on the way are
     a failed check of the outcome instead.
     """
@@ -72,7 +103,11 @@ def run(
         started_ns = now_ns()
         with (out_dir / "pgbench.out").open("wb") as out:
             process = subprocess.Popen(
-                command, env=environment(server, env), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
+                _engine.child(command),
+                env=environment(server, env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
             )
         watch = Watch(
             process=process,
@@ -106,21 +141,13 @@ def run(
     return _outcome(spec, watch, log, printed, command, clock)
 
 
-def _arguments(server: Server, spec: WorkloadSpec, seconds: int, log_directory: Path) -> list[str]:
+def _arguments(server: Server, spec: Clients, seconds: int, log_directory: Path) -> list[str]:
     """The command line. ``-n``: no vacuum and no truncation of history, which is counted afterwards."""
     arguments = [str(pgbench_path(server)), "-n", "-P", "1"]
     arguments += ["-T", str(seconds)] if spec.transactions is None else ["-t", str(spec.transactions)]
     arguments += ["-c", str(spec.clients), "-j", str(spec.threads), "-M", spec.protocol]
     arguments += ["--random-seed", str(spec.seed), "-l", "--log-prefix", str(log_directory / "log")]
-    for name, weight in spec.scripts:
-        arguments += ["-b", f"{name}@{weight}"]
-    for number, file in enumerate(spec.files):
-        # From the record and not from where it lay, so that a file that has changed meanwhile changes nothing.
-        path = log_directory / f"{number}.sql"
-        path.write_text(file.text, encoding="utf-8")
-        arguments += ["-f", f"{path}@{file.weight}"]
-    if spec.files:
-        arguments += ["-s", str(spec.scale)]
+    arguments += spec.pgbench_words(log_directory)
     if spec.rate_per_s is not None:
         arguments += ["-R", f"{spec.rate_per_s:g}"]
     if spec.late_max_ms is not None:
@@ -131,7 +158,7 @@ def _arguments(server: Server, spec: WorkloadSpec, seconds: int, log_directory: 
 
 
 def _outcome(
-    spec: WorkloadSpec,
+    spec: Clients,
     watch: Watch,
     of_host: pgbench_log.TransactionLog,
     printed: str,
@@ -145,9 +172,8 @@ def _outcome(
     edges = pgbench_log.edges_ns(bench_ns, begin_ns, end_ns)
     latency = pgbench_log.latency_table(log, edges, names)
     total = log.account()
-    writers = (number for number, (name, _) in enumerate(spec.scripts) if name not in READ_ONLY)
+    writers = (number for number, name in enumerate(names) if name in spec.history_writers)
     return Outcome(
-        spec=spec,
         phases=(
             Phase(name="warmup", begin_ns=bench_ns, end_ns=begin_ns),
             Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
@@ -171,7 +197,7 @@ def _outcome(
     )
 
 
-def _driver(spec: WorkloadSpec, log: pgbench_log.TransactionLog, printed: str, clock: SubjectClock) -> DriverRecord:
+def _driver(spec: Clients, log: pgbench_log.TransactionLog, printed: str, clock: SubjectClock) -> DriverRecord:
     connect_ms = _printed_number(printed, r"initial connection time = ([\d.]+) ms")
     version = re.search(r"pgbench \(([\d.]+\w*)", printed)
     return DriverRecord(
@@ -209,11 +235,11 @@ def _time_was_whole(watch: Watch) -> Check:
     return Check(
         name="measured_under_load",
         ok=measured_s >= watch.duration_s - 1e-3 and left_s >= 0,
-        detail=f"measured {measured_s:.3f} s of {watch.duration_s:g} s; the load went on for {left_s:.3f} s after it",
+        detail=f"measured {measured_s:.3f} s of {watch.duration_s:g} s; the load continued for {left_s:.3f} s after it",
     )
 
 
-def _all_were_made(spec: WorkloadSpec, total: Account) -> Check:
+def _all_were_made(spec: Clients, total: Account) -> Check:
     """Each client made as many transactions as it was asked for."""
     each = spec.transactions or 0
     asked = spec.clients * each
@@ -233,9 +259,9 @@ def _failure(code: int | None, messages: list[str]) -> PgdynoError:
     said = [line for line in messages if line and not line.startswith("progress:")]
     return PgdynoError(
         f"pgbench failed (exit code {code}): {' / '.join(said[-3:]) or 'it said nothing'}",
-        remedy="load the tables first, and look at the server's log",
+        remedy="pgbench's messages and the server's log say more",
     )
 
 
 def _nothing() -> None:
-    """Stand for a callback that nobody asked for."""
+    """The default callback, which does nothing."""

@@ -54,7 +54,8 @@ def split_weight(text: str) -> tuple[str, int]:
         return text, 1
     if not (name and weight.isascii() and weight.isdigit() and 0 < int(weight) <= WEIGHT_MAX):
         raise InputError(
-            f"the weight in `{text}` is no whole number from 1 to {WEIGHT_MAX:,}", remedy="write it as transfer.sql@9"
+            f"the weight in `{text}` is not a whole number from 1 to {WEIGHT_MAX:,}",
+            remedy="write it as transfer.sql@9",
         )
     return name, int(weight)
 
@@ -71,6 +72,6 @@ def read_script(text: str, folder: Path) -> dict[str, Any]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(
             f"the script {folder / name} cannot be read: {why}",
-            remedy="name a file in pgbench's script language, beside the experiment file or by its whole path",
+            remedy="name a file in pgbench's script language, relative to the experiment file or by its absolute path",
         ) from None
     return {"name": name, "text": content, "weight": weight}

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pgdyno.errors import InputError
-from pgdyno.workload.spec import ROWS_PER_SCALE
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
+
+ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
+"""Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
 
 BYTES_PER_SCALE = 16 << 20
 """pgbench's tables with their indexes, measured at scales 10 to 200 with fill factor 100."""
@@ -40,12 +42,12 @@ class PgbenchTables:
     scale: int
     """100,000 accounts each."""
     fillfactor: int = 100
-    """Of accounts, tellers and branches, in per cent."""
+    """Fill factor of accounts, tellers and branches, in per cent."""
     foreign_keys: bool = False
     tablespace: str | None = None
-    """Of the tables; None is the database's own place."""
+    """Tablespace of the tables; None: the database's own."""
     index_tablespace: str | None = None
-    """Of the primary keys."""
+    """Tablespace of the primary keys."""
 
     @property
     def rows(self) -> dict[str, int]:
@@ -58,7 +60,7 @@ class PgbenchTables:
         return self.scale * BYTES_PER_SCALE * 100 // self.fillfactor
 
     def document(self) -> dict[str, Any]:
-        """As ``pgdyno-engine fill`` is told."""
+        """In the input of ``pgdyno-engine fill``."""
         return {
             "pgbench": {
                 "scale": self.scale,
@@ -102,7 +104,7 @@ class SysbenchTables:
         return self.count * _sbtest_bytes(self.rows_each, secondary_index=self.secondary_index)
 
     def document(self) -> dict[str, Any]:
-        """As ``pgdyno-engine fill`` is told."""
+        """In the input of ``pgdyno-engine fill``."""
         return {
             "sysbench": {
                 "tables": self.count,
@@ -127,7 +129,7 @@ class BulkTables:
     definitions: str
     """SQL that makes them; empty where the load makes them itself."""
     input_bytes: int
-    """Of all files before any compression, about."""
+    """Approximate bytes of all files, uncompressed."""
 
     @property
     def size_bytes(self) -> int:
@@ -144,23 +146,23 @@ Tables = PgbenchTables | SysbenchTables
 
 
 def scale_for(size_bytes: float, fillfactor: int = 100) -> int:
-    """The scale factor at which pgbench's tables with their indexes take about so many bytes; at least 1."""
+    """The scale factor at which pgbench's tables with their indexes take about this number of bytes; at least 1."""
     return max(1, round(size_bytes * fillfactor / 100 / BYTES_PER_SCALE))
 
 
 def sysbench_rows_for(size_bytes: float, tables: int, *, secondary_index: bool = True) -> int:
-    """Rows of each of sysbench's tables so that all of them with their indexes take about so many bytes; at least 1."""
+    """Rows of each of sysbench's tables so that all of them with their indexes take about this number of bytes; at least 1."""
     return max(1, int(size_bytes / tables / _sbtest_bytes_per_row(secondary_index=secondary_index)))
 
 
 def size_for_memory(memory_bytes: int, data_to_memory: float) -> float:
-    """Bytes of data that are so many times an instance's memory.
+    """Bytes of data that are this multiple of an instance's memory.
 
     A published data set is made smaller together with the memory that it met: what was cached then is cached now.
     """
     if data_to_memory <= 0:
         raise InputError(
-            f"the data would be {data_to_memory:g} times the memory", remedy="give a ratio above 0, as 2.5"
+            f"the data would be {data_to_memory:g} times the memory", remedy="give a ratio above 0, for example 2.5"
         )
     return memory_bytes * data_to_memory
 

@@ -60,7 +60,7 @@ class Watch:
     _rest: bytes = b""
 
     def begin_at_once(self) -> None:
-        """Measure until pgbench ends by itself, which was told how many transactions to make; at most :data:`_GRACE_S` too long."""
+        """Measure until pgbench ends by itself, after its number of transactions; at most :data:`_GRACE_S` too long."""
         self._measuring = True
         self.time.bench_ns = self.time.begin_ns = now_ns()
         # Not when its time is up: what is counted then would lack the transactions after it, which are measured too.
@@ -111,8 +111,8 @@ class Watch:
             self.process.kill()
             raise PgdynoError(
                 f"pgbench did not end within {_GRACE_S:g} s after its time was up",
-                remedy="the server or the volume hangs: look at the server's log and `pgdyno volume stats`; a run of so many"
-                " transactions may need a longer workload.duration",
+                remedy="the server or the volume hangs: look at the server's log and `pgdyno volume stats`; a run of a"
+                " fixed number of transactions may need a longer workload.duration",
             )
 
     def _hear(self, text: bytes) -> None:

@@ -1,5 +1,10 @@
-"""The world a run happens in: the emulated volume, the instance's memory and CPUs, and the undoing of both.
+"""What the runs of an experiment stand on: one interface, :class:`World`, and its implementations by name.
 
-``volume`` attaches block devices, ``instance`` bounds memory and CPUs, ``journal`` writes down every change before
-it is made, ``clean`` undoes what a killed run left, ``preflight`` refuses early, ``doctor`` explains the machine.
+``emulated`` starts PostgreSQL on emulated volumes of this machine, ``real`` measures an existing server, ``fake`` makes figures
+up without PostgreSQL or root, so that everything around a run can be tested in milliseconds.
 """
+
+from pgdyno.world.base import Measured, Ready, Run, World
+from pgdyno.world.registry import world_of
+
+__all__ = ["Measured", "Ready", "Run", "World", "world_of"]

@@ -1,12 +1,14 @@
 //! Which blocks a layer holds: one bit each, set and read without a lock.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::BLOCK_BYTES;
+/// The unit of the map, and of every request: the loop device's logical block.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
 
 /// Words written or read at once: a page, so that the file stays as sparse as the map.
 const WORDS_PER_PAGE: usize = 512;
@@ -23,15 +25,16 @@ pub(crate) struct BlockMap {
 
 impl BlockMap {
     /// No block held. The memory is zero pages until a bit is set in them.
-    pub(crate) fn new(size_bytes: u64) -> Self {
-        Self { words: zeros(words_of(size_bytes)), grown: [const { OnceLock::new() }; GROWTHS] }
+    pub(crate) fn new(size_bytes: u64) -> io::Result<Self> {
+        Ok(Self { words: zeros(words_of(size_bytes))?, grown: [const { OnceLock::new() }; GROWTHS] })
     }
 
     /// Makes room for a volume of `size_bytes`, while others use the map. `false` when it has grown too often.
     pub(crate) fn grow(&self, size_bytes: u64) -> bool {
         let there = self.words.len() + self.grown.iter().filter_map(OnceLock::get).map(Vec::len).sum::<usize>();
         let missing = words_of(size_bytes).saturating_sub(there);
-        missing == 0 || self.grown.iter().any(|place| place.get().is_none() && place.set(zeros(missing)).is_ok())
+        let free = self.grown.iter().find(|place| place.get().is_none());
+        missing == 0 || free.zip(zeros(missing).ok()).is_some_and(|(place, words)| place.set(words).is_ok())
     }
 
     fn word(&self, index: usize) -> Option<&AtomicU64> {
@@ -111,7 +114,7 @@ impl BlockMap {
 
     /// Reads what [`Self::save`] wrote for a layer of this size.
     pub(crate) fn load(size_bytes: u64, file: &File) -> io::Result<Self> {
-        let map = Self::new(size_bytes);
+        let map = Self::new(size_bytes)?;
         let mut bytes = [0u8; WORDS_PER_PAGE * 8];
         for (page, words) in map.words.chunks(WORDS_PER_PAGE).enumerate() {
             let part = &mut bytes[..words.len() * 8];
@@ -132,10 +135,17 @@ fn words_of(size_bytes: u64) -> usize {
     usize::try_from(blocks.div_ceil(64)).expect("a volume's map fits into memory")
 }
 
-/// Words without a bit, whose memory is not touched.
-fn zeros(words: usize) -> Vec<AtomicU64> {
-    let mut zeros = std::mem::ManuallyDrop::new(vec![0u64; words]);
-    // SAFETY: AtomicU64 has the size and alignment of u64; the vector is taken over whole, and only once. Collecting would
-    // touch every page of a map that is mostly empty.
-    unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast::<AtomicU64>(), zeros.len(), zeros.capacity()) }
+/// Words without a bit, whose memory is not touched; an error where there is no room for them.
+fn zeros(words: usize) -> io::Result<Vec<AtomicU64>> {
+    if words == 0 {
+        return Ok(Vec::new());
+    }
+    let no_room = || io::Error::new(io::ErrorKind::OutOfMemory, "there is no memory for the map of its blocks");
+    let layout = Layout::array::<AtomicU64>(words).map_err(|_| no_room())?;
+    // SAFETY: the layout is not of size zero, and zero is a valid AtomicU64. The allocation is of exactly `words` of them, by
+    // the allocator of a vector, which takes it over. Collecting would touch every page of a map that is mostly empty.
+    unsafe {
+        let start = alloc_zeroed(layout).cast::<AtomicU64>();
+        if start.is_null() { Err(no_room()) } else { Ok(Vec::from_raw_parts(start, words, words)) }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::BLOCK_BYTES;
+use super::block_map::BLOCK_BYTES;
 
 /// Bytes that begin on a block boundary: a vector with room to shift.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl AlignedBuffer {
         Self { bytes, start, len }
     }
 
-    /// A buffer that has its memory from the beginning: for whoever must not wait for memory later.
+    /// A buffer that has its memory from the beginning, so that no thread waits for memory later.
     pub(crate) fn resident(len: usize) -> Self {
         let mut buffer = Self::new(len);
         for page in buffer.chunks_mut(BLOCK_BYTES as usize) {

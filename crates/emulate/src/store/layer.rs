@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 
-use super::BLOCK_BYTES;
-use super::block_map::BlockMap;
+use super::block_map::{BLOCK_BYTES, BlockMap};
 use super::mapping::Mapping;
 
 const DATA: &str = "data";
@@ -34,7 +33,7 @@ impl Layer {
             data,
             memory,
             holes: AtomicBool::new(false),
-            map: BlockMap::new(size_bytes),
+            map: BlockMap::new(size_bytes)?,
             size_bytes: AtomicU64::new(size_bytes),
         })
     }
@@ -48,15 +47,20 @@ impl Layer {
         Ok(Self { data, memory, holes: AtomicBool::new(holes), map, size_bytes: AtomicU64::new(size_bytes) })
     }
 
+    /// Bytes of the volume that it is a layer of.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes.load(Ordering::Acquire)
+    }
+
     pub(crate) fn holds(&self, offset: u64) -> bool {
-        offset < self.size_bytes.load(Ordering::Acquire) && self.map.holds(offset)
+        offset < self.size_bytes() && self.map.holds(offset)
     }
 
     /// Makes it larger. What is added is read and written in the file: the mapping stays as it is.
     pub(crate) fn grow(&self, size_bytes: u64) -> io::Result<()> {
         self.data.set_len(size_bytes)?;
         if !self.map.grow(size_bytes) {
-            return Err(io::Error::other("it has grown too often since it was attached"));
+            return Err(io::Error::other("it has grown too many times since it was attached"));
         }
         self.size_bytes.store(size_bytes, Ordering::Release);
         Ok(())

@@ -44,7 +44,7 @@ impl Mapping {
 
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let from = self.at(offset, buffer.len())?;
-        // SAFETY: `at` has checked the range, and the buffer is not in it: nobody gets a reference into a mapping.
+        // SAFETY: `at` has checked the range, and the buffer is not in it: no reference into a mapping is given out.
         unsafe { std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len()) };
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody holds a reference into it.
+        // SAFETY: the mapping is ours, and there is no reference into it.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.len) };
     }
 }

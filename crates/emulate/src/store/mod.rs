@@ -14,15 +14,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pgdyno_host::{Context, Fault, Result};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use block_map::BLOCK_BYTES;
 pub(crate) use buffer::AlignedBuffer;
 use layer::Layer;
-
-use crate::error::{Context, EmulateError, Result};
-
-/// The unit of the map, and of every request: the loop device's logical block.
-pub(crate) const BLOCK_BYTES: u64 = 4096;
 
 const META: &str = "image.json";
 const UNWRITABLE: &str = "check that the folder is writable and has space";
@@ -50,7 +47,7 @@ impl Store {
     /// fails.
     pub(crate) fn create(folder: &Path, size_bytes: u64, parent: Option<&Path>, direct: bool) -> Result<Self> {
         let above = folder.parent().unwrap_or(folder);
-        // One that is there already is somebody else's, and is not removed.
+        // An existing one belongs to another volume, and is not removed.
         let made = fs::create_dir_all(above).and_then(|()| fs::create_dir(folder));
         made.context(|| format!("cannot create {}", folder.display()), UNWRITABLE)?;
         Self::stack(folder, size_bytes, parent, direct).inspect_err(|_| {
@@ -67,7 +64,7 @@ impl Store {
         while let Some(folder) = next {
             let meta = read_meta(&folder)?;
             if meta.size_bytes > size_bytes {
-                return Err(EmulateError::new(
+                return Err(Fault::new(
                     format!("the image {} holds {} bytes, the volume {size_bytes}", folder.display(), meta.size_bytes),
                     "ask for a volume at least as large as the image",
                 ));
@@ -85,6 +82,11 @@ impl Store {
     /// Bytes of the volume.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the image below; `None` without one.
+    pub(crate) fn image_bytes(&self) -> Option<u64> {
+        self.layers.get(1).map(Layer::size_bytes)
     }
 
     /// Makes the volume larger while it is used; what is added reads as zeros.
@@ -134,8 +136,8 @@ impl Store {
     pub(crate) fn require_savable(&self, target: &Path) -> Result<()> {
         let is_empty = || fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
         if target.symlink_metadata().is_ok_and(|facts| !facts.is_dir() || !is_empty()) {
-            return Err(EmulateError::new(
-                format!("{} exists already", target.display()),
+            return Err(Fault::new(
+                format!("{} already exists", target.display()),
                 "name a folder that does not exist yet",
             ));
         }
@@ -145,7 +147,7 @@ impl Store {
             return Ok(());
         }
         let here = self.folder.parent().unwrap_or(&self.folder).display();
-        Err(EmulateError::new(
+        Err(Fault::new(
             format!("{} is on another file system than the volume's content", target.display()),
             format!("name a new folder on the file system of {here}"),
         ))
@@ -187,7 +189,7 @@ fn read_meta(folder: &Path) -> Result<Meta> {
         .map_err(io::Error::from)
         .context(|| format!("{} is damaged", folder.join(META).display()), "make the image again")?;
     if meta.version != 1 {
-        return Err(EmulateError::new(format!("image version {} is not known", meta.version), "make the image again"));
+        return Err(Fault::new(format!("image version {} is not known", meta.version), "make the image again"));
     }
     Ok(meta)
 }

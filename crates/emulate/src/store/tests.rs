@@ -91,7 +91,7 @@ fn a_place_where_no_image_can_be_made_is_refused_before_it_is_too_late() {
     let (base, taken, free) = (folder("p-base"), folder("p-taken"), folder("p-free"));
     let store = Store::create(&base, SIZE, None, false).expect("create");
     fs::create_dir_all(taken.join("something")).expect("a folder that is not empty");
-    for (target, part) in [(taken.as_path(), "exists already"), (Path::new("/proc/new"), "another file system")] {
+    for (target, part) in [(taken.as_path(), "already exists"), (Path::new("/proc/new"), "another file system")] {
         let error = store.require_savable(target).expect_err(part);
         assert!(error.message.contains(part), "{error:?}");
     }

@@ -1,12 +1,16 @@
 //! The queue in front of the limits, and in which order it is served.
 //!
-//! A request is granted when it is the head and both limits have its cost. Who is the head is the order of the volume:
-//! the one that waits longest (FIFO), or one drawn at random so that waits follow a gamma law, as was measured on EBS
-//! (`gamma.rs`). Waiting is the model's, not a thread's sleep, so the queue length and the time above a limit are exact.
+//! A request is granted when it is the head and both limits have its cost. The volume's order decides which request is the
+//! head: the one that has waited longest (FIFO), or one drawn at random so that waits follow a gamma distribution, as measured
+//! on EBS (`queueing/gamma.rs`). Waiting is part of the model, not a thread's sleep, so the queue length and the time above a
+//! limit are exact.
+
+mod gamma;
 
 use std::collections::VecDeque;
 
-use crate::gamma::GammaLine;
+use gamma::GammaLine;
+
 use crate::io::{Io, Nanos};
 use crate::params::Order;
 use crate::seed::Stream;
@@ -35,7 +39,7 @@ pub struct Queue {
 #[derive(Clone, Debug)]
 enum Line {
     Fifo(VecDeque<Waiting>),
-    Gamma(GammaLine),
+    Gamma(GammaLine<Waiting>),
 }
 
 impl Queue {

@@ -113,6 +113,9 @@ impl Reader<'_, '_> {
         if let Some(open) = self.open.last() {
             return Err((open.at, "this \\if has no \\endif".to_owned()));
         }
+        if self.commands.is_empty() {
+            return Err((0, "the script has neither a statement nor a command".to_owned()));
+        }
         let end = position(self.text, self.text.trim_end().len());
         Ok(Body { name: name.to_owned(), commands: std::mem::take(&mut self.commands), end })
     }

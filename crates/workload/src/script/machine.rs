@@ -3,12 +3,13 @@
 use super::command::*;
 use super::evaluate::{Scope, Trouble};
 use crate::answer::{Answer, ResultSet};
-use crate::client::{Nanos, Statement, StatementId};
+use crate::client::{Statement, StatementId};
 use crate::error::{RunError, ScriptError};
 use crate::keys::Zipf;
+use crate::program::{Program, Reply, Step};
 use crate::random::Random;
-use crate::session::{Program, Reply, Step};
 use crate::template::{ParameterBuffer, Template};
+use crate::time::Nanos;
 use crate::value::{Value, Variable};
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Shared {
     pub compiled: Compiled,
     pub statements: Vec<Template>,
+    /// How many times as long `\sleep` takes as it says.
+    pub dilation: u64,
 }
 
 /// One client's place in a script, and its variables.
@@ -125,8 +128,8 @@ impl Machine {
     }
 
     fn sleep_ns(&self, sleep: Sleep) -> Result<u64, Trouble> {
-        match sleep {
-            Sleep::Constant { ns } => Ok(ns),
+        let ns = match sleep {
+            Sleep::Constant { ns } => ns,
             Sleep::Variable { variable, unit_ns } => {
                 let value = match &self.variables[variable] {
                     Variable::Undefined => return Err(Trouble::Undefined(variable)),
@@ -134,9 +137,10 @@ impl Machine {
                     Variable::Text(text) => Value::from_text(text).ok_or(Trouble::Malformed(variable))?,
                 };
                 // A negative time is none.
-                Ok(u64::try_from(value.integer()?).unwrap_or(0).saturating_mul(unit_ns))
+                u64::try_from(value.integer()?).unwrap_or(0).saturating_mul(unit_ns)
             }
-        }
+        };
+        Ok(ns.saturating_mul(self.shared.dilation))
     }
 
     /// Takes the values that the statement before was to bring.

@@ -11,5 +11,6 @@ mod function;
 mod machine;
 mod source;
 
+pub(crate) use command::Command;
 pub use compile::{Compiler, compile};
 pub(crate) use machine::{Machine, Shared};

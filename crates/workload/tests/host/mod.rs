@@ -56,7 +56,7 @@ pub fn run(workload: &Workload, host: Host, transactions: u64) -> Run {
 /// Runs one client for so many transactions, with up to three tries each, in a closed loop.
 #[allow(dead_code, reason = "each test binary uses a part of the host")]
 pub fn run_as(workload: &Workload, host: Host, transactions: u64, client: u32) -> Run {
-    let retries = Retries { tries_max: 3, as_sysbench: false };
+    let retries = Retries { tries_max: 3, ..Retries::NONE };
     let identity = Identity { seed: 7, client, transactions_max: Some(transactions), retries };
     drive(workload, &host, identity, &mut Arrivals::new(Pattern::Closed(Think::None), 7, 0))
 }

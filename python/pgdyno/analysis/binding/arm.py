@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
 
+OF_INVALID = "its numbers are invalid, so no limit and no remedy are named"
+
 
 @dataclass(frozen=True)
 class ArmBinding:
@@ -33,10 +35,12 @@ class ArmBinding:
 
 
 def bind_arm(arm: ArmSummary) -> ArmBinding:
-    """Judge every replicate, and all of them together."""
+    """Judge every replicate, and all of them together. Nothing is concluded from the numbers of an invalid arm."""
     runs = tuple((one.figures.record.block, bind_run(one.figures)) for one in arm.replicates)
-    verdict = total([run.seconds for _, run in runs])
     median = arm.representative
+    if not arm.valid:
+        runs = tuple((block, run.unjudged()) for block, run in runs)
+    verdict = total([run.seconds for _, run in runs])
     place = next(place for place, one in enumerate(arm.replicates) if one is median)
     representative, figures = runs[place][1], median.figures
     return ArmBinding(
@@ -44,7 +48,7 @@ def bind_arm(arm: ArmSummary) -> ArmBinding:
         verdict=verdict,
         representative=representative,
         evidence=tuple(evidence_words(representative, verdict, figures)),
-        missing=(*representative.evidence.missing, *_not_timed(verdict, figures)),
+        missing=(*representative.evidence.missing, *_not_timed(verdict, figures)) if arm.valid else (OF_INVALID,),
         remedy=remedy_of(representative, verdict, figures),
     )
 

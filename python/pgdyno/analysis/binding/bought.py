@@ -9,33 +9,26 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.specification import REQUEST_BYTES_MAX, Rate, VolumeSpec
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.analysis.binding.evidence import Device
+    from pgdyno.analysis.binding.device import Device
     from pgdyno.store.record import InstanceRecord
 
 MEDIAN_PPM = 500_000
 PAGE_BYTES = 8192
 MIB = float(1 << 20)
-REQUEST_BYTES_MAX = 256 << 10
-"""A larger request the kernel sends in parts (``max_sectors_kb`` of EBS's devices, and of ours): of a provider that counts in such
-units each is one."""
 BLOCK_BYTES = 4 << 10
 """Requests are whole numbers of these."""
 
-
-@dataclass(frozen=True)
-class Rate:
-    """A limit per second: for ever, and while credits or a reserve last."""
-
-    sustained: float
-    maximum: float
-
-    @property
-    def bursts(self) -> bool:
-        """Whether more can be had for a while."""
-        return self.maximum > self.sustained
+AT_LIMIT = 0.95
+"""Of what was bought. Providers promise nine tenths of it for 99 % of the time and deliver all of it nearly always; a rate
+that happens to lie in the last twentieth without being held there is rare."""
+LEFT_ABOVE = 1.30
+"""A rate that is held at what is left without credits can be this much above it by the kernel's count: a volume counts
+requests in sequence as one."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +62,9 @@ class Bought:
         """From a resolved specification; None of a device that was there, of which nobody said what it is."""
         if not resolved:
             return None
-        limits, burst = resolved.get("limits") or {}, resolved.get("burst") or {}
-        return cls(
-            spec=str(resolved.get("spec", "")),
-            iops=_rate(limits, burst, "iops"),
-            write_iops=limits.get("write_iops"),
-            mib_per_s=_rate(limits, burst, "throughput_mib_per_s"),
-            usual=_usual((resolved.get("params") or {}).get("service_time")),
-            unit_bytes=int(resolved.get("accounting_unit_kib") or 0) << 10 or REQUEST_BYTES_MAX,
-        )
+        volume = VolumeSpec.of(resolved)
+        usual = _usual((resolved.get("params") or {}).get("service_time"))
+        return cls(volume.spec, volume.iops, volume.write_iops, volume.mib_per_s, usual, volume.unit_bytes)
 
     def counted_iops(self, device: Device) -> float:
         """As many I/Os a second as the provider counts, where the kernel counts requests; an estimate from their mean size."""
@@ -127,13 +114,6 @@ class BoughtInstance:
             for unit in ("iops", "mib_per_s")
         )
         return cls(instance.type or "the instance", iops, size)
-
-
-def _rate(limits: Mapping[str, Any], burst: Mapping[str, Any], name: str) -> Rate | None:
-    sustained = limits.get(name)
-    if sustained is None:
-        return None
-    return Rate(float(sustained), max(float(sustained), float(burst.get(name) or 0.0)))
 
 
 def _usual(service_time: Mapping[str, Any] | None) -> Usual | None:

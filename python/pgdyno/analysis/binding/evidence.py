@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.binding.bought import Bought, BoughtInstance
 from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
+from pgdyno.analysis.binding.device import Device
 from pgdyno.analysis.binding.sessions import Sessions, sessions_by_second
+from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.dilated import server_cores
 from pgdyno.analysis.driven import cores_of
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, cpu_counters
+from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
 from pgdyno.analysis.volume_figures import device_counters, volume_roles, volume_spec
 
 if TYPE_CHECKING:
@@ -29,42 +31,6 @@ SECOND_NS = 1_000_000_000
 MIB = float(1 << 20)
 _SLACK_NS = SECOND_NS // 2
 """How far outside of the samples a second may reach: they are taken once a second, wherever in it."""
-
-
-@dataclass(frozen=True)
-class Device:
-    """What one volume's block device did in a second, by the kernel's statistics."""
-
-    reads_per_s: float
-    writes_per_s: float
-    read_mib_per_s: float
-    write_mib_per_s: float
-    request_ms: float
-    """From submission to completion, mean of the requests that ended; 0 where none did."""
-    queue_length: float
-    """Mean number of requests in the device."""
-    reading: float
-    """Mean number of reads in it."""
-
-    @property
-    def iops(self) -> float:
-        """Requests per second."""
-        return self.reads_per_s + self.writes_per_s
-
-    @property
-    def mib_per_s(self) -> float:
-        """Reads and writes."""
-        return self.read_mib_per_s + self.write_mib_per_s
-
-    @property
-    def request_bytes(self) -> float:
-        """Mean size of a request."""
-        return self.mib_per_s * MIB / self.iops if self.iops else 0.0
-
-    @property
-    def write_share(self) -> float:
-        """Of the requests."""
-        return self.writes_per_s / self.iops if self.iops else 0.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import math
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.evidence import Cpu, Device, Second
+from pgdyno.analysis.binding.device import Device
+from pgdyno.analysis.binding.evidence import Cpu, Second
 from pgdyno.analysis.binding.sessions import Sessions
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from pgdyno.analysis.binding.means import Means, means_of
 from pgdyno.analysis.binding.room import Room, room_of
 from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.analysis.volume_figures import DATA
+from pgdyno.text import probability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,9 +61,9 @@ class Remedy:
     """The volume, or the type of the instance, to buy instead; None where nothing is bought."""
     usd_per_month: float | None = None
     """Of that volume or instance."""
-    usd_more: float | None = None
+    usd_more_per_month: float | None = None
     """More a month than what there is; negative where it costs less; 0 for what is no purchase."""
-    ratio_max: float | None = None
+    tps_ratio_max: float | None = None
     """Times the transactions at most; None where nobody can tell."""
     then: Limit | None = None
     """The limit that is met there."""
@@ -92,7 +93,11 @@ def _without(limit: Limit, run: RunBinding) -> Remedy:
     if found.too_often and found.moved_share is not None:
         # There is no time without them to compare with; a volume that moves so much less has room for so much more.
         ratio = 1 / max(1 - found.moved_share, 1 / RATIO_MAX)
-    return Remedy(_WITHOUT[limit], usd_more=0.0, ratio_max=None if ratio is None else max(1.0, min(ratio, RATIO_MAX)))
+    return Remedy(
+        _WITHOUT[limit],
+        usd_more_per_month=0.0,
+        tps_ratio_max=None if ratio is None else max(1.0, min(ratio, RATIO_MAX)),
+    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def _more_easily_lost(chosen: _Option, volume: VolumeRecord) -> str:
     now = loss_of_volume(volume.spec)
     if now is None or chosen.loss_per_year_max is None or chosen.loss_per_year_max <= now.high * LOSS_EQUAL:
         return ""
-    return f" (lost within a year by {chosen.loss_per_year_max * 100:.2g} % instead of {now.high * 100:.2g} %)"
+    return f" (annual failure rate {probability(chosen.loss_per_year_max)} instead of {probability(now.high)})"
 
 
 def _instance(limit: Limit, figures: RunFigures, room: Room) -> Remedy | None:
@@ -156,7 +161,7 @@ def _bought(chosen: _Option, action: str, now: float | None) -> Remedy:
         action=action,
         spec=chosen.spec,
         usd_per_month=chosen.usd_per_month,
-        usd_more=None if now is None else round(chosen.usd_per_month - now, 2),
-        ratio_max=min(chosen.ratio, RATIO_MAX) if math.isfinite(chosen.ratio) else RATIO_MAX,
+        usd_more_per_month=None if now is None else round(chosen.usd_per_month - now, 2),
+        tps_ratio_max=min(chosen.ratio, RATIO_MAX) if math.isfinite(chosen.ratio) else RATIO_MAX,
         then=chosen.then,
     )

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.analysis.binding.bought import Bought
-    from pgdyno.analysis.binding.evidence import Device, Evidence, Given
+    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.evidence import Evidence, Given
     from pgdyno.analysis.binding.means import Means
     from pgdyno.analysis.binding.sessions import Sessions
     from pgdyno.analysis.binding.verdict import Verdict

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE
 from pgdyno.analysis.binding.limits import Found, Limit
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.bought import Bought, BoughtInstance
-    from pgdyno.analysis.binding.evidence import Device, Given, Second
+    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.evidence import Given, Second
 
-AT_LIMIT = 0.95
-"""Of what was bought. Providers promise nine tenths of it for 99 % of the time and deliver all of it nearly always; a rate
-that happens to lie in the last twentieth without being held there is rare."""
 FAR_BELOW = 0.80
 """Of what was bought: whoever waits here does not wait for the limit."""
-LEFT_ABOVE = 1.30
-"""A rate that is held at what is left without credits can be this much above it by the kernel's count: a volume counts
-requests in sequence as one."""
 QUEUED = 1.5
 """Times the usual latency. The path through a host adds a tenth or two, a queue at a limit doubles it at once."""
 QUEUED_BELOW_LIMIT = 3.0
@@ -46,7 +42,7 @@ SERVER_BUSY = 0.85
 DRIVER_BUSY = 0.90
 """Of the driver's threads, as the check of the driver has it."""
 MORE_THAN_THE_REST = 1.25
-"""Times what laboratory and strangers use: then the server is the one that the CPU is short of."""
+"""Times what the test harness and other processes use: then the server is the one that the CPU is short of."""
 DEVICE_READS = 0.5
 """Of the sessions that wait for reads, so many reads must be in the device (Little's law); else the page cache answers."""
 
@@ -61,7 +57,7 @@ def judge(second: Second, given: Given) -> Found | None:
 
 
 def laboratory(second: Second, _: Given) -> Found | None:
-    """The driver computes all the time, or the measurement and strangers use up the machine."""
+    """The driver computes all the time, or the test harness and other processes use up the machine."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None:
         return None

@@ -76,6 +76,10 @@ class RunBinding:
                 spans.append((place, place + 1, limit))
         return tuple(spans)
 
+    def unjudged(self) -> RunBinding:
+        """The same run without a limit in any second: for numbers that must not be used."""
+        return RunBinding(self.evidence, (None,) * len(self.seconds), total([]))
+
 
 def bind_run(run: RunFigures) -> RunBinding:
     """The verdict of a run, from its tables."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.means import Means, means_of
-from pgdyno.analysis.finding import percent
-from pgdyno.analysis.verdict import figures as digits
+from pgdyno.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.analysis.binding.bought import Bought, Rate
-    from pgdyno.analysis.binding.evidence import Device, Evidence
+    from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.verdict import RunBinding, Verdict
     from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.specification import Rate
 
 
 def evidence_words(run: RunBinding, verdict: Verdict, figures: RunFigures) -> list[str]:
@@ -48,7 +49,7 @@ def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -
     if verdict.limit != "volume_throughput" and bought.iops is not None:
         yield f"{_iops(device, bought)} of {_rate(bought.iops)} bought" + _left(verdict.limit, bought.iops)
     if verdict.limit != "volume_iops" and bought.mib_per_s is not None:
-        yield f"{digits(device.mib_per_s)} MiB/s of {_rate(bought.mib_per_s)} bought"
+        yield f"{number(device.mib_per_s)} MiB/s of {_rate(bought.mib_per_s)} bought"
     yield from _slow(evidence, device, verdict.role)
     yield from _at_disk(means)
 
@@ -60,7 +61,7 @@ def _instance(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -> I
     iops = sum(device.iops for device in means.devices.values())
     mib_per_s = sum(device.mib_per_s for device in means.devices.values())
     yield (
-        f"{digits(iops)} of {_rate(instance.iops)} IOPS and {digits(mib_per_s)} of {_rate(instance.mib_per_s)} MiB/s that"
+        f"{number(iops)} of {_rate(instance.iops)} IOPS and {number(mib_per_s)} of {_rate(instance.mib_per_s)} MiB/s that"
         f" {instance.type} has for all of its volumes"
     )
     for role, device in means.devices.items():
@@ -95,14 +96,14 @@ def _cpu(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[st
     if cpu is not None and cpu.server_busy is not None:
         yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
     if sessions is not None:
-        yield f"{digits(sessions.cpu)} of {digits(sessions.all)} sessions were computing"
+        yield f"{number(sessions.cpu)} of {number(sessions.all)} sessions were computing"
 
 
 def _locks(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Iterator[str]:
     sessions = means.sessions
     if sessions is None:
         return
-    yield f"{digits(sessions.lock)} of {digits(sessions.all)} sessions waited for one that another session held"
+    yield f"{number(sessions.lock)} of {number(sessions.all)} sessions waited for one that another session held"
     event = next((wait.label for wait in figures.waits if wait.type in ("Lock", "LWLock", "BufferPin")), None)
     if event is not None:
         yield f"most of them for {event}"
@@ -113,50 +114,50 @@ def _locks(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Itera
 def _client(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Iterator[str]:
     sessions, cpu, account = means.sessions, means.cpu, figures.record.account
     if sessions is not None:
-        yield f"{digits(sessions.client)} of {digits(sessions.all)} sessions waited for the client"
+        yield f"{number(sessions.client)} of {number(sessions.all)} sessions waited for the client"
     if cpu is not None:
         yield f"{percent(cpu.idle)} of the machine's CPU was idle"
     if not figures.record.workload.get("closed", True) and account.scheduled == account.succeeded:
-        yield "every transaction that was due was done"
+        yield "every scheduled transaction was done"
 
 
 def _laboratory(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[str]:
     cpu = means.cpu
     if cpu is None:
         return
-    yield f"the driver's threads computed {percent(cpu.driver_busy)} of the time"
+    yield f"the driver's threads were busy {percent(cpu.driver_busy)} of the time"
     server = "" if cpu.server is None else f", the server {percent(cpu.server)}"
-    yield f"the laboratory and strangers used {percent(cpu.laboratory + cpu.other)} of the machine{server}"
+    yield f"the test harness and other processes used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
 
 
 def _iops(device: Device, bought: Bought) -> str:
     """What the provider counts, and the kernel's requests where those are fewer."""
-    counted = digits(bought.counted_iops(device))
-    if counted == digits(device.iops):
+    counted = number(bought.counted_iops(device))
+    if counted == number(device.iops):
         return f"{counted} IOPS"
-    return f"about {counted} IOPS ({digits(device.iops)} requests in units of {bought.unit_bytes >> 10} KiB)"
+    return f"about {counted} IOPS ({number(device.iops)} requests in units of {bought.unit_bytes >> 10} KiB)"
 
 
 def _slow(evidence: Evidence, device: Device, role: str | None) -> Iterator[str]:
     bought = evidence.given.bought.get(role or "")
     if not device.iops:
         return
-    took = f"a request took {digits(device.request_ms)} ms"
+    took = f"a request took {number(device.request_ms)} ms on average"
     if bought is None or bought.usual is None:
         yield took
         return
     usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
-    yield f"{took}, of which such a volume usually needs {digits(usual_ms)}"
+    yield f"{took}, on an unloaded volume {number(usual_ms)} ms"
 
 
 def _at_disk(means: Means) -> Iterator[str]:
     sessions = means.sessions
     if sessions is None:
         return
-    parts = {"to read": sessions.read, "to write": sessions.write, "to commit": sessions.commit}
-    told = " and ".join(f"{digits(count, 2)} {what}" for what, count in parts.items() if count >= 0.05)
-    if told:
-        yield f"of {digits(sessions.all)} sessions {told} were waiting"
+    parts = {"reads": sessions.read, "writes": sessions.write, "commits": sessions.commit}
+    waits = [f"{number(count, 2)} for {what}" for what, count in parts.items() if count >= 0.05]
+    if waits:
+        yield f"of {number(sessions.all)} sessions, on average {' and '.join(waits)} were waiting"
 
 
 def _rate(rate: Rate) -> str:

@@ -7,7 +7,7 @@
                                                         ranges, several at a time, each tried again where it broke
 
 Nothing of an object is written to a disk here. It is read in ranges, under the condition that it is still the one that was
-found, and held to its checksum where the store has one, before the engine is told that it was all.
+found, and verified by its checksum if the store has one, before the engine gets the end mark.
 """
 
 from pgdyno.loader.remote.find import Remote, find, is_address

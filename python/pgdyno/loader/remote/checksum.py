@@ -1,7 +1,7 @@
 """Holds what came to the checksum that a store has of it: in order, as it passes.
 
 S3 keeps one of the whole object, or, of an object that was uploaded in parts, one of the checksums of its parts
-(``ChecksumType`` of its API: ``FULL_OBJECT``, ``COMPOSITE``). An ETag is no checksum: it is the MD5 of some objects only.
+(``ChecksumType`` of its API: ``FULL_OBJECT``, ``COMPOSITE``). An ETag is not a checksum: it is the MD5 of some objects only.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Fold:
         self._make = ALGORITHMS[expected.algorithm]
         self._part, self._parts = self._make(), self._make()
         self._ends = deque(itertools.accumulate(expected.parts))
-        """Of the parts that have not ended."""
+        """Where the remaining parts end."""
         self._at = 0
 
     def add(self, data: Bytes) -> None:

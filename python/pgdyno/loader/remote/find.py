@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.remote.store import Object
 
 FINGERPRINT_BYTES = 64 << 10
-"""Of the beginning, beside what the store says: some servers say little."""
+"""Bytes of the beginning that are compared, too: some servers say little about an object."""
 AT_A_TIME = 16
 """Objects that are looked at: each takes a few answers, and thousands one after another took minutes."""
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -101,8 +101,8 @@ def _in_s3(word: str, where: s3.S3, head_bytes: int) -> list[Remote]:
 
 def _looked_at(where: s3.S3, bucket: str, key: str, head_bytes: int) -> Remote:
     found = again(f"s3://{bucket}/{key}", lambda: where.find(bucket, key))
-    _require_content(found)
-    head = bytes(fetch(found, 0, min(found.facts.bytes, head_bytes), PATIENCE_AT_FIRST))
+    head_bytes = min(found.facts.bytes, head_bytes)
+    head = bytes(fetch(found, 0, head_bytes, PATIENCE_AT_FIRST)) if head_bytes else b""
     return Remote(found, head, found.name)
 
 
@@ -110,12 +110,6 @@ def _behind(word: str, head_bytes: int) -> Remote:
     try:
         urlsplit(word).port  # noqa: B018 (looking at it is what finds a port that is none)
     except ValueError as error:
-        raise InputError(f"{word} is no address: {error}", remedy="write it as https://host/path") from None
+        raise InputError(f"{word} is not a valid address: {error}", remedy="write it as https://host/path") from None
     found, head = again(web.shown(word), lambda: web.find(word, head_bytes))
-    _require_content(found)
     return Remote(found, head, unquote(urlsplit(word).path))
-
-
-def _require_content(found: Object) -> None:
-    if not found.facts.bytes:
-        raise InputError(f"{found.name} is empty", remedy="name an object with rows; nothing was changed")

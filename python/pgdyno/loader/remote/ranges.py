@@ -22,14 +22,14 @@ T = TypeVar("T")
 RANGE_BYTES = 8 << 20
 """Of one request: what Amazon's guidelines on the performance of S3 call typical is 8 or 16 MB."""
 AHEAD = 4
-"""Ranges of one object at a time: those guidelines reckon with 85 to 90 MB/s for each, so that four fill 2.5 Gbit/s."""
+"""Ranges of one object at a time: those guidelines assume 85 to 90 MB/s for each, so that four fill 2.5 Gbit/s."""
 AHEAD_ALL = 16
 """The same of all objects that are read at a time, unless there are more of them: 128 MiB."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a store is asked again. An answer that brought something begins it anew."""
+    """How long a request is repeated. A reply with data restarts this time."""
 
     tries: int = 9
     """In a row that brought nothing: with the pauses between them about half a minute."""
@@ -48,7 +48,7 @@ PATIENCE_AT_FIRST = Patience(tries=4)
 
 
 class Stopped(Exception):
-    """Nobody wants the bytes any more."""
+    """The bytes are no longer needed."""
 
 
 class Stop:
@@ -169,7 +169,7 @@ class Ahead:
 
 
 def _begun(work: Callable[[], bytearray]) -> Future[bytearray]:
-    """Work on a thread of its own. Nobody has to wait for its end: a store may be silent for a while."""
+    """Work on a separate thread, whose end need not be awaited: a store may be silent for a while."""
     future: Future[bytearray] = Future()
 
     def run() -> None:

@@ -181,7 +181,7 @@ def _parts(client: Any, where: Mapping[str, str]) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def _said(name: str) -> Iterator[None]:
-    """What boto3 raises, as an error of ours: final, or :class:`Dropped`."""
+    """An exception of boto3 as pgdyno's error: final, or :class:`Dropped`."""
     from botocore import exceptions
     from urllib3.exceptions import HTTPError
 
@@ -198,7 +198,9 @@ def _said(name: str) -> Iterator[None]:
     ) as error:
         raise InputError(f"{name}: {error}", remedy=_CREDENTIALS) from error
     except exceptions.ParamValidationError as error:
-        raise InputError(f"{name} is no object's address: {error}", remedy="write it as s3://bucket/key") from error
+        raise InputError(
+            f"{name} is not the address of an object: {error}", remedy="write it as s3://bucket/key"
+        ) from error
     except (exceptions.BotoCoreError, HTTPError, OSError) as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise HostError(

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 REQUEST_BYTES_MAX = 4096
 PATH_BYTES_MAX = 100
-"""Of a socket's name; the kernel takes 107."""
+"""Longest name of a socket; the kernel takes 107."""
 WAITING_MAX = 64
-"""Connections that nobody has answered yet."""
+"""Connections that have not been accepted yet."""
 ACCEPT_S = 10.0
 """For so long a connection is tried to be taken where this process has no descriptor left for it: those of others end."""
 _ACCEPT_AGAIN_S = 0.1
@@ -47,7 +47,7 @@ class Served:
     def __init__(
         self, objects: Sequence[Remote], patience: Patience = PATIENCE, failed: list[BaseException] | None = None
     ) -> None:
-        """``failed`` gets why nobody is answered any more, should it come to that."""
+        """``failed`` gets the reason if requests can no longer be answered."""
         self._objects = objects
         self._failed = [] if failed is None else failed
         self._ahead = Ahead(patience)
@@ -102,7 +102,7 @@ class Served:
             threading.Thread(target=self._answer, args=(connection,), name="pgdyno-object", daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        """One request. That nobody reads any more ends it, too."""
+        """One request. It also ends when its reader is gone."""
         with connection, contextlib.suppress(OSError, Stopped):
             with connection.makefile("rb") as lines:
                 request = json.loads(lines.readline(REQUEST_BYTES_MAX) or "null")
@@ -149,7 +149,7 @@ class Served:
 def _full(error: OSError) -> HostError:
     return HostError(
         f"the engine cannot be given what it asks for: {error.strerror}",
-        remedy="allow more open files (`ulimit -n`), and run the same command again to go on",
+        remedy="allow more open files (`ulimit -n`), and run the same command again to resume",
     )
 
 

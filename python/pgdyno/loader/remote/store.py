@@ -28,7 +28,7 @@ class Checksum:
     """One of :data:`~pgdyno.loader.remote.checksum.ALGORITHMS`."""
     value: bytes
     parts: tuple[int, ...] = ()
-    """Of an object that was stored in parts: their lengths, when ``value`` is that of the parts' values one after another."""
+    """Lengths of the parts of an object that was stored in parts, if ``value`` is computed from the parts' values."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Object(Protocol):
     def read(self, first: int, end: int) -> Iterator[bytes]:
         """The bytes from ``first`` to before ``end``, in pieces.
 
-        :class:`Dropped` when they do not all come; :class:`~pgdyno.errors.ObjectChanged`, and other errors of ours, when they never will.
+        :class:`Dropped` when they do not all come; :class:`~pgdyno.errors.ObjectChanged`, and other errors, when they never will.
         """
 
 
@@ -74,10 +74,10 @@ def changed(name: str) -> ObjectChanged:
     """An object that was written to since it was found."""
     return ObjectChanged(
         f"{name} was changed while it was read",
-        remedy="load it again when nobody writes to it, with --abandon and --truncate",
+        remedy="load it again when no program writes to it, with --abandon and --truncate",
     )
 
 
 def wait_s(retry_after: str | None) -> float:
-    """Seconds of a header ``Retry-After``; a date, which nobody sends here, counts as none."""
+    """Seconds of a header ``Retry-After``; a date, which stores do not send here, counts as none."""
     return float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.0

@@ -103,7 +103,7 @@ def find(address: str, head_bytes: int) -> tuple[WebObject, bytes]:
         if facts is None or (answer.status != PARTIAL and facts.bytes > head_bytes):
             what = "say how long the file is" if facts is None else "give parts of a file"
             raise InputError(
-                f"{name}: the server does not {what}, so that a load could not go on where it broke",
+                f"{name}: the server does not {what}, so a broken load could not be resumed",
                 remedy="pipe it, if it may begin again: `curl -sSf ADDRESS | pgdyno load - --format …`",
             )
         return WebObject(plain, name, facts), _head(answer, min(facts.bytes, head_bytes))
@@ -139,7 +139,7 @@ def _expected(name: str, fragment: str) -> Checksum | None:
     found = _SHA256.fullmatch(fragment)
     if found is None:
         raise InputError(
-            f"{name}: what stands behind the `#` is no checksum",
+            f"{name}: the text after `#` is not a checksum",
             remedy="write it as #sha256= and 64 digits, or leave it",
         )
     return Checksum("SHA256", bytes.fromhex(found[1]))
@@ -172,7 +172,7 @@ def _stored(said: str) -> Checksum | None:
 
 @contextlib.contextmanager
 def _answer(address: str, headers: Mapping[str, str]) -> Iterator[BaseHTTPResponse]:
-    """The answer to GET, wherever the server sends us; each request anew, since signed places do not last."""
+    """The response to GET after redirects, which each request follows again, since signed addresses expire."""
     asked = {"Accept-Encoding": "identity", "User-Agent": "pgdyno", **headers}
     name, at_home = shown(address), _is_loopback(urlsplit(address).hostname or "")
     for _ in range(REDIRECTS + 1):
@@ -233,7 +233,7 @@ def _is_success(answer: BaseHTTPResponse) -> bool:
 
 
 def _refused(name: str, answer: BaseHTTPResponse) -> Exception:
-    """What an answer that is no success means."""
+    """The error for an unsuccessful response."""
     status, said = answer.status, f"{answer.status} {answer.reason or ''}".strip()
     if status >= SERVER_ERROR or status == TOO_MANY_REQUESTS:
         return Dropped(f"the server answered {said}", wait_s(answer.headers.get("Retry-After")))
@@ -249,13 +249,13 @@ def _refused(name: str, answer: BaseHTTPResponse) -> Exception:
 
 @contextlib.contextmanager
 def _said(name: str) -> Iterator[None]:
-    """What urllib3 raises, as an error of ours: final, or :class:`Dropped`."""
+    """An exception of urllib3 as pgdyno's error: final, or :class:`Dropped`."""
     from urllib3 import exceptions
 
     try:
         yield
     except exceptions.LocationValueError as error:
-        raise InputError(f"{name} is no address: {error}", remedy="write it as https://host/path") from error
+        raise InputError(f"{name} is not a valid address: {error}", remedy="write it as https://host/path") from error
     except (exceptions.HTTPError, OSError) as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise HostError(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, evenly, variant_colour
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ _LABEL_PX = 34
 
 
 def bars(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """TPS as bars in groups of the first axis: in a group a bar for each level of the second, palest first.
+    """The headline as bars in groups of the first axis: in a group a bar for each level of the second, palest first.
 
     Without a second axis a bar for each variant.
     """
@@ -45,10 +45,10 @@ def _bar_rows(sweep: Sweep, variant: Variant, member: int | None, theme: Theme) 
         {
             "x": sweep.x.texts[x],
             "member": second if member is None else member,
-            "tps": float(f"{arm.tps.mean:.4g}"),
+            "value": float(f"{arm.headline.mean:.4g}"),
             "colour": variant_colour(variant.index, theme),
             "opacity": round(0.35 + 0.65 * (second + 1) / count, 3) if count > 1 else 0.85,
-            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
+            "what": f"{arm.label}: {number(arm.headline.mean)} {arm.metric.short}",
         }
         for (x, second), arm in sorted(variant.arms.items())
     ]
@@ -60,7 +60,7 @@ def _bar_panel(sheet: Sheet, sweep: Sweep, rows: list[dict[str, Any]], title: st
     plot_px = width_px - LABELS_PX - RIGHT_PX
     texts = list(sweep.x.texts)
     shown = evenly(texts, max(2, plot_px // _LABEL_PX))
-    most = max([1e-3, *(arm.tps.mean for variant in sweep.variants for arm in variant.arms.values())])
+    most = max([1e-3, *(arm.headline.mean for variant in sweep.variants for arm in variant.arms.values())])
     x_axis = alt.Axis(title=sweep.x.title, labelAngle=0, values=shown, titlePadding=4)
     return (
         sheet.chart(rows)
@@ -68,7 +68,7 @@ def _bar_panel(sheet: Sheet, sweep: Sweep, rows: list[dict[str, Any]], title: st
         .encode(
             x=alt.X("x:O", sort=texts, axis=x_axis, scale=alt.Scale(paddingInner=0.25, paddingOuter=0.1)),
             xOffset=alt.XOffset("member:O", scale=alt.Scale(paddingInner=0.08)),
-            y=alt.Y("tps:Q", scale=alt.Scale(domain=[0, most * 1.03], nice=False), axis=_tps_axis()),
+            y=alt.Y("value:Q", scale=alt.Scale(domain=[0, most * 1.03], nice=False), axis=_value_axis()),
             color=alt.Color("colour:N", scale=None),
             opacity=alt.Opacity("opacity:Q", scale=None),
             description=alt.Description("what:N"),
@@ -78,14 +78,14 @@ def _bar_panel(sheet: Sheet, sweep: Sweep, rows: list[dict[str, Any]], title: st
 
 
 def multiples(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """A panel for each level of the first axis: TPS along the second, a line for each variant, all on common scales."""
+    """A panel for each level of the first axis: the headline along the second, a line for each variant, all on common scales."""
     import altair as alt
 
     assert sweep.along is not None
     sheet = Sheet(arms, theme)
     columns = 4 if width_px > 800 else 3 if width_px > 500 else 2
     plot_px = (width_px - LABELS_PX - RIGHT_PX - 16 * (columns - 1)) // columns
-    most = max([1e-3, *(arm.tps.mean for variant in sweep.variants for arm in variant.arms.values())])
+    most = max([1e-3, *(arm.headline.mean for variant in sweep.variants for arm in variant.arms.values())])
     places = evenly(range(len(sweep.x.values)), PANELS_MAX)
     lines = []
     for start in range(0, len(places), columns):
@@ -96,7 +96,7 @@ def multiples(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Th
             ends = [sweep.along.values[0], sweep.along.values[-1]]
             x = alt.X("along:Q", scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(
                 title=None, labels=last, values=ends, labelFlush=True, labelExpr=_end_labels(sweep)))  # fmt: skip
-            y = alt.Y("tps:Q", scale=alt.Scale(domain=[0, most * 1.05], nice=False), axis=_tps_axis(labels=first))
+            y = alt.Y("value:Q", scale=alt.Scale(domain=[0, most * 1.05], nice=False), axis=_value_axis(labels=first))
             base = sheet.chart(rows).encode(x=x, y=y, color=alt.Color("colour:N", scale=None))
             title = {"text": f"{sweep.x.texts[place]} {sweep.x.title}", "fontSize": 11, "offset": 5}
             panels.append(
@@ -128,9 +128,9 @@ def _line_rows(sweep: Sweep, place: int, theme: Theme) -> list[dict[str, Any]]:
         {
             "variant": variant.index,
             "along": sweep.along.values[second],
-            "tps": float(f"{arm.tps.mean:.4g}"),
+            "value": float(f"{arm.headline.mean:.4g}"),
             "colour": variant_colour(variant.index, theme),
-            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
+            "what": f"{arm.label}: {number(arm.headline.mean)} {arm.metric.short}",
         }
         for variant in sweep.variants
         for second in sweep.second
@@ -138,7 +138,7 @@ def _line_rows(sweep: Sweep, place: int, theme: Theme) -> list[dict[str, Any]]:
     ]
 
 
-def _tps_axis(labels: bool = True) -> Any:
+def _value_axis(labels: bool = True) -> Any:
     import altair as alt
 
     room = LABELS_PX if labels else 0

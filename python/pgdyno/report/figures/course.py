@@ -18,14 +18,20 @@ VOLUME_PANELS = (
     ("iops", "requests per second (IOPS)", False),
     ("mib_per_s", "MiB per second", False),
     ("queue_length", "queue length", False),
+    ("read_ms", "mean latency of reads, ms", True),
+    ("write_ms", "mean latency of writes, ms", True),
 )
 """Panels of a volume: column of a series, title, whether the axis is logarithmic."""
 PANELS = (
     ("tps", "Transactions per second", False),
-    *((column, f"Volume: {title}", logarithmic) for column, title, logarithmic in VOLUME_PANELS),
+    ("latency_ms_mean", "Response time, mean, ms", True),
     ("latency_ms_p50", "Response time, median, ms", True),
     ("latency_ms_p99", "Response time, p99, ms", True),
+    ("active_sessions", "Active sessions", False),
+    ("server_cpu_share", "CPU of PostgreSQL, share of the machine", False),
+    ("cpu_share", "CPU of everything, share of the machine", False),
 )
+"""Panels of a run as a whole; those of its volumes follow the first."""
 
 
 def timeline(
@@ -65,7 +71,7 @@ def timeline(
 def courses(
     lines: Sequence[tuple[int, bool, Series]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
 ) -> dict[str, Any]:
-    """TPS over time with a small panel for each arm, on common axes: for more arms than lines can be told apart."""
+    """Work per second over time with a small panel for each arm, on common axes: for more arms than lines can be told apart."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
@@ -119,13 +125,13 @@ def _lines_of_title(label: str, width_px: int) -> list[str]:
 
 def _panels(lines: Sequence[tuple[int, bool, Series]]) -> list[tuple[str, str, bool]]:
     """The panels of the figure; those of further volumes follow the data's."""
-    roles = dict.fromkeys(c.rpartition(".")[0] for _, _, series in lines for c in series.columns if "." in c)
-    further = [
-        (f"{role}.{column}", f"{role} volume: {title}", logarithmic)
+    roles = dict.fromkeys(["", *(c.rpartition(".")[0] for _, _, series in lines for c in series.columns if "." in c)])
+    of_volumes = [
+        (f"{role}.{column}" if role else column, f"{role} volume: {title}" if role else f"Volume: {title}", logarithmic)
         for role in roles
         for column, title, logarithmic in VOLUME_PANELS
     ]
-    return [*PANELS[:4], *further, *PANELS[4:]]
+    return [PANELS[0], *of_volumes, *PANELS[1:]]
 
 
 def _line_rows(lines: Sequence[tuple[int, bool, Series]], column: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Which share of the transactions took no longer than so many milliseconds."""
+"""Which share of the transactions took no longer than a number of milliseconds."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int
     domain = [min(low, 0.9) / 1.03, max(high, 1.1) * 1.03]
     scale = alt.Scale(type="log", domain=domain, nice=False)
     axis = alt.Axis(
-        title=f"times the {arms[0].unit.many}",
+        title=f"times the {arms[0].metric.counts}",
         values=_ticks(domain, plot_px),
         labelFlush=True,
         format="~g",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import dollars
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
+from pgdyno.text import money, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,23 +22,23 @@ class Offer:
     label: str
     colour: int
     usd_per_month: float
-    tps: float
+    value: float
     low: float
     high: float
     on_front: bool
 
 
 def front(offers: Sequence[Offer], arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """TPS with its interval by price: filled on the front, open where another one costs less and is not slower."""
+    """The headline with its interval by price: filled on the front, open where another one costs less and is not slower."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
     plot_px = width_px - LABELS_PX - RIGHT_PX
     rows: list[dict[str, Any]] = [
         {
-            "usd": one.usd_per_month, "tps": one.tps, "low": one.low, "high": one.high, "front": one.on_front,
+            "usd": one.usd_per_month, "value": one.value, "low": one.low, "high": one.high, "front": one.on_front,
             "colour": variant_colour(one.colour, theme), "label": one.label,
-            "what": f"{one.label}: {digits(one.tps)} {arms[0].unit.short} for {dollars(one.usd_per_month)} a month,"
+            "what": f"{one.label}: {number(one.value)} {arms[0].metric.short} for {money(one.usd_per_month)} a month,"
             f" {'on' if one.on_front else 'not on'} the cost front",
         }
         for one in offers
@@ -58,15 +57,15 @@ def front(offers: Sequence[Offer], arms: Sequence[ArmSummary], width_px: int, th
     layers = [
         sheet.chart(steps)
         .mark_line(interpolate="step-after", strokeWidth=1.2, strokeDash=[4, 3], aria=False, color=theme["quiet"])
-        .encode(x=x, y=alt.Y("tps:Q", scale=y_scale, axis=y_axis)),
+        .encode(x=x, y=alt.Y("value:Q", scale=y_scale, axis=y_axis)),
         base.mark_rule(strokeWidth=2, aria=False).encode(
             y=alt.Y("low:Q", scale=y_scale), y2=alt.Y2("high:Q"), color=colour
         ),
         base.mark_point(size=90, filled=True, opacity=1).encode(
-            y=alt.Y("tps:Q", scale=y_scale), color=colour, shape=shape, description=alt.Description("what:N")
+            y=alt.Y("value:Q", scale=y_scale), color=colour, shape=shape, description=alt.Description("what:N")
         ),
         base.mark_text(align="left", dx=8, dy=-8, limit=plot_px // 2).encode(
-            y=alt.Y("tps:Q", scale=y_scale), text=alt.Text("label:N")
+            y=alt.Y("value:Q", scale=y_scale), text=alt.Text("label:N")
         ),
     ]
     return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=220))

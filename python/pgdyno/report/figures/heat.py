@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, evenly, log_scale, variant_colour
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ _TEXT_PX = 34
 
 
 def throughput(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """TPS over both axes, a panel for each variant, with shades of its own: a slower variant has a shape too."""
+    """The headline over both axes, a panel for each variant, with shades of its own: a slower variant has a shape too."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
@@ -40,15 +40,15 @@ def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: Variant, width_px: in
 
     assert sweep.along is not None
     plot_px = width_px - LABELS_PX - RIGHT_PX
-    every = [arm.tps.mean for arm in variant.arms.values()]
+    every = [arm.headline.mean for arm in variant.arms.values()]
     low, extent = min(every), max(1e-9, max(every) - min(every))
     rows = [
         {
             "x": sweep.along.texts[second],
             "y": sweep.x.texts[x],
-            "figure": digits(arm.tps.mean),
-            "shade": round(SHADES[0] + (SHADES[1] - SHADES[0]) * (arm.tps.mean - low) / extent, 3),
-            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
+            "figure": number(arm.headline.mean),
+            "shade": round(SHADES[0] + (SHADES[1] - SHADES[0]) * (arm.headline.mean - low) / extent, 3),
+            "what": f"{arm.label}: {number(arm.headline.mean)} {arm.metric.short}",
         }
         for (x, second), arm in sorted(variant.arms.items())
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.distribution import PERCENTILES
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, NARROW_PX, RIGHT_PX, Sheet, log_scale
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 TAIL_COUNT_MIN = 10
-"""A percentile is drawn while so many transactions were slower: beyond that it is the luck of a few."""
+"""A percentile is drawn while this number of transactions were slower: beyond that it is the luck of a few."""
 
 
 _PERCENTILES = (
     (10 / 9, "p10"), (2.0, "p50"), (10.0, "p90"), (100.0, "p99"), (1e3, "p99.9"), (1e4, "p99.99"), (1e5, "p99.999"),
 )  # fmt: skip
-"""Where the axis of percentiles is labelled: one request in so many is slower. It begins at the first."""
+"""Where the axis of percentiles is labelled: one request in this number is slower. It begins at the first."""
 _STYLES: dict[str, dict[str, Any]] = {
     "thin": {"strokeWidth": 1, "opacity": 0.35},
     "dashed": {"strokeWidth": 2, "strokeDash": [5, 4]},
@@ -83,7 +83,7 @@ def percentile_dots(
         known = {percent: value for percent, value in found.items() if value is not None and value > 0}
         if not known:
             continue
-        figure = " / ".join(digits(value) for value in known.values())
+        figure = " / ".join(number(value) for value in known.values())
         spans.append({"row": place, "arm": str(arm), "label": text, "low": min(known.values()),
                       "high": max(known.values()), "figure": figure})  # fmt: skip
         points += [
@@ -92,7 +92,7 @@ def percentile_dots(
                 "arm": str(arm),
                 "ms": value,
                 "percent": percent,
-                "what": f"{text}: p{percent} {digits(value)} ms",
+                "what": f"{text}: p{percent} {number(value)} ms",
             }
             for percent, value in known.items()
         ]

@@ -1,11 +1,10 @@
-"""What volumes wrote while the tables were loaded."""
+"""What volumes wrote while the tables were filled."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet
-from pgdyno.report.loading import DRAWN_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +12,10 @@ if TYPE_CHECKING:
     from pgdyno.analysis.loads import LoadFigures
     from pgdyno.report.theme import Theme
 
+DRAWN_MAX = 6
+"""Loads whose course is drawn; the others have their figures in the table."""
 _MARKED_MAX = 30
-"""Fewer points than this are marked: a load of a second has one, and that is no line."""
+"""Fewer points than this are marked: a load of a second has one, which makes no line."""
 _TITLE_PX = 6.2
 """Width of a letter of a panel's title, about."""
 
@@ -25,16 +26,18 @@ def loading(loads: Sequence[LoadFigures], width_px: int, theme: Theme) -> dict[s
 
     sheet = Sheet((), theme)
     plot_px = width_px - LABELS_PX - RIGHT_PX
-    drawn = [(one, volume) for one in loads[:DRAWN_MAX] for volume in one.volumes if volume.course]
+    drawn = [(one, volume) for one in loads[:DRAWN_MAX] for volume in one.volumes if volume.course_mib_per_s]
     panels = []
     for place, (one, volume) in enumerate(drawn):
         last = place == len(drawn) - 1
-        points = [{"t_s": float(f"{t_s:.4g}"), "value": float(f"{value:.4g}")} for t_s, value in volume.course]
+        points = [
+            {"t_s": float(f"{t_s:.4g}"), "value": float(f"{value:.4g}")} for t_s, value in volume.course_mib_per_s
+        ]
         x = alt.X(
             "t_s:Q",
             scale=alt.Scale(domain=[0, one.seconds], nice=False),
             axis=alt.Axis(
-                title="seconds since the load began" if last else None,
+                title="seconds since filling began" if last else None,
                 tickCount=max(3, width_px // 90),
                 labelFlush=True,
             ),

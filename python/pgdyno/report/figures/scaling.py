@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pgdyno.report.theme import Theme
 
 CURVE_POINTS = 60
-"""Of the law: more cannot be told from these."""
+"""Points of a curve: more make no visible difference."""
 
 
 def scaling(
@@ -30,9 +30,9 @@ def scaling(
     dots: list[dict[str, Any]] = [
         {
             "clients": sweep.x.values[x],
-            "tps": float(f"{arm.tps.mean:.4g}"),
+            "value": float(f"{arm.headline.mean:.4g}"),
             "colour": variant_colour(variant.index, theme),
-            "what": f"{arm.label}: {digits(arm.tps.mean)} {arm.unit.short}",
+            "what": f"{arm.label}: {number(arm.headline.mean)} {arm.metric.short}",
         }
         for variant in sweep.variants
         for (x, _), arm in sorted(variant.arms.items())
@@ -42,7 +42,7 @@ def scaling(
         {
             "variant": variant.index,
             "clients": end * step / CURVE_POINTS,
-            "tps": float(f"{law.tps(end * step / CURVE_POINTS):.4g}"),
+            "value": float(f"{law.tps(end * step / CURVE_POINTS):.4g}"),
             "colour": variant_colour(variant.index, theme),
         }
         for variant, law in zip(sweep.variants, laws, strict=True)
@@ -50,11 +50,11 @@ def scaling(
         for step in range(1, CURVE_POINTS + 1)
         if end * step / CURVE_POINTS >= 1
     ]
-    most = max([1e-3, *(dot["tps"] for dot in dots)])
+    most = max([1e-3, *(dot["value"] for dot in dots)])
     axis = alt.Axis(title=sweep.x.title, tickCount=max(4, width_px // 100), labelFlush=True)
     x = alt.X("clients:Q", scale=alt.Scale(domain=[0, end], nice=False), axis=axis)
     y = alt.Y(
-        "tps:Q",
+        "value:Q",
         scale=alt.Scale(domain=[0, most * 1.05], nice=False),
         axis=alt.Axis(title=None, tickCount=5, minExtent=LABELS_PX, maxExtent=LABELS_PX,
                       labelExpr="format(datum.value, datum.value >= 1e5 ? '~s' : ',')"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.boxes import box_of
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet, variant_colour
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,14 @@ ROW_PX = 58
 
 
 def boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """TPS of every run as a box for each variant: quartiles and median, whiskers, and the runs outside of them."""
+    """The headline of every run as a box for each variant: quartiles and median, whiskers, and the runs outside of them."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
     plot_px = width_px - 2 * RIGHT_PX
     rows, points = _rows(sweep, theme)
-    most = max([1e-3, *(row["high"] for row in rows), *(point["tps"] for point in points)])
-    axis = alt.Axis(title=f"{arms[0].unit.per_second} of a run", tickCount=max(3, width_px // 120), labelFlush=True)
+    most = max([1e-3, *(row["high"] for row in rows), *(point["value"] for point in points)])
+    axis = alt.Axis(title=f"{arms[0].metric.title} of a run", tickCount=max(3, width_px // 120), labelFlush=True)
     scale = alt.Scale(domain=[0, most * 1.03], nice=False)
     y = alt.Y("row:O", axis=None, sort=None)
     colour = alt.Color("colour:N", scale=None)
@@ -45,7 +45,7 @@ def boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme)
         base.mark_tick(size=20, thickness=3, yOffset=8, aria=False).encode(x=alt.X("median:Q"), color=colour),
         sheet.chart(points)
         .mark_point(size=26, yOffset=8, strokeWidth=1.2, filled=False)
-        .encode(x=alt.X("tps:Q"), y=y, color=colour, description=alt.Description("what:N")),
+        .encode(x=alt.X("value:Q"), y=y, color=colour, description=alt.Description("what:N")),
         sheet.text(base, "label", 0, align="left", dy=-16, fontWeight="bold", limit=plot_px * 0.6),
         *([] if width_px < NARROW_PX else [sheet.text(base, "figure", plot_px, align="right", dy=-16)]),
     ]
@@ -56,17 +56,17 @@ def _rows(sweep: Sweep, theme: Theme) -> tuple[list[dict[str, Any]], list[dict[s
     rows: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     for variant in sweep.variants:
-        box, short = box_of(variant.runs_tps), variant.most[1].unit.short
+        box, short = box_of(variant.of_runs), variant.metric.short
         label, colour = variant.label or "all arms", variant_colour(variant.index, theme)
-        figure = f"{digits(box.first_quartile)} / {digits(box.median)} / {digits(box.third_quartile)}"
-        what = f"{label}: median {digits(box.median)} {short}, half of {box.n} runs within"
+        figure = f"{number(box.first_quartile)} / {number(box.median)} / {number(box.third_quartile)}"
+        what = f"{label}: median {number(box.median)} {short}, half of {box.n} runs within"
         rows.append(
             {"row": variant.index, "label": label, "low": box.low, "first": box.first_quartile, "median": box.median,
              "third": box.third_quartile, "high": box.high, "colour": colour, "figure": figure,
-             "what": f"{what} {digits(box.first_quartile)} to {digits(box.third_quartile)}"}
+             "what": f"{what} {number(box.first_quartile)} to {number(box.third_quartile)}"}
         )  # fmt: skip
         points += [
-            {"row": variant.index, "tps": tps, "colour": colour, "what": f"{label}: {digits(tps)} {short}"}
+            {"row": variant.index, "value": tps, "colour": colour, "what": f"{label}: {number(tps)} {short}"}
             for tps in box.outside
         ]
     return rows, points

@@ -1,11 +1,11 @@
-"""Transactions per second: the main figure."""
+"""The headline of each arm: the main figure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.verdict import figures as digits
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,17 +20,17 @@ ROW_MANY_PX = 42
 """The same where there are many."""
 
 
-def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
-    """TPS of each arm: mean and interval, and every replicate as a point, from zero."""
+def headline(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+    """Each arm: mean and interval, and every replicate as a point, from zero."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
     plot_px = width_px - 2 * RIGHT_PX
     means = [_mean_row(arm) for arm in arms]
     points = [_point_row(arm, place) for arm in arms for place in range(len(arm.replicates))]
-    most = max([1e-3] + [row["high"] for row in means] + [row["tps"] for row in points])
+    most = max([1e-3] + [row["high"] for row in means] + [row["value"] for row in points])
     axis = alt.Axis(
-        title=arms[0].unit.per_second,
+        title=arms[0].metric.title,
         tickCount=max(3, width_px // 120),
         format="~s" if most >= 1e5 else ",.0f" if most >= 5 else ",.2~f",
         labelFlush=True,
@@ -53,7 +53,7 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
         sheet.chart(points)
         .mark_point(size=34, strokeWidth=1.5, opacity=1, filled=False)
         .encode(
-            x=alt.X("tps:Q"),
+            x=alt.X("value:Q"),
             y=y,
             yOffset=alt.YOffset("offset:Q", scale=alt.Scale(domain=[-1, 1])),
             color=colour,
@@ -74,25 +74,25 @@ def tps(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, An
 
 
 def _mean_row(arm: ArmSummary) -> dict[str, Any]:
-    estimate = arm.tps
+    estimate = arm.headline
     low, high = (estimate.mean if end is None else end for end in (estimate.low, estimate.high))
-    figure = digits(estimate.mean)
+    figure = number(estimate.mean)
     if estimate.low is not None:
-        figure += f"  ({digits(max(0.0, low))} to {digits(high)})"
+        figure += f"  ({number(max(0.0, low))} to {number(high)})"
     return {
         "row": arm.index, "arm": str(arm.index), "label": arm.label, "mean": estimate.mean, "low": max(0.0, low),
-        "high": high, "figure": figure, "what": f"{arm.label}: mean {figure} {arm.unit.short}, {estimate.n} replicates",
+        "high": high, "figure": figure, "what": f"{arm.label}: mean {figure} {arm.metric.short}, {estimate.n} replicates",
     }  # fmt: skip
 
 
 def _point_row(arm: ArmSummary, place: int) -> dict[str, Any]:
     replicate = arm.replicates[place]
-    rate = replicate.figures.tps
+    rate = replicate.headline
     block = replicate.figures.record.block
     state = "" if replicate.valid else ", invalid"
     return {
-        "row": arm.index, "arm": str(arm.index), "tps": rate, "valid": replicate.valid,
-        "offset": 0.8 if place % 2 else 0.55, "what": f"{arm.label}, replicate {block}: {digits(rate, 4)} {arm.unit.short}{state}",
+        "row": arm.index, "arm": str(arm.index), "value": rate, "valid": replicate.valid,
+        "offset": 0.8 if place % 2 else 0.55, "what": f"{arm.label}, replicate {block}: {number(rate, 4)} {arm.metric.short}{state}",
     }  # fmt: skip
 
 

@@ -11,17 +11,20 @@ CloudWatch API, GetMetricData and GetMetricStatistics.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
 
 SUM, RATE, AVERAGE = "Sum", "Rate", "Average"
 """A value is the sum over the period, or per second already, or the mean of a state."""
@@ -55,9 +58,16 @@ _NAME = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(METRICS)})(?![A-Za-z])", re.IGNO
 _EXACT = {name.lower(): name for name in METRICS}
 _VOLUME = re.compile(r"vol-[0-9a-f]+")
 _REMEDY = "ask for VolumeReadOps, VolumeWriteOps, VolumeReadBytes and VolumeWriteBytes with Stat Sum, at a Period of 60"
+SHOWN_MAX = 40
+"""Characters of a value that an error shows."""
+YEAR_2100_S = 4_102_444_800.0
+FLOAT_MAX = 1e300
+"""JSON has integers that no float holds."""
+SPARSE_MIN = 3
+"""A metric with fewer values than these may have gaps between all of them."""
 
-Points = dict[float, dict[str, float]]
-"""Seconds since 1970 -> figure -> value per second, or of the state."""
+Pairs = list[tuple[object, object]]
+"""Times and values as they stand in the file."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Series:
 def read(text: str, path: str, interval_s: float | None = None, wanted: Collection[str] = ()) -> dict[str, Measured]:
     """The volumes of a file by their identifier, or one called ``volume``.
 
-    ``interval_s`` is the period where it cannot be told from the distance of the values. Where all of ``wanted`` are there,
+    ``interval_s`` is the period if it does not follow from the distance of the values. Where all of ``wanted`` are there,
     others are not looked at. :class:`InputError` when figures are absent or of another statistic.
     """
     found = list(_known(text, path))
@@ -103,11 +113,12 @@ def read(text: str, path: str, interval_s: float | None = None, wanted: Collecti
 
 def _known(text: str, path: str) -> Iterator[Series]:
     """The metrics that mean something here."""
-    for label, identifier, statistic, points, note in _series(text, path):
+    for label, identifier, statistic, pairs, note in _series(text, path):
         # A label is the caller's to choose; where it does not name the metric the query's own name may.
         found = _NAME.search(label) or _NAME.search(identifier)
         if found is None:
             continue
+        points = _by_time(pairs, f"{path}: {label or identifier}")
         yield Series(_owner(label, found), _EXACT[found[0].lower()], statistic, points, note)
 
 
@@ -123,61 +134,110 @@ def _refuse_two_values(more: Series, known: dict[float, float], path: str) -> No
         )
 
 
-def _series(text: str, path: str) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
-    """Label, name of the query, statistic (empty: not said), values by time, and what a reader must know."""
+def _series(text: str, path: str) -> Iterator[tuple[str, str, str, Pairs, str]]:
+    """Label, name of the query, statistic (empty: not said), times and values, and what a reader must know."""
     for document in _documents(text, path):
-        try:
-            yield from _of(document, path)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if not isinstance(document, dict):
+            raise _not_an_answer(path, f"it has {_shown(document)} where an object belongs")
+        more = "CloudWatch has more pages than this file" if document.get("NextToken") else ""
+        for result in _list(document, "MetricDataResults", path, "the answer"):
+            label, identifier = str(result.get("Label", "")), str(result.get("Id", ""))
+            status = str(result.get("StatusCode", "Complete"))
+            if status not in ("Complete", "PartialData"):
+                raise InputError(f"{path}: CloudWatch gave up on {label or identifier}: {status}", remedy="ask again")
+            note = more or ("CloudWatch calls its answer partial" if status == "PartialData" else "")
+            yield label, identifier, "", _pairs(result, path, label or identifier or "a metric"), note
+        yield from _of_statistics(document, path)
+
+
+def _pairs(result: dict[str, Any], path: str, metric: str) -> Pairs:
+    times, values = result.get("Timestamps"), result.get("Values")
+    if not isinstance(times, list) or not isinstance(values, list):
+        raise _not_an_answer(path, f"{metric} has no lists of Timestamps and Values")
+    if len(times) != len(values):
+        raise InputError(
+            f"{path}: {metric} has {len(times)} Timestamps and {len(values)} Values",
+            remedy="ask again, and keep the whole answer",
+        )
+    return list(zip(times, values, strict=True))
+
+
+def _by_time(pairs: Pairs, what: str) -> dict[float, float]:
+    """Values by their time, in seconds since 1970. :class:`InputError` where one is none, or impossible, or there twice."""
+    points: dict[float, float] = {}
+    for time, value in pairs:
+        at, where = _unix_s(time, what), f"{what} at {time}"
+        if not isinstance(value, int | float) or isinstance(value, bool):
             raise InputError(
-                f"{path} is JSON, and not as CloudWatch answers: {type(error).__name__} {error}",
-                remedy="write it with `aws cloudwatch get-metric-data --output json`, without --query",
-            ) from error
+                f"{where} is {_shown(value)}, which is not a number", remedy="ask again, or remove the value"
+            )
+        one = possible(math.inf if value > FLOAT_MAX else float(value), where, FLOAT_MAX)
+        if points.get(at, one) != one:
+            raise InputError(f"{where} has two values", remedy="ask again, and keep each answer in a file of its own")
+        points[at] = one
+    return points
 
 
-def _of(document: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
-    """The same of one document; an error of Python's where it is of another shape."""
-    more = "CloudWatch has more pages than this file" if document.get("NextToken") else ""
-    for result in document.get("MetricDataResults", []):
-        label, identifier = str(result.get("Label", "")), str(result.get("Id", ""))
-        status = str(result.get("StatusCode", "Complete"))
-        if status not in ("Complete", "PartialData"):
-            raise InputError(f"{path}: CloudWatch gave up on {label or identifier}: {status}", remedy="ask again")
-        pairs = zip(result["Timestamps"], result["Values"], strict=True)
-        note = more or ("CloudWatch calls its answer partial" if status == "PartialData" else "")
-        yield label, identifier, "", {_unix_s(at): float(value) for at, value in pairs}, note
-    yield from _of_statistics(str(document.get("Label", "")), document.get("Datapoints", []))
-
-
-def _of_statistics(label: str, points: list[Any]) -> Iterator[tuple[str, str, str, dict[float, float], str]]:
-    """The older call's. Of several statistics the one that the metric's figure is made of, else whatever there is."""
+def _of_statistics(document: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, Pairs, str]]:
+    """The output of the older call: the statistic that the metric's figure is made of, else the one that is there."""
+    label = str(document.get("Label", ""))
+    points = _list(document, "Datapoints", path, label or "the answer")
     found = _NAME.search(label)
     fitting = SUM if found is not None and METRICS[_EXACT[found[0].lower()]][1] == SUM else AVERAGE
     there = [statistic for statistic in (SUM, AVERAGE) if any(statistic in point for point in points)]
     for statistic in [fitting] if fitting in there else there:
-        values = {_unix_s(point["Timestamp"]): float(point[statistic]) for point in points if statistic in point}
-        yield label, "", statistic, values, ""
+        yield label, "", statistic, [(one.get("Timestamp"), one[statistic]) for one in points if statistic in one], ""
 
 
-def _documents(text: str, path: str) -> Iterator[dict[str, Any]]:
+def _list(document: dict[str, Any], key: str, path: str, where: str) -> list[dict[str, Any]]:
+    """The objects below a key; none when it is not there."""
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise _not_an_answer(path, f"{key} of {where} is not a list of objects")
+    return found
+
+
+def _not_an_answer(path: str, why: str) -> InputError:
+    return InputError(
+        f"{path} is JSON, and not as CloudWatch answers: {why}",
+        remedy="write it with `aws cloudwatch get-metric-data --output json`, without --query",
+    )
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+
+
+def _documents(text: str, path: str) -> Iterator[Any]:
     """One document, or several one after the other (pages), or a list of them."""
     decoder, at = json.JSONDecoder(), 0
     text = text.strip()
     while at < len(text):
         try:
             document, at = decoder.raw_decode(text, at)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(
-                f"{path} is no JSON: {error}", remedy="write it with `aws cloudwatch get-metric-data --output json`"
+                f"{path} is not JSON: {error}", remedy="write it with `aws cloudwatch get-metric-data --output json`"
             ) from error
         yield from document if isinstance(document, list) else [document]
         at += len(text[at:]) - len(text[at:].lstrip())
 
 
-def _unix_s(at: Any) -> float:
-    if isinstance(at, int | float):
-        return float(at)
-    return datetime.fromisoformat(str(at)).timestamp()
+def _unix_s(at: object, what: str) -> float:
+    """Seconds since 1970. :class:`InputError` if it is not a time, or one before the service existed."""
+    found = math.nan
+    with contextlib.suppress(ValueError, OverflowError):
+        if isinstance(at, str):
+            found = datetime.fromisoformat(at).timestamp()
+        elif isinstance(at, int | float) and not isinstance(at, bool):
+            found = float(at)
+    if not 0 < found < YEAR_2100_S:
+        raise InputError(
+            f"{what} has a value at {_shown(at)}, which is not a time of CloudWatch",
+            remedy="write the answer with `aws cloudwatch get-metric-data --output json`, and leave it as it is",
+        )
+    return found
 
 
 def _owner(label: str, found: re.Match[str]) -> str:
@@ -196,7 +256,7 @@ def _refuse_statistic(series: Series, path: str) -> None:
     metric, statistic = series.metric, series.statistic
     figure, kind, _ = METRICS[metric]
     if kind != SUM and statistic == SUM and figure != "limited":
-        raise InputError(f"{path}: {metric} is a sum of what is no amount", remedy="ask for it with Stat Average")
+        raise InputError(f"{path}: {metric} is a sum of rates", remedy="request it with Stat Average")
     if kind != SUM or metric.endswith("Time") or statistic == SUM:
         return
     if statistic == AVERAGE or any(value != int(value) for value in series.points.values()):
@@ -219,28 +279,46 @@ def _measured(
 ) -> Measured:
     _refuse_twice(name, metrics, path)
     period_s = interval_s or _period_s(metrics, path)
+    _refuse_other_periods(metrics, period_s, path, interval_s is not None)
     figures: dict[str, dict[float, float]] = {}
     for metric, points in metrics.items():
         figure, kind, unit = METRICS[metric]
         scale = unit / period_s if kind == SUM else unit
         into = figures.setdefault(figure, {})
+        most = BYTES_MAX if figure.endswith("bytes") else COUNT_MAX
         for at, value in points.items():
-            into[at] = into.get(at, 0.0) + value * scale
+            rate = possible(value * scale, f"{path}: {metric} of {name} at {_utc(at)}, per second,", most)
+            into[at] = into.get(at, 0.0) + rate
     split = {"read_ops", "write_ops", "read_bytes", "write_bytes"} <= set(figures)
     if not split and not {"ops", "bytes"} <= set(figures):
         raise InputError(f"{path} lacks metrics of {name}: it has {', '.join(sorted(metrics))}", remedy=_REMEDY)
     needed = ("read_ops", "write_ops", "read_bytes", "write_bytes") if split else ("ops", "bytes")
-    times = sorted(set.intersection(*(set(figures[figure]) for figure in needed)))
+    valued = {figure: set(figures[figure]) for figure in needed}
+    times = sorted(set.intersection(*valued.values()))
     if not times:
         raise InputError(
             f"{path}: the metrics of {name} have no time in common",
             remedy="ask for all of them at once, with one Period",
         )
-    missing = round((times[-1] - times[0]) / period_s) + 1 - len(times)
-    if missing > 0:
-        notes = [*notes, f"{missing} periods have no value, as when a volume is not attached; they are left out"]
+    notes = notes + _left_out(metrics, needed, set.union(*valued.values()), len(times), period_s)
     samples = tuple(_sample(figures, at, period_s, split) for at in times)
     return Measured("CloudWatch", name, samples, split, None, tuple(dict.fromkeys(notes)))
+
+
+def _left_out(
+    metrics: dict[str, dict[float, float]], needed: Collection[str], every: set[float], used: int, period_s: float
+) -> list[str]:
+    """The note of periods, from the first of any metric that is needed to the last of any, in which one has no value."""
+    periods = round((max(every) - min(every)) / period_s) + 1
+    if periods <= used:
+        return []
+    lacking = [metric for metric in sorted(metrics) if METRICS[metric][0] in needed and every - set(metrics[metric])]
+    whose = f"{' and '.join(lacking) or 'the metrics'} {'has' if len(lacking) == 1 else 'have'} no value there"
+    return [f"{periods - used} of {periods} periods are left out: {whose}, as when a volume is not attached"]
+
+
+def _utc(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, split: bool) -> Sample:
@@ -261,6 +339,23 @@ def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, 
         limited=limited > 0 if limited is not None else None,
         at_s=at,
     )
+
+
+def _refuse_other_periods(metrics: dict[str, dict[float, float]], period_s: float, path: str, was_said: bool) -> None:
+    """A sum over five minutes that is divided by one is five times the load; where a period was said, the other way round."""
+    for metric, points in sorted(metrics.items()):
+        times = sorted(points)
+        least_s = min((end - begin for begin, end in pairwise(times)), default=period_s)
+        if least_s < period_s and was_said:
+            raise InputError(
+                f"{path}: values of {metric} are {least_s:g} s apart, and --interval says {period_s:g} s",
+                remedy=f"omit --interval, or use --interval {least_s:g}s",
+            )
+        if least_s > period_s and len(times) >= SPARSE_MIN and not was_said and METRICS[metric][1] == SUM:
+            raise InputError(
+                f"{path}: {metric} has a period of {least_s:g} s, and other metrics one of {period_s:g} s",
+                remedy="ask for all of them with one Period",
+            )
 
 
 def _period_s(metrics: dict[str, dict[float, float]], path: str) -> float:

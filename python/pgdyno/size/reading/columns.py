@@ -19,10 +19,14 @@ c1eb661a (18 July 2026).
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from pgdyno.errors import InputError
 from pgdyno.size.measured import Sample, shared_out
+from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
 
 SECTOR_BYTES = 512
 """What sysstat calls a sector or a block, whatever the device's own is."""
@@ -30,6 +34,7 @@ _UNIT_BYTES = {
     "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "B": 1, "s": SECTOR_BYTES,
 }  # fmt: skip
 _NUMBER = re.compile(r"(-?\d+(?:[.,]\d+)?)([kMGTPBs%]?)")
+_HEAD = re.compile(r"Linux \S+ \(.*\)")
 _BYTES_COLUMN = re.compile(
     r"(?P<way>[rwd])?(?:(?P<unit>[kMG])B|(?P<block>sec|Blk))(?:/s)?"  # rkB/s, wMB/s, rsec/s, kB/s; sadf's rkB
     r"|(?P<unit2>[kMG])B_(?P<word>read|wrtn)/s|Blk_(?P<word2>read|wrtn)/s"  # the basic report of iostat
@@ -37,6 +42,12 @@ _BYTES_COLUMN = re.compile(
 )
 _OTHERS = {"r/s", "w/s", "d/s", "f/s", "tps", "aqu-sz", "avgqu-sz"}
 """Names of which each table has at least one, beside bytes."""
+_USED = {"r/s", "w/s", "tps", "aqu-sz", "avgqu-sz", "await", "r_await", "w_await"}
+"""Names of which a sample is made, beside bytes that were read or written. What stands in other columns does not matter."""
+_TOTALS = ("_read", "_wrtn")
+"""Ends of the basic report's names of what was moved in the whole interval: ``kB_read`` beside ``kB_read/s``."""
+_TOTAL_MIN = 100.0
+"""Rates have two decimals: below a hundred units a total divided by its rate is not to be relied on."""
 
 
 def is_header(names: list[str]) -> bool:
@@ -46,7 +57,7 @@ def is_header(names: list[str]) -> bool:
     )
 
 
-def device_column(names: list[str]) -> int:
+def device_column(names: Sequence[str]) -> int:
     """Where the device's name stands: the first column, or the last one with ``--pretty``."""
     return next(place for place, name in enumerate(names) if name.rstrip(":") in ("Device", "DEV"))
 
@@ -54,26 +65,110 @@ def device_column(names: list[str]) -> int:
 def number(text: str, name: str) -> float:
     """One cell, bytes where the column ``name`` has bytes. ``12,5`` of other locales and ``1.5M`` of ``-h`` are read too.
 
-    :class:`ValueError` when it is no number.
+    :class:`ValueError` if it is not a number.
     """
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ValueError(text)
-    value = float(found[1].replace(",", "."))
+    return float(found[1].replace(",", ".")) * _scale(name, found[2])
+
+
+def _scale(name: str, unit: str) -> float:
+    """Bytes of a column's unit, unless the cell has one of its own; 1 where the column has no bytes."""
     column = _BYTES_COLUMN.fullmatch(name)
     if column is None:
-        return value
-    unit = found[2] if found[2] in _UNIT_BYTES else (column["unit"] or column["unit2"])
-    return value * (_UNIT_BYTES[unit] if unit else SECTOR_BYTES)
+        return 1
+    unit = unit if unit in _UNIT_BYTES else (column["unit"] or column["unit2"] or "s")
+    return _UNIT_BYTES[unit]
 
 
-def numbers(row: Mapping[str, object]) -> dict[str, float]:
-    """The numbers of a row that was written as JSON, as :func:`number` gives them."""
-    return {
-        name: number(str(value), name)
-        for name, value in row.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+def row(names: Sequence[str], words: Sequence[object], where: str) -> dict[str, float]:
+    """The cells of a row by column, as far as they are numbers; ``where`` is its file and line.
+
+    Words are text as :func:`number` reads it, or the values of a JSON document. :class:`InputError` when a column that is
+    used is not a number, or is impossible for a disk.
+    """
+    found = {}
+    for name, word in zip(names, words, strict=True):
+        try:
+            value = number(word, name) if isinstance(word, str) else _of_json(word, name)
+        except (ValueError, OverflowError):
+            if _is_used(name):
+                raise InputError(
+                    f"{where}: {name} is `{'null' if word is None else word}`, which is not a number",
+                    remedy="remove the damaged interval, or measure again",
+                ) from None
+            continue
+        if _is_used(name):
+            value = possible(value, f"{where}: {name}", BYTES_MAX if _BYTES_COLUMN.fullmatch(name) else COUNT_MAX)
+        found[name] = value
+    return found
+
+
+def device_row(
+    names: Sequence[str], words: Sequence[str], where: str, may_be_cut: bool
+) -> tuple[str, dict[str, float]] | None:
+    """A device and its cells. ``None`` where the row was cut off, or begins another table.
+
+    :class:`InputError` when cells are missing or damaged in the middle of a file: the device would seem to have been idle.
+    """
+    if len(words) != len(names):
+        if may_be_cut or not any(_NUMBER.fullmatch(word) for word in words):
+            return None
+        raise InputError(
+            f"{where}: {len(words)} cells below {len(names)} columns",
+            remedy="remove the damaged interval, or measure again",
+        )
+    place = device_column(names)
+    pairs = [pair for at, pair in enumerate(zip(names, words, strict=True)) if at != place]
+    return words[place], row([name for name, _ in pairs], [word for _, word in pairs], where)
+
+
+def statistics(text: str, what: str, remedy: str) -> list[dict[str, Any]]:
+    """The reports of a JSON document of sysstat that have disks. :class:`InputError`, with ``what``, when it is none."""
+    try:
+        found = json.loads(text)["sysstat"]["hosts"][0]["statistics"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise InputError(f"{what}: {type(error).__name__} {error}", remedy=remedy) from error
+    reports = [one for one in found if isinstance(one, dict) and "disk" in one] if isinstance(found, list) else None
+    if reports is None or not all(
+        isinstance(one["disk"], list) and all(isinstance(disk, dict) for disk in one["disk"]) for one in reports
+    ):
+        raise InputError(f"{what}: its statistics are not lists of disks", remedy=remedy)
+    return reports
+
+
+def _is_used(name: str) -> bool:
+    column = _BYTES_COLUMN.fullmatch(name)
+    return name in _USED if column is None else _way(column) != "discard"
+
+
+def _of_json(value: object, name: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(value)
+    return float(value) * _scale(name, "")
+
+
+def is_cut(lines: Sequence[str], at: int) -> bool:
+    """Whether a row may be incomplete because its program was stopped: nothing follows, or the head of the next file."""
+    following = next((line for line in lines[at + 1 :] if line.strip()), "")
+    return not following or is_head(following)
+
+
+def is_head(line: str) -> bool:
+    """Whether a program of sysstat begins with this line: ``Linux 6.1.0 (db1)  2026-11-21  _x86_64_  (8 CPU)``."""
+    return _HEAD.match(line) is not None
+
+
+def length_s(cells: Mapping[str, float]) -> float | None:
+    """Length of the interval where totals stand beside their rates, as in the basic report of iostat; otherwise ``None``."""
+    pairs = [
+        (total, cells[f"{name}/s"] / _scale(f"{name}/s", ""))
+        for name, total in cells.items()
+        if name.endswith(_TOTALS) and f"{name}/s" in cells
+    ]
+    total, rate = max(pairs, default=(0.0, 0.0))
+    return total / rate if total >= _TOTAL_MIN and rate > 0 else None
 
 
 def sample_of(cells: Mapping[str, float], seconds: float) -> tuple[Sample, bool] | None:

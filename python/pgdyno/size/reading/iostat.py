@@ -1,69 +1,110 @@
 """Files of ``iostat -x``, as text of any release or as JSON.
 
-Traps that are taken care of: the first report covers the time since boot (unless ``-y``) and is dropped; the interval is
-nowhere written and follows from the timestamps of ``-t``; ``-h`` tells one report in three tables; units are the
-user's choice; the device's column may be the last one.
+Traps that are taken care of: the first report covers the time since boot (unless ``-y``); a file may hold several runs;
+the interval is nowhere written and follows from the timestamps of ``-t``; ``-h`` tells one report in three tables; units
+are the user's choice; the device's column may be the last one.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import FirstReport, Measured, Sample
 from pgdyno.size.reading import columns
 from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, without_set_back
 
 _STAMP = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T].*|Time: .*|\d{9,11}")
 SHARED_OUT = "reads and writes were not counted apart: they are shared out by their bytes"
+DROPPED = "the first report, an average since boot, is dropped"
+_INTERVALS_MAX = 1.5
+"""A first report that was at most as long as this number of others is an interval: one since boot is hours or days long."""
 
 
 @dataclass
 class Report:
-    """One report: the cells of each device by column, and the time of day if there is one."""
+    """One report."""
 
     cells: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The cells of each device by column."""
     at_s: float | None = None
+    """The time of day, if there is one."""
+    is_first: bool = False
+    """Whether a run of iostat begins with it."""
+    seconds: float = 0.0
+    """How long the interval was."""
+    counts: bool | None = True
+    """Whether it is an interval; ``None`` where a first report may be the time since boot."""
 
 
-def read(text: str, path: str, interval_s: float | None = None) -> dict[str, Measured]:
+def read(text: str, path: str, interval_s: float | None = None, keep_first: bool | None = None) -> dict[str, Measured]:
     """The devices of a file by name. ``interval_s`` is what the caller knows of an interval's length.
 
-    :class:`InputError` when nothing can be read, there is only the report since boot, or the interval is not known.
+    ``keep_first``: first reports are intervals, as of ``iostat -y``, or are not. Without it they are left for
+    :mod:`pgdyno.size.choice` to judge, unless the file says how long they were. :class:`InputError` when nothing can be read,
+    there is only the report since boot, or the interval is not known.
     """
-    reports = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text))
+    reports = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
     if not any(report.cells for report in reports):
-        raise InputError(f"{path} is no output of iostat", remedy="write it with `iostat -dxt 1 > FILE`")
-    if len(reports) < 2:
+        raise InputError(f"{path} is not output of iostat", remedy="write it with `iostat -dxt 1 > FILE`")
+    if all(report.is_first for report in reports) and not keep_first:
         raise InputError(
-            f"{path} has one report, which tells of the time since boot",
-            remedy="let iostat go on: `iostat -dxt 1 > FILE`",
+            f"{path} has one report, which is an average since boot unless iostat was run with -y",
+            remedy="let iostat run on, `iostat -dxt 1 > FILE`; after -y add --first-report keep and --interval",
         )
-    return _measured(reports, path, interval_s)
-
-
-def _measured(reports: list[Report], path: str, interval_s: float | None) -> dict[str, Measured]:
-    samples: dict[str, list[Sample]] = {}
-    apart = True
+    notes = _with_lengths(reports, path, interval_s)
+    for report in reports:
+        if report.is_first:
+            report.counts = _is_interval(report) if keep_first is None else keep_first
+    if any(report.counts is False for report in reports):
+        notes.append(DROPPED)
     names = dict.fromkeys(name for report in reports for name in report.cells)
-    lengths = [_length_s(before, report, path, interval_s) for before, report in pairwise(reports)]
-    lengths, set_back = (lengths, False) if interval_s is not None else without_set_back(lengths)
-    for report, seconds in zip(reports[1:], lengths, strict=True):
-        for name in names:
-            # `-z` leaves out a device that did nothing.
-            one = columns.sample_of(report.cells[name], seconds) if name in report.cells else None
-            if one is None and name in report.cells:
+    found = {name: _measured(name, reports, notes) for name in names}
+    return {name: one for name, one in found.items() if one.samples}
+
+
+def _measured(name: str, reports: list[Report], notes: list[str]) -> Measured:
+    samples, first_reports, apart = list[Sample](), list[FirstReport](), True
+    for report in reports:
+        if name in report.cells:
+            one = columns.sample_of(report.cells[name], report.seconds)
+            if one is None:
                 continue
-            sample, split = one or (Sample.idle(seconds), apart)
-            samples.setdefault(name, []).append(sample)
-            apart = apart and split
-    notes = ["the first report, which tells of the time since boot, is dropped"] + ([] if apart else [SHARED_OUT])
-    notes += [SET_BACK] if set_back else []
-    return {name: Measured("iostat", name, tuple(found), apart, None, tuple(notes)) for name, found in samples.items()}
+            apart = apart and one[1]
+            sample = one[0]
+        else:  # `-z` leaves out a device that did nothing
+            sample = Sample.idle(report.seconds)
+        if report.counts is None:
+            first_reports.append(FirstReport(len(samples), sample))
+        elif report.counts:
+            samples.append(sample)
+    said = notes if apart else [*notes, SHARED_OUT]
+    return Measured("iostat", name, tuple(samples), apart, None, tuple(said), tuple(first_reports))
+
+
+def _with_lengths(reports: list[Report], path: str, interval_s: float | None) -> list[str]:
+    """Set how long each interval was, and of a first report the usual length; what a reader must know of it."""
+    pairs = [(before, report) for before, report in pairwise(reports) if not report.is_first]
+    lengths = [_length_s(before, report, path, interval_s) for before, report in pairs]
+    lengths, set_back = (lengths, False) if interval_s is not None else without_set_back(lengths)
+    for (_, report), seconds in zip(pairs, lengths, strict=True):
+        report.seconds = seconds
+    if interval_s is None and not lengths:
+        raise InputError(f"{path} does not say how long its one interval was", remedy="say it: --interval 60s")
+    usual = interval_s if interval_s is not None else statistics.median(lengths)
+    for report in reports:
+        report.seconds = report.seconds or usual
+    return [SET_BACK] if set_back else []
+
+
+def _is_interval(report: Report) -> bool | None:
+    """Whether a first report was as long as the others; ``None`` where it does not tell."""
+    longest = max((columns.length_s(cells) or 0.0 for cells in report.cells.values()), default=0.0)
+    return longest <= report.seconds * _INTERVALS_MAX if longest else None
 
 
 def _length_s(before: Report, report: Report, path: str, interval_s: float | None) -> float:
@@ -77,15 +118,22 @@ def _length_s(before: Report, report: Report, path: str, interval_s: float | Non
     return elapsed_s(before.at_s, report.at_s) or 1.0  # two reports within one second of the clock
 
 
-def _of_text(text: str) -> Iterator[Report]:
-    report, names = Report(), list[str]()
+def _of_text(text: str, path: str) -> Iterator[Report]:
+    lines = text.splitlines()
+    report, names = Report(is_first=True), list[str]()
     seen: set[str] = set()
-    for line in text.splitlines():
+    for place, line in enumerate(lines):
         words = line.split()
-        if _STAMP.fullmatch(line.strip()) and seconds_of_day(line) is not None:
-            if report.cells or seen:  # names of columns alone: no device did anything, and `-z` leaves all out
+        if columns.is_head(line):
+            if report.cells:
                 yield report
-            report, names, seen = Report(at_s=seconds_of_day(line)), [], set()
+            report, names, seen = Report(is_first=True), [], set()
+        elif _STAMP.fullmatch(line.strip()) and seconds_of_day(line) is not None:
+            told = bool(report.cells or seen)  # names of columns alone: no device did anything, and `-z` leaves all out
+            if told:
+                yield report
+            report = Report(at_s=seconds_of_day(line), is_first=report.is_first and not told)
+            names, seen = [], set()
         elif columns.is_header(words):
             if seen & set(words) - {"Device", "Device:"}:  # a column again: the next report begins
                 yield report
@@ -94,36 +142,20 @@ def _of_text(text: str) -> Iterator[Report]:
         elif not words or words[0].startswith("avg-cpu"):
             names = []
         elif names:
-            _add_row(report, names, words)
+            found = columns.device_row(names, words, f"{path}, line {place + 1}", columns.is_cut(lines, place))
+            if found is not None:
+                report.cells.setdefault(found[0], {}).update(found[1])
     if report.cells:  # without a device it may have been cut off
         yield report
 
 
-def _add_row(report: Report, names: list[str], words: list[str]) -> None:
-    """A row of a table. A line that was cut off when iostat was stopped has too few cells, and is left out."""
-    if len(words) != len(names):
-        return
-    place = columns.device_column(names)
-    pairs = [(name, word) for at, (name, word) in enumerate(zip(names, words, strict=True)) if at != place]
-    try:
-        cells = {name: columns.number(word, name) for name, word in pairs}
-    except ValueError:
-        return
-    report.cells.setdefault(words[place], {}).update(cells)
-
-
 def _of_json(text: str, path: str) -> Iterator[Report]:
-    try:
-        statistics = json.loads(text)["sysstat"]["hosts"][0]["statistics"]
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise InputError(
-            f"{path} is no JSON of iostat, or was cut off: {error}",
-            remedy="end iostat by a count, `iostat -dxt -o JSON 1 60`, so that it closes its document",
-        ) from error
-    for one in statistics:
+    remedy = "end iostat by a count, `iostat -dxt -o JSON 1 60`, so that it closes its document"
+    for place, one in enumerate(columns.statistics(text, f"{path} is not JSON of iostat, or was cut off", remedy)):
         at = one.get("timestamp")
-        report = Report(at_s=seconds_of_day(at) if isinstance(at, str) else None)
-        for disk in one.get("disk", []):
+        report = Report(at_s=seconds_of_day(at) if isinstance(at, str) else None, is_first=place == 0)
+        for disk in one["disk"]:
             if "disk_device" in disk:  # sadf, whose first interval is none since boot, writes `disk-device`
-                report.cells[str(disk["disk_device"])] = columns.numbers(disk)
+                where = f"{path}, report {place + 1}, {disk['disk_device']}"
+                report.cells[str(disk["disk_device"])] = columns.row(list(disk), list(disk.values()), where)
         yield report

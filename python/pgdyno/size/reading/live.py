@@ -46,7 +46,7 @@ def watch(
     wait: Callable[[float], None] = time.sleep,
     tell: Callable[[float], None] | None = None,
 ) -> Measured:
-    """Watch ``device`` (``nvme1n1``, ``/dev/sdb``, ``/dev/disk/by-id/...``) for so many seconds, in steps of one.
+    """Watch ``device`` (``nvme1n1``, ``/dev/sdb``, ``/dev/disk/by-id/...``) for ``seconds``, in steps of one.
 
     ``tell`` hears how many seconds are left. :class:`InputError` when there is no such device, or no time to watch it;
     :class:`HostError` when it goes away meanwhile.
@@ -67,7 +67,7 @@ def watch(
         step = int((before.at_s - begin) / STEP_S + 0.5) + 1
         wait(max(0.0, begin + STEP_S * step - clock()))
         now = _counters(node, clock())
-        samples.append(_between(before, now))
+        samples.append(_between(name, before, now))
         before = now
     size_bytes = int((node / "size").read_text()) * SECTOR_BYTES
     return Measured("live", name, tuple(samples), True, size_bytes)
@@ -81,10 +81,12 @@ def _counters(node: Path, at_s: float) -> Counters:
     return Counters(at_s, fields[0], fields[2], fields[4], fields[6], fields[3] + fields[7], fields[10])
 
 
-def _between(before: Counters, now: Counters) -> Sample:
+def _between(name: str, before: Counters, now: Counters) -> Sample:
     seconds = now.at_s - before.at_s
     reads, writes = now.reads - before.reads, now.writes - before.writes
     requests = reads + writes
+    if reads < 0 or writes < 0:
+        raise HostError(f"{name} was replaced while it was watched", remedy="watch a device that stays")
     return Sample(
         seconds,
         reads / seconds,

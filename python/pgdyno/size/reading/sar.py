@@ -6,7 +6,6 @@ header has the time at which the first one began. ``-z`` leaves out a device tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured, Sample
 from pgdyno.size.reading import columns
 from pgdyno.size.reading.iostat import SHARED_OUT
+from pgdyno.size.reading.possible import SECONDS_MAX, possible
 from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, without_set_back
 
 _MERIDIEM = ("AM", "PM", "am", "pm")
@@ -33,9 +33,9 @@ def read(text: str, path: str) -> dict[str, Measured]:
     if text.lstrip().startswith("{"):
         intervals = list(_of_json(text, path))
     elif text.startswith("# hostname;") or "\n# hostname;" in text:
-        intervals = list(_of_database(text))
+        intervals = list(_of_database(text, path))
     else:
-        intervals = list(_of_text(text))
+        intervals = list(_of_text(text, path))
         lengths, set_back = without_set_back([one.seconds for one in intervals])
         intervals = [Interval(seconds, one.cells) for one, seconds in zip(intervals, lengths, strict=True)]
         notes += [SET_BACK] if set_back else []
@@ -48,7 +48,7 @@ def read(text: str, path: str) -> dict[str, Measured]:
 
 
 def _samples(intervals: list[Interval]) -> dict[str, tuple[Sample, ...]]:
-    """Of each device one for each interval: one that is not there was idle, and devices can be added up."""
+    """One interval of each device for each interval: a missing device was idle, so that devices can be added up."""
     names = dict.fromkeys(name for one in intervals for name in one.cells)
     found: dict[str, tuple[Sample, ...]] = {}
     for name in names:
@@ -60,11 +60,12 @@ def _samples(intervals: list[Interval]) -> dict[str, tuple[Sample, ...]]:
     return found
 
 
-def _of_text(text: str) -> Iterator[Interval]:
+def _of_text(text: str, path: str) -> Iterator[Interval]:
+    lines = text.splitlines()
     names: list[str] = []
     stamp = 0.0
     interval = Interval(0.0)
-    for line in text.splitlines():
+    for place, line in enumerate(lines):
         words = line.split()
         at = (
             seconds_of_day(words[0] + (f" {words[1]}" if words[1:2] and words[1] in _MERIDIEM else ""))
@@ -77,28 +78,34 @@ def _of_text(text: str) -> Iterator[Interval]:
         words = words[2:] if words[1:2] and words[1] in _MERIDIEM else words[1:]
         if columns.is_header(words):
             names, stamp = words, at
-        elif names and len(words) == len(names):
-            if at != stamp:
-                yield from _whole(interval)
-                interval, stamp = Interval(elapsed_s(stamp, at)), at
-            _add_row(interval, names, words)
+        elif names:
+            found = columns.device_row(names, words, f"{path}, line {place + 1}", columns.is_cut(lines, place))
+            if found is not None:
+                if at != stamp:
+                    yield from _whole(interval)
+                    interval, stamp = Interval(elapsed_s(stamp, at)), at
+                interval.cells[found[0]] = found[1]
     yield from _whole(interval)
 
 
-def _of_database(text: str) -> Iterator[Interval]:
+def _of_database(text: str, path: str) -> Iterator[Interval]:
     """``sadf -d``: one line of names after ``#``, then semicolons; the interval is the second field, its end the third."""
+    lines = text.splitlines()
     names: list[str] = []
     end = ""
     interval = Interval(0.0)
-    for line in text.splitlines():
+    for place, line in enumerate(lines):
         fields = line.removeprefix("# ").split(";")
+        where = f"{path}, line {place + 1}"
         if line.startswith("#"):
             names = fields[3:] if columns.is_header(fields) else []
-        elif names and len(fields) == len(names) + 3:
-            if fields[2] != end:
-                yield from _whole(interval)
-                interval, end = Interval(float(fields[1])), fields[2]
-            _add_row(interval, names, fields[3:])
+        elif names and line.strip() and "RESTART" not in line and "COMMENT" not in line:
+            found = columns.device_row(names, fields[3:], where, columns.is_cut(lines, place))
+            if found is not None:
+                if fields[2] != end:
+                    yield from _whole(interval)
+                    interval, end = Interval(_seconds(fields[1], where)), fields[2]
+                interval.cells[found[0]] = found[1]
     yield from _whole(interval)
 
 
@@ -108,27 +115,27 @@ def _whole(interval: Interval) -> Iterator[Interval]:
         yield interval
 
 
-def _add_row(interval: Interval, names: list[str], words: list[str]) -> None:
-    """A row of a table. One that has something else than numbers is left out."""
-    place = columns.device_column(names)
-    pairs = [(name, word) for at, (name, word) in enumerate(zip(names, words, strict=True)) if at != place]
+def _seconds(value: object, where: str) -> float:
+    """Length of an interval as the file says it."""
     try:
-        interval.cells[words[place]] = {name: columns.number(word, name) for name, word in pairs}
+        seconds = float(value) if isinstance(value, int | float | str) else float("nan")
     except ValueError:
-        return
+        raise InputError(
+            f"{where}: the interval is `{value}`, which is not a number", remedy="write it again with sadf"
+        ) from None
+    return possible(seconds, f"{where}: the interval", SECONDS_MAX)
 
 
 def _of_json(text: str, path: str) -> Iterator[Interval]:
-    try:
-        statistics = json.loads(text)["sysstat"]["hosts"][0]["statistics"]
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise InputError(
-            f"{path} is no JSON of sadf: {error}", remedy="write it with `sadf -j -- -d > FILE`"
-        ) from error
-    for one in statistics:
+    statistics = columns.statistics(text, f"{path} is not JSON of sadf", "write it with `sadf -j -- -d > FILE`")
+    for place, one in enumerate(statistics):
         # iostat's own JSON has a time alone there: its reports are not intervals that say how long they are.
-        if "disk" not in one:
-            continue
         stamp = one.get("timestamp")
-        seconds = float(stamp.get("interval", 0)) if isinstance(stamp, dict) else 0.0
-        yield Interval(seconds, {str(disk.get("disk-device")): columns.numbers(disk) for disk in one["disk"]})
+        where = f"{path}, interval {place + 1}"
+        seconds = _seconds(stamp.get("interval", 0), where) if isinstance(stamp, dict) else 0.0
+        cells = {}
+        for disk in one["disk"]:
+            name = str(disk.get("disk-device"))
+            cells[name] = columns.row(list(disk), list(disk.values()), f"{where}, {name}")
+        if cells:
+            yield Interval(seconds, cells)

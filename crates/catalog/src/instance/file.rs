@@ -1,0 +1,232 @@
+//! The instance catalogue as it is written: one table of types, and where each of its columns comes from.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::CatalogError;
+use crate::fact::{Source, Status, day};
+
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+const FILE: (&str, &str) = ("ec2.toml", include_str!("../../../../catalog/instances/ec2.toml"));
+const ROWS: (&str, &str) = ("ec2.csv", include_str!("../../../../catalog/instances/ec2.csv"));
+
+const COLUMNS: [&str; 11] = [
+    "name",
+    "arch",
+    "vcpus",
+    "memory_mib",
+    "ebs",
+    "baseline_mb_per_s",
+    "maximum_mb_per_s",
+    "baseline_iops",
+    "maximum_iops",
+    "usd_per_hour",
+    "attachments",
+];
+
+/// Every type, and what the file says of them all.
+#[derive(Debug)]
+pub(crate) struct InstanceCatalog {
+    pub head: InstanceFile,
+    pub rows: Vec<Row>,
+}
+
+/// The file beside the table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InstanceFile {
+    pub schema_version: u32,
+    /// Region of the prices.
+    pub region: String,
+    /// Name of the table's file.
+    pub rows: String,
+    pub sources: BTreeMap<String, Source>,
+    pub columns: BTreeMap<String, Origin>,
+}
+
+/// Where the values of a column come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Origin {
+    /// Key into the file's `[sources]`.
+    pub source: String,
+    #[serde(deserialize_with = "day")]
+    pub date: String,
+    #[serde(default)]
+    pub status: Status,
+}
+
+/// One type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub name: &'static str,
+    pub arch: &'static str,
+    pub vcpus: u32,
+    pub memory_mib: u64,
+    pub ebs: Option<EbsRow>,
+    pub usd_per_hour: Option<f64>,
+    /// EBS volumes that it attaches, at most.
+    pub attachments: u32,
+}
+
+/// Its dedicated bandwidth to volumes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EbsRow {
+    pub always: bool,
+    pub baseline_mb_per_s: f64,
+    pub maximum_mb_per_s: f64,
+    pub baseline_iops: u64,
+    pub maximum_iops: u64,
+}
+
+/// The instance types, read once.
+pub(crate) fn instance_catalog() -> Result<&'static InstanceCatalog, CatalogError> {
+    static CATALOG: OnceLock<Result<InstanceCatalog, CatalogError>> = OnceLock::new();
+    CATALOG.get_or_init(|| InstanceCatalog::read(FILE.1, ROWS.1)).as_ref().map_err(Clone::clone)
+}
+
+impl InstanceCatalog {
+    /// Reads both files and checks them.
+    pub fn read(head: &str, rows: &'static str) -> Result<Self, CatalogError> {
+        let broken = |file: &str, problem: String| CatalogError { file: format!("instances/{file}"), problem };
+        let head: InstanceFile = toml::from_str(head).map_err(|error| broken(FILE.0, error.to_string()))?;
+        head.check().map_err(|problem| broken(FILE.0, problem))?;
+        let rows = read_rows(rows).map_err(|problem| broken(ROWS.0, problem))?;
+        Ok(Self { head, rows })
+    }
+}
+
+impl InstanceFile {
+    fn check(&self) -> Result<(), String> {
+        if self.schema_version != SCHEMA_VERSION {
+            return Err(format!("schema_version {} is not {SCHEMA_VERSION}", self.schema_version));
+        }
+        if self.rows != ROWS.0 {
+            return Err(format!("rows is {:?} and not {:?}", self.rows, ROWS.0));
+        }
+        for column in &COLUMNS[1..] {
+            let origin = self.columns.get(*column).ok_or(format!("column {column} has no source"))?;
+            if !self.sources.contains_key(&origin.source) {
+                return Err(format!("source {:?} is not in [sources]", origin.source));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_rows(text: &'static str) -> Result<Vec<Row>, String> {
+    let mut lines = text.lines();
+    if lines.next() != Some(COLUMNS.join(",").as_str()) {
+        return Err(format!("the first line is not {}", COLUMNS.join(",")));
+    }
+    let numbered = lines.enumerate();
+    let rows = numbered.map(|(i, line)| read_row(line).map_err(|problem| format!("line {}: {problem}", i + 2)));
+    let rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
+    let mut names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("{} is there twice", pair[0])),
+        None => Ok(rows),
+    }
+}
+
+fn read_row(line: &'static str) -> Result<Row, String> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let &[name, arch, vcpus, memory_mib, ebs, base_mb, max_mb, base_iops, max_iops, usd, attachments] =
+        fields.as_slice()
+    else {
+        return Err(format!("{} fields are not {}", fields.len(), COLUMNS.len()));
+    };
+    let row = Row {
+        name,
+        arch,
+        vcpus: number("vcpus", vcpus)?,
+        memory_mib: number("memory_mib", memory_mib)?,
+        ebs: read_ebs(ebs, [base_mb, max_mb, base_iops, max_iops])?,
+        usd_per_hour: if usd.is_empty() { None } else { Some(number("usd_per_hour", usd)?) },
+        attachments: number("attachments", attachments)?,
+    };
+    if row.vcpus == 0 || row.memory_mib == 0 {
+        return Err("an instance has a processor and memory".to_owned());
+    }
+    Ok(row)
+}
+
+/// The limits of one line; `None` for a type that has none of its own.
+pub(crate) fn read_ebs(ebs: &str, limits: [&str; 4]) -> Result<Option<EbsRow>, String> {
+    let always = match ebs {
+        "default" => true,
+        "supported" => false,
+        "unsupported" if limits.iter().all(|limit| limit.is_empty()) => return Ok(None),
+        other => return Err(format!("ebs is {other:?}")),
+    };
+    let [baseline_mb_per_s, maximum_mb_per_s, baseline_iops, maximum_iops] = limits;
+    let row = EbsRow {
+        always,
+        baseline_mb_per_s: number("baseline_mb_per_s", baseline_mb_per_s)?,
+        maximum_mb_per_s: number("maximum_mb_per_s", maximum_mb_per_s)?,
+        baseline_iops: number("baseline_iops", baseline_iops)?,
+        maximum_iops: number("maximum_iops", maximum_iops)?,
+    };
+    // Written so that a figure that is not a number is refused as well.
+    let sound = row.baseline_mb_per_s > 0.0 && row.maximum_mb_per_s >= row.baseline_mb_per_s;
+    if !sound || row.baseline_iops == 0 || row.maximum_iops < row.baseline_iops {
+        return Err("a baseline is above nothing and not above its maximum".to_owned());
+    }
+    Ok(Some(row))
+}
+
+fn number<T: std::str::FromStr>(column: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{column} is {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "name,arch,vcpus,memory_mib,ebs,baseline_mb_per_s,maximum_mb_per_s,baseline_iops,\
+                          maximum_iops,usd_per_hour,attachments";
+
+    #[test]
+    fn the_table_can_be_read() {
+        assert_eq!(instance_catalog().unwrap().rows.len(), 1_395);
+    }
+
+    #[test]
+    fn a_mistake_names_its_line() {
+        for (row, complaint) in [
+            ("a.b,x86_64,2,1024,default,1,2,3,4", "fields are not 11"),
+            ("a.b,x86_64,2.5,1024,default,1,2,3,4,0.1,25", "vcpus is \"2.5\""),
+            ("a.b,x86_64,0,1024,default,1,2,3,4,0.1,25", "has a processor"),
+            ("a.b,x86_64,2,1024,perhaps,1,2,3,4,0.1,25", "ebs is \"perhaps\""),
+            ("a.b,x86_64,2,1024,unsupported,1,,,,0.1,25", "ebs is \"unsupported\""),
+            ("a.b,x86_64,2,1024,default,,,,,0.1,25", "baseline_mb_per_s is \"\""),
+            ("a.b,x86_64,2,1024,default,NaN,2,3,4,0.1,25", "not above its maximum"),
+            ("a.b,x86_64,2,1024,default,1,2,3,4,0.1,many", "attachments is \"many\""),
+            ("a.b,x86_64,2,1024,default,1,2,5,4,0.1,25", "not above its maximum"),
+            ("a.b,x86_64,2,1024,default,1,2,3,4,free,25", "usd_per_hour is \"free\""),
+            ("a.b,x86_64,2,1,default,1,2,3,4,,25\na.b,x86_64,2,1,default,1,2,3,4,,25", "a.b is there twice"),
+        ] {
+            let text: &'static str = format!("{HEADER}\n{row}\n").leak();
+            let error = InstanceCatalog::read(FILE.1, text).unwrap_err().to_string();
+            assert!(error.contains(complaint) && error.contains("instances/ec2.csv"), "{row}: {error}");
+        }
+        let error = InstanceCatalog::read(FILE.1, "name,arch\n").unwrap_err().to_string();
+        assert!(error.contains("the first line"), "{error}");
+    }
+
+    #[test]
+    fn every_column_has_a_known_source() {
+        for (from, to, complaint) in [
+            ("usd_per_hour =", "usd_an_hour =", "usd_per_hour has no source"),
+            ("[sources.ec2_prices]", "[sources.prices]", "ec2_prices"),
+            ("date = 2026-07-20", "date = \"2026-07-20\"", "datetime"),
+            ("rows = \"ec2.csv\"", "rows = \"other.csv\"", "other.csv"),
+        ] {
+            let error = InstanceCatalog::read(&FILE.1.replacen(from, to, 1), ROWS.1).unwrap_err().to_string();
+            assert!(error.contains(complaint), "{error}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The three ways to a server: a Unix socket, TCP, and TLS on it.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustls::{ClientConnection, StreamOwned};
+
+/// Of rows on their way: a few messages of COPY.
+const SEND_BYTES: usize = 512 << 10;
+
+/// A connected socket.
+pub enum Stream {
+    /// On this machine.
+    Unix(UnixStream),
+    /// In clear.
+    Tcp(TcpStream),
+    /// Encrypted.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Whether TLS may hold decrypted bytes that epoll cannot see.
+    pub fn has_buffered_plaintext(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// The certificate that the server showed; none without TLS.
+    pub(crate) fn peer_certificate(&self) -> Option<&[u8]> {
+        let Self::Tls(stream) = self else { return None };
+        stream.conn.peer_certificates()?.first().map(AsRef::as_ref)
+    }
+
+    /// The version of TLS: `TLSv1_3`; none in clear.
+    pub(crate) fn tls_version(&self) -> Option<String> {
+        let Self::Tls(stream) = self else { return None };
+        stream.conn.protocol_version().map(|version| format!("{version:?}"))
+    }
+
+    /// Sends what TLS still buffers. True when the kernel has everything.
+    pub fn drained(&mut self) -> io::Result<bool> {
+        let Self::Tls(stream) = self else { return Ok(true) };
+        while stream.conn.wants_write() {
+            match stream.conn.write_tls(&mut stream.sock) {
+                Ok(_) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether there is a network between, which can fail without notice.
+    pub fn is_remote(&self) -> bool {
+        !matches!(self, Self::Unix(_))
+    }
+
+    /// Enlarges the send buffer of a Unix socket, so that the server has something to read while the writer waits for a
+    /// core. TCP sizes its buffers itself.
+    pub fn widen(&self) {
+        if let Self::Unix(socket) = self {
+            // Limited by net.core.wmem_max; a smaller buffer works too.
+            let _ = set_socket_send_buffer_size(socket, SEND_BYTES);
+        }
+    }
+
+    /// From here on reads and writes return at once.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(socket) => socket.set_nonblocking(true),
+            Self::Tcp(socket) => socket.set_nonblocking(true),
+            Self::Tls(stream) => stream.sock.set_nonblocking(true),
+        }
+    }
+
+    /// Longest wait of a read or write; none is no limit.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Unix(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),
+            Self::Tcp(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),
+            Self::Tls(stream) => stream.sock.set_read_timeout(timeout).and(stream.sock.set_write_timeout(timeout)),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(socket) => socket.as_fd(),
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.sock.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(socket) => socket.read(into),
+            Self::Tcp(socket) => socket.read(into),
+            Self::Tls(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(socket) => socket.write(from),
+            Self::Tcp(socket) => socket.write(from),
+            Self::Tls(stream) => stream.write(from),
+        }
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(socket) => socket.write_vectored(from),
+            Self::Tcp(socket) => socket.write_vectored(from),
+            Self::Tls(stream) => stream.write_vectored(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}

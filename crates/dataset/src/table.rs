@@ -1,0 +1,49 @@
+//! A data set of tables: the statements that make each, and its rows.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use pgdyno_workload::{Refusal, write_integer};
+
+use crate::rows::Rows;
+
+/// One table: statements that make it, and its rows.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name, which needs no quotes.
+    pub name: String,
+    /// Creates it, without keys and indexes: these are made faster when the rows are there.
+    pub create: String,
+    /// The rows that it begins with.
+    pub rows: Arc<dyn Rows>,
+    /// Statements to run once the rows are there, in the same transaction or later.
+    pub after_rows: Vec<String>,
+    /// Adds the primary key.
+    pub primary_key: Option<String>,
+    /// Create the other indexes.
+    pub indexes: Vec<String>,
+    /// Add the foreign keys. The primary keys of all tables have to be there.
+    pub foreign_keys: Vec<String>,
+}
+
+/// A data set that is filled into a server.
+pub trait DataSet: Debug {
+    /// Refuses what cannot be made.
+    fn check(&self) -> Result<(), Refusal>;
+
+    /// Each table, the largest first. All that is random in them derives from `seed`.
+    fn tables(&self, seed: u64) -> Vec<Table>;
+
+    /// Statements that remove the tables, whether they are there or not. They do not depend on each other.
+    fn drops(&self) -> Vec<String>;
+}
+
+/// Appends a number in decimal digits.
+pub(crate) fn write_count(value: u64, out: &mut Vec<u8>) {
+    write_integer(i64::try_from(value).unwrap_or(i64::MAX), out);
+}
+
+/// A name as a quoted SQL identifier.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

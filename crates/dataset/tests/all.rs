@@ -1,0 +1,4 @@
+//! What data sets are made of.
+
+mod imdb;
+mod tables;

@@ -1,0 +1,19 @@
+//! Commands to the daemon's main thread.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use crate::spec::ServeSpec;
+
+/// A command to the daemon.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Another volume of the same instance joins; a process waits for the answer.
+    Join { spec: Box<ServeSpec>, answer: UnixStream },
+    /// A volume is to end; a process waits for the answer.
+    Detach { name: String, save_image: Option<PathBuf>, answer: UnixStream },
+    /// A signal asks for the end.
+    Terminate,
+    /// A FUSE session ended: another process unmounted it, or this one did.
+    SessionEnded { name: String },
+}

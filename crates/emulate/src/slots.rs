@@ -1,0 +1,134 @@
+//! The outstanding requests of one volume: their answers and their data.
+//!
+//! A slot is locked while its data is moved, so that a release that comes early waits for the data.
+
+use std::sync::{Mutex, MutexGuard};
+
+use fuser::{Errno, ReplyData, ReplyWrite};
+use pgdyno_volume::{IoId, Op};
+
+use crate::store::AlignedBuffer;
+
+/// Slots of a volume: twice what a loop device keeps in flight.
+pub(crate) const SLOTS: usize = 256;
+
+/// The number of an outstanding request: its lane, which is its volume, and its slot in that lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlotIndex(u16);
+
+impl SlotIndex {
+    /// All slots of a lane, the last one first.
+    pub(crate) fn of_lane(lane: usize) -> Vec<Self> {
+        (lane * SLOTS..(lane + 1) * SLOTS).rev().map(|index| Self(index as u16)).collect()
+    }
+
+    /// The slot of a request that the model knows by `id`.
+    pub(crate) fn of(IoId(id): IoId) -> Self {
+        Self(id as u16)
+    }
+
+    /// The number by which the model knows its request.
+    pub(crate) fn id(self) -> IoId {
+        IoId(u64::from(self.0))
+    }
+
+    /// Its place among the slots of all lanes.
+    pub(crate) fn place(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub(crate) fn lane(self) -> usize {
+        self.place() / SLOTS
+    }
+}
+
+/// When a request that was just submitted is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// As soon as its data is moved, by the thread that moves it.
+    Now,
+    /// At its instant, by the release thread.
+    Later,
+}
+
+/// What became of a request whose instant has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// The answer is sent.
+    Sent {
+        /// It is an I/O error.
+        failed: bool,
+    },
+    /// A worker still moves the data, and sends the answer when it is done.
+    WaitsForData,
+}
+
+/// The answer that a request waits for.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Read(ReplyData),
+    Write(ReplyWrite),
+}
+
+/// One outstanding request: its answer and its data.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) buffer: AlignedBuffer,
+    pub(crate) len: usize,
+    pub(crate) reply: Option<Reply>,
+    pub(crate) failed: bool,
+    /// Data that is not moved yet.
+    pub(crate) moving: Option<Moving>,
+}
+
+/// A transfer between a slot's buffer and the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moving {
+    pub(crate) op: Op,
+    pub(crate) offset: u64,
+    /// `Now`: the instant has come, and the answer is sent as soon as the data is there.
+    pub(crate) due: Due,
+}
+
+/// The slots of one lane.
+#[derive(Debug)]
+pub(crate) struct Slots(Vec<Mutex<Slot>>);
+
+impl Slots {
+    /// Allocates everything that requests of up to `request_bytes` need. `resident`: the buffers' pages too.
+    pub(crate) fn new(request_bytes: usize, resident: bool) -> Self {
+        let buffer =
+            || if resident { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
+        let slot = || Slot { buffer: buffer(), len: 0, reply: None, failed: false, moving: None };
+        Self((0..SLOTS).map(|_| Mutex::new(slot())).collect())
+    }
+
+    pub(crate) fn lock(&self, index: SlotIndex) -> MutexGuard<'_, Slot> {
+        self.0[index.place() % SLOTS].lock().expect("a slot's holder does not panic")
+    }
+
+    /// Answers a request whose instant has come.
+    pub(crate) fn answer(&self, index: SlotIndex) -> Answered {
+        let mut slot = self.lock(index);
+        if let Some(moving) = &mut slot.moving {
+            moving.due = Due::Now;
+            return Answered::WaitsForData;
+        }
+        Answered::Sent { failed: slot.answer() }
+    }
+}
+
+impl Slot {
+    /// Sends the answer, and says whether it is an I/O error.
+    pub(crate) fn answer(&mut self) -> bool {
+        let failed = std::mem::take(&mut self.failed);
+        match self.reply.take() {
+            Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
+            Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),
+            Some(Reply::Read(reply)) => reply.data(&self.buffer[..self.len]),
+            Some(Reply::Write(reply)) => reply.written(self.len as u32),
+            None => {}
+        }
+        failed
+    }
+}

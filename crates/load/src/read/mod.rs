@@ -1,0 +1,6 @@
+//! Bytes of files, pipes and objects elsewhere, uncompressed and in blocks.
+
+pub(crate) mod inflate;
+pub(crate) mod pool;
+pub(crate) mod remote;
+pub(crate) mod source;

@@ -1,0 +1,73 @@
+"""The figure by which arms are compared: a workload names it, and ratios, intervals, fronts, budgets and verdicts take it.
+
+A headline is taken from a run's record alone, so that the next run can be chosen without reading any table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.store.record import RunRecord
+
+Better = Literal["more", "less"]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A figure of a run, which way is better, and its words."""
+
+    name: str
+    """As documents have it: ``tps``."""
+    title: str
+    """``transactions per second``."""
+    short: str
+    """For the head of a column."""
+    unit: str
+    better: Better
+    of: Callable[[RunRecord], float]
+    """The figure of a run; 0 where it did nothing that can be compared."""
+    counts: str
+    """What a ratio is a multiple of: ``transactions``."""
+    does: str
+    """Verb of one arm: it does 900 transactions per second, or takes 30 seconds."""
+    do: str
+    did: str
+    fewer: str
+    """Opposite of more."""
+    fewest: str
+
+    def gain(self, ratio: float) -> float:
+        """A ratio of two figures as how many times better the first is."""
+        return ratio if self.better == "more" else 1 / ratio
+
+    def apart(self, ratio: float) -> str:
+        """``more`` or the opposite, of a ratio."""
+        return "more" if ratio > 1 else self.fewer
+
+
+def work_per_s(record: RunRecord) -> float:
+    """Transactions that succeeded (of a load: rows) for each second of the measure phase."""
+    seconds = record.measure.seconds
+    return record.account.succeeded / seconds if seconds > 0 else 0.0
+
+
+def _seconds(record: RunRecord) -> float:
+    return record.measure.seconds if record.account.succeeded else 0.0
+
+
+TPS: Final = Headline(
+    "tps", "transactions per second", "TPS", "1/s", "more", work_per_s, "transactions", "does", "do", "did", "fewer", "fewest"
+)  # fmt: skip
+SECONDS: Final = Headline(
+    "seconds", "seconds", "seconds", "s", "less", _seconds, "time", "takes", "take", "took", "less", "least"
+)  # fmt: skip
+HEADLINES: Final = {one.name: one for one in (TPS, SECONDS)}
+
+
+def headline_of(record: RunRecord) -> Headline:
+    """The headline that a run's record names; a record from before it was named has that of its kind."""
+    return HEADLINES[record.metric or ("tps" if record.bulk_load is None else "seconds")]

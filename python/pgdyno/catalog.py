@@ -1,0 +1,105 @@
+"""The catalogue of volumes and instances: many questions to one engine.
+
+Prices, sizes and rules are the engine's; an illegal specification is one that it refuses. Starting a process takes milliseconds
+and an answer tens of microseconds, so what asks more than once opens a :class:`Catalog`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno import _engine
+from pgdyno.errors import InputError
+from pgdyno.specification import VolumeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class Catalog:
+    """An engine that answers until the end of the ``with`` block. Each specification is asked for once."""
+
+    def __init__(self) -> None:
+        self._conversation = _engine.Conversation(["catalog"])
+        self._known: dict[str, VolumeSpec | InputError] = {}
+        self._service_times: dict[str, dict[str, Any]] = {}
+        self._types: list[dict[str, Any]] | None = None
+        self._instances: list[dict[str, Any]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._conversation.close()
+
+    def resolve(self, spec: str) -> VolumeSpec:
+        """The volume that ``spec`` means. :class:`InputError` says which published rule it breaks."""
+        [found] = self.resolve_all([spec])
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+    def find(self, spec: str) -> VolumeSpec | None:
+        """The volume that ``spec`` means; None where it is refused."""
+        [found] = self.resolve_all([spec])
+        return None if isinstance(found, InputError) else found
+
+    def resolve_all(self, specs: Sequence[str]) -> list[VolumeSpec | InputError]:
+        """The volume that each specification means, or its refusal."""
+        new = [spec for spec in dict.fromkeys(specs) if spec not in self._known]
+        with _uncollected():
+            for spec, found in zip(new, self._conversation.ask({"resolve": spec} for spec in new), strict=True):
+                self._known[spec] = found if isinstance(found, InputError) else VolumeSpec.of(self._shared(found))
+        return [self._known[spec] for spec in specs]
+
+    def beside(self, volume: VolumeSpec, steps: Sequence[float]) -> list[VolumeSpec]:
+        """What its provider sells that could take its place, with as much as it has and ``steps`` times as much."""
+        found = self._one({"offers": {"beside": volume.spec, "steps": list(steps)}})
+        return [VolumeSpec.of(self._shared(one)) for one in found]
+
+    def volume_types(self) -> list[dict[str, Any]]:
+        """Every volume type with the range of its limits, as the engine lists them."""
+        if self._types is None:
+            self._types = self._one({"volume_types": {}})
+        return self._types
+
+    def instance_types(self) -> list[dict[str, Any]]:
+        """Every instance type, as the engine lists them."""
+        if self._instances is None:
+            self._instances = self._one({"instance_types": {}})
+        return self._instances
+
+    def _shared(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The document with the service times of its type as one object: they are most of it, and the same in all of them."""
+        for one in (document, (document.get("array") or {}).get("member") or document):
+            params = one["params"]
+            known = self._service_times.setdefault(one["type"], params["service_time"])
+            if params["service_time"] == known:
+                params["service_time"] = known
+        return document
+
+    def _one(self, question: dict[str, Any]) -> Any:
+        [found] = self._conversation.ask([question])
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection: of what is read here nothing is garbage, and looking through it again and again takes half of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def resolve(spec: str) -> VolumeSpec:
+    """The volume that ``spec`` means, asked of an engine of its own. :class:`InputError` says which published rule it breaks."""
+    with Catalog() as catalog:
+        return catalog.resolve(spec)

@@ -1,0 +1,103 @@
+"""Standard output and standard error of a command, whatever the world has made of them: full, or closed.
+
+A command writes to them as always. What standard output cannot take becomes an :class:`OutputError`, wherever it happens; what
+standard error cannot take is dropped, since there is nowhere left to say so. A reader that has gone is left to
+:mod:`pgdyno.cli.main`.
+
+Both are Python's own streams below: a write in Python could be interrupted by a signal after the kernel took it, and would
+be repeated.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+from pgdyno.errors import OutputError
+
+_REPLACING = "pgdyno.replacing"
+"""How what the encoding of standard output lacks is written."""
+
+
+class _Stream(io.TextIOWrapper):
+    _silent = False
+    """Drops what is written from now on."""
+
+    def write(self, text: str, /) -> int:
+        if not self._silent:
+            with self._guarded():
+                return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if not self._silent:
+            with self._guarded():
+                super().flush()
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._silence()
+            self._lost(error)
+
+    def _silence(self) -> None:
+        """What is buffered below would fail again at the end: it goes nowhere."""
+        self._silent = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+    def _lost(self, error: OSError) -> None:
+        """Nothing, of standard error."""
+
+
+class _Output(_Stream):
+    def _lost(self, error: OSError) -> None:
+        raise OutputError(
+            f"standard output cannot be written: {error.strerror or error}",
+            remedy="free some space, or redirect the output; what the command had done by then remains",
+        ) from error
+
+
+def install() -> None:
+    """Put these streams into the place of Python's.
+
+    A descriptor that was closed when the program began is taken, so that no opened file gets its number and the words of
+    a child: standard output by one that refuses to be written, as a closed one does, standard error by one that drops all.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)  # the lowest that is free
+            assert opened == descriptor, "the standard descriptors are taken in their order"
+            os.set_inheritable(descriptor, True)
+    codecs.register_error(_REPLACING, _replaced)
+    out, err = _buffered(1), _buffered(2)
+    sys.stdout = _Output(out, _encoding(sys.stdout), _REPLACING, line_buffering=out.isatty())
+    sys.stderr = _Stream(err, _encoding(sys.stderr), "backslashreplace", line_buffering=True)
+
+
+def _buffered(descriptor: int) -> io.BufferedWriter:
+    return io.BufferedWriter(io.FileIO(descriptor, "w", closefd=False))
+
+
+def _encoding(before: TextIO | None) -> str:
+    return "utf-8" if before is None else before.encoding
+
+
+def _replaced(error: UnicodeError) -> tuple[bytes, int]:
+    """Bytes of a file's name as they are; ``?`` for what the terminal's encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return b"".join(os.fsencode(one) if "\udc80" <= one <= "\udcff" else b"?" for one in text), error.end

@@ -1,0 +1,77 @@
+"""What a person should know of a volume beside its figures: sentences for the terminal."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pgdyno.host.volume import AttachedVolume
+
+_LONG_FORMAT_BYTES = 8 << 40
+"""From here on mkfs.ext4 takes ten seconds or more on two cores."""
+_GROWERS = {"ext4": "resize2fs {device}", "xfs": "xfs_growfs {mount}"}
+"""What makes a mounted file system as large as its device."""
+
+
+def before_attach(size_bytes: int, file_system: str | None, image: Path | None) -> Iterator[str]:
+    """What is to be noted of a volume before it is attached."""
+    if image is None and file_system in (None, "ext4") and size_bytes >= _LONG_FORMAT_BYTES:
+        yield (
+            f"formatting {_size(size_bytes)} with ext4 may take minutes on a busy machine; `--file-system xfs` takes seconds"
+        )
+
+
+def of_attach(volume: AttachedVolume) -> Iterator[str]:
+    """What is to be noted of a volume that has just been attached."""
+    size_bytes, store = int(volume.spec["size_bytes"]), str(volume.facts["store"])
+    if store != "memory":
+        free_bytes = shutil.disk_usage(store).free
+        if free_bytes < size_bytes:
+            yield (
+                f"the volume may need up to {_size(size_bytes)} in {store}, where {_size(free_bytes)} are free;"
+                " when the store is full, writes to the volume fail with I/O errors"
+            )
+    image_bytes, kind = volume.facts.get("image_bytes"), volume.facts.get("file_system")
+    if image_bytes and int(image_bytes) < size_bytes and volume.mount is not None and kind in _GROWERS:
+        grow = _GROWERS[kind].format(device=volume.block_device, mount=volume.mount)
+        yield (
+            f"the file system comes from the image and has {_size(int(image_bytes))} of the volume's"
+            f" {_size(size_bytes)}; `{grow}` enlarges it"
+        )
+    if not volume.facts.get("base_overhead_confirmed", True):
+        read_us = volume.facts["base_overhead_8k"]["read_ns"] / 1000
+        yield (
+            f"the machine was busy while the emulator measured its own cost ({read_us:.0f} us for a read of 8 KiB); the volume"
+            " may be slightly too fast: attach it again when the machine is idle"
+        )
+
+
+def state(volume: AttachedVolume, found: Mapping[str, Any] | None) -> str:
+    """The state of a volume in the list, with what to do about it."""
+    if not volume.alive or found is None:
+        return f"dead (pgdyno volume detach {volume.name})"
+    pid = volume.daemon.pid
+    if found["state"] == "stopped":
+        return f"stopped (kill -CONT {pid})"
+    if found["state"] == "silent":
+        return f"silent (process {pid} does not answer)"
+    failure = found.get("store_failure")
+    return str(found["state"]) if failure is None else store_failure(failure)
+
+
+def store_failure(failure: Mapping[str, Any]) -> str:
+    """``store full since 2026-11-23 11:02:03 UTC``."""
+    since = datetime.fromtimestamp(failure["since_unix_ns"] / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"store full since {since}" if failure["full"] else f"store fails since {since}: {failure['error']}"
+
+
+def _size(size_bytes: int) -> str:
+    gib = size_bytes / 2**30
+    if gib >= 1024:
+        return f"{gib / 1024:,.0f} TiB"
+    return f"{gib:,.1f} GiB" if gib >= 1 else f"{size_bytes >> 20:,} MiB"

@@ -1,0 +1,97 @@
+"""One run: what the world measured becomes a run directory.
+
+A cell is a function of (experiment, cell, seed) to a run directory; nothing of it outlives the call but that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.store import record, tables
+from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.world import Run
+from pgdyno.world.subject import Stopwatch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.experiment import Cell, Experiment
+    from pgdyno.store.writer import RunWriter
+    from pgdyno.workload.load import Progress
+    from pgdyno.world import Measured, Ready
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the cells of an experiment share."""
+
+    experiment: Experiment
+    experiment_id: str
+    experiment_hash: str
+    command: tuple[str, ...]
+    ready: Ready
+    """The world, prepared."""
+
+
+def run_cell(context: Context, cell: Cell, writer: RunWriter, progress: Progress) -> Path:
+    """Run ``cell`` and return its directory. If a run fails, only the logs are kept, and the error says where."""
+    try:
+        return _run(context, cell, writer, progress)
+    except Exception as error:
+        writer.explain(error)
+        raise
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _run(context: Context, cell: Cell, writer: RunWriter, progress: Progress) -> Path:
+    anchor = record.Anchor.read()
+    run = Run(
+        cell,
+        seed=context.experiment.seed_of(cell.block, "volume"),
+        workload_seed=context.experiment.seed_of(cell.block, "workload"),
+        writer=writer,
+        watch=Stopwatch(),
+        clock=SubjectClock(anchor.monotonic_ns, cell.arm.world.dilation),
+        progress=progress,
+    )
+    progress(0.0, "start")
+    return _write(context, run, context.ready(run), anchor)
+
+
+def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor) -> Path:
+    cell, outcome, writer = run.cell, measured.outcome, run.writer
+    outcome.write(writer)
+    measured.samples.write(writer)
+    writer.table("postgres/settings", tables.from_rows("postgres/settings", measured.settings))
+    return writer.finish(
+        record.RunRecord(
+            run_id=writer.final_path.name,
+            experiment_id=context.experiment_id,
+            experiment_hash=context.experiment_hash,
+            command=context.command,
+            arm=cell.arm.label,
+            arm_index=cell.arm.index,
+            factors=cell.arm.levels,
+            block=cell.block,
+            position=cell.position,
+            seed=run.seed,
+            anchor=anchor,
+            world=measured.world,
+            client=measured.client,
+            workload=cell.arm.workload.seeded(run.workload_seed).record(),
+            driver=outcome.driver,
+            postgres=measured.postgres,
+            phases=outcome.phases,
+            account=outcome.account,
+            queries=outcome.queries,
+            bulk_load=outcome.bulk_load,
+            metric=cell.arm.workload.headline,
+            checks=measured.checks,
+            validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),
+            visibility=measured.visibility,
+            seconds=run.watch.seconds,
+        )
+    )

@@ -1,0 +1,134 @@
+"""What an experiment comes to on this machine: every refusal, every estimate, and no change."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pgdyno import __version__, _engine
+from pgdyno.errors import InputError
+from pgdyno.flow.resume import finished, more_time, require_same
+from pgdyno.flow.schedule import Allowance, allowance
+from pgdyno.quantity import duration_words
+from pgdyno.world import world_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pgdyno.experiment import Arm, Cell, Experiment
+    from pgdyno.world import World
+    from pgdyno.world.base import Preparation
+    from pgdyno.world.resolved import ResolvedArm
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be done: nothing in it has been refused, and nothing has been changed."""
+
+    world: World
+    cells: tuple[Cell, ...]
+    """The runs to make, in their order."""
+    directory: Path | None = None
+    """The experiment that is resumed."""
+    further: bool = False
+    """Whether more runs follow while the experiment's budget lasts."""
+
+    @property
+    def experiment(self) -> Experiment:
+        """What is asked for, with each arm's data sized for its instance."""
+        return self.world.experiment
+
+    @property
+    def arms(self) -> tuple[ResolvedArm, ...]:
+        """What each arm comes to on this machine."""
+        return self.world.arms
+
+    @property
+    def due(self) -> Sequence[Arm]:
+        """The arms that have a run to make, as often as they have."""
+        return self.experiment.arms if self.further else [cell.arm for cell in self.cells]
+
+    @property
+    def preparation(self) -> list[Preparation]:
+        """The steps before the first run."""
+        return self.world.preparation(self.due)
+
+    @property
+    def load_s(self) -> float:
+        """Estimate: all that is made before the first run."""
+        return sum(step.estimate_s for step in self.preparation)
+
+    @property
+    def cells_s(self) -> float:
+        """Estimate: every run that is to be made."""
+        return sum(map(self.world.run_s, self.cells))
+
+
+def plan(
+    experiment: Experiment,
+    *,
+    resume: Path | None = None,
+    only: Sequence[int] = (),
+    yes_create: bool = False,
+    to_run: bool = True,
+) -> Plan:
+    """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
+
+    ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
+    ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
+    without root.
+    """
+    world = world_of(experiment).open(experiment, to_run=to_run, yes_create=yes_create)
+    if resume is not None:
+        require_same(resume, experiment, versions_of(world.arms))
+    world.check()
+    cells = world.experiment.cells
+    left_s = allowance(experiment, resume, None).left_s
+    more = experiment.file.budget_s is not None and not only and left_s > 0
+    if resume is not None:
+        done = finished(resume)
+        cells = tuple(cell for cell in cells if cell.position not in done)
+    if only:
+        cells = tuple(cell for cell in cells if cell.arm.index in only)
+    planned = Plan(world, cells, resume, further=more)
+    # What is left of the budget may be too little for loading again: then there would be nothing to load for.
+    return planned if cells or planned.load_s < left_s else replace(planned, further=False)
+
+
+def begun(planned: Plan, budget_s: float | None) -> int:
+    """How many of the planned runs will start within the time, by the estimates.
+
+    :class:`InputError` where none is, as :func:`execute` says it.
+    """
+    allowed = allowance(planned.experiment, planned.directory, budget_s)
+    require_time(planned, allowed)
+    left_s = allowed.left_s - planned.load_s
+    for number, cell in enumerate(planned.cells):
+        if planned.world.run_s_max(cell) > left_s:
+            return number
+        left_s -= planned.world.run_s(cell)
+    return len(planned.cells)
+
+
+def require_time(planned: Plan, allowed: Allowance) -> None:
+    """Refuse a budget in which nothing fits."""
+    least_s = planned.load_s + (planned.world.run_s_max(planned.cells[0]) if planned.cells else 0.0)
+    if planned.cells and least_s > allowed.left_s:
+        raise InputError(
+            f"filling the data sets and the first run take about {duration_words(least_s)}",
+            remedy=more_time(planned.world, planned.directory, allowed),
+        )
+
+
+def servers_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
+    """The version of each PostgreSQL, by where it was looked for."""
+    return {resolved.arm.postgres.bin: resolved.postgres.version for resolved in arms}
+
+
+def versions_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
+    """What makes the runs, by name: numbers of other versions must not be mixed with theirs."""
+    postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in servers_of(arms).items()}
+    built = _engine.facts().build_hash
+    return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres}

@@ -1,0 +1,239 @@
+"""Control groups, version 1 and 2, behind one small seam: where a group lies and what its files are called."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from pgdyno.errors import HostError
+from pgdyno.host.mounts import kernel_lines
+from pgdyno.host.process import ProcessIdentity, identity
+from pgdyno.host.waiting import wait_until
+
+PARENT = "pgdyno"
+"""The group beneath which every instance has its own."""
+
+Controller = Literal["memory", "cpu", "cpuacct", "cpuset"]
+CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
+_OUT_OF_THE_CONTAINER = "run outside of the container, or start it with `--cgroupns=host --privileged`"
+
+
+class Hierarchy(Protocol):
+    """One version of control groups."""
+
+    @property
+    def version(self) -> int:
+        """1 or 2."""
+
+    def offers(self, controller: Controller) -> bool:
+        """Whether groups can have this controller here."""
+
+    def group(self, controller: Controller, name: str) -> Path:
+        """The directory of the group ``name`` for a controller."""
+
+    def require_groups(self) -> None:
+        """Groups can be made, as far as that is seen without making one. :class:`HostError` if not."""
+
+    def prepare(self, group: Path, controller: Controller) -> None:
+        """Make the parent group so that a new group beneath it is usable at once."""
+
+    def limit_memory(self, group: Path, memory_bytes: int) -> None:
+        """Bound memory and page cache of a group, without swap."""
+
+    def give_way(self, group: Path) -> None:
+        """Let everything outside of the group have the CPU first; what that leaves is the group's in full."""
+
+
+@dataclass(frozen=True)
+class V1:
+    """Version 1: one tree per controller (some mounted together)."""
+
+    mounts: dict[str, Path]
+    version: int = 1
+
+    def offers(self, controller: Controller) -> bool:
+        """Whether the controller's tree is mounted."""
+        return controller in self.mounts
+
+    def group(self, controller: Controller, name: str) -> Path:
+        """``/sys/fs/cgroup/CONTROLLER/pgdyno/NAME``."""
+        return self.mounts[controller] / PARENT / name
+
+    def require_groups(self) -> None:
+        """The memory controller's tree can be written to."""
+        _require_writable(self.mounts["memory"])
+
+    def prepare(self, group: Path, controller: Controller) -> None:
+        """A cpuset group takes no process before it has CPUs and memory nodes, and the parent comes first."""
+        group.parent.mkdir(exist_ok=True)
+        if controller == "cpuset":
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                if not (group.parent / name).read_text().strip():
+                    (group.parent / name).write_text((group.parent.parent / name).read_text())
+
+    def limit_memory(self, group: Path, memory_bytes: int) -> None:
+        """Sets ``memory.limit_in_bytes``, no swap for the group."""
+        (group / "memory.limit_in_bytes").write_text(str(memory_bytes))
+        with contextlib.suppress(OSError):  # absent where the kernel was built without it
+            (group / "memory.swappiness").write_text("0")
+        with contextlib.suppress(OSError):
+            (group / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
+
+    def give_way(self, group: Path) -> None:
+        """Sets ``cpu.shares`` to the least there is."""
+        (group / "cpu.shares").write_text("2")
+
+
+@dataclass(frozen=True)
+class V2:
+    """Version 2: one tree, in which a parent hands controllers down."""
+
+    root: Path
+    controllers: frozenset[str]
+    """Those that the root can hand down, of the ones used here."""
+    version: int = 2
+
+    def offers(self, controller: Controller) -> bool:
+        """Whether the root can hand it down. CPU time is counted in every group, without a controller."""
+        return controller == "cpuacct" or controller in self.controllers
+
+    def group(self, controller: Controller, name: str) -> Path:
+        """The same directory for every controller."""
+        return self.root / PARENT / name
+
+    def require_groups(self) -> None:
+        """The tree can be written to, and its root hands controllers down or can: it is the kernel's, or empty."""
+        _require_writable(self.root)
+        handed_down = set((self.root / "cgroup.subtree_control").read_text().split())
+        is_the_kernels = not (self.root / "cgroup.type").exists()
+        if not (self.controllers <= handed_down or is_the_kernels) and (self.root / "cgroup.procs").read_text().strip():
+            raise _hands_nothing_down(self.root, os.strerror(errno.EBUSY))
+
+    def prepare(self, group: Path, controller: Controller) -> None:
+        """Hand the controllers down from the root to the groups beneath the parent.
+
+        They stay handed down at the root, which changes nothing for groups that set no limit.
+        """
+        group.parent.mkdir(exist_ok=True)
+        wanted = " ".join(f"+{name}" for name in sorted(self.controllers))
+        for folder in (group.parent.parent, group.parent):
+            try:
+                (folder / "cgroup.subtree_control").write_text(wanted)
+            except OSError as error:
+                # A group that is not the real root may hand controllers down or have processes, not both.
+                raise _hands_nothing_down(folder, str(error.strerror)) from None
+
+    def limit_memory(self, group: Path, memory_bytes: int) -> None:
+        """Sets ``memory.max``, no swap for the group."""
+        (group / "memory.max").write_text(str(memory_bytes))
+        with contextlib.suppress(OSError):
+            (group / "memory.swap.max").write_text("0")
+
+    def give_way(self, group: Path) -> None:
+        """Sets ``cpu.weight`` to the least there is."""
+        (group / "cpu.weight").write_text("1")
+
+
+def _require_writable(tree: Path) -> None:
+    if os.statvfs(tree).f_flag & os.ST_RDONLY:
+        raise HostError(f"{tree} is read-only here: no control group can be created", remedy=_OUT_OF_THE_CONTAINER)
+
+
+def _hands_nothing_down(folder: Path, why: str) -> HostError:
+    return HostError(
+        f"{folder} hands no controllers down ({why}): it is a container's own group", remedy=_OUT_OF_THE_CONTAINER
+    )
+
+
+def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
+    """The version whose memory controller is usable here. :class:`HostError` when there is none."""
+    v1: dict[str, Path] = {}
+    v2: V2 | None = None
+    for line in kernel_lines(mountinfo):
+        left, right = line.split(" - ", 1)
+        target, (fstype, _, options) = Path(left.split(" ")[4]), right.split(" ", 2)
+        if fstype == "cgroup":
+            v1.update({name: target for name in options.split(",") if name in CONTROLLERS})
+        elif fstype == "cgroup2" and (target / "cgroup.controllers").is_file():
+            offered = (target / "cgroup.controllers").read_text().split()
+            v2 = V2(target, frozenset({"memory", "cpu", "cpuset"} & set(offered))) if "memory" in offered else v2
+    if "memory" in v1:
+        return V1(v1)
+    if v2 is not None:
+        return v2
+    raise HostError(
+        "this kernel offers no memory control group, so an instance's memory cannot be bounded",
+        remedy="mount cgroup2 at /sys/fs/cgroup (systemd does), or run outside of the container that hides it",
+    )
+
+
+def memory_left_bytes(
+    own: Path = Path("/proc/self/cgroup"), mountinfo: Path = Path("/proc/self/mountinfo")
+) -> int | None:
+    """What the control groups of this process, its container's for one, still let it have; None without a limit.
+
+    Pages of files that were not used for some time do not count as used: the kernel gives them up at the limit.
+    """
+    try:
+        found = find_hierarchy(mountinfo)
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except (HostError, OSError):
+        return None
+    top = found.group("memory", "").parent
+    wanted = "" if found.version == 2 else "memory"
+    path = next((line.split(":", 2)[2] for line in lines if wanted in line.split(":", 2)[1].split(",")), "/")
+    # In its own namespace a container sees `/`; without one it gets the host's path, which may be invisible to it.
+    group = top / path.lstrip("/")
+    levels = [one for one in (group, *group.parents) if one.is_relative_to(top)]
+    return min((left for one in levels if (left := _left_bytes(one)) is not None), default=None)
+
+
+def _left_bytes(group: Path) -> int | None:
+    """What is left of one group's limit, of either version."""
+    for limit_name, used_name, stat_name in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        with contextlib.suppress(OSError, ValueError):
+            limit = int((group / limit_name).read_text())  # "max" is none
+            used = int((group / used_name).read_text())
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            return max(0, limit - used + int(stat.get(stat_name, 0)))
+    return None
+
+
+def members(group: Path) -> list[ProcessIdentity]:
+    """The processes in a group and in the groups beneath it."""
+    found = []
+    for folder, _, _ in os.walk(group):  # which bears that groups go meanwhile, as `rglob` does from Python 3.13 on
+        with contextlib.suppress(OSError):
+            pids = Path(folder, "cgroup.procs").read_text().split()
+            found += [process for pid in pids if (process := identity(int(pid))) is not None]
+    return found
+
+
+def remove(group: Path, timeout_s: float = 10.0) -> bool:
+    """Remove a group and those beneath it once they are empty; ``False`` when processes stay past ``timeout_s``."""
+    if not wait_until(lambda: _remove_tree(group), timeout_s):
+        return False
+    with contextlib.suppress(OSError):  # another instance still needs the parent
+        group.parent.rmdir()
+    return True
+
+
+def _remove_tree(group: Path) -> bool:
+    children: Sequence[Path] = [child for child in group.iterdir() if child.is_dir()] if group.is_dir() else []
+    for child in children:
+        _remove_tree(child)
+    try:
+        group.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:  # EBUSY: a process is still on its way out
+        return False
+    return True

@@ -1,0 +1,225 @@
+"""The kernel's limits of dirty memory, set to an instance's size for the length of a run, and put back.
+
+A memory control group alone is not an instance's memory: the kernel starts to write dirty pages at shares of the
+*host's* memory (10 and 20 %), and in a group of 512 MiB 468 MiB stayed dirty here. The limits are machine-wide, so
+one run at a time may change them, and the old values stand in a file outside any state directory. The lock on
+that file is the kernel's (it ends with its owner); the values in it outlive a killed run.
+
+In a dilated world the times after which the kernel writes back by itself are made longer with everything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pgdyno.errors import HostError
+from pgdyno.host import paths
+from pgdyno.host.process import boot_id
+from pgdyno.host.waiting import wait_until
+
+DIRTY_SHARE = 0.20
+"""Share of the instance's memory above which writers wait (the kernel's default is 20 % of the host's)."""
+BACKGROUND_SHARE = 0.10
+"""Share of the instance's memory above which writing starts (the kernel's default is 10 % of the host's)."""
+
+LOOK_S = 1.0
+"""Who only looks whether a killed run left something holds the lock for a moment; a run must not be refused for that."""
+
+_PROC = Path("/proc/sys/vm")
+_PAIRS = (("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio"))
+_NAMES = tuple(name for pair in _PAIRS for name in pair)
+_TIMERS = {
+    "vm.dirty_writeback_centisecs": _PROC / "dirty_writeback_centisecs",
+    "vm.dirty_expire_centisecs": _PROC / "dirty_expire_centisecs",
+    "fs.xfs.xfssyncd_centisecs": Path("/proc/sys/fs/xfs/xfssyncd_centisecs"),
+}
+"""When the kernel looks for dirty pages, how old they have to be, and when XFS pushes its log; the last is there while
+XFS is loaded."""
+_ONE_PAGE = 4096
+
+
+class DirtyLimits:
+    """Holds the machine's dirty limits between :meth:`acquire` and :meth:`release`.
+
+    With version 2 of control groups the kernel applies its two *shares* to each group by itself, so the shares are
+    set; with version 1 only the host's figures count, so bytes are set.
+    """
+
+    def __init__(
+        self, memory_bytes: int, cgroup_version: int, dilation: int = 1, *, record: Path | None = None
+    ) -> None:
+        self.wanted = wanted_limits(memory_bytes, cgroup_version)
+        self.old: dict[str, int] = {}
+        self.timers: dict[str, int] = {}
+        """The kernel's own times in hundredths of a second, as they were; empty where they are left alone."""
+        self._dilation = dilation
+        self._record = record or paths.MACHINE_DIR / "dirty_limits.json"
+        self._handle: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock, write the old values down, set the new ones.
+
+        :class:`HostError` when another run holds it, or when the kernel's settings cannot be written.
+        """
+        wait_until(self._taken, LOOK_S)
+        if self._handle is None:
+            raise HostError(
+                f"another run (process {_holder(self._record)}) has set the kernel's dirty limits, which exist once",
+                remedy="wait until it ends; two runs on one machine would disturb each other's numbers anyway",
+            )
+        try:
+            self._change(self._handle)
+        except BaseException as error:
+            # Of what cannot be put back either the record stays, for `pgdyno doctor --clean`.
+            with contextlib.suppress(OSError):
+                self.release()
+            if not isinstance(error, OSError):
+                raise
+            raise HostError(
+                f"the kernel's dirty limits cannot be set: {error}",
+                remedy="run it on the host itself, or in a privileged container: /proc/sys must be writable",
+            ) from None
+
+    def _change(self, handle: int) -> None:
+        """Write the old values down, set the new ones."""
+        _restore_abandoned(handle)
+        self.old = current_limits()
+        self.timers = current_timers() if self._dilation > 1 else {}
+        _write(handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old, "timers": self.timers})
+        for name, value in self.wanted.items():
+            _set(name, value)
+        for name, value in self.timers.items():
+            _TIMERS[name].write_text(str(value * self._dilation))
+
+    def _taken(self) -> bool:
+        """Try to take the lock."""
+        self._handle = _lock(self._record)
+        return self._handle is not None
+
+    def release(self) -> None:
+        """Put the old values back and give the lock up. Releasing twice is allowed."""
+        if self._handle is None:
+            return
+        try:
+            _restore_abandoned(self._handle)
+        finally:
+            os.close(self._handle)
+            self._handle = None
+
+    @property
+    def facts(self) -> dict[str, dict[str, int]]:
+        """``{"vm.dirty_bytes": {"old": 0, "new": ...}, ...}``."""
+        limits = {f"vm.{name}": {"old": self.old.get(name, 0), "new": new} for name, new in self.wanted.items()}
+        return limits | {name: {"old": old, "new": old * self._dilation} for name, old in self.timers.items()}
+
+
+def wanted_limits(memory_bytes: int, cgroup_version: int) -> dict[str, int]:
+    """Which settings get which values for an instance of ``memory_bytes``."""
+    if cgroup_version == 2:
+        return {"dirty_ratio": round(DIRTY_SHARE * 100), "dirty_background_ratio": round(BACKGROUND_SHARE * 100)}
+    return {
+        "dirty_bytes": int(memory_bytes * DIRTY_SHARE) // _ONE_PAGE * _ONE_PAGE,
+        "dirty_background_bytes": int(memory_bytes * BACKGROUND_SHARE) // _ONE_PAGE * _ONE_PAGE,
+    }
+
+
+def current_limits() -> dict[str, int]:
+    """The four settings as they are; of bytes and ratio one is 0."""
+    return {name: int((_PROC / name).read_text()) for name in _NAMES}
+
+
+def current_timers() -> dict[str, int]:
+    """The kernel's times of writing back, in hundredths of a second."""
+    return {name: int(path.read_text()) for name, path in _TIMERS.items() if path.exists()}
+
+
+def recover(record: Path | None = None) -> list[str]:
+    """Put back what a killed run changed; returns what was done. A run that lives is left alone."""
+    path = record or paths.MACHINE_DIR / "dirty_limits.json"
+    if not path.exists():
+        return []
+    handle = _lock(path)
+    if handle is None:
+        return []
+    try:
+        return _restore_abandoned(handle)
+    finally:
+        os.close(handle)
+
+
+def abandoned(record: Path | None = None) -> bool:
+    """Whether a killed run left changed limits behind."""
+    path = record or paths.MACHINE_DIR / "dirty_limits.json"
+    if not path.exists() or not _read_record(path.read_bytes()):
+        return False
+    handle = _lock(path)
+    if handle is None:
+        return False
+    try:
+        # Read again: the run that had written it may have ended between the look and the lock.
+        return bool(_read_record(os.pread(handle, 65536, 0)))
+    finally:
+        os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    paths.make_state_dir(path.parent)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _restore_abandoned(handle: int) -> list[str]:
+    """Put back the values of the record, then empty it. Values of another boot ended with that boot."""
+    record = _read_record(os.pread(handle, 65536, 0))
+    if not record:
+        return []
+    done = []
+    if record["boot_id"] == boot_id():
+        old, now = record["old"], current_limits()
+        for in_bytes, ratio in _PAIRS:
+            # What could not be set cannot be written back either, and need not be.
+            if all(now[each] == old[each] for each in (in_bytes, ratio)):
+                continue
+            # Writing one of a pair zeroes the other, so only the one that was in force is written.
+            name = in_bytes if old[in_bytes] else ratio
+            _set(name, old[name])
+            done.append(f"set vm.{name} back to {old[name]}")
+        for name, value in record.get("timers", {}).items():
+            if _TIMERS[name].exists() and int(_TIMERS[name].read_text()) != value:
+                _TIMERS[name].write_text(str(value))
+                done.append(f"set {name} back to {value}")
+    os.ftruncate(handle, 0)
+    os.fsync(handle)
+    return done
+
+
+def _read_record(text: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return {}  # empty, or torn before anything was changed
+    return record if isinstance(record, dict) else {}
+
+
+def _write(handle: int, record: dict[str, Any]) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps(record).encode(), 0)
+    os.fsync(handle)
+
+
+def _set(name: str, value: int) -> None:
+    (_PROC / name).write_text(str(value))
+
+
+def _holder(path: Path) -> str:
+    return str(_read_record(path.read_bytes()).get("pid", "unknown"))

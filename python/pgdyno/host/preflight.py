@@ -1,0 +1,172 @@
+"""Refusals before anything is changed: each names what is missing and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+from pgdyno import _engine
+from pgdyno.errors import HostError, InputError
+from pgdyno.host import cgroup, mounts
+
+FUSE_DEVICE = Path("/dev/fuse")
+LOOP_CONTROL = Path("/dev/loop-control")
+_PACKAGES = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount", "umount": "mount"}
+"""Which package brings a program, as Debian calls it; the others are in util-linux."""
+
+
+def require_root(what: str) -> None:
+    """``what`` (a gerund: "mounting a volume") needs root."""
+    if os.geteuid() != 0:
+        raise HostError(f"{what} needs root, and this is user {os.geteuid()}", remedy="run the command with sudo")
+
+
+def require_fuse(device: Path = FUSE_DEVICE) -> None:
+    """The kernel's FUSE device can be opened."""
+    try:
+        os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
+    except FileNotFoundError:
+        raise HostError(
+            f"{device} is missing, and an emulated volume is served through it",
+            remedy="run `modprobe fuse`; in a container pass `--device /dev/fuse --cap-add SYS_ADMIN`",
+        ) from None
+    except OSError as error:
+        raise HostError(
+            f"{device} cannot be opened: {error.strerror}",
+            remedy="run as root; in a container pass `--device /dev/fuse --cap-add SYS_ADMIN`",
+        ) from None
+
+
+def require_mounts() -> None:
+    """The kernel lets this process mount a FUSE file system: tried in a private mount namespace."""
+    _engine.run_json(["volume", "check-host"])
+
+
+def require_loop() -> None:
+    """Loop devices can be made."""
+    try:
+        os.close(os.open(LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise HostError(
+            f"{LOOP_CONTROL} {'is missing' if missing else f'cannot be opened: {error.strerror}'}, and an emulated volume"
+            " is a loop device",
+            remedy="run `modprobe loop`; in a container pass `--privileged`",
+        ) from None
+
+
+def require_programs(*names: str) -> None:
+    """Programs of the system are on the path."""
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        raise HostError(
+            f"this machine has no {', '.join(missing)}",
+            remedy="install the packages that bring them with the system's package manager:"
+            f" {', '.join(sorted({_PACKAGES.get(name, 'util-linux') for name in missing}))}",
+        )
+
+
+def require_mount_point(path: Path) -> None:
+    """``path`` is absent, or an empty directory on which nothing is mounted."""
+    if mounts.is_mount_point(path):
+        raise InputError(
+            f"something is mounted on {path} already", remedy="choose another directory, or unmount it first"
+        )
+    try:
+        with os.scandir(path) as found:
+            first = next(found, None)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise InputError(f"{path} is not a directory", remedy="name an empty or a new directory") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", remedy="name another directory") from None
+    if first is not None:
+        raise InputError(
+            f"the mount point {path} is not empty (it holds `{first.name}`), and a mount would hide what is in it",
+            remedy="choose an empty or a new directory",
+        )
+
+
+def resolved(path: Path) -> Path:
+    """``path`` without symbolic links and relative parts. :class:`InputError` when it cannot be followed."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path} cannot be followed: {error}", remedy="name another directory") from None
+
+
+def missing_directories(path: Path) -> list[Path]:
+    """``path`` and the directories above it that do not exist, the deepest first."""
+    return [one for one in (path, *path.parents) if not os.path.lexists(one)]
+
+
+def make_mount_point(path: Path) -> None:
+    """Make ``path`` with the directories above it. :class:`InputError` where that is impossible: /proc, a read-only disk."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        above = next((one for one in path.parents if one.exists()), path)
+        raise InputError(
+            f"the mount point {path} cannot be created in {above}: {error.strerror}",
+            remedy="name a directory on a file system that can be written, such as /mnt/NAME",
+        ) from None
+
+
+def require_space(path: Path, needed_bytes: int, what: str) -> None:
+    """The file system of ``path`` (or of its first existing parent) has room for ``what``."""
+    folder = path
+    while not folder.exists():
+        folder = folder.parent
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise HostError(
+            f"{what} needs {needed_bytes >> 20:,} MiB in {path}, and {free_bytes >> 20:,} MiB are free there",
+            remedy="free some space, or name another directory",
+        )
+
+
+def require_memory(needed_bytes: int, what: str) -> None:
+    """The machine has that much memory to give now."""
+    available = memory_available_bytes()
+    if available < needed_bytes:
+        raise HostError(
+            f"{what} needs {needed_bytes >> 20:,} MiB of memory, and {available >> 20:,} MiB are available",
+            remedy="end other programs, or use less memory",
+        )
+
+
+def require_free_port(port: int, host: str = "127.0.0.1") -> None:
+    """Require that a TCP port is free."""
+    if not 1024 <= port <= 65535:
+        raise InputError(
+            f"{port} is not a port for a server without privileges", remedy="choose one from 1024 to 65535"
+        )
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As PostgreSQL does: a port in TIME_WAIT is free, a port that is listened on is not.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            raise HostError(
+                f"port {port} of {host} is taken by another program",
+                remedy="choose another port, or omit the port: a local socket needs none",
+            ) from None
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A TCP port that is free at this moment; another program may take it before it is used."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def memory_available_bytes() -> int:
+    """What new programs can have without swapping, by the kernel's estimate; less where a container has less."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            machine, container = int(line.split()[1]) * 1024, cgroup.memory_left_bytes()
+            return machine if container is None else min(machine, container)
+    raise HostError("/proc/meminfo does not say what memory is available", remedy="mount /proc")

@@ -1,0 +1,64 @@
+"""The figures by which many arms are told apart: columns of the terminal's table, of the page's and of Markdown's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.text import UNKNOWN, money, number, percent
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+
+SPARE_FIRST = 9
+"""A column that a terminal has only where all columns have two spaces between them."""
+_METRICS = (
+    ("qps", "QPS", "", 7),
+    ("latency_ms_mean", "mean", "ms", SPARE_FIRST),
+    ("latency_ms_p50", "p50", "ms", 5),
+    ("latency_ms_p95", "p95", "ms", 6),
+    ("latency_ms_p99", "p99", "ms", 1),
+    ("iops", "IOPS", "", 3),
+    ("mib_per_s", "MiB/s", "", 8),
+    ("queue_length", "queue", "", 7),
+)
+"""Metric, head, unit, and which columns a narrow terminal drops first: those with the largest number."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One figure of every arm."""
+
+    title: str
+    unit: str
+    spare: int
+    """A narrow terminal drops the column with the largest number first; 0 stays."""
+    cells: tuple[str, ...]
+
+    @property
+    def head(self) -> str:
+        """Title and unit on one line."""
+        return f"{self.title}, {self.unit}" if self.unit == "ms" else f"{self.title} {self.unit}".strip()
+
+
+def columns(comparison: Comparison) -> list[Column]:
+    """What stands beside the headline; what no arm has is omitted."""
+    arms, figures = comparison.arms, comparison.figures
+    found = [
+        *(
+            Column(
+                title, unit, spare, tuple(number(None if one is None else one.value) for one in figures[name].of_arms)
+            )
+            for name, title, unit, spare in _METRICS
+            if name in figures
+        ),
+        Column("above", "limit", 4, tuple(percent(arm.above_limit_share) for arm in arms)),
+        Column("price", "a month", 2, tuple(money(arm.usd_per_month) for arm in arms)),
+    ]
+    return [column for column in found if any(cell != UNKNOWN for cell in column.cells)]
+
+
+def valid(arm: ArmSummary) -> str:
+    """How many of its replicates are."""
+    return f"{sum(replicate.valid for replicate in arm.replicates)} of {len(arm.replicates)}"

@@ -1,0 +1,318 @@
+"""An arm in the JSON document: what was measured of it, a part of :mod:`pgdyno.report.document`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pgdyno.analysis.cost import ArmCost
+from pgdyno.analysis.credit import Regime
+from pgdyno.analysis.distribution import PERCENTILES
+from pgdyno.analysis.headline import TPS
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.series_mean import SeriesMean
+from pgdyno.analysis.volume_figures import DATA
+from pgdyno.report.document_binding import Binding, binding_of
+from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
+from pgdyno.report.part import Part, Share
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary, Replicate, VolumeSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.distribution import Distribution
+
+
+class LatencyMs(Part):
+    """Percentiles of the response time, from the merged histograms of all replicates, milliseconds."""
+
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class Figure(Part):
+    """A figure of the arm, and of its single runs."""
+
+    value: float
+    """The figure of all replicates: a percentile of their merged histograms, else the mean."""
+    of_runs: Estimate
+
+
+class LatencyOfRuns(Part):
+    """Percentiles of the response time of single runs, milliseconds; null without transactions."""
+
+    p50: Estimate | None
+    p95: Estimate | None
+    p99: Estimate | None
+
+
+class SteadyState(Part):
+    """Whether one run came to a steady state, by its seconds; where its credits went, by those of its longest regime."""
+
+    replicate: int
+    state: Literal["steady", "not steady", "too short"]
+    begin_s: int
+    """When it begins, seconds since measuring began."""
+    end_s: int
+    warm_up_s: int
+    """Seconds of warm-up in the measure phase."""
+    cycles: int
+    """Whole checkpoint cycles; 0 where no checkpoint began."""
+    tps: SeriesMean | None
+    why: str
+    regimes: list[Regime]
+    """The run divided where credits went or came back; a single one where nothing changed."""
+
+
+class StatementMs(LatencyMs):
+    """Percentiles of the time of one statement, milliseconds."""
+
+    number: int
+    """In the order of the scripts."""
+    statement: str
+
+
+class Driver(Part):
+    """What drove the workload, and what it needed itself, from the first replicate that tells it."""
+
+    engine: Literal["native", "pgbench", "sysbench", "loader"]
+    connect_ms: float | None
+    """Until all clients were connected."""
+    cpu_us_per_transaction: float | None
+    wake_ms_p99: float | None
+    """How late the driver itself was where it waited for nothing but the time."""
+    retries: int | None
+    errors: dict[str, int]
+    """Failed transactions by class."""
+
+
+class Disk(Part):
+    """What the data's volume did during the measure phase, means of the replicates."""
+
+    iops: float | None
+    mib_per_s: float | None
+    queue_length: float | None
+    read_ms_p50: float | None
+    write_ms_p50: float | None
+
+
+_OF_VOLUME = (*Disk.model_fields, "read_ms_mean", "write_ms_mean", "read_ms_p99", "write_ms_p99")
+
+
+class Volume(Disk):
+    """One of an arm's volumes."""
+
+    spec: str | None
+    """The specification in full; null for a device that was there."""
+    read_ms_mean: float | None
+    write_ms_mean: float | None
+    read_ms_p99: float | None
+    write_ms_p99: float | None
+    time_above_limit: dict[str, Share]
+    usd_per_month: float | None
+
+
+class Instance(Part):
+    """The limit of the instance to all its volumes together, means of the replicates."""
+
+    type: str
+    iops: float | None
+    mib_per_s: float | None
+    time_above_limit: dict[str, Share]
+    """Limit -> share of the time in which requests waited for it."""
+    reserve: dict[str, Share]
+    """Limit whose maximum is above its baseline -> what a run left of the reserve."""
+
+
+class WaitEvent(Part):
+    """What sessions were seen waiting for, or that they were on a CPU."""
+
+    type: str
+    event: str
+    sessions: float
+    """Mean number of the clients' sessions in this state."""
+
+
+class Unseen(Part):
+    """Something that could not be observed."""
+
+    what: str
+    why: str
+
+
+class Arm(Part):
+    """One volume, or one combination of the factors' levels."""
+
+    volume: str
+    """The arm as it was written: for ``compare`` the volume, else the levels of the factors, joined."""
+    label: str
+    """A short name."""
+    factors: dict[str, str]
+    """Factor -> this arm's level."""
+    metric: str
+    """Name of the figure by which it is compared: `tps`, or `seconds` of workload kind `load`."""
+    headline: Estimate
+    """That figure."""
+    figures: dict[str, Figure]
+    """Every metric of `metrics` that it has; of a volume other than the data's with its role before it."""
+    tps: Estimate | None
+    """Null of loads, whose headline is seconds."""
+    qps: Estimate | None
+    """Statements per second as sysbench counts them, BEGIN and COMMIT among them; null of other workloads."""
+    latency_ms: LatencyMs
+    latency_ms_of_runs: LatencyOfRuns
+    """The same percentiles of single runs: how far those of the next run may be off."""
+    service_ms: LatencyMs | None
+    """From the actual start; null in a closed loop, where it is the response time, and where the driver does not tell it."""
+    scripts_ms: dict[str, LatencyMs]
+    """Response time by script; empty with a single one."""
+    statements_ms: list[StatementMs]
+    """Empty where the driver does not tell them."""
+    driver: Driver | None
+    """Null in records from before it was kept."""
+    disk: Disk
+    time_above_limit: dict[str, Share]
+    """Limit of the data's volume -> share of the time in which requests waited for it."""
+    volumes: dict[str, Volume]
+    """Role -> volume; empty where none was seen."""
+    instance: Instance | None
+    """Null where it has no limits to its volumes."""
+    steady: list[SteadyState]
+    """One for each replicate, in their order."""
+    postgres: str
+    """The server's version."""
+    server: dict[str, float]
+    """What PostgreSQL counted itself; the unit is the last word of a name."""
+    wait_events: list[WaitEvent]
+    """The most frequent first; empty when waits were not sampled."""
+    cpu_share: dict[str, Share]
+    """Role -> share of the host's CPU time."""
+    storage_only: bool
+    """Whether the instance has more vCPUs than the host has cores, so that only the storage was the instance's."""
+    dilation: int
+    """How many times slower than the host the arm's time went; its figures are in its own time."""
+    client_rtt_ms: float | None
+    """Emulated round trip between driver and server, 0 on one machine; null where nothing was chosen."""
+    unseen: list[Unseen]
+    """What could not be observed; empty where everything was."""
+    usd_per_month: float | None
+    """The price of all its volumes; null where one has none."""
+    cost: ArmCost
+    binding: Binding
+    """The limit that binds, its evidence, and the remedy."""
+    bulk_load: BulkLoadOf | None
+    """Of workload kind `load`: what it took, and what the loader said bound; null of other workloads."""
+    valid: bool
+    why_invalid: list[str]
+    warnings: list[str]
+
+
+def arm_of(comparison: Comparison, place: int) -> Arm:
+    """The document of the arm at that place."""
+    arm = comparison.arms[place]
+    factors = comparison.factors
+    return Arm(
+        volume=arm.volume,
+        label=arm.label,
+        factors={factor.name: factor.levels[level] for factor, level in zip(factors, arm.levels, strict=True)},
+        metric=arm.metric.name,
+        headline=arm.headline,
+        tps=arm.headline if arm.metric is TPS else None,
+        figures={
+            name: Figure.model_validate(one)
+            for name, line in comparison.figures.items()
+            if (one := line.of_arms[place]) is not None
+        },
+        qps=_single(comparison, "qps", place),
+        latency_ms=_latency_ms(comparison, "latency", place),
+        latency_ms_of_runs=LatencyOfRuns(
+            **{f"p{one}": _single(comparison, f"latency_ms_p{one}", place) for one in PERCENTILES}
+        ),
+        service_ms=_latency_ms(comparison, "service", place)
+        if "service_ms_p50" in comparison.figures and _value(comparison, "service_ms_p50", place) is not None
+        else None,
+        scripts_ms={name: LatencyMs(**_percentiles(found)) for name, found in arm.scripts_ms.items()},
+        statements_ms=[
+            StatementMs(number=one.number, statement=one.text, **_percentiles(found))
+            for one, found in arm.statements_ms.items()
+        ],
+        driver=_driver(arm),
+        disk=Disk(**{name: _value(comparison, name, place) for name in Disk.model_fields}),
+        time_above_limit=arm.data.time_above_limit,
+        volumes={
+            role: _volume(comparison, place, volume)
+            for role, volume in arm.volumes.items()
+            if volume.resolved or volume.iops is not None
+        },
+        instance=None if arm.instance is None else Instance.model_validate(arm.instance),
+        steady=[_steady(replicate) for replicate in arm.replicates],
+        postgres=arm.replicates[0].figures.record.postgres.version,
+        server=arm.server,
+        wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
+        cpu_share={role: min(1.0, max(0.0, share)) for role, share in arm.cpu_share.items()},
+        storage_only=arm.storage_only,
+        dilation=arm.dilation,
+        client_rtt_ms=arm.replicates[0].figures.record.client.rtt_ms,
+        unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
+        usd_per_month=arm.usd_per_month,
+        cost=comparison.costs[arm.index],
+        binding=binding_of(comparison.bindings[arm.index]),
+        bulk_load=bulk_load_of(arm, comparison.bindings[arm.index].verdict.limit),
+        valid=arm.valid,
+        why_invalid=list(arm.why_invalid),
+        warnings=list(arm.warnings),
+    )
+
+
+def _single(comparison: Comparison, name: str, place: int) -> Estimate | None:
+    """A metric of single runs of an arm."""
+    one = comparison.figures[name].of_arms[place] if name in comparison.figures else None
+    return None if one is None else one.of_runs
+
+
+def _latency_ms(comparison: Comparison, name: str, place: int) -> LatencyMs:
+    return LatencyMs(**{f"p{one}": _value(comparison, f"{name}_ms_p{one}", place) for one in PERCENTILES})
+
+
+def _steady(replicate: Replicate) -> SteadyState:
+    found, credit = replicate.figures.steady, replicate.figures.credit
+    return SteadyState(
+        replicate=replicate.figures.record.block,
+        **{name: getattr(found, name) for name in SteadyState.model_fields.keys() - {"replicate", "regimes"}},
+        regimes=list(credit.regimes),
+    )
+
+
+def _percentiles(distribution: Distribution) -> dict[str, float | None]:
+    return {f"p{percent}": distribution.percentile(percent) for percent in PERCENTILES}
+
+
+def _driver(arm: ArmSummary) -> Driver | None:
+    told = [one for replicate in arm.replicates if (one := replicate.figures.record.driver) is not None]
+    if not told:
+        return None
+    first = told[0]
+    cpu_ns, transactions = first.cpu_ns, first.transactions
+    return Driver(
+        engine=first.engine,
+        connect_ms=first.connect_ms,
+        cpu_us_per_transaction=cpu_ns / transactions / 1e3 if cpu_ns is not None and transactions else None,
+        wake_ms_p99=None if first.wake is None else first.wake.p99_us / 1e3,
+        retries=first.retries,
+        errors=dict(first.errors),
+    )
+
+
+def _volume(comparison: Comparison, place: int, volume: VolumeSummary) -> Volume:
+    prefix = "" if volume.role == DATA else f"{volume.role}."
+    return Volume(
+        **{name: _value(comparison, prefix + name, place) for name in _OF_VOLUME},
+        spec=volume.resolved.get("spec"),
+        time_above_limit=volume.time_above_limit,
+        usd_per_month=volume.usd_per_month,
+    )
+
+
+def _value(comparison: Comparison, name: str, place: int) -> float | None:
+    """A metric of an arm, over all replicates."""
+    one = comparison.figures[name].of_arms[place] if name in comparison.figures else None
+    return None if one is None else one.value

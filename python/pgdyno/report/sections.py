@@ -1,0 +1,57 @@
+"""The sections of a report in their order: each is made by the module of its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.report import (
+    asked,
+    binding,
+    bulk_load,
+    cost,
+    courses,
+    cpu,
+    effects,
+    loading,
+    responses,
+    server,
+    summary,
+    sweep,
+    transactions,
+    trust,
+    volumes,
+)
+from pgdyno.report.section import Drawing
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.report.section import Section
+
+_MAKERS = (
+    effects.section,
+    sweep.section,
+    summary.section,
+    binding.section,
+    bulk_load.section,
+    responses.headline,
+    responses.section,
+    transactions.section,
+    courses.section,
+    volumes.section,
+    cost.section,
+    server.section,
+    cpu.section,
+    loading.section,
+    trust.section,
+    asked.section,
+)
+
+
+def sections(comparison: Comparison) -> list[Section]:
+    """Every section that the comparison has something for."""
+    return [found for maker in _MAKERS if (found := maker(comparison)) is not None and found.parts]
+
+
+def drawings(comparison: Comparison) -> list[Drawing]:
+    """Every figure of the page, in its order."""
+    return [part for section in sections(comparison) for part in section.parts if isinstance(part, Drawing)]

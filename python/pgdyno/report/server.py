@@ -1,0 +1,90 @@
+"""What PostgreSQL counted itself, and what its sessions were doing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pgdyno.report import figures, waits
+from pgdyno.report.section import Drawing, Heading, Matrix, Note, Part, Section, listed, many
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, count, number, percent
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.compare import Comparison
+
+_SERVER = (
+    ("buffer_hit_share", "found in shared buffers"),
+    ("read_mib_per_s", "read into shared buffers, MiB/s"),
+    ("temp_mib_per_s", "temporary files written, MiB/s"),
+    ("wal_mib_per_s", "WAL, MiB/s"),
+    ("wal_bytes_per_transaction", "WAL of a transaction, bytes"),
+    ("wal_full_pages_per_s", "full pages in WAL, per second"),
+    ("wal_syncs_per_s", "WAL syncs, per second"),
+    ("wal_buffers_full_per_s", "WAL buffers full, per second"),
+    ("checkpoints", "checkpoints begun"),
+    ("checkpoints_requested", "of these, because max_wal_size was reached"),
+    ("checkpoint_write_mib_per_s", "written by checkpoints, MiB/s"),
+    ("deadlocks", "deadlocks"),
+)
+"""Figures of the server in the order and the words of the page."""
+IO_SHARE_MIN = 0.01
+"""A kind of process is shown when it moved this share of an arm's bytes; pg_stat_io has dozens that move nothing."""
+
+
+def section(comparison: Comparison) -> Section:
+    """Waits, counters, and bytes by who moved them; what was not seen is omitted."""
+
+    def folded(rows: list[Row], fold: str) -> Matrix:
+        return Matrix(tuple(rows), fold if many(comparison) else "")
+
+    parts: list[Part] = []
+    if listed(comparison) and any(arm.waits for arm in comparison.arms):
+        drawing = Drawing(
+            "waits",
+            "What sessions waited for",
+            "Mean number of the clients' sessions by the type of wait that pg_stat_activity showed, ten times a second. CPU: active"
+            " and waiting for nothing that PostgreSQL knows of. Client: waiting for the driver.",
+            partial(figures.waits, comparison.arms),
+            title="What its sessions were doing",
+            key=tuple((f"wait{place}", kind) for place, kind in waits.present(comparison)),
+        )
+        parts += [drawing, folded(waits.events(comparison), "By event")]
+    if counted := server(comparison):
+        parts += [Heading("What it counted"), folded(counted, "Counters of each arm")]
+    if moved := io(comparison):
+        note = Note(
+            "pg_stat_io: read / written, MiB/s, between PostgreSQL and the operating system; the page cache lies between this and"
+            " the volume."
+        )
+        parts += [Heading("Bytes by who moved them"), folded(moved, "pg_stat_io of each arm"), note]
+    return Section("server", "PostgreSQL", tuple(parts))
+
+
+def server(comparison: Comparison) -> list[Row]:
+    """What PostgreSQL counted itself, where any arm has it."""
+    arms = comparison.arms
+    rows = []
+    for name, title in _SERVER:
+        values = [arm.server.get(name) for arm in arms]
+        if any(value is not None and (value or name.startswith("checkpoints")) for value in values):
+            shown = percent if name.endswith("_share") else number if "_per_" in name else count
+            rows.append(Row(title.replace("a transaction", f"a {arms[0].unit.one}"), tuple(map(shown, values))))
+    return rows
+
+
+def io(comparison: Comparison) -> list[Row]:
+    """Bytes by who moved them, from pg_stat_io: a cell is ``read / written`` in MiB/s."""
+    arms = comparison.arms
+    read = [arm.io_mib_per_s(lambda rate: rate.read_mib_per_s) for arm in arms]
+    written = [arm.io_mib_per_s(lambda rate: rate.write_mib_per_s) for arm in arms]
+    names = dict.fromkeys(name for each in read for name in each)
+    total = [sum(r.values()) + sum(w.values()) for r, w in zip(read, written, strict=True)]
+    rows = []
+    for name in names:
+        moved = [r.get(name, 0.0) + w.get(name, 0.0) for r, w in zip(read, written, strict=True)]
+        if any(one > IO_SHARE_MIN * whole for one, whole in zip(moved, total, strict=True)):
+            cells = (f"{number(r.get(name, 0.0))} / {number(w.get(name, 0.0))}" if r or w else UNKNOWN
+                     for r, w in zip(read, written, strict=True))  # fmt: skip
+            rows.append(Row(f"{name[0]}: {name[1]}", tuple(cells)))
+    return rows

@@ -1,0 +1,181 @@
+"""The volumes of each arm, and the instance above them: their figures beside their limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pgdyno.report import figures
+from pgdyno.report.section import Block, Drawing, Note, Section, listed, many
+from pgdyno.report.words import LIMITS, Row, most_waited
+from pgdyno.text import UNKNOWN, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.distribution import Distribution
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How long requests waited for one limit."""
+
+    limit: str
+    share: float
+
+
+@dataclass(frozen=True)
+class VolumeRow:
+    """One volume of one arm, or the instance above them."""
+
+    arm: ArmSummary
+    title: str
+    """Its role, and its type where it has one."""
+    cells: tuple[str, ...]
+    """In the order of :data:`VOLUME_COLUMNS`."""
+    meters: tuple[Meter, ...]
+
+
+VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
+
+
+def section(comparison: Comparison) -> Section | None:
+    """A table where there are several volumes, else how long requests waited for the limits of the one; then latencies."""
+    rows = volume_rows(comparison)
+    if not rows:
+        return None
+    several = len(rows) > len(comparison.arms)
+    parts: list[Block | Drawing | Note] = []
+    if many(comparison) or several:
+        fold = "" if listed(comparison) else f"The {len(rows)} volumes"
+        parts += [
+            Block("volumes.html", {"volumes": rows, "columns": VOLUME_COLUMNS, "fold": fold}),
+            Note(_note(comparison)),
+        ]
+    elif has_meters(comparison):
+        parts += [
+            Block("meters.html", {"volumes": rows}),
+            Note("Share of the measured time in which a request waited because the volume's limit was reached."),
+        ]
+    if not many(comparison):
+        parts += _latencies(comparison)
+    return Section("volume", "The volumes" if several else "The volume", tuple(parts))
+
+
+def _note(comparison: Comparison) -> str:
+    instance = any(arm.instance for arm in comparison.arms)
+    return (
+        "Latency in milliseconds, from submission to completion. Above limit: the limit for which requests waited most, and the"
+        " share of the measured time in which one did."
+    ) + (
+        " The instance limits all of its volumes together; its IOPS count requests above 256 KiB in pieces."
+        if instance
+        else ""
+    )
+
+
+def _latencies(comparison: Comparison) -> Iterator[Drawing]:
+    """The latency of each volume's requests by percentile."""
+    roles = dict.fromkeys(role for arm in comparison.arms for role in arm.volumes)
+    every = {role: _curves(comparison, role) for role in roles}
+    drawn = {role: curves for role, curves in every.items() if any(figures.percentile_points(one[1]) for one in curves)}
+    for role, curves in drawn.items():
+        whose = f"the {role} volume's" if len(drawn) > 1 else "its"
+        yield Drawing(
+            f"requests-{role}",
+            f"Latency of the {role} volume's requests by percentile",
+            "Milliseconds by percentile, both axes logarithmic, from submission to completion. Solid: reads; dashed: writes.",
+            partial(figures.percentiles, curves, comparison.arms),
+            title=f"Latency of {whose} requests",
+            key="arms",
+        )
+
+
+def _curves(comparison: Comparison, role: str) -> list[tuple[int, Distribution, str]]:
+    having = [(arm.index, arm.volumes[role]) for arm in comparison.arms if role in arm.volumes]
+    reads = [(index, volume.read_ms, "main") for index, volume in having]
+    return [*reads, *((index, volume.write_ms, "dashed") for index, volume in having)]
+
+
+def volume_rows(comparison: Comparison) -> list[VolumeRow]:
+    """Every volume of every arm, those that were sampled or specified; and below an arm's volumes its instance, if it has limits."""
+    rows = []
+    for arm in comparison.arms:
+        seen = (volume for volume in arm.volumes.values() if volume.iops is not None or volume.resolved)
+        rows += [_volume_row(arm, volume) for volume in seen]
+        if arm.instance is not None:
+            rows.append(_instance_row(arm, arm.instance))
+    return rows
+
+
+def _volume_row(arm: ArmSummary, volume: VolumeSummary) -> VolumeRow:
+    kind = volume.resolved.get("type")
+    return VolumeRow(
+        arm,
+        volume.role + (f", {kind}" if kind else ""),
+        (
+            number(volume.iops) + limit_of(volume, "iops"),
+            number(volume.mib_per_s) + limit_of(volume, "throughput_mib_per_s"),
+            number(volume.queue_length),
+            most_waited(volume.time_above_limit),
+            *(number(one.percentile(p)) for one in (volume.read_ms, volume.write_ms) for p in (50, 99)),
+        ),
+        tuple(Meter(f"{LIMITS.get(name, name)} limit", share) for name, share in volume.time_above_limit.items()),
+    )
+
+
+def _instance_row(arm: ArmSummary, instance: InstanceSummary) -> VolumeRow:
+    cells = (
+        number(instance.iops) + _of_instance(instance, "iops"),
+        number(instance.mib_per_s) + _of_instance(instance, "mib_per_s"),
+        UNKNOWN,  # requests wait for it in their volume's queue
+        most_waited(instance.time_above_limit),
+    )
+    nothing = (UNKNOWN,) * (len(VOLUME_COLUMNS) - len(cells))
+    shares = instance.time_above_limit.items()
+    meters = tuple(Meter(f"instance's {LIMITS.get(name, name)} limit", share) for name, share in shares if share)
+    return VolumeRow(arm, f"instance, {instance.type}", (*cells, *nothing), meters)
+
+
+def limit_of(volume: VolumeSummary, name: str) -> str:
+    """A limit of the volume in brackets, and what credits raise it to."""
+    limit, burst = volume.limits.get(name), volume.burst.get(name)
+    return "" if limit is None else f" ({limit:,}{f', {burst:,} on credits' if burst else ''})"
+
+
+def _of_instance(instance: InstanceSummary, unit: str) -> str:
+    """Its limit in brackets: baseline and maximum, or one figure where they are the same."""
+    limits = [instance.limits.get(f"{which}_{unit}") for which in ("baseline", "maximum")]
+    known = dict.fromkeys(f"{limit:,.0f}" for limit in limits if limit is not None)
+    return f" ({' to '.join(known)})" if known else ""
+
+
+def has_meters(comparison: Comparison) -> bool:
+    """Whether any volume tells how long requests waited for its limits."""
+    return any(row.meters for row in volume_rows(comparison))
+
+
+def instance_rows(arms: Sequence[ArmSummary]) -> list[Row]:
+    """The limit above all volumes, and what is left of what it saved up."""
+    instances = [arm.instance for arm in arms]
+    return [
+        Row(
+            "instance: IOPS (limit)",
+            tuple(number(i.iops) + _of_instance(i, "iops") if i else UNKNOWN for i in instances),
+        ),
+        Row(
+            "instance: MiB/s (limit)",
+            tuple(number(i.mib_per_s) + _of_instance(i, "mib_per_s") if i else UNKNOWN for i in instances),
+        ),
+        Row("instance: above limit", tuple(most_waited(i.time_above_limit) if i else UNKNOWN for i in instances)),
+        *(
+            Row(
+                f"instance: reserve of {title} at the end",
+                tuple(percent(i.reserve.get(name)) if i else UNKNOWN for i in instances),
+            )
+            for name, title in (("iops", "IOPS"), ("throughput", "throughput"))
+        ),
+    ]

@@ -1,0 +1,131 @@
+"""How numbers are written, wherever a reader sees them: significant digits, shares, ratios, sizes, money, lengths of time.
+
+A value that is not known is :data:`UNKNOWN`. Documents for programs have the numbers themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+UNKNOWN: Final = "–"
+INTERVAL_REACH_MAX = 10.0
+"""Times the ratio, either way: an interval that reaches further and has 1 in it tells nothing, and its ends are noise."""
+PROBABILITY_MIN = 1e-6
+"""A smaller probability is not told from the failure of anything else in a data centre."""
+_SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with ``digits`` significant digits and thousands separated: 3.10, 31.0, 3,104; next to nothing has no five zeros."""
+    if value is None:
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    if 0 < value < 0.001:
+        return "< 0.001"
+    # Rounded first, because 9.999 has one digit before the point and 10.0 two.
+    rounded = float(f"{value:.{digits - 1}e}") if abs(value) < 10 ** (digits - 1) else value
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{value:,.{decimals}f}"
+
+
+def count(value: float | None) -> str:
+    """How many there were: whole where it is, else with one decimal."""
+    return UNKNOWN if value is None else f"{value:,.1f}".removesuffix(".0")
+
+
+def times(ratio: float) -> str:
+    """A ratio: three digits, and one more around 1, where 0.998 and 1.003 must not look alike."""
+    return f"{ratio:.3f}" if 0.9 <= ratio < 1.1 else number(ratio)
+
+
+def percent(share: float | None) -> str:
+    """A share or a relative difference: ``36 %``, below ten per cent ``5.2 %``; a little is not nothing."""
+    if share is None:
+        return UNKNOWN
+    if share == 0:
+        return "0 %"
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    return f"{share * 100:.1f} %" if share < 0.0995 else f"{share * 100:,.0f} %"
+
+
+def probability(share: float) -> str:
+    """A small probability, two digits: ``0.001 %``."""
+    if share < PROBABILITY_MIN:
+        return f"< {PROBABILITY_MIN * 100:f}".rstrip("0") + " %"
+    return f"{share * 100:.2g} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """``970 to 985``; a dash for one replicate. Of what cannot be negative: two replicates may have a wide interval."""
+    return UNKNOWN if low is None or high is None else f"{number(max(0.0, low))} to {number(high)}"
+
+
+def ratio_interval(low: float | None, high: float | None) -> str:
+    """``0.995 to 1.003``; a dash for one replicate, and ``not known`` where the interval tells nothing."""
+    if low is None or high is None:
+        return UNKNOWN
+    reach = math.sqrt(high / low) if low > 0 else math.inf
+    if reach > INTERVAL_REACH_MAX and low <= 1 <= high:
+        return "not known"
+    return f"{times(low)} to {times(high)}"
+
+
+def money(usd: float | None) -> str:
+    """US dollars: cents where there are any, three digits below a dollar."""
+    if usd is None:
+        return UNKNOWN
+    if 0 < usd < 1:
+        return f"${usd:,.2f}" if usd == round(usd, 2) else f"${number(usd)}"
+    return f"${usd:,.0f}" if usd == round(usd) else f"${usd:,.2f}"
+
+
+def size(size_bytes: float | None) -> str:
+    """Bytes in the largest binary unit that keeps the number at 1 or above."""
+    if size_bytes is None:
+        return UNKNOWN
+    value, place = float(size_bytes), 0
+    while value >= 1024 and place < len(_SIZES) - 1:
+        value, place = value / 1024, place + 1
+    return f"{value:,.1f}".removesuffix(".0") + f" {_SIZES[place]}"
+
+
+def gib(size_bytes: int | None) -> str:
+    """A capacity in GiB, as providers sell it."""
+    return UNKNOWN if size_bytes is None else f"{size_bytes / 2**30:,.0f} GiB"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the unit that suits it: ``90 s``, ``33 min``, ``4 h``, ``3 days``."""
+    for unit, length in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:,.0f} s"
+
+
+def plain(value: object) -> str:
+    """A recorded value."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(one) for one in value) or UNKNOWN
+    return UNKNOWN if value is None or value == "" else str(value)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), gap: str = "  ") -> list[str]:
+    """Rows as lines of text, each column as wide as it needs: names in the columns of ``left``, numbers in the others."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return [
+        gap.join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,60 @@
+"""The files that runs load: the user's, or some that are made once for all runs."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import _engine
+from pgdyno.host import paths, preflight
+from pgdyno.host.journal import Journal
+from pgdyno.workload import imdb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.workload.bulk_load.asked import BulkTable
+    from pgdyno.workload.loaded import Progress
+
+_GZIP_SHARE = 0.45
+"""What gzip leaves of generated files at most."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of one table."""
+
+    table: str
+    paths: tuple[Path, ...]
+    rows: int | None = None
+    """Rows in the files; None for the user's files, which were not counted."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """As they are on disk."""
+        return sum(path.stat().st_size for path in self.paths)
+
+
+@contextlib.contextmanager
+def generated(bulk: BulkTable, seed: int, progress: Progress) -> Iterator[tuple[Files, ...]]:
+    """The files that a load generates; they last as long as this."""
+    needed = round(bulk.input_bytes() * (_GZIP_SHARE if bulk.gzip else 1.0))
+    preflight.require_memory(needed, "files to load")
+    folder = paths.image_dir() / f"files-{secrets.token_hex(3)}"
+    asked = [f"--scale={bulk.scale!r}", f"--out={folder}", f"--seed={seed}"]
+    asked += [f"--file={imdb.TABLES[table]}" for table in bulk.names] + (["--gzip"] if bulk.gzip else [])
+    summary: dict[str, Any] = {}
+    with Journal(paths.state_dir()).directory(folder):
+        with contextlib.closing(_engine.lines(["generate", "imdb", *asked], {})) as lines:
+            for line in lines:
+                if "progress" in line:
+                    progress(line["progress"]["share"], "generate files")
+                summary = line.get("summary", summary)
+        rows = {Path(one["path"]).name.partition(".tsv")[0]: one for one in summary["files"]}
+        yield tuple(
+            Files(table, (Path(rows[imdb.TABLES[table]]["path"]),), int(rows[imdb.TABLES[table]]["rows"]))
+            for table in bulk.names
+        )

@@ -1,0 +1,106 @@
+"""The runner of a load: the input of the loader's process, when it begins, and when measuring ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.workload.bulk_load.heard import Heard
+from pgdyno.workload.bulk_load.process import LoaderProcess
+from pgdyno.workload.watch import now_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pgdyno.workload.bulk_load.asked import BulkTable
+    from pgdyno.workload.bulk_load.files import Files
+    from pgdyno.workload.loaded import Progress
+    from pgdyno.workload.outcome import Outcome
+    from pgdyno.workload.server import Server
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Runs a load; it is a :class:`pgdyno.workload.outcome.Runner`."""
+
+    bulk: BulkTable
+    files: tuple[Files, ...]
+
+    def __call__(
+        self,
+        server: Server,
+        *,
+        duration_s: float,
+        out_dir: Path,
+        warmup_s: float = 0.0,
+        on_start: Callable[[int], None] | None = None,
+        on_measure_begin: Callable[[], None] | None = None,
+        on_measure_end: Callable[[], None] | None = None,
+        progress: Progress | None = None,
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        clock: SubjectClock | None = None,
+    ) -> Outcome:
+        """Load. There is neither a warm-up nor a duration: what is measured is all of it, from the word go to the checkpoint.
+
+        Raises what the loader ends with; :class:`PgdynoError` when it takes longer than it may.
+        """
+        own = clock or SubjectClock()
+        heard = Heard(self.files)
+        limit_s = self.bulk.timeout_s * own.dilation
+        command = [*prefix, sys.executable, "-m", "pgdyno.loader.several"]
+        with LoaderProcess(command, out_dir / "load.log", _environment(env)) as process:
+            process.ask(self._document(server))
+            if on_start is not None:
+                on_start(process.pid)
+            if on_measure_begin is not None:
+                on_measure_begin()
+            begin_ns = now_ns()
+            with contextlib.closing(process.go(limit_s)) as lines:
+                for line in lines:
+                    heard.take(line)
+                    if progress is not None:
+                        progress(heard.share, heard.words)
+            if on_measure_end is not None:
+                on_measure_end()
+        if heard.end_ns is None:
+            raise process.failure(limit_s)
+        return heard.outcome(self.bulk, begin_ns, heard.end_ns, own)
+
+    def _document(self, server: Server) -> dict[str, Any]:
+        """The input of the process."""
+        return {
+            "parallel": self.bulk.order == "parallel",
+            "loads": [self._asked(one, server.dsn) for one in self.files],
+        }
+
+    def _asked(self, one: Files, dsn: str) -> dict[str, Any]:
+        """The fields of :class:`pgdyno.loader.Asked` for one table. What is not said is as in `pgdyno load`."""
+        bulk = self.bulk
+        asked: dict[str, Any] = {
+            "sources": [str(path) for path in one.paths],
+            "into": dsn,
+            "table": one.table,
+            "create": bulk.generate is None and bulk.definitions is None,
+            "vacuum": bulk.vacuum,
+            "checkpoint": False,
+            "autovacuum_off": bulk.tuned,
+            "durable_chunks": not bulk.tuned,
+            "indexes": bulk.indexes if bulk.tuned else "keep",
+        }
+        if bulk.connections is not None:
+            asked |= {"connections": bulk.connections, "connections_max": bulk.connections}
+        return asked if bulk.chunk_bytes is None else asked | {"chunk_bytes": bulk.chunk_bytes}
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    """This process's own, without PostgreSQL's variables: the server is named, and what else holds is the server's."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("PG") or name.startswith("PGDYNO_")
+    }
+    return {**kept, "LC_ALL": "C", **(more or {})}

@@ -1,0 +1,232 @@
+"""What a kind of workload answers. Experiments, worlds and drivers ask it here, and never for its name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+    from contextlib import ExitStack
+
+    from pgdyno.store.record import Check
+    from pgdyno.workload.loaded import Progress
+    from pgdyno.workload.outcome import Outcome, Runner
+    from pgdyno.workload.server import Server
+    from pgdyno.workload.tables import BulkTables, PgbenchTables, Tables
+
+SESSIONS_DEFAULT = 8
+"""Sessions that PostgreSQL is set for where a kind does not say how many it opens."""
+
+
+class Refusal(NamedTuple):
+    """A key that does not go with the others."""
+
+    key: str
+    """Dotted, below ``[workload]``."""
+    message: str
+    remedy: str = ""
+
+
+def at_key(key: str, message: str) -> PydanticCustomError:
+    """What a check of a whole table raises about one of its keys."""
+    return PydanticCustomError("at_key", "{message}", {"key": key, "message": message})
+
+
+class KeyTable(BaseModel):
+    """A table of keys. An unknown one is an error, and nothing is changed after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class LoadTable(KeyTable):
+    """How the workload's tables are made, once for all arms that can share them. Each load is a measured phase of its own."""
+
+    connections: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Sessions that fill at the same time, with pgdyno's own program. Default: the number of this host's cores; `pgbench -i` has one."""
+    split: bool = False
+    """Several sessions write parts of one large table, with pgdyno's own program; a vacuum then freezes its rows."""
+    foreign_keys: bool = False
+    """Add foreign keys to pgbench's tables."""
+    limited: bool = False
+    """Fill on the arm's own volumes with their limits, in its instance and with its settings. Default: on volumes without limits."""
+
+
+class Workload(KeyTable, ABC):
+    """What PostgreSQL is asked to do, and for how long.
+
+    `kind` is `pgbench` by default. The other keys depend on it.
+    """
+
+    headline: ClassVar[str]
+    """Name of the metric that arms are compared by."""
+    blamed: ClassVar[str] = "kind"
+    """The key that a refusal of its driver is about."""
+    without: ClassVar[str] = ""
+    """Why it lacks keys that most kinds have."""
+    forks: ClassVar[bool] = False
+    """Whether the driver starts processes of its own, whose CPU is counted with it."""
+    asks_server: ClassVar[bool] = True
+    """Whether it sends statements to a server."""
+
+    kind: str
+    """What is run."""
+    driver_cpus: str | None = None
+    """CPUs of this host for the driver. Default: all."""
+    full_check: bool = False
+    """Count every row that the workload may have changed after each run: a scan of all data through the volume."""
+    _seed: int = PrivateAttr(0)
+
+    @property
+    def seed(self) -> int:
+        """Decides every random draw: two runs with it ask for the same."""
+        return self._seed
+
+    def seeded(self, seed: int) -> Self:
+        """The same with another seed."""
+        made = self.model_copy()
+        made._seed = seed  # noqa: SLF001 - a copy of itself
+        return made
+
+    # Refusals
+
+    @abstractmethod
+    def refusals(self) -> Iterator[Refusal]:
+        """Keys that do not go with the others.
+
+        A table of an experiment file may lack what its factors give, so this is asked of each arm.
+        """
+
+    def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
+        """What is wrong with how long it takes, or in a world that is ``dilation`` times slower."""
+        del dilation
+        return iter(())
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """What cannot be done on an existing server."""
+        return iter(())
+
+    @abstractmethod
+    def require(self) -> None:
+        """Refuse, before anything is changed, what its driver could not do on this machine. :class:`InputError`."""
+
+    def require_descriptors(self, *, distant: bool = False) -> None:
+        """Refuse more clients than may have open files; at a distance each has two in the relay."""
+
+    def connecting(self, server: Server, environment: Mapping[str, str]) -> Self:
+        """The same with a driver that can connect to an existing server. :class:`InputError` about the engine if there is none."""
+        del server, environment
+        return self
+
+    # Tables
+
+    @abstractmethod
+    def data_set(self) -> Tables | BulkTables:
+        """The tables that it begins with."""
+
+    def needed_tables(self) -> PgbenchTables | None:
+        """The tables that an existing server must have; None where that is not known, or is found out by the run."""
+        return None
+
+    @property
+    def size_key(self) -> str:
+        """The key that says how much data there is."""
+        return "kind"
+
+    def sized(self, memory_bytes: int) -> Self:
+        """The same with as much data as is asked for on an instance with this memory."""
+        del memory_bytes
+        return self
+
+    @property
+    def making(self) -> LoadTable:
+        """How its tables are made."""
+        return LoadTable()
+
+    @property
+    def made_by_engine(self) -> bool:
+        """Whether pgdyno's own loader makes its tables, and not ``pgbench -i``."""
+        return True
+
+    @property
+    def tablespaces(self) -> dict[str, str]:
+        """Key -> tablespace that the tables or their keys are to be in."""
+        return {}
+
+    def shared(self, seed: int, progress: Progress, made: dict[Hashable, Any], ending: ExitStack) -> Any:
+        """What all its runs need beside their tables, such as files. ``made`` is shared by all arms; ``ending`` removes it."""
+        del seed, progress, made, ending
+
+    # Runs
+
+    @property
+    @abstractmethod
+    def driver(self) -> str:
+        """What drives it: ``native``, ``pgbench``, ``loader``."""
+
+    @property
+    def by_engine(self) -> bool:
+        """Whether pgdyno's engine connects to the server: to drive, or to make the tables."""
+        return True
+
+    @property
+    def sessions(self) -> int | None:
+        """Sessions that it opens at a time; None where it decides that itself."""
+        return None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it needs prepared statements that outlive a transaction."""
+        return False
+
+    @property
+    @abstractmethod
+    def writes(self) -> bool:
+        """Whether it may change rows; of a user's script that is not known."""
+
+    @abstractmethod
+    def runner(self, shared: Any = None) -> Runner:
+        """What runs it, with what :meth:`shared` made."""
+
+    @property
+    def phases_s(self) -> tuple[float, float]:
+        """Warm-up and measure phase in seconds; zeros where the work decides when it ends."""
+        return 0.0, 0.0
+
+    @property
+    @abstractmethod
+    def estimate_s(self) -> float:
+        """Estimate: how long a run takes at most, in the subject's seconds."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether it may end before its time, because its transactions are counted."""
+        return False
+
+    def work_s(self, iops: float) -> float:
+        """Estimate: when counted transactions are done, in seconds, on a volume of ``iops``."""
+        del iops
+        return self.phases_s[1]
+
+    # What came of it
+
+    def baseline(self, server: Server, *, full: bool = False) -> Any:
+        """State of tables that were used before, for :meth:`proofs`."""
+        del server, full
+
+    def proofs(
+        self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
+    ) -> tuple[Check, ...]:
+        """Compare the tables to what the driver counted, once it has ended and no other client writes.
+
+        Without ``baseline`` the tables were just made. ``full`` counts all rows, by a scan through the volume.
+        """
+        del server, outcome, baseline, full
+        return ()
+
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """As it stands in ``run.json``: what of it was in use."""

@@ -1,0 +1,101 @@
+"""Clients driven by pgdyno's own driver or by pgbench, and the tables that they begin with."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import Field
+
+from pgdyno.errors import InputError
+from pgdyno.workload.kind.base import LoadTable, Refusal
+from pgdyno.workload.kind.clients import Clients
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pgdyno.workload.outcome import Runner
+    from pgdyno.workload.server import Server
+
+
+class Driven(Clients):
+    """Clients with a driver."""
+
+    def runner(self, shared: Any = None) -> Runner:
+        """The driver's."""
+        from pgdyno.workload import driver
+
+        del shared
+        return partial(driver.RUNNERS[self.driver], spec=self)
+
+    def require(self) -> None:
+        """See :meth:`Workload.require`."""
+        from pgdyno.workload import driver
+
+        driver.require(self)
+
+    def require_descriptors(self, *, distant: bool = False) -> None:
+        """See :meth:`Workload.require_descriptors`."""
+        from pgdyno.workload import driver
+
+        driver.require_descriptors(self, distant=distant)
+
+    def connecting(self, server: Server, environment: Mapping[str, str]) -> Self:
+        """By pgbench where pgdyno's driver cannot connect as libpq did, unless that was asked for.
+
+        pgbench is tried: it may be built without TLS.
+        """
+        from pgdyno.workload import pgbench
+
+        if self.driver == "native":
+            if self.engine is not None or "pgbench" not in self.engines or _reaches(server):
+                return self
+            return self.model_copy(update={"engine": "pgbench"}).connecting(server, environment)
+        reason = pgbench.refusal(server, environment)
+        if reason is not None:
+            raise InputError(
+                f"pgbench of {server.binaries.bin_dir} cannot connect ({reason})",
+                remedy="`--set workload.engine=native` uses pgdyno's own driver, `--set postgres.bin=DIR` another pgbench",
+            )
+        return self
+
+
+def _reaches(server: Server) -> bool:
+    """Whether the engine can do what the connection string asks for."""
+    try:
+        return server.endpoint is not None
+    except InputError:
+        return False
+
+
+class Filled(Driven):
+    """Keys of the kinds `pgbench`, `script` and `sysbench`, whose tables are filled before the first run."""
+
+    data_to_memory: Annotated[float, Field(gt=0)] | None = None
+    """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale` or `rows`, so that the same share is cached as on a larger machine."""
+    load: LoadTable = Field(default_factory=LoadTable)
+    """How the data set is filled."""
+
+    @property
+    def making(self) -> LoadTable:
+        """As the file says."""
+        return self.load
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """The server has its own memory and its own volumes."""
+        remove, fixed = "remove the key", 'with kind = "real" the server is measured as it is'
+        if self.data_to_memory is not None:
+            yield Refusal("data_to_memory", f"it needs the memory of an emulated instance; {fixed}", remove)
+        if self.load.limited:
+            yield Refusal("load.limited", f"it needs emulated volumes; {fixed}", remove)
+
+    def _of_size(self, key: str) -> Iterator[Refusal]:
+        """The size is said once: by ``key``, or by the memory."""
+        if self.data_to_memory is not None and key in self.model_fields_set:
+            said = f"it sets the amount of data, and so does {key}; omit one of them"
+            yield Refusal("data_to_memory", said)
+
+    def _own_record(self) -> dict[str, Any]:
+        own = super()._own_record()
+        del own["load"]
+        return own if self.data_to_memory is not None else {key: own[key] for key in own if key != "data_to_memory"}

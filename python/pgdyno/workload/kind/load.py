@@ -1,0 +1,127 @@
+"""Kind `load`: files into empty tables, by `pgdyno load`. The load is what is measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from pgdyno.store.record import Check
+from pgdyno.workload import imdb
+from pgdyno.workload.bulk_load.asked import BulkTable
+from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
+from pgdyno.workload.kind.base import Refusal, Workload
+from pgdyno.workload.tables import BulkTables
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+    from contextlib import ExitStack
+
+    from pgdyno.workload.loaded import Progress
+    from pgdyno.workload.outcome import Outcome, Runner
+    from pgdyno.workload.server import Server
+
+_BYTES_PER_S = 30 << 20
+"""Of files, loaded on two cores with everything that belongs to it; it only feeds estimates."""
+
+
+class Load(Workload):
+    """`load`: files into empty tables, by `pgdyno load`."""
+
+    headline: ClassVar[str] = "seconds"
+    blamed: ClassVar[str] = "bulk"
+    without: ClassVar[str] = "a load has no transactions, and ends with its files"
+    forks: ClassVar[bool] = True
+
+    kind: Literal["load"] = "load"
+    """A load that is measured."""
+    bulk: BulkTable = Field(default_factory=lambda: BulkTable.model_validate({}))
+    """What is loaded, and how."""
+
+    @property
+    def driver(self) -> str:
+        """`pgdyno load`."""
+        return "loader"
+
+    @property
+    def writes(self) -> bool:
+        """Every row."""
+        return True
+
+    @property
+    def size_key(self) -> str:
+        """See :meth:`Workload.size_key`."""
+        return "bulk"
+
+    @property
+    def estimate_s(self) -> float:
+        """By the size of its files."""
+        return self.bulk.input_bytes() / _BYTES_PER_S
+
+    def require(self) -> None:
+        """That there are such files."""
+        self.bulk.sources()
+
+    def data_set(self) -> BulkTables:
+        """Empty tables; none where the load makes them itself."""
+        bulk = self.bulk
+        if bulk.definitions is not None:
+            made_by = bulk.definitions.text
+        else:
+            made_by = "" if bulk.generate is None else imdb.definitions(bulk.names)
+        return BulkTables(made_by, bulk.input_bytes())
+
+    def shared(self, seed: int, progress: Progress, made: dict[Hashable, Any], ending: ExitStack) -> Any:
+        """The files of each table; those that are generated are made once."""
+        from pgdyno.workload.bulk_load import files
+
+        bulk = self.bulk
+        if bulk.generate is None:
+            return tuple(files.Files(table, tuple(paths)) for table, paths in bulk.sources().items())
+        key = (bulk.scale, bulk.gzip, tuple(sorted(bulk.names)))
+        if key not in made:
+            made[key] = ending.enter_context(files.generated(bulk, seed, progress))
+        of_table = {one.table: one for one in made[key]}
+        return tuple(of_table[name] for name in bulk.names)
+
+    def runner(self, shared: Any = None) -> Runner:
+        """A process of `pgdyno load`."""
+        from pgdyno.workload.bulk_load.loading import Loading
+
+        return Loading(self.bulk, shared)
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Refuse what is wrong with its files."""
+        if (why := self.bulk.refusal()) is not None:
+            yield Refusal("bulk", why)
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """See :meth:`Workload.refusals_on_existing`."""
+        yield Refusal(
+            "kind",
+            "each run of a load begins with empty tables, which an existing server cannot provide",
+            "use `pgdyno load`: it loads files into an existing server, once, and reports what limits it",
+        )
+
+    def proofs(
+        self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
+    ) -> tuple[Check, ...]:
+        """Every table has the rows that the loader says came in."""
+        del baseline
+        assert outcome.bulk_load is not None
+        told = {one.table: one.rows for one in outcome.bulk_load.tables}
+        if not full and sum(told.values()) > ROWS_COUNTED_MAX:
+            return ()
+        counted = row_counts(server, told)
+        wrong = [
+            f"{table} has {counted[table]:,} rows, {rows:,} came in"
+            for table, rows in told.items()
+            if counted[table] != rows
+        ]
+        detail = ", ".join(wrong) or f"{len(told)} tables have the {sum(told.values()):,} rows that came in"
+        return (Check(name="table_rows", ok=not wrong, detail=detail),)
+
+    def record(self) -> dict[str, Any]:
+        """With what of ``[workload.bulk]`` was in use."""
+        first = {"kind": self.kind, "seed": self.seed}
+        return first | self.bulk.record() | {"driver_cpus": self.driver_cpus}

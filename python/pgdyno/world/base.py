@@ -1,0 +1,138 @@
+"""The interface between the flow of an experiment and what its runs stand on."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pgdyno.experiment import Arm, Cell, Experiment
+    from pgdyno.probe.samples import Samples
+    from pgdyno.store import record
+    from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.store.writer import RunWriter
+    from pgdyno.workload.load import Progress
+    from pgdyno.workload.outcome import Outcome
+    from pgdyno.world.resolved import ResolvedArm
+    from pgdyno.world.subject import Stopwatch
+
+OVERHEAD_S = 6.0
+"""Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of the time left."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run to make."""
+
+    cell: Cell
+    seed: int
+    """Seed of the volumes' service times. The arms of a block share it."""
+    workload_seed: int
+    """Seed of the workload's draws; also shared."""
+    writer: RunWriter
+    """Receives logs. The record is written by the caller."""
+    watch: Stopwatch
+    """Receives the seconds of each stage."""
+    clock: SubjectClock
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run brought, before it becomes a record. Times are those of the run's clock."""
+
+    outcome: Outcome
+    samples: Samples
+    checks: tuple[record.Check, ...]
+    """Proofs that the workload was the workload."""
+    settings: list[dict[str, str | None]]
+    """Rows of ``postgres/settings``."""
+    world: record.WorldRecord
+    postgres: record.PostgresRecord
+    client: record.ClientRecord
+    visibility: tuple[record.Visibility, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """What broke during the run and makes it invalid."""
+
+
+class Ready(Protocol):
+    """A prepared world: makes runs, one after the other."""
+
+    def __call__(self, run: Run) -> Measured:
+        """Make a run. :class:`~pgdyno.errors.PgdynoError` when it came to no result; nothing of it is left on the machine."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A step before the first run."""
+
+    title: str
+    """As progress shows it; no two steps have the same."""
+    what: str
+    """What is made, in words."""
+    estimate_s: float
+
+
+class World(ABC):
+    """What the runs of one experiment stand on. The flow knows no more of it than this."""
+
+    kind: ClassVar[str]
+    """Its name in an experiment file and in records."""
+    resumed_by_file: ClassVar[bool] = False
+    """Whether a record lacks what a resumed run needs (a connection string), so that the experiment file must be named again."""
+
+    def __init__(self, experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None:
+        self.arms = arms
+        self.experiment = replace(experiment, arms=tuple(one.arm for one in arms))
+        """With each arm's data sized for its instance."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, experiment: Experiment, *, to_run: bool, yes_create: bool) -> Self:
+        """Resolve every arm, or raise the first reason why it cannot be run. Changes nothing.
+
+        Unless it is ``to_run``, what only a run needs is not required: root, devices, programs. ``yes_create`` allows
+        making tables on an existing server.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse what cannot be prepared."""
+
+    @abstractmethod
+    def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
+        """The steps before the first run of these arms."""
+
+    @abstractmethod
+    def prepared(
+        self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
+    ) -> contextlib.AbstractContextManager[Ready]:
+        """Prepare what the runs of these arms share, for the length of a ``with`` block.
+
+        Records of what is loaded are written below the experiment's ``directory``; ``step`` gives the progress of a step by
+        its title, ``note`` gets the result of a step.
+        """
+
+    @abstractmethod
+    def clean_up(self, note: Callable[[str], None]) -> None:
+        """Remove what a killed command left and would disturb the runs. Living commands are not touched."""
+
+    def run_s_max(self, cell: Cell) -> float:
+        """Estimate: how long a run takes on this machine at most, in seconds."""
+        return longest_s(cell)
+
+    def run_s(self, cell: Cell) -> float:
+        """Estimate: how long a run takes. One that ends after a number of transactions may end before its longest time."""
+        if not cell.arm.workload.counted:
+            return self.run_s_max(cell)
+        return min(self.run_s_max(cell), self.arms[cell.arm.index].measure_s * cell.arm.world.dilation + OVERHEAD_S)
+
+
+def longest_s(cell: Cell) -> float:
+    """Estimate: how long a run takes at most. What ends by itself may end before."""
+    return cell.arm.workload.estimate_s * cell.arm.world.dilation + OVERHEAD_S

@@ -1,0 +1,325 @@
+"""The data sets of an experiment: each filled once, by default on volumes without limits, then cloned for every run.
+
+Arms share a data set when a server of the same major version can run on it, on the same file system, with the same
+tables, spread over volumes of the same roles; each of its volumes is as large as the smallest volume of these arms.
+
+A load is watched like a run, and its record lies in the experiment's directory, below ``loads``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.host import paths, preflight
+from pgdyno.host.journal import Journal
+from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
+from pgdyno.postgres import layout, settings
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.probe.host import Role
+from pgdyno.probe.visibility import look
+from pgdyno.store import record
+from pgdyno.workload.tables import BulkTables, Tables
+from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.experiment import Experiment
+    from pgdyno.host.file_system import FileSystem
+    from pgdyno.host.instance import Instance
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.postgres.remote import RemoteServer
+    from pgdyno.world.resolved import ResolvedArm
+
+Progress = Callable[[float, str], None]
+
+LOAD_S_FIXED = 5.0
+LOAD_BYTES_PER_S = 80 << 20
+"""Loading on two cores, as measured with pgbench's tables; it only feeds estimates."""
+_BESIDE_DATA_BYTES = 512 << 20
+"""An empty cluster, its WAL while loading, and the file system's own."""
+_LOAD_MEMORY_BYTES = 1 << 30
+"""Settings for loading are those of this much memory; no limit is imposed."""
+_MADE_EMPTY = frozenset({"backup"})
+"""Roles whose volume holds nothing of the data set."""
+
+
+@dataclass(frozen=True)
+class DatasetKey:
+    """What makes two data sets the same."""
+
+    postgres_major: int
+    file_system: FileSystem
+    tables: Tables | BulkTables
+    sizes: tuple[tuple[str, int], ...]
+    """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
+    native: bool = field(default=False, compare=False)
+    """Whether pgdyno's own engine loads it; what it loads is equal to what ``pgbench -i`` does."""
+    connections: int | None = None
+    """Sessions that load it; a load with others is another one, and measured by itself."""
+    split: bool = False
+    """Whether several of them write one table, whose rows then lie in another order."""
+    world: LoadWorld | None = None
+    """The arm's own world when it is loaded there, with its limits on."""
+
+    @property
+    def bytes_needed(self) -> int:
+        """Bytes on all volumes after loading."""
+        return _bytes_needed(self.tables)
+
+    @property
+    def estimate_s(self) -> float:
+        """How long loading takes, about."""
+        in_world_s = 0.0 if self.world is None else self.world.estimate_s(self.tables.size_bytes)
+        return max(load_estimate_s(self.tables), in_world_s)
+
+    def __str__(self) -> str:
+        """Title of a step."""
+        roles = [role for role, _ in self.sizes[1:]]
+        beside = f" with {', '.join(roles)} apart" if roles else ""
+        limits = "" if self.world is None else f", on {self.world}"
+        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}{limits}"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A cleanly shut down cluster with the workload's tables, as images that volumes start from."""
+
+    key: DatasetKey
+    images: dict[str, Path]
+    """By the role of the volume."""
+
+
+def load_estimate_s(tables: Tables | BulkTables) -> float:
+    """How long loading takes, about."""
+    if isinstance(tables, BulkTables):
+        return LOAD_S_FIXED  # they begin empty
+    return LOAD_S_FIXED + tables.size_bytes / LOAD_BYTES_PER_S
+
+
+def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
+    """The data set of each arm by the arm's index. An error when a volume is too small for the data."""
+    sharing: dict[DatasetKey, list[ResolvedArm]] = {}
+    for one in arms:
+        _require_room(experiment, one)
+        sizeless = _sizeless(one)
+        sharing.setdefault(sizeless, []).append(one)
+    keys: dict[int, DatasetKey] = {}
+    for sizeless, group in sharing.items():
+        smallest = {role: min(one.volumes[role].size_bytes for one in group) for role, _ in sizeless.sizes}
+        keys |= {one.arm.index: replace(sizeless, sizes=tuple(smallest.items())) for one in group}
+    return keys
+
+
+def _sizeless(one: ResolvedArm) -> DatasetKey:
+    """The data set of an arm, but for the size of its volumes."""
+    workload, roles = one.arm.workload, tuple(role for role in one.volumes if role not in _MADE_EMPTY)
+    by = loader_of(one)
+    return DatasetKey(
+        postgres_major=one.binaries.major,
+        file_system=one.arm.world.file_system,
+        tables=workload.data_set(),
+        sizes=tuple((role, 0) for role in roles),
+        native=by.native,
+        connections=by.connections,
+        split=by.split,
+        world=LoadWorld.of(one, roles) if workload.making.limited else None,
+    )
+
+
+def loader_of(one: ResolvedArm) -> Loader:
+    """Who makes an arm's tables."""
+    workload = one.arm.workload
+    asked = workload.making
+    return Loader(native=workload.made_by_engine, connections=asked.connections, split=asked.split)
+
+
+def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> Tables | None:
+    """The tables that an existing server lacks and that may be made there; None when it has them.
+
+    An error when it has others, when they may not be made, or when the arms need different ones.
+    """
+    asked = [(one.arm, one.arm.workload.needed_tables()) for one in arms]
+    tables = next((needed for _, needed in asked if needed is not None), None)
+    if tables is None:
+        return None  # what scripts of the user's need is not known; a test of sysbench finds its tables or says which it misses
+    for arm, needed in asked:
+        if needed is not None and (needed.scale, needed.fillfactor) != (tables.scale, tables.fillfactor):
+            raise experiment.error(arm, ("workload", "scale"), "an existing server has its tables at one scale")
+    server = arms[0].server
+    assert server is not None
+    writes = any(one.arm.workload.writes for one in arms)
+    lacks = server.require_tables(tables.scale, writes=writes, yes_create=yes_create)
+    return tables if lacks else None
+
+
+def create_tables(
+    server: RemoteServer, tables: Tables, progress: Progress, directory: Path, *, loader: Loader | None = None
+) -> Loaded:
+    """Make a workload's tables on an existing server. Nothing is dropped, and they stay.
+
+    The load's record is written below the experiment's ``directory``.
+    """
+    view = look(server.dsn)
+    phase = Phase(
+        directory=directory,
+        title=str(tables),
+        postgres=record.PostgresRecord(version=server.version, source="an existing server"),
+        roles=view.roles,
+        devices=view.devices,
+    )
+    return measured(server, tables, phase, progress, loader=loader, replace=False, env=server.environment)
+
+
+@contextlib.contextmanager
+def loaded(
+    wanted: Mapping[DatasetKey, PgBinaries],
+    progress: Callable[[DatasetKey], Progress],
+    directory: Path,
+    note: Callable[[str], None],
+) -> Iterator[dict[DatasetKey, Dataset]]:
+    """Load every data set, and keep them for the length of a ``with`` block.
+
+    The record of each load is written below the experiment's ``directory``, and ``note`` gets its result.
+    """
+    # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
+    needed = sum(key.bytes_needed for key in wanted) + max((key.bytes_needed for key in wanted), default=0)
+    preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
+    with contextlib.ExitStack() as stack:
+        made = {}
+        for key, binaries in wanted.items():
+            made[key] = stack.enter_context(_loaded(key, binaries, progress(key), directory, note))
+        yield made
+
+
+@contextlib.contextmanager
+def _loaded(
+    key: DatasetKey, binaries: PgBinaries, progress: Progress, directory: Path, note: Callable[[str], None]
+) -> Iterator[Dataset]:
+    journal = Journal(paths.state_dir())
+    name = f"dataset-{secrets.token_hex(3)}"
+    with contextlib.ExitStack() as stack:
+        images = {}
+        for number, (role, _) in enumerate(key.sizes):
+            images[role] = stack.enter_context(journal.directory(paths.image_dir() / f"{name}-{number}"))
+            # The image's folder must not exist when the volume becomes it.
+            images[role].rmdir()
+        with attach_placement(_placement(key), name=name, journal=journal) as attached:
+            bounds: contextlib.AbstractContextManager[Instance | None] = (
+                contextlib.nullcontext() if key.world is None else key.world.instance(name, journal)
+            )
+            with bounds as instance:
+                note(_fill(key, binaries, attached, instance, journal, progress, directory))
+            attached.detach(save_images=images)
+        yield Dataset(key, images)
+
+
+def _define(cluster: Cluster, tables: BulkTables) -> None:
+    """Make the tables of a load, empty. :class:`InputError` with what the server has against their definitions."""
+    import psycopg
+
+    with psycopg.connect(cluster.dsn, autocommit=True) as connection:
+        try:
+            connection.execute(tables.definitions.encode())
+        except psycopg.Error as error:
+            raise InputError(
+                f"the tables cannot be created: {' '.join(str(error).split())}",
+                remedy="correct the file of workload.bulk.definitions",
+            ) from None
+        connection.execute("CHECKPOINT")
+
+
+def _placement(key: DatasetKey) -> Placement:
+    """The volumes that a data set is made on: the arm's own, or some without limits."""
+    if key.world is not None:
+        return key.world.placement
+    return Placement({role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}, key.file_system)
+
+
+def _fill(
+    key: DatasetKey,
+    binaries: PgBinaries,
+    attached: AttachedPlacement,
+    instance: Instance | None,
+    journal: Journal,
+    progress: Progress,
+    directory: Path,
+) -> str:
+    """Make the data set; what it came to, in a line."""
+    progress(0.0, "initdb")
+    mounts = attached.mounts
+    cluster = Cluster(binaries, layout.data_dir(mounts), journal=journal)
+    try:
+        layout.initdb(cluster, mounts)
+        with cluster.running(_load_settings(key, binaries, mounts), instance), _deaths_named(cluster, attached):
+            layout.create_tablespaces(cluster, mounts)
+            if isinstance(key.tables, BulkTables):
+                _define(cluster, key.tables)
+                return f"{key}: made"
+            phase = Phase(
+                directory=directory,
+                title=str(key),
+                postgres=record.PostgresRecord(version=binaries.version, source=binaries.source),
+                roles={
+                    "server": Role(parents=(cluster.pid,)),
+                    "daemon": Role(pids=tuple({volume.daemon.pid: None for volume in attached.volumes.values()})),
+                },
+                devices={role: volume.block_device for role, volume in attached.volumes.items()},
+                volumes={role: (volume.name, volume.state_dir) for role, volume in attached.volumes.items()},
+                world=key.world,
+            )
+            loader = Loader(key.native, key.connections, key.split)
+            return measured(cluster, key.tables, phase, progress, loader=loader).said
+    finally:
+        cluster.close()
+
+
+@contextlib.contextmanager
+def _deaths_named(cluster: Cluster, attached: AttachedPlacement) -> Iterator[None]:
+    """Where the server or a volume died meanwhile, the error names it: a client that lost its session tells little."""
+    try:
+        yield
+    except Exception as error:
+        dead = [role for role, volume in attached.volumes.items() if not volume.alive]
+        if dead:
+            raise PgdynoError(
+                f"the daemon of the {' and '.join(dead)} volume died while the data set was filled",
+                remedy="run the same command again",
+            ) from error
+        died = cluster.death()
+        if died is None:
+            raise
+        raise died from error
+
+
+def _load_settings(key: DatasetKey, binaries: PgBinaries, mounts: Mapping[str, Path]) -> dict[str, str]:
+    """The arm's in its own world. Else those of a plain server, with checkpoints often enough for a small volume of WAL."""
+    if key.world is not None:
+        return layout.settings(mounts) | dict(key.world.settings)
+    return settings.tuned(_LOAD_MEMORY_BYTES, binaries.major, wal_volume_bytes=dict(key.sizes).get("wal"))
+
+
+def _bytes_needed(tables: Tables | BulkTables) -> int:
+    return tables.size_bytes + _BESIDE_DATA_BYTES
+
+
+def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
+    workload = one.arm.workload
+    tablespace = workload.tablespaces.get("tablespace")
+    role = "data" if tablespace is None else f"tablespace.{tablespace}"
+    spec, size_bytes = one.arm.world.placement[role], one.volumes[role].size_bytes
+    tables = workload.data_set()
+    needed = _bytes_needed(tables)
+    if size_bytes < needed:
+        raise experiment.error(
+            one.arm,
+            ("workload", workload.size_key),
+            f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
+            f"use less data, or a volume of at least {math.ceil(needed / 2**30)} GiB",
+        )

@@ -1,0 +1,100 @@
+"""PostgreSQL on emulated volumes of this machine: a server of its own for each run, on a clone of a data set."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.host import clean
+from pgdyno.world import on_server
+from pgdyno.world import subject as subjects
+from pgdyno.world.base import Measured, Preparation, Ready, Run, World
+from pgdyno.world.dataset import dataset_keys, loaded
+from pgdyno.world.resolved import emulated_arms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from pathlib import Path
+
+    from pgdyno.experiment import Arm, Experiment
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.workload.load import Progress
+    from pgdyno.world.dataset import DatasetKey
+    from pgdyno.world.resolved import ResolvedArm
+
+
+class Emulated(World):
+    """Emulated volumes; needs root."""
+
+    kind = "emulated"
+
+    def __init__(self, experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None:
+        super().__init__(experiment, arms)
+        self._keys: dict[int, DatasetKey] = {}
+
+    @classmethod
+    def open(cls, experiment: Experiment, *, to_run: bool, yes_create: bool) -> Self:
+        """See :meth:`World.open`."""
+        if yes_create:
+            raise InputError(
+                "--yes-create is for an existing server, and this experiment starts its own",
+                remedy="omit --yes-create, or name a server with --dsn",
+            )
+        return cls(experiment, emulated_arms(experiment, to_run=to_run))
+
+    def check(self) -> None:
+        """Refuse volumes that are too small for the data."""
+        self._keys = dataset_keys(self.experiment, self.arms)
+
+    def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
+        """The data sets to load."""
+        wanted = self._wanted(due)
+        return [Preparation(_title(key, wanted), f"data set {key}", key.estimate_s) for key in wanted]
+
+    def clean_up(self, note: Callable[[str], None]) -> None:
+        """What a killed command left takes memory and CPU from the runs."""
+        try:
+            done = clean.clean()
+        except HostError as error:
+            note(f"{error.message}; {error.remedy}")
+            return
+        if done:
+            note(f"cleaned up after a command that was killed: {'; '.join(done)}")
+
+    @contextlib.contextmanager
+    def prepared(
+        self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
+    ) -> Iterator[Ready]:
+        """Load each data set once, and make what runs share beside them."""
+        wanted = self._wanted(due)
+        with (
+            loaded(wanted, lambda key: step(_title(key, wanted)), directory, note) as datasets,
+            contextlib.ExitStack() as ending,
+        ):
+            progress, seed = step("load"), self.experiment.seed
+            made: dict[Hashable, Any] = {}
+            shared = {arm.index: arm.workload.shared(seed, progress, made, ending) for arm in due}
+
+            def ready(run: Run) -> Measured:
+                index = run.cell.arm.index
+                resolved = self.arms[index]
+                # The name carries the process id: two experiments on one machine must not meet.
+                name = f"run{run.cell.position}-{os.getpid()}"
+                log = run.writer.file("logs/postgresql.log")
+                dataset = datasets[self._keys[index]]
+                with subjects.emulated(
+                    resolved, dataset, name=name, seed=run.seed, watch=run.watch, log=log
+                ) as subject:
+                    return on_server.measure(run, resolved, subject, shared[index])
+
+            yield ready
+
+    def _wanted(self, due: Sequence[Arm]) -> dict[DatasetKey, PgBinaries]:
+        """The data sets of these arms, each with the programs to load it with."""
+        return {self._keys[arm.index]: self.arms[arm.index].binaries for arm in due}
+
+
+def _title(key: DatasetKey, wanted: dict[DatasetKey, PgBinaries]) -> str:
+    return "load" if len(wanted) < 2 else f"filling for {key}"

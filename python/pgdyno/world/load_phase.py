@@ -1,0 +1,259 @@
+"""A load as a measured phase: the world it takes place in, the loader at work, the devices watched meanwhile, and the record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from pgdyno.host.file_system import dilated_options
+from pgdyno.host.instance import Instance
+from pgdyno.host.placement import Placement
+from pgdyno.host.scratch import scratch_directory
+from pgdyno.probe.host import HostProbe, Role
+from pgdyno.store import record
+from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.store.writer import LoadWriter
+from pgdyno.workload.load import LoadOutcome, Progress, fill, load
+from pgdyno.workload.tables import SysbenchTables, Tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.host.file_system import FileSystem
+    from pgdyno.host.journal import Journal
+    from pgdyno.probe.samples import Samples
+    from pgdyno.workload.loaded import LoadMoment, LoadStep
+    from pgdyno.workload.server import Server
+    from pgdyno.world.resolved import ResolvedArm
+
+_WRITTEN_TWICE = 2.0
+"""Times the size of its tables that a load writes, about: their pages, and as much WAL."""
+
+
+@dataclass(frozen=True)
+class Loader:
+    """Who makes the tables."""
+
+    native: bool = False
+    """pgdyno's own loader, whose tables are equal to those of ``pgbench -i``; sysbench's are always made by it."""
+    connections: int | None = None
+    """How many of its sessions work at a time; None: as many as this process may use cores."""
+    split: bool = False
+    """Whether several of them write parts of one large table."""
+
+
+@dataclass(frozen=True)
+class LoadWorld:
+    """The world of an arm, in which its tables are loaded with every limit on."""
+
+    file_system: FileSystem
+    volumes: tuple[tuple[str, str], ...]
+    """(role, specification), the data's first."""
+    mount_options: str
+    instance_type: str | None
+    """Whose limits the volumes share; None where there are none to share."""
+    memory_bytes: int
+    cpus: str | None
+    dilation: int
+    settings: tuple[tuple[str, str], ...]
+    """PostgreSQL's."""
+    throughput_mib_per_s: float | None
+    """Throughput of the data volume; only for estimates."""
+
+    @classmethod
+    def of(cls, one: ResolvedArm, roles: tuple[str, ...]) -> Self:
+        """The world of an arm, with its volumes of those roles."""
+        world = one.arm.world
+        limit = one.volumes["data"].mib_per_s
+        return cls(
+            file_system=world.file_system,
+            volumes=tuple((role, world.placement[role]) for role in roles),
+            mount_options=world.mount_options,
+            instance_type=one.instance.type if one.instance.ebs else None,
+            memory_bytes=one.memory_bytes,
+            cpus=one.instance.cpus,
+            dilation=world.dilation,
+            settings=tuple(sorted(one.settings.items())),
+            throughput_mib_per_s=None if limit is None else limit.sustained,
+        )
+
+    @property
+    def placement(self) -> Placement:
+        """Its volumes."""
+        options = dilated_options(self.file_system, self.mount_options, self.dilation)
+        return Placement(dict(self.volumes), self.file_system, options, self.instance_type, self.dilation)
+
+    def estimate_s(self, size_bytes: int) -> float:
+        """How long the data's volume takes at least, in the host's time."""
+        if self.throughput_mib_per_s is None:
+            return 0.0
+        return _WRITTEN_TWICE * size_bytes / (self.throughput_mib_per_s * 2**20) * self.dilation
+
+    def instance(self, name: str, journal: Journal) -> Instance:
+        """Its memory and CPUs, for the length of a ``with`` block."""
+        return Instance(name, self.memory_bytes, self.cpus, dilation=self.dilation, journal=journal)
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        return " and ".join(spec if role == "data" else f"{spec} for {role}" for role, spec in self.volumes)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Where a load takes place, and what is watched of it."""
+
+    directory: Path
+    """The experiment's."""
+    title: str
+    postgres: record.PostgresRecord
+    roles: Mapping[str, Role]
+    """``server`` and, in an emulated world, ``daemon``; those of the test harness are added."""
+    devices: Mapping[str, str]
+    """Block device by the role of its volume."""
+    volumes: Mapping[str, tuple[str, Path]] = field(default_factory=dict)
+    """Name and state directory of each emulated volume, by the same roles."""
+    world: LoadWorld | None = None
+    """The arm's own; None for volumes without limits, and for an existing server."""
+
+    @property
+    def dilation(self) -> int:
+        """How many times slower than the host the load's time goes."""
+        return 1 if self.world is None else self.world.dilation
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A load that is done."""
+
+    path: Path
+    """The directory of its record."""
+    said: str
+    """What it came to, in a line."""
+
+
+def measured(
+    server: Server,
+    tables: Tables,
+    phase: Phase,
+    progress: Progress | None = None,
+    *,
+    loader: Loader | None = None,
+    replace: bool = True,
+    env: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Load ``tables`` and write the load's record. If it fails, only the logs are kept, and the error says where.
+
+    pgbench's tables are loaded by ``pgbench -i`` unless the ``loader`` is native; sysbench's always by pgdyno's own engine.
+    """
+    by = loader or Loader()
+    writer = LoadWriter(phase.directory, phase.title)
+    log = writer.file("logs/load.log")
+
+    def work(watch: Callable[[int], None]) -> LoadOutcome:
+        if not by.native and not isinstance(tables, SysbenchTables):
+            return load(server, tables, progress, replace=replace, env=env, log=log, on_start=watch)
+        return fill(
+            server,
+            tables,
+            progress,
+            connections=by.connections,
+            split=by.split,
+            replace=replace,
+            log=log,
+            on_start=watch,
+        )
+
+    try:
+        return _measured(work, tables, phase, writer)
+    except Exception as error:
+        writer.explain(error)
+        raise
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _measured(
+    work: Callable[[Callable[[int], None]], LoadOutcome], tables: Tables, phase: Phase, writer: LoadWriter
+) -> Loaded:
+    anchor = record.Anchor.read()
+    clock = SubjectClock(anchor.monotonic_ns, phase.dilation)
+    host_begin_ns = _now_ns()
+    outcome, samples = _watched(work, phase, writer.path)
+    begin_ns, end_ns = clock.instant_ns(host_begin_ns), clock.instant_ns(_now_ns())
+    samples = samples.on(clock)
+    samples.write(writer)
+    world = phase.world
+    path = writer.finish(
+        record.LoadRecord(
+            load_id=writer.final_path.name,
+            experiment_id=phase.directory.name,
+            title=phase.title,
+            tables=tables.document(),
+            loader=outcome.loader,
+            sessions=outcome.sessions,
+            anchor=anchor,
+            begin_ns=begin_ns,
+            end_ns=end_ns,
+            rows=outcome.rows,
+            row_bytes=outcome.row_bytes,
+            seconds={what: round(seconds / phase.dilation, 3) for what, seconds in outcome.seconds.items()},
+            steps=tuple(_step(step, clock) for step in outcome.steps),
+            moments=tuple(_moment(moment, clock) for moment in outcome.moments),
+            postgres=phase.postgres,
+            limited=world is not None,
+            dilation=phase.dilation,
+            volumes={} if world is None else dict(world.volumes),
+            memory_bytes=None if world is None else world.memory_bytes,
+        )
+    )
+    seconds = (end_ns - begin_ns) / 1e9
+    rows = sum(outcome.rows.values())
+    said = f"{phase.title}: {rows:,} rows loaded in {seconds:.1f} s ({rows / seconds:,.0f} rows/s)"
+    return Loaded(path, said + _written(samples))
+
+
+def _step(step: LoadStep, clock: SubjectClock) -> record.LoadedStep:
+    instants = {"begin_ns": clock.instant_ns(step.begin_ns), "end_ns": clock.instant_ns(step.end_ns)}
+    return record.LoadedStep(**asdict(step) | instants)
+
+
+def _moment(moment: LoadMoment, clock: SubjectClock) -> record.LoadedMoment:
+    return record.LoadedMoment(**asdict(moment) | {"t_ns": clock.instant_ns(moment.t_ns)})
+
+
+def _watched(
+    work: Callable[[Callable[[int], None]], LoadOutcome], phase: Phase, fallback: Path
+) -> tuple[LoadOutcome, Samples]:
+    """The loader with the host's probe beside it."""
+    with scratch_directory(fallback) as scratch, contextlib.ExitStack() as ending:
+        probe = HostProbe(scratch, {}, devices=phase.devices, volumes=phase.volumes, interval_ms=1000 * phase.dilation)
+        ending.push(probe)  # started by `watch`; ended whatever happens
+
+        def watch(pid: int) -> None:
+            # This process only waits and shows how far it is.
+            probe.roles = {**phase.roles, "driver": Role(pids=(pid,)), "probe": Role(pids=(os.getpid(),))}
+            probe.start()
+
+        outcome = work(watch)
+        return outcome, probe.stop()
+
+
+def _written(samples: Samples) -> str:
+    """What the devices wrote meanwhile, by volume; nothing where none could be seen."""
+    disk = samples.tables.get("probe/disk")
+    if disk is None:
+        return ""
+    counted: dict[str, list[int]] = {}
+    for row in disk.select(["volume", "write_bytes"]).to_pylist():
+        counted.setdefault(row["volume"], []).append(row["write_bytes"])
+    each = (f"{volume} wrote {(values[-1] - values[0]) / 2**30:.2f} GiB" for volume, values in counted.items())
+    return "; " + ", ".join(each)
+
+
+def _now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

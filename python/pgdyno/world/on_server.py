@@ -1,0 +1,107 @@
+"""One run against a server: the workload, the probes around it, and the checks. What is a server is :mod:`pgdyno.world.subject`'s."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.host.scratch import scratch_directory
+from pgdyno.probe.host import HostProbe, Role
+from pgdyno.probe.samples import Samples, volume_latency
+from pgdyno.probe.sql import SqlProbe
+from pgdyno.world.base import Measured
+
+if TYPE_CHECKING:
+    from pgdyno.workload.kind.base import Workload
+    from pgdyno.workload.outcome import Outcome
+    from pgdyno.world.base import Run
+    from pgdyno.world.resolved import ResolvedArm
+    from pgdyno.world.subject import Subject
+
+
+def measure(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any = None) -> Measured:
+    """Drive the workload of a run against ``subject``. ``shared`` is what all runs of the workload have.
+
+    Where the server or a volume died, the error names it: a client or a probe that failed then tells little.
+    """
+    try:
+        return _measured(run, resolved, subject, shared)
+    except Exception as error:
+        cause = subject.volume_died() or subject.server_died()
+        if cause is None:
+            raise
+        raise cause from error
+
+
+def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> Measured:
+    rows = subject.server.settings()
+    outcome, samples = _drive(run, resolved, subject, shared)
+    client = subject.client()
+    run.watch.seconds |= {phase.name: round(run.clock.host_s(phase.seconds), 3) for phase in outcome.phases}
+    run.progress(1.0, "check")
+    with run.watch.stage("check"):
+        workload = resolved.arm.workload
+        checks = workload.proofs(subject.server, outcome, subject.baseline, full=workload.full_check)
+    if (died := subject.server_died()) is not None:
+        raise died
+    subject.stop()
+    return Measured(
+        outcome=outcome,
+        samples=samples,
+        checks=(*outcome.checks, *checks),
+        settings=rows,
+        world=subject.world,
+        postgres=subject.postgres,
+        client=client,
+        visibility=subject.visibility,
+        reasons=subject.reasons(),
+    )
+
+
+def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tuple[Outcome, Samples]:
+    """The workload with the probes around it, each as often in the subject's time as ever."""
+    workload, writer = resolved.arm.workload.seeded(run.workload_seed), run.writer
+    warmup_s, measure_s = workload.phases_s
+    edges: list[dict[str, dict[str, Any]]] = []
+    sql_probe = SqlProbe(subject.server.dsn, dilation=run.clock.dilation)
+    with scratch_directory(writer.path) as scratch, sql_probe:
+        host_probe = HostProbe(
+            scratch,
+            {},
+            devices=subject.devices,
+            volumes={role: (attached.name, attached.state_dir) for role, attached in subject.volumes.items()},
+            interval_ms=resolved.sample_interval_ms,
+        )
+
+        def watch_host(driver_pid: int) -> None:
+            host_probe.roles = subject.roles(driver_pid) | _with_children(workload, driver_pid)
+            host_probe.start()
+
+        with contextlib.ExitStack() as ending:
+            ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
+            outcome = workload.runner(shared)(
+                subject.driven,
+                duration_s=measure_s,
+                out_dir=writer.file("logs/driver").parent,
+                warmup_s=warmup_s,
+                on_start=watch_host,
+                on_measure_begin=lambda: edges.append(subject.stats()),
+                on_measure_end=lambda: edges.append(subject.stats()),
+                progress=run.progress,
+                env=subject.environment,
+                prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
+                clock=run.clock,
+            )
+            samples = host_probe.stop()
+        samples = samples | sql_probe.stop() | _volume_latency(edges)
+    return outcome, samples.on(run.clock)
+
+
+def _with_children(workload: Workload, driver_pid: int) -> dict[str, Role]:
+    """The processes that the driver starts are counted with it."""
+    return {"driver": Role(parents=(driver_pid,))} if workload.forks else {}
+
+
+def _volume_latency(edges: list[dict[str, dict[str, Any]]]) -> Samples:
+    """The reports of every volume's daemon at the start and end of the measured phase."""
+    return volume_latency({role: [edge[role] for edge in edges] for role in edges[0]} if edges else {})

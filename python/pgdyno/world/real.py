@@ -1,0 +1,72 @@
+"""An existing server, measured as it is: nothing of it is chosen, and nothing is changed unasked."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Self
+
+from pgdyno.world import on_server
+from pgdyno.world import subject as subjects
+from pgdyno.world.base import Measured, Preparation, Ready, Run, World
+from pgdyno.world.dataset import create_tables, load_estimate_s, loader_of, missing_tables
+from pgdyno.world.resolved import existing_arms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pgdyno.experiment import Arm, Experiment
+    from pgdyno.workload.load import Progress
+    from pgdyno.workload.tables import Tables
+    from pgdyno.world.resolved import ResolvedArm
+
+
+class Real(World):
+    """A server named by its connection string."""
+
+    kind = "real"
+    resumed_by_file = True
+
+    def __init__(self, experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None:
+        super().__init__(experiment, arms)
+        self._missing: Tables | None = None
+        self._yes_create = False
+
+    @classmethod
+    def open(cls, experiment: Experiment, *, to_run: bool, yes_create: bool) -> Self:
+        """See :meth:`World.open`. Connects once."""
+        found = cls(experiment, existing_arms(experiment, to_run=to_run))
+        found._yes_create = yes_create
+        return found
+
+    def check(self) -> None:
+        """Refuse a server without the workload's tables, unless they may be made."""
+        self._missing = missing_tables(self.experiment, self.arms, yes_create=self._yes_create)
+
+    def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
+        """The tables that are made on the server."""
+        tables = self._missing
+        if tables is None:
+            return []
+        return [Preparation("load", f"{tables.family}'s tables of {tables} on the server", load_estimate_s(tables))]
+
+    def clean_up(self, note: Callable[[str], None]) -> None:
+        """Nothing of this machine is used but the driver's CPU."""
+
+    @contextlib.contextmanager
+    def prepared(
+        self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
+    ) -> Iterator[Ready]:
+        """Make the missing tables; they stay."""
+        first = self.arms[0]
+        if self._missing is not None:
+            assert first.server is not None
+            made = create_tables(first.server, self._missing, step("load"), directory, loader=loader_of(first))
+            note(made.said)
+
+        def ready(run: Run) -> Measured:
+            resolved = self.arms[run.cell.arm.index]
+            with subjects.existing(resolved, watch=run.watch) as subject:
+                return on_server.measure(run, resolved, subject)
+
+        yield ready

@@ -1,0 +1,257 @@
+"""What an arm comes to on this machine: programs, volumes, instance, settings. Everything that can be refused is, here.
+
+Nothing is changed. What is wrong is said with the place in the experiment file where it was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.catalog import Catalog
+from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT
+from pgdyno.host import awake, preflight
+from pgdyno.host.dirty_limits import current_limits
+from pgdyno.host.file_system import require_mount_options
+from pgdyno.host.instance import require_control_groups, require_cpus
+from pgdyno.host.instance_type import cpus_of, is_storage_only, resolve_type
+from pgdyno.host.mount_options import require_known_options
+from pgdyno.postgres import settings, timers
+from pgdyno.postgres.accepted import require_accepted
+from pgdyno.postgres.binaries import PgBinaries, find_binaries
+from pgdyno.postgres.remote import RemoteServer
+from pgdyno.size.offers import volume_offers, with_offers
+from pgdyno.store import record
+from pgdyno.workload.kind.base import SESSIONS_DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgdyno.experiment import Arm, Experiment
+    from pgdyno.specification import VolumeSpec
+
+SAMPLES_MIN = 12
+SAMPLE_INTERVAL_MS_MIN = 100
+"""A probe's sample costs some tenths of a millisecond of CPU: at ten a second less than one per cent of a core."""
+
+
+@dataclass(frozen=True)
+class ResolvedArm:
+    """An arm with what its words mean here."""
+
+    arm: Arm
+    """With as many rows as its instance's memory asks for."""
+    binaries: PgBinaries
+    volumes: dict[str, VolumeSpec]
+    """By role, the data's first; for a real server how they were provisioned, if known."""
+    instance: record.InstanceRecord
+    settings: dict[str, str]
+    """PostgreSQL's settings: the chosen set, over it what the user named, all timers slowed by the dilation."""
+    server: RemoteServer | None = None
+    """The server of a real world."""
+    offers: Mapping[str, tuple[record.OfferRecord, ...]] = field(default_factory=dict)
+    """What could be bought instead of each volume, by role; the instance has its own. Known before the first run begins."""
+
+    @property
+    def postgres(self) -> record.PostgresRecord:
+        """The server's version, and where it comes from."""
+        if self.server is not None:
+            return record.PostgresRecord(version=self.server.version, source="an existing server")
+        return record.PostgresRecord(version=self.binaries.version, source=self.binaries.source)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the instance."""
+        assert self.instance.memory_bytes is not None
+        return self.instance.memory_bytes
+
+    @property
+    def measure_s(self) -> float:
+        """Estimate: the measure phase in seconds of the subject's time, as the file says at most.
+
+                A run of a fixed number of transactions ends with the last one, when its volume has completed their requests; without a
+        volume of known IOPS this is unknown.
+        """
+        workload, volume = self.arm.workload, self.volumes.get("data")
+        iops = 0.0 if volume is None or volume.iops is None else volume.iops.maximum
+        _, measure_s = workload.phases_s
+        return min(measure_s, workload.work_s(iops)) if workload.counted and iops else measure_s
+
+    @property
+    def sample_interval_ms(self) -> int:
+        """How often the probes of host and volume sample a run, in real time: every second of the subject's time.
+
+        A run of so few transactions that it would hold hardly a sample is sampled as often as leaves it a dozen, ten times a
+        second at most.
+        """
+        every_ms = 1000 * self.arm.world.dilation
+        if not self.arm.workload.counted:
+            return every_ms
+        return max(SAMPLE_INTERVAL_MS_MIN, min(every_ms, int(self.measure_s * every_ms / SAMPLES_MIN)))
+
+
+def emulated_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm, ...]:
+    """Every arm on emulated volumes, or the first reason why it cannot be run here.
+
+    Unless it is ``to_run``, what only a run needs is not required: root, devices, programs.
+    """
+    if to_run:
+        _require_workloads(experiment)
+    with Catalog() as catalog:
+        arms = tuple(_resolve(experiment, arm, catalog) for arm in experiment.arms)
+        if to_run:
+            arms = tuple(_with_offers(catalog, one) for one in arms)
+    if to_run:
+        _require_host(experiment, arms)
+    return arms
+
+
+def _require_workloads(experiment: Experiment) -> None:
+    """Refuse workloads whose driver or whose files are missing."""
+    for arm in experiment.arms:
+        with experiment.origin.explained(arm.written(("workload", arm.workload.blamed))):
+            arm.workload.require()
+        with experiment.origin.explained(arm.written(("workload", "clients"))):
+            arm.workload.require_descriptors(distant=arm.client.rtt_ms > 0)
+
+
+def _with_offers(catalog: Catalog, one: ResolvedArm) -> ResolvedArm:
+    """The arm with what could be bought instead of its volumes and its instance, which its runs record."""
+    found = {role: volume_offers(catalog, volume) for role, volume in one.volumes.items()}
+    return replace(one, instance=with_offers(catalog, one.instance), offers=found)
+
+
+def existing_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm, ...]:
+    """Arms on an existing server: opened once, and nothing of it is chosen."""
+    if to_run:
+        _require_workloads(experiment)
+    with Catalog() as catalog:
+        arms = _existing(experiment, catalog)
+        return tuple(_with_offers(catalog, one) for one in arms) if to_run else arms
+
+
+def _existing(experiment: Experiment, catalog: Catalog) -> tuple[ResolvedArm, ...]:
+    first = experiment.arms[0]
+    assert first.world.dsn is not None
+    with experiment.origin.explained(("postgres", "bin")):
+        binaries = find_binaries(Path(first.postgres.bin) if first.postgres.bin else None)
+    with experiment.origin.explained(("world", "dsn")):
+        server = RemoteServer.open(first.world.dsn, binaries)
+    prepared = next((arm for arm in experiment.arms if arm.workload.prepares), None)
+    if prepared is not None:
+        with experiment.origin.explained(prepared.written(("workload", "protocol"))):
+            server.require_prepared()
+    arms = tuple(_driven(experiment, arm, server) for arm in experiment.arms)
+    bought = {}
+    for role, spec in first.world.bought.items():
+        with experiment.origin.explained(("world", "bought", role)):
+            bought[role] = catalog.resolve(spec)
+    for arm in arms:
+        _require_cpus(experiment, arm)
+    preflight.require_programs("taskset")
+    nothing = record.InstanceRecord()
+    return tuple(ResolvedArm(arm, binaries, bought, nothing, {}, server) for arm in arms)
+
+
+def _driven(experiment: Experiment, arm: Arm, server: RemoteServer) -> Arm:
+    """The arm with a driver that can connect to this server as libpq did: pgbench may be built without TLS.
+
+    Refuses an engine that was asked for and cannot.
+    """
+    with experiment.origin.explained(arm.written(("workload", "engine"))):
+        arm = arm.with_workload(arm.workload.connecting(server, server.environment))
+    if arm.workload.by_engine:
+        with experiment.origin.explained(("world", "dsn")):
+            server.require_engine()
+    return arm
+
+
+def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog) -> ResolvedArm:
+    origin = experiment.origin
+    volumes = {}
+    for role, spec in arm.world.placement.items():
+        short = role == "data" and arm.world.volume is not None
+        with origin.explained(arm.written(("world", "volume") if short else ("world", "volumes", role))):
+            volumes[role] = catalog.resolve(spec)
+    with origin.explained(arm.written(("world", "mount_options"))):
+        require_mount_options(arm.world.mount_options)
+    instance = _instance(experiment, arm, volumes)
+    assert instance.memory_bytes is not None
+    with origin.explained(arm.written(("postgres", "bin"))):
+        binaries = find_binaries(Path(arm.postgres.bin) if arm.postgres.bin else None)
+    wal_volume_bytes = volumes.get("wal", volumes["data"]).size_bytes
+    sessions = arm.workload.sessions or SESSIONS_DEFAULT
+    tuned = settings.tuned(instance.memory_bytes, binaries.major, sessions, wal_volume_bytes=wal_volume_bytes)
+    chosen = (tuned if arm.postgres.settings == "tuned" else settings.defaults()) | arm.postgres.parameters
+    _require_connections(experiment, arm, chosen)
+    with origin.explained(arm.written(("world", "dilation"))):
+        dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)
+    with origin.explained(arm.written(("postgres", "parameters"))):
+        require_accepted(binaries, dilated)
+    return ResolvedArm(arm.sized(instance.memory_bytes), binaries, volumes, instance, dilated)
+
+
+def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, VolumeSpec]) -> record.InstanceRecord:
+    asked = arm.instance
+    _require_cpus(experiment, arm)
+    found = None
+    if asked.type is not None:
+        with experiment.origin.explained(arm.written(("instance", "type"))):
+            found = resolve_type(asked.type)
+            found.require_room(volumes.values())
+    memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
+    vcpus = asked.vcpus or (found.vcpus if found else None)
+    return record.InstanceRecord(
+        memory_bytes=memory_bytes,
+        cpus=asked.cpus or cpus_of(vcpus, arm.world.dilation),
+        type=found.name if found else None,
+        vcpus=vcpus,
+        ebs=found.ebs if found else {},
+        storage_only=is_storage_only(vcpus, arm.world.dilation),
+    )
+
+
+def _require_cpus(experiment: Experiment, arm: Arm) -> None:
+    asked, origin = arm.instance, experiment.origin
+    for path, cpus in ((("instance", "cpus"), asked.cpus), (("workload", "driver_cpus"), arm.workload.driver_cpus)):
+        if cpus is not None:
+            with origin.explained(arm.written(path)):
+                require_cpus(cpus)
+
+
+def _require_connections(experiment: Experiment, arm: Arm, chosen: Mapping[str, str]) -> None:
+    """The server takes a session for each client, and those beside them."""
+    sessions = arm.workload.sessions
+    if sessions is None:
+        return
+    asked = next((value for name, value in chosen.items() if name.lower() == "max_connections"), None)
+    if asked is not None and not asked.isdigit():
+        return  # the server says what is wrong with it
+    limit = settings.CONNECTIONS_DEFAULT if asked is None else int(asked)
+    needed = sessions + settings.CONNECTIONS_BESIDE
+    if limit < needed:
+        raise experiment.error(
+            arm,
+            ("workload", "clients"),
+            f"{sessions:,} clients and the probes need {needed:,} connections, and the server takes {limit:,}",
+            f"set PostgreSQL's max_connections to {needed} or more, or use fewer clients",
+        )
+
+
+def _require_host(experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None:
+    preflight.require_root("attaching a volume")
+    preflight.require_fuse()
+    preflight.require_mounts()
+    preflight.require_loop()
+    if any(one.arm.world.cpus_awake for one in arms):
+        awake.require()
+    formats = sorted({f"mkfs.{one.arm.world.file_system}" for one in arms})
+    preflight.require_programs("mount", "umount", "taskset", *formats)
+    for one in arms:
+        with experiment.origin.explained(one.arm.written(("world", "mount_options"))):
+            require_known_options(one.arm.world.file_system, one.arm.world.mount_options)
+    require_control_groups(bound=any(one.instance.cpus is not None for one in arms))
+    largest = max(one.memory_bytes for one in arms)
+    preflight.require_memory(largest, f"an instance of {largest >> 20} MiB")
+    current_limits()

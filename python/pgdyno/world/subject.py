@@ -1,0 +1,306 @@
+"""The server under test, with what it stands on.
+
+In an emulated world both are created for one run and removed after it; in the real world they already exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pgdyno.endpoint import Endpoint, local
+from pgdyno.errors import PgdynoError
+from pgdyno.host import awake, paths, preflight, volume
+from pgdyno.host.file_system import dilated_options
+from pgdyno.host.instance import Instance
+from pgdyno.host.journal import Journal
+from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
+from pgdyno.host.relay import HOST, Relay, relaying
+from pgdyno.postgres import layout
+from pgdyno.postgres.cluster import DATABASE, SUPERUSER, Cluster
+from pgdyno.probe.host import Role
+from pgdyno.probe.visibility import look
+from pgdyno.store import record
+from pgdyno.workload.server import Server
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.world.dataset import Dataset
+    from pgdyno.world.resolved import ResolvedArm
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by stage."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time of a ``with`` block."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - begin, 3)
+
+
+class TestedServer(Server, Protocol):
+    """What a run needs of a server: :class:`pgdyno.postgres.cluster.Cluster`, or an existing one."""
+
+    def settings(self) -> list[dict[str, str | None]]:
+        """Every setting as the server reports it."""
+
+
+@dataclass(frozen=True)
+class DistantServer:
+    """The server as a driver at a distance reaches it: by TCP, with a password, by way of the relay."""
+
+    dsn: str
+    binaries: PgBinaries
+    password: str | None = field(repr=False)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches it."""
+        return local(self.dsn, self.password)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The server under test while it runs."""
+
+    server: TestedServer
+    """How the probes reach it, which are not part of the load: directly."""
+    world: record.WorldRecord
+    postgres: record.PostgresRecord
+    volumes: dict[str, volume.AttachedVolume]
+    """Emulated volumes by role."""
+    devices: dict[str, str]
+    """Block devices that the probe can look at, by the role of their volume."""
+    roles: Callable[[int], dict[str, Role]]
+    """Whose use of the host is counted, given the driver's process id."""
+    stop: Callable[[], None]
+    """End the server, if it was started for this run; its storage stays until the end of the ``with`` block."""
+    baseline: Any = None
+    """State of the tables before the run; None for a fresh data set."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What a client program needs beside the connection string."""
+    visibility: tuple[record.Visibility, ...] = ()
+    distant: DistantServer | None = None
+    relay: Relay | None = None
+    """What makes the distance; both None without one."""
+    rtt_ms: float | None = None
+    """Emulated round trip of the driver, in the subject's time; None where nothing was chosen."""
+    server_died: Callable[[], PgdynoError | None] = lambda: None
+    """What a server that was started for this run died of; None while it lives, and for an existing server."""
+
+    @property
+    def driven(self) -> Server:
+        """The server as the driver reaches it."""
+        return self.distant or self.server
+
+    def client(self) -> record.ClientRecord:
+        """Where the driver stood. Ends the relay, so it is asked when the load is over."""
+        said = {} if self.relay is None else self.relay.stop()
+        return record.ClientRecord(rtt_ms=self.rtt_ms, relay=said)
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """Every emulated volume's counters now, by role."""
+        return {role: attached.stats() for role, attached in self.volumes.items()}
+
+    def reasons(self) -> tuple[str, ...]:
+        """What broke during the run."""
+        dead = [role for role, attached in self.volumes.items() if not attached.alive]
+        return tuple(f"the daemon of the {role} volume died during the run" for role in dead)
+
+    def volume_died(self) -> PgdynoError | None:
+        """What the daemons of volumes came to; None while all live."""
+        dead = self.reasons()
+        return PgdynoError("; ".join(dead), remedy="run the same command again") if dead else None
+
+
+@contextlib.contextmanager
+def emulated(
+    resolved: ResolvedArm, dataset: Dataset, *, name: str, seed: int, watch: Stopwatch, log: Path
+) -> Iterator[Subject]:
+    """PostgreSQL in an instance on emulated volumes that start from the data set; ``log`` receives the server's."""
+    journal = Journal(paths.state_dir())
+    world = resolved.arm.world
+    limited = resolved.instance.type if resolved.instance.ebs else None
+    options = dilated_options(world.file_system, world.mount_options, world.dilation)
+    placement = Placement(resolved.volumes, world.file_system, options, limited, world.dilation)
+    with contextlib.ExitStack() as stack:
+        # Before the path to the volume is calibrated: it is as long as CPUs take to wake.
+        stack.enter_context(awake.kept_awake(wanted=awake.decided(world.cpus_awake)))
+        with watch.stage("attach"):
+            attached = stack.enter_context(
+                attach_placement(placement, name=name, images=dataset.images, seed=seed, journal=journal)
+            )
+        volumes, mounts = dict(attached.volumes), attached.mounts
+        stack.callback(_detach, attached, watch, log.parent)
+        instance = stack.enter_context(
+            Instance(name, resolved.memory_bytes, resolved.instance.cpus, dilation=world.dilation, journal=journal)
+        )
+        cluster = _cluster(resolved, layout.data_dir(mounts))
+        stack.push(partial(_close, cluster, log))
+        with watch.stage("start"):
+            layout.arrange(cluster, mounts)
+            cluster.start(layout.settings(mounts) | resolved.settings, instance)
+        distance = stack.enter_context(_distance(resolved, cluster)) if cluster.tcp else None
+        yield Subject(
+            server=cluster,
+            world=_world(resolved, volumes),
+            postgres=resolved.postgres,
+            volumes=volumes,
+            devices={role: one.block_device for role, one in volumes.items()},
+            roles=lambda driver_pid: _roles(instance, volumes, driver_pid) | _of_relay(distance),
+            stop=lambda: _stop(cluster, watch),
+            environment={} if cluster.password is None else {"PGPASSWORD": cluster.password},
+            distant=None if distance is None else _seen_from_afar(cluster, distance),
+            relay=distance,
+            rtt_ms=resolved.arm.client.rtt_ms,
+            server_died=cluster.death,
+        )
+
+
+@contextlib.contextmanager
+def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
+    """An existing server: sampled, measured, and not changed except by the workload's writes."""
+    server = resolved.server
+    assert server is not None
+    with watch.stage("look"):
+        view = look(server.dsn)
+        workload = resolved.arm.workload
+        baseline = workload.baseline(server, full=workload.full_check)
+    yield Subject(
+        server=server,
+        world=record.WorldRecord(
+            kind="real",
+            volume=dict(resolved.volumes["data"].document) if "data" in resolved.volumes else {},
+            volumes={role: _volume(resolved, role, {}) for role in resolved.volumes},
+            file_system=view.file_system,
+            mount_options=view.mount_options,
+            server=server.record,
+            host=host_facts(),
+        ),
+        postgres=resolved.postgres,
+        volumes={},
+        devices=view.devices,
+        roles=lambda driver_pid: view.roles | _laboratory(driver_pid),
+        stop=lambda: None,
+        baseline=baseline,
+        environment=server.environment,
+        visibility=view.visibility,
+    )
+
+
+def _cluster(resolved: ResolvedArm, data_dir: Path) -> Cluster:
+    """The server; on a port of this machine too, with a password of its own, if the driver is at a distance."""
+    if resolved.arm.client.rtt_ms == 0:
+        return Cluster(resolved.binaries, data_dir)
+    return Cluster(resolved.binaries, data_dir, port=preflight.free_port(), tcp=True)
+
+
+def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:
+    """The relay, beside the driver on its CPUs. Its time is the host's, in which a slowed round trip takes longer."""
+    rtt_ms = resolved.arm.client.rtt_ms * resolved.arm.world.dilation
+    cpus = resolved.arm.workload.driver_cpus
+    return relaying(cluster.port, rtt_ms, log=cluster.run_dir / "relay.log", cpus=cpus)
+
+
+def _seen_from_afar(cluster: Cluster, distance: Relay) -> DistantServer:
+    # The relay is on this machine, and the server offers no TLS: asking for it would cost a round trip for nothing.
+    dsn = f"host={HOST} port={distance.port} user={SUPERUSER} dbname={DATABASE} sslmode=disable"
+    return DistantServer(dsn, cluster.binaries, cluster.password)
+
+
+def _of_relay(distance: Relay | None) -> dict[str, Role]:
+    return {} if distance is None else {"relay": Role(pids=(distance.pid,))}
+
+
+def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> record.WorldRecord:
+    facts = {
+        role: _volume(resolved, role, {name: fact for name, fact in attached.facts.items() if name != "spec"})
+        for role, attached in volumes.items()
+    }
+    return record.WorldRecord(
+        kind="emulated",
+        dilation=resolved.arm.world.dilation,
+        volume=facts["data"].spec,
+        attach=facts["data"].attach,
+        volumes=facts,
+        file_system=resolved.arm.world.file_system,
+        mount_options=resolved.arm.world.mount_options,
+        instance=resolved.instance,
+        host=host_facts(cpus_awake=awake.decided(resolved.arm.world.cpus_awake)),
+    )
+
+
+def _volume(resolved: ResolvedArm, role: str, attach: dict[str, Any]) -> record.VolumeRecord:
+    spec = resolved.volumes[role]
+    price = None
+    if spec.prices is not None:
+        price = record.PriceRecord(
+            usd_per_gib_month=spec.prices.gib_month_usd, limits_follow_size=spec.prices.limits_follow_size
+        )
+    return record.VolumeRecord(
+        spec=dict(spec.document), attach=attach, price=price, offers=resolved.offers.get(role, ())
+    )
+
+
+def _stop(cluster: Cluster, watch: Stopwatch) -> None:
+    with watch.stage("stop"):
+        # The volume's content is thrown away, so the server need not write its buffers back first.
+        cluster.stop("immediate")
+
+
+def _detach(attached: AttachedPlacement, watch: Stopwatch, logs: Path) -> None:
+    for role, one in attached.volumes.items():
+        if not one.alive:  # its log goes with it
+            with contextlib.suppress(OSError):
+                (logs / f"volume-{role}.log").write_bytes(one.log_path.read_bytes())
+    with watch.stage("detach"):
+        attached.detach()
+
+
+def _close(
+    cluster: Cluster, log: Path, _kind: type[BaseException] | None, error: BaseException | None, _trace: object
+) -> None:
+    with contextlib.suppress(OSError):
+        log.write_bytes(cluster.log_path.read_bytes())
+    try:
+        cluster.close()
+    except PgdynoError:
+        if error is None:  # the first error is the one to tell; on a dead volume a server hardly ends
+            raise
+
+
+def _roles(instance: Instance, volumes: dict[str, volume.AttachedVolume], driver_pid: int) -> dict[str, Role]:
+    groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
+    return {
+        "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
+        "daemon": Role(pids=tuple({attached.daemon.pid: None for attached in volumes.values()})),
+        **_laboratory(driver_pid),
+    }
+
+
+def _laboratory(driver_pid: int) -> dict[str, Role]:
+    # This process samples the server's counters, so it is part of the probe.
+    return {"driver": Role(pids=(driver_pid,)), "probe": Role(pids=(os.getpid(),))}
+
+
+def host_facts(*, cpus_awake: bool = False) -> record.HostRecord:
+    """The machine that runs the experiment."""
+    cores = len(os.sched_getaffinity(0))
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if memory_bytes <= 0:
+        raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
+    return record.HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)

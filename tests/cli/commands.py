@@ -1,0 +1,113 @@
+"""A command line of every command, so that what holds for all of them can be shown of each.
+
+A command that is new stands in one of the tables here, or :mod:`tests.cli.test_world` fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from pgdyno.cli.main import cli
+from tests.analysis.synthetic import Plan, make_experiment
+from tests.size import formats
+from tools.reference.cli import contexts
+
+LOAD = [formats.Interval(2000, 1000, 16000, 8000)] * 30
+FILE = """\
+schema_version = 1
+
+[world]
+volume = "gp3"
+"""
+
+QUICK = {
+    "doctor": "doctor",
+    "run": "run {folder}/experiment.toml --dry-run",
+    "volume list": "volume list",
+    "volume types": "volume types",
+    "generate imdb": "generate imdb --scale 0.00001 --out {folder}/imdb/{{pid}} --threads 1",
+    "metrics cloudwatch": "metrics cloudwatch {run}",
+    "metrics names": "metrics names",
+    "instance show": "instance show r6g.large",
+    "instance types": "instance types",
+    "size": "size --iostat {folder}/load.txt --size 100GiB --type gp3",
+    "runs": "runs --results {results}",
+    "query": "query SELECT(1) --results {results}",
+    "report": "report {experiment} --format md",
+    "completion": "completion bash",
+}
+"""Commands that print something and change nothing that needs root or a server: by name, words with places to fill in."""
+SILENT = {"volume list"}
+"""Those that have nothing to print here."""
+
+ROOT = {
+    "compare": "compare gp3 null -n 1 -s 1 --warmup 1s --duration 1s",
+    "run": "run {folder}/experiment.toml",
+    "volume attach": "volume attach null:size=1GiB --no-mount --name {name}",
+    "volume detach": "volume detach {name}",
+    "volume fit": "volume fit {folder} -o {folder}/twin.toml",
+    "volume modify": "volume modify {name} null:size=2GiB",
+    "volume stats": "volume stats {name}",
+    "metrics nvme": "metrics nvme {name}",
+}
+"""Commands that mount, attach or ask a volume."""
+
+SERVER = {
+    "drive": "drive --dsn {dsn} --duration 1s -c 1 {folder}/select.sql",
+    "load": "load {folder}/rows.csv --into {dsn} --table rows",
+    "metrics serve": "metrics serve --port 0",
+}
+"""Commands that need a server of PostgreSQL, or are one."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the command lines speak of."""
+
+    folder: Path
+    experiment: Path
+
+    def words(self, text: str, **more: str) -> list[str]:
+        """The words of a command line with its places filled in."""
+        run = next((self.experiment / "runs").iterdir())
+        places = {"folder": self.folder, "experiment": self.experiment, "results": self.experiment.parent, "run": run}
+        return [word.format(**{"name": "no-such", "dsn": "port=1"} | places | more) for word in text.split()]
+
+    def quick(self) -> dict[str, list[str]]:
+        """Each command that is quick."""
+        return {name: self.words(text) for name, text in QUICK.items()}
+
+    def quick_json(self) -> dict[str, list[str]]:
+        """The same with ``--json``, where they have that."""
+        return {
+            f"{name} --json": [*words, "--json"]
+            for name, words in self.quick().items()
+            if "--json" in options(name) and "--format" not in words
+        }
+
+
+def make_places(folder: Path) -> Places:
+    """The files that the command lines read."""
+    (folder / "load.txt").write_text(formats.iostat_12_7(LOAD, 1))
+    (folder / "experiment.toml").write_text(FILE)
+    (folder / "select.sql").write_text("SELECT 1;\n")
+    (folder / "rows.csv").write_text("id,v\n1,a\n2,b\n")
+    return Places(folder, make_experiment(folder / "results", Plan(replicates=1)))
+
+
+def leaves() -> dict[str, click.Command]:
+    """Every command that is no group, by its name."""
+    found = contexts(click.Context(cli, info_name="pgdyno"))
+    return {
+        one.command_path.removeprefix("pgdyno "): one.command
+        for one in found
+        if not isinstance(one.command, click.Group)
+    }
+
+
+def options(name: str) -> set[str]:
+    """The options of a command."""
+    return {option for parameter in leaves()[name].params for option in parameter.opts}

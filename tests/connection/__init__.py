@@ -1,0 +1,1 @@
+"""Sessions of the engine beside libpq's."""

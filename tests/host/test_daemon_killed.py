@@ -1,0 +1,62 @@
+"""A volume's daemon killed while it is put up or taken down: whoever waits gets an error, and nothing stays."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgdyno import _engine
+from pgdyno.host import volume
+from pgdyno.host.clean import clean
+
+pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
+
+KILLS = 10
+GONE_S = 5.0
+"""A killed daemon that waits for its own device would never be gone."""
+
+
+def test_killed_while_it_attaches(state: Path) -> None:
+    moments = random.Random(1)
+    state.mkdir(parents=True)
+    mount = state.parent / "mount"
+    mount.mkdir()
+    for number in range(KILLS):
+        request = {"name": f"v{number}", "spec": "gp3", "mount": str(mount), "state_dir": str(state)}
+        daemon = subprocess.Popen(
+            [_engine.checked(), "volume", "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        assert daemon.stdin is not None
+        daemon.stdin.write(json.dumps(request) + "\n")
+        daemon.stdin.flush()
+        try:
+            daemon.wait(moments.uniform(0.0, 0.8))
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+        daemon.wait(GONE_S)
+        daemon.stdin.close()
+        subprocess.run(["umount", "--lazy", mount], stderr=subprocess.DEVNULL, check=False)
+        clean(state)
+        assert not list((state / "volumes").glob("*")), "killed before it made the folder, there is none"
+
+
+def test_killed_while_it_detaches(state: Path) -> None:
+    moments = random.Random(2)
+    mount = state.parent / "mount"
+    for number in range(KILLS):
+        found = volume.attach("gp3:iops=3000", mount=mount, name=f"v{number}")
+        for file in range(20):
+            (mount / f"file{file}").write_bytes(bytes(500_000))
+        command = [_engine.checked(), "volume", "detach", found.name, "--state-dir", str(state)]
+        asking = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            asking.wait(moments.uniform(0.0, 0.1))
+        except subprocess.TimeoutExpired:
+            subprocess.run(["kill", "-KILL", str(found.daemon.pid)], check=False)
+        asking.wait(GONE_S)
+        found.detach()
+        assert not found.alive

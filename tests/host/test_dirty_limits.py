@@ -1,0 +1,105 @@
+"""The lock on the kernel's dirty limits, as runs, clean-ups and doctors meet at it; nothing of the kernel is changed."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pgdyno.errors import HostError
+from pgdyno.host import dirty_limits
+from pgdyno.host.clean import clean
+from pgdyno.host.dirty_limits import DirtyLimits, abandoned
+from pgdyno.host.process import boot_id
+
+from .test_journal import die_leaving
+
+take = dirty_limits._lock
+
+
+@pytest.fixture
+def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DirtyLimits:
+    """Those of a run, with a record of the test's own."""
+    monkeypatch.setattr(dirty_limits, "_set", lambda _name, _value: None)
+    return DirtyLimits(128 << 20, 1, record=tmp_path / "dirty_limits.json")
+
+
+def test_who_only_looks_does_not_refuse_a_run(limits: DirtyLimits, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = itertools.count()
+    monkeypatch.setattr(dirty_limits, "_lock", lambda path: None if next(tries) < 3 else take(path))
+    limits.acquire()
+    assert limits.facts["vm.dirty_bytes"]["new"] > 0
+    limits.release()
+
+
+def test_another_run_that_holds_them_does(limits: DirtyLimits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dirty_limits, "LOOK_S", 0.01)
+    limits.acquire()
+    try:
+        with pytest.raises(HostError, match=f"another run .process {os.getpid()}."):
+            DirtyLimits(64 << 20, 1, record=tmp_path / "dirty_limits.json").acquire()
+        assert not abandoned(tmp_path / "dirty_limits.json"), "it lives"
+    finally:
+        limits.release()
+    assert not abandoned(tmp_path / "dirty_limits.json")
+
+
+def test_a_run_that_ends_while_one_looks_is_no_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = tmp_path / "dirty_limits.json"
+    record.write_text(json.dumps({"pid": 1, "boot_id": boot_id(), "old": {}}))
+    assert abandoned(record), "nobody holds it"
+
+    def ends_first(path: Path) -> int | None:
+        path.write_text("")
+        return take(path)
+
+    monkeypatch.setattr(dirty_limits, "_lock", ends_first)
+    assert not abandoned(record)
+
+
+@pytest.mark.parametrize("refused", [dirty_limits._NAMES, ("dirty_background_bytes",)], ids=["all", "one"])
+def test_limits_that_cannot_be_set_stay_as_they_were(
+    refused: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "dirty_limits.json"
+    before = {"dirty_bytes": 0, "dirty_ratio": 20, "dirty_background_bytes": 0, "dirty_background_ratio": 10}
+    kernel = dict(before)
+
+    def write(name: str, value: int) -> None:
+        if name in refused:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"/proc/sys/vm/{name}")
+        pair = next(pair for pair in dirty_limits._PAIRS if name in pair)
+        kernel.update(dict.fromkeys(pair, 0) | {name: value})
+
+    monkeypatch.setattr(dirty_limits, "_set", write)
+    monkeypatch.setattr(dirty_limits, "current_limits", lambda: dict(kernel))
+    with pytest.raises(HostError, match="Read-only file system") as caught:
+        DirtyLimits(128 << 20, 1, record=record).acquire()
+    assert "privileged" in caught.value.remedy
+    assert kernel == before
+    assert record.read_bytes() == b"", "nothing is left to put back"
+    handle = take(record)
+    assert handle is not None, "the lock was given up"
+    os.close(handle)
+
+
+def test_a_clean_up_that_may_not_put_limits_back_says_so_and_does_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> list[str]:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/proc/sys/vm/dirty_bytes")
+
+    left = tmp_path / "left"
+    state = tmp_path / "state"
+    die_leaving(state, left)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(dirty_limits, "recover", refused)
+    monkeypatch.setattr(dirty_limits, "abandoned", lambda: True)
+    with pytest.raises(HostError, match="the kernel's dirty limits of a killed run") as caught:
+        clean(state)
+    assert "where /proc/sys is writable" in caught.value.remedy
+    assert not left.exists(), "what could be removed is"

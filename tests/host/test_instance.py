@@ -1,0 +1,181 @@
+"""An instance bounds memory, page cache and CPUs of what is started in it, and undoes itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pgdyno.errors import EXIT_USAGE, HostError, InputError
+from pgdyno.host import cgroup, dirty_limits
+from pgdyno.host.clean import clean
+from pgdyno.host.dirty_limits import DirtyLimits, current_limits, wanted_limits
+from pgdyno.host.instance import Instance, parse_cpus
+from pgdyno.host.journal import Journal
+
+from .needs import expect, first_cpu, needs_cgroups, needs_root
+
+MIB = 1 << 20
+HOLD_AND_DIE = """
+import os, signal, subprocess, sys
+from pgdyno.host.instance import Instance
+from pgdyno.host.waiting import wait_until
+with Instance("killed-" + sys.argv[1], 128 << 20, sys.argv[2] or None) as instance:
+    child = subprocess.Popen(instance.join_args(["sleep", "1000"]), start_new_session=True, stdout=subprocess.DEVNULL)
+    wait_until(lambda: all(str(child.pid) in file.read_text().split() for file in instance.join_files), 60.0)
+    print(child.pid, *instance.join_files, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def the_limits_are_free() -> bool:
+    """Whether no other run on this machine has set the kernel's dirty limits."""
+    probe = DirtyLimits(256 * MIB, 1)
+    try:
+        probe.acquire()
+    except HostError:
+        return False
+    probe.release()
+    return True
+
+
+@needs_cgroups
+def test_processes_inside_are_bounded(state: Path) -> None:
+    cpus = first_cpu()
+    with Instance(f"test-{os.getpid()}", 128 * MIB, cpus, dirty_limits=False) as instance:
+        show = "cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status"
+        lines = subprocess.check_output(instance.join_args(["sh", "-c", show]), text=True).splitlines()
+        groups = sum(f"/pgdyno/{instance.name}" in line for line in lines)
+        assert groups == len(instance.join_files) >= (1 if instance.facts["cgroup_version"] == 2 else 2)
+        assert cpus is None or f"Cpus_allowed_list:\t{cpus}" in lines
+        hungry = [sys.executable, "-c", f"bytearray(b'x') * {200 * MIB}"]
+        assert subprocess.run(instance.join_args(hungry), check=False).returncode == -signal.SIGKILL
+        folders = [file.parent for file in instance.join_files]
+        weights = [file.read_text().strip() for group in folders for file in group.parent.glob("cpu.[sw][he]*")]
+        assert set(weights) & {"2", "1"}, "the laboratory comes first"
+        assert Path(instance.paths["cgroup_memory"] or "") in folders
+        assert instance.facts["memory_bytes"] == 128 * MIB
+    assert not any(folder.exists() for folder in folders)
+
+
+@needs_cgroups
+def test_leaving_waits_for_the_last_process_and_says_who_stays(state: Path) -> None:
+    instance = Instance(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False, timeout_s=0.2)
+    child = None
+    try:
+        with pytest.raises(HostError, match="still in the control groups"), instance:
+            child = subprocess.Popen(instance.join_args([sys.executable, "-c", "import signal; signal.pause()"]))
+            pid = str(child.pid)
+            expect(lambda: all(pid in file.read_text().split() for file in instance.join_files), "the child is inside")
+    finally:
+        assert child is not None
+        child.kill()
+        child.wait()
+    assert instance.close() == []
+
+
+@needs_cgroups
+def test_one_name_is_one_instance(state: Path) -> None:
+    name = f"test-{os.getpid()}"
+    with Instance(name, 128 * MIB, dirty_limits=False):
+        with pytest.raises(HostError, match="already"), Instance(name, 128 * MIB, dirty_limits=False):
+            pass
+        assert clean(state) == [], "an instance in use is left alone"
+
+
+@needs_cgroups
+def test_a_group_that_cannot_be_made_leaves_no_entry(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise HostError("nothing is handed down", remedy="run it outside")
+
+    monkeypatch.setattr(type(cgroup.find_hierarchy()), "prepare", refuse)
+    with (
+        pytest.raises(HostError, match="handed down"),
+        Instance(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False),
+    ):
+        pass
+    assert Journal(state).entries() == []
+
+
+@needs_cgroups
+def test_the_dirty_limits_follow_the_instance_and_return(state: Path) -> None:
+    if not the_limits_are_free():
+        pytest.skip("another run on this machine holds the kernel's dirty limits")
+    before = current_limits()
+    with Instance(f"test-{os.getpid()}", 256 * MIB) as instance:
+        version = instance.facts["cgroup_version"]
+        now = current_limits()
+        assert {name: now[name] for name in wanted_limits(256 * MIB, version)} == wanted_limits(256 * MIB, version)
+        with pytest.raises(HostError, match=f"process {os.getpid()}"), Instance("another", 128 * MIB):
+            pass
+    assert current_limits() == before
+
+
+@needs_cgroups
+def test_dirty_memory_stays_below_a_quarter(state: Path) -> None:
+    """Without the limits beside it, nearly the whole group became dirty before anything was written."""
+    if not the_limits_are_free():
+        pytest.skip("another run on this machine holds the kernel's dirty limits")
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file, Instance(f"test-{os.getpid()}", 256 * MIB) as instance:
+        stat = Path(instance.paths["cgroup_memory"] or "") / "memory.stat"
+        command = ["dd", "if=/dev/zero", f"of={file.name}", "bs=64k", "count=8192", "conv=notrunc"]
+        writer = subprocess.Popen(instance.join_args(command), stderr=subprocess.DEVNULL)
+        seen: list[int] = []
+
+        def ended() -> bool:
+            facts = dict(line.split() for line in stat.read_text().splitlines())
+            seen.append(int(facts.get("dirty", facts.get("file_dirty", "0"))))
+            return writer.poll() is not None
+
+        expect(ended, "512 MiB are written", 120.0)
+        assert writer.returncode == 0
+        assert max(seen) > 0
+        assert max(seen) < 0.25 * 256 * MIB
+
+
+@needs_cgroups
+def test_a_killed_run_is_undone(state: Path) -> None:
+    if not the_limits_are_free():
+        pytest.skip("another run on this machine holds the kernel's dirty limits")
+    before = current_limits()
+    command = [sys.executable, "-c", HOLD_AND_DIE, str(os.getpid()), first_cpu() or ""]
+    killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    pid, *files = killed.stdout.split()
+    wanted = wanted_limits(128 * MIB, cgroup.find_hierarchy().version)
+    assert {name: current_limits()[name] for name in wanted} == wanted
+    assert dirty_limits.abandoned()
+    done = clean(state)
+    assert any(f"ended process {pid}" in line for line in done)
+    assert not any(Path(file).exists() for file in files)
+    assert current_limits() == before
+    assert clean(state) == []
+
+
+def test_limits_by_version_of_control_groups() -> None:
+    assert wanted_limits(1 << 30, 1) == {"dirty_bytes": 214745088, "dirty_background_bytes": 107372544}
+    assert wanted_limits(1 << 30, 2) == {"dirty_ratio": 20, "dirty_background_ratio": 10}
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("name", "memory_bytes", "cpus"),
+    [("Upper", 128 * MIB, None), ("a/b", 128 * MIB, None), ("small", MIB, None), ("cpu", 128 * MIB, "0,4000")],
+)
+def test_illegal_figures_are_refused(state: Path, name: str, memory_bytes: int, cpus: str | None) -> None:
+    with pytest.raises(InputError) as caught, Instance(name, memory_bytes, cpus, dirty_limits=False):
+        pass
+    assert caught.value.exit_code == EXIT_USAGE
+    assert caught.value.remedy
+
+
+def test_lists_of_cpus() -> None:
+    assert parse_cpus("0-2,5") == {0, 1, 2, 5}
+    for wrong in ("", "a", "3-1", "1-", "-1"):
+        with pytest.raises(InputError):
+            parse_cpus(wrong)

@@ -1,0 +1,75 @@
+"""Each refusal says what is missing and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import namedtuple
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import EXIT_HOST, EXIT_USAGE, PgdynoError
+from pgdyno.host import preflight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_Usage = namedtuple("_Usage", "total used free")
+
+
+def refused(check: Callable[[], None], *words: str, exit_code: int = EXIT_HOST) -> None:
+    with pytest.raises(PgdynoError) as caught:
+        check()
+    assert all(word in caught.value.message for word in words), caught.value.message
+    assert caught.value.remedy
+    assert caught.value.exit_code == exit_code
+
+
+def test_no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    refused(lambda: preflight.require_root("attaching a volume"), "attaching a volume needs root", "1000")
+
+
+def test_no_fuse(tmp_path: Path) -> None:
+    refused(lambda: preflight.require_fuse(tmp_path / "fuse"), "is missing")
+    refused(lambda: preflight.require_fuse(tmp_path), "cannot be opened")
+
+
+def test_mount_point_in_use(tmp_path: Path) -> None:
+    preflight.require_mount_point(tmp_path)
+    preflight.require_mount_point(tmp_path / "new")
+    (tmp_path / "precious").touch()
+    refused(lambda: preflight.require_mount_point(tmp_path), "not empty", "precious", exit_code=EXIT_USAGE)
+    refused(lambda: preflight.require_mount_point(tmp_path / "precious"), "not a directory", exit_code=EXIT_USAGE)
+
+
+def test_mounted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.host.mounts.is_mount_point", lambda path: path == tmp_path)
+    refused(lambda: preflight.require_mount_point(tmp_path), "mounted", exit_code=EXIT_USAGE)
+
+
+def test_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: _Usage(10, 9, 1 << 20))
+    refused(lambda: preflight.require_space(tmp_path / "not" / "yet", 1 << 30, "a volume"), "needs 1,024 MiB")
+
+
+def test_no_memory() -> None:
+    preflight.require_memory(1, "nothing")
+    refused(lambda: preflight.require_memory(1 << 60, "an instance"), "an instance needs")
+
+
+def test_missing_program() -> None:
+    preflight.require_programs("sh")
+    refused(lambda: preflight.require_programs("sh", "no-such-program"), "no-such-program")
+
+
+def test_port_taken() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        refused(lambda: preflight.require_free_port(port), str(port), "taken")
+    preflight.require_free_port(port)
+    refused(lambda: preflight.require_free_port(80), "80", exit_code=EXIT_USAGE)

@@ -1,0 +1,32 @@
+"""The command under test, in this process: for what it prints and refuses. How a process of it ends is tested in one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+from pgdyno.cli import main
+
+
+class Ended(NamedTuple):
+    """What became of a command line."""
+
+    code: int
+    out: str
+    err: str
+
+
+def pgdyno(*arguments: str | Path, code: int | None = None) -> Ended:
+    """Run one command line; with ``code`` it must end with that."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        ended = main.run([str(argument) for argument in arguments])
+    texts = []
+    for stream in (out, err):
+        stream.seek(0)
+        texts.append(stream.read())
+    found = Ended(ended, *texts)
+    assert code is None or found.code == code, found.err
+    return found

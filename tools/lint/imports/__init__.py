@@ -1,0 +1,1 @@
+"""What imports what, read from the source."""

@@ -1,0 +1,142 @@
+"""What users read is in plain technical English: a list of words and phrases that have a plainer one.
+
+Checked are the documents, the newest section of the changelog, the experiment files, and the strings, docstrings and comments of
+the Python package and of the reference's templates. What is left of the old wording is counted in ``words_ratchet.toml``, by
+file; it may become less and never more. ``python -m tools.lint.words`` lowers the counts that are too high.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import tomllib
+from pathlib import Path
+
+from tools.lint import Finding, project_files, relative
+
+RATCHET = "tools/lint/words_ratchet.toml"
+WORDS: dict[str, str] = {
+    r"leav(?:e|es|ing) (?:\S+ ){0,6}away|left away": "omit",
+    r"mend(?:s|ed|ing)?": "correct, fix",
+    r"anew": "again",
+    r"strangers?": "other processes",
+    r"(?<!\sor\s)(?:nobody|somebody|anybody|whoever)": "the actor by name, or the passive voice",
+    r"(?<!there\s)(?:is|are|was|were) no(?! (?:longer|more|less|fewer|one|doubt|limit|reason|faster|slower))": "is not a …, or has no …",
+    r"so many(?! (?:that|of))": "the number, or `this number of`",
+    r"(?:go|goes|went|going) on(?! (?:the|a|an|its|to))": "resume, continue",
+    r"exist(?:s|ed)? already": "already exists, or `an existing …`",
+    r"(?:is|are|was|were|been|be) begun": "started",
+    r"(?:is|are|was|were|be) told(?! apart)": "is reported, gets",
+    r"unless (?:it is )?(?:said|told|asked)": "by default",
+    r"for ever": "always, or without limit of time",
+    r"no number": "not a number",
+    r"reckon(?:s|ed|ing)?": "compute, estimate, expect",
+    r"sp(?:eak|eaks|oke) against": "is a reason against",
+    r"(?:hold|holds|held|holding) against": "compare with",
+    r"(?:can|could|may|might) be had": "is available",
+    r"tak(?:e|es|en|ing) (?:\S+ )?away|took away": "remove, subtract",
+    r"of (?:ours|yours|theirs)": "our, your, their",
+    r"the laboratory(?:'s)?": "the test harness, or pgdyno",
+}
+"""Regular expressions -> what to write instead. Words of an expression may be on two lines."""
+INVERTED = r"(?:^|(?<=[.:;!?]\s)|(?<=\n\n)|(?<=\| ))Of (?:a|an|the|each|every|all|several|two|those|these|its|such)\s"
+"""A genitive before its noun: ``Of a run, the …``, ``Of every volume.``"""
+
+PATTERNS = [
+    (re.compile(rf"\b(?:{words})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE), to) for words, to in WORDS.items()
+]
+PATTERNS.append((re.compile(INVERTED), "the noun first: `the … of a run`"))
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"(`+)[^`\n]+\1")
+_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "STYLE.md", "PRINCIPLES.md", "CHANGELOG.md", "catalog/README.md")
+_PYTHON = ("python/pgdyno/", "tools/reference/")
+
+
+def check(root: Path) -> list[Finding]:
+    """Phrases of the list in files that have more of them than the ratchet allows."""
+    ratchet_file = root / RATCHET
+    ratchet: dict[str, int] = tomllib.loads(ratchet_file.read_text()) if ratchet_file.is_file() else {}
+    findings = []
+    for name, found in read_by_users(root).items():
+        allowed = ratchet.pop(name, 0)
+        if len(found) > allowed:
+            findings += [
+                Finding(name, line, f"`{phrase}`: write {to} ({len(found)} such phrases, {allowed} are allowed)")
+                for line, phrase, to in found
+            ]
+        elif len(found) < allowed:
+            findings.append(
+                Finding(
+                    RATCHET,
+                    0,
+                    f"{name} has {len(found)} such phrases now: lower its entry (python -m tools.lint.words)",
+                )
+            )
+    return findings + [
+        Finding(RATCHET, 0, f"{name} is gone: remove its entry, or rename it") for name in sorted(ratchet)
+    ]
+
+
+def read_by_users(root: Path) -> dict[str, list[tuple[int, str, str]]]:
+    """File -> line, phrase and what to write instead, of each phrase of the list that is in it."""
+    found = {}
+    for path in project_files(root, ".md", ".py", ".toml"):
+        name = relative(root, path)
+        if name in _DOCUMENTS or (name.startswith("docs/") and not name.startswith("docs/reference/")):
+            found[name] = phrases(_prose(path.read_text(encoding="utf-8"), name))
+        elif name.startswith("experiments/"):
+            found[name] = phrases(path.read_text(encoding="utf-8").replace("\n# ", "\n  "))
+        elif path.suffix == ".py" and name.startswith(_PYTHON):
+            found[name] = [
+                (line + at - 1, phrase, to)
+                for line, text in _strings(path.read_text(encoding="utf-8"))
+                for at, phrase, to in phrases(text)
+            ]
+    return found
+
+
+def phrases(text: str) -> list[tuple[int, str, str]]:
+    """Line, phrase and what to write instead, in the order of the text; what stands between backticks is skipped."""
+    found = [
+        (match.start(), " ".join(match[0].split()), to)
+        for pattern, to in PATTERNS
+        for match in pattern.finditer(_CODE.sub(lambda code: "`" * len(code[0]), text))
+    ]
+    return [(text.count("\n", 0, at) + 1, phrase, to) for at, phrase, to in sorted(found)]
+
+
+def _prose(text: str, name: str) -> str:
+    """A document without its blocks of code, or the newest section of the changelog: released ones stay as they are."""
+    if name == "CHANGELOG.md":
+        sections = [match.start() for match in re.finditer(r"^## ", text, re.MULTILINE)]
+        text = text[: sections[1]] if len(sections) > 1 else text
+    return _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def _strings(text: str) -> list[tuple[int, str]]:
+    """Line and text of every comment and of every string of more than one word, docstrings too; ``{}`` is a value in one."""
+    strings, parts = [], set()
+    for node in ast.walk(ast.parse(text)):  # a string comes before its parts
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(part) for part in node.values}
+            words = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            strings.append((node.lineno, "".join(map(str, words))))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            strings.append((node.lineno, node.value))
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = [(token.start[0], token.string.lstrip("#: ")) for token in tokens if token.type == tokenize.COMMENT]
+    return [(line, said) for line, said in strings + comments if " " in said]
+
+
+def lower(root: Path) -> None:
+    """Write the ratchet with the entries that are too high lowered, and without those of files that are gone."""
+    ratchet_file = root / RATCHET
+    here = {name: len(found) for name, found in read_by_users(root).items()}
+    left = {name: min(allowed, here.get(name, 0)) for name, allowed in tomllib.loads(ratchet_file.read_text()).items()}
+    ratchet_file.write_text("".join(f'"{name}" = {count}\n' for name, count in sorted(left.items()) if count))
+
+
+if __name__ == "__main__":
+    lower(Path(__file__).resolve().parents[2])
