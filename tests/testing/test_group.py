@@ -1,0 +1,142 @@
+"""What `make test` says at its end: all that failed, in whatever way it failed, and nothing of it lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.testing import __main__ as program
+from tools.testing import outcome
+from tools.testing.group import Group, Run
+
+FAILING = """
+import pytest
+
+@pytest.fixture
+def left():
+    yield
+    pytest.fail("the test left on the machine (now removed):\\n  process 7", pytrace=False)
+
+def test_good(): pass
+
+def test_bad():
+    print("what the test printed")
+    assert [1] == [2], "one is not two"
+
+def test_that_leaks(left): pass
+
+@pytest.mark.skip(reason="needs something")
+def test_skipped(): pass
+"""
+PANIC = "thread 'stage::tests::it_holds' (4711) panicked at crates/volume/src/stage/mod.rs:9:5: assertion failed: held"
+CARGO = """
+running 2 tests
+.F
+failures:
+
+---- stage::tests::it_holds stdout ----
+
+thread 'stage::tests::it_holds' (4711) panicked at crates/volume/src/stage/mod.rs:9:5:
+assertion failed: held
+
+failures:
+    stage::tests::it_holds
+
+test result: FAILED. 1 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s
+
+running 1 test
+.
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+cargo left on the machine (now removed): process 4712 (sleep): sleep 600
+"""
+
+
+@pytest.fixture
+def asked() -> Iterator[Run]:
+    """A run whose signals are this process's own again afterwards."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield Run()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def python(
+    text: str, judge: Callable[[str], outcome.Outcome] = outcome.of_cargo, name: str = "one"
+) -> Callable[[], Group]:
+    """What starts a program of so many lines as a group."""
+    return lambda: Group(name, [sys.executable, "-c", textwrap.dedent(text)], os.environ, judge)
+
+
+def test_what_failed_comes_last_with_its_reason(asked: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "test_trial.py"
+    file.write_text(FAILING)
+    options = [str(file), f"--rootdir={tmp_path}", "-p", "no:cacheprovider", "--confcutdir", str(tmp_path)]
+    asked.side_by_side(lambda: program.pytest("trial", options, tmp_path, dict(os.environ)))
+    program.say(asked, 1.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-4].startswith("FAILED test_trial.py::test_bad: AssertionError: one is not two")
+    assert lines[-3].startswith("ERROR test_trial.py::test_that_leaks: failed on teardown")
+    assert "process 7" in lines[-3]
+    assert lines[-2:] == ["1 passed, 2 failed, 1 skipped", "make test: failed after 1 s"]
+    at = lines.index("=== test_trial.py::test_bad")
+    assert "what the test printed" in lines[at:]
+    assert "E       AssertionError: one is not two" in lines[at:]
+    assert any(line.startswith("trial | ") and "test_trial.py" in line for line in lines[:at]), "as it came, too"
+
+
+def test_failures_of_rust_and_what_it_left_are_found() -> None:
+    found = outcome.of_cargo(CARGO)
+    assert (found.passed, found.skipped) == (2, 3)
+    assert [str(failure) for failure in found.failures] == [
+        f"FAILED stage::tests::it_holds: {PANIC}",
+        "FAILED cargo test: cargo left on the machine (now removed): process 4712 (sleep): sleep 600",
+    ]
+    assert "assertion failed: held" in "\n".join(outcome.said(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("print('it does not compile'); raise SystemExit(101)", "ended with 101, and named no test that failed"),
+        ("import os; os.kill(os.getpid(), 9)", "killed by signal 9, and named no test that failed"),
+        ("print('nothing to do')", "ended with 0, and ran no test"),
+    ],
+)
+def test_a_group_that_names_no_failure_is_one(text: str, reason: str, asked: Run) -> None:
+    asked.side_by_side(python(text), python("print('test result: ok. 1 passed; 0 failed; 0 ignored;')", name="other"))
+    (failure,) = asked.found.failures
+    assert str(failure) == f"ERROR one: {reason}"
+    assert asked.found.passed == 1
+    assert "kill" in text or failure.output in ("it does not compile\n", "nothing to do\n")
+
+
+def test_an_interrupted_run_interrupts_what_runs_and_begins_nothing_else(
+    asked: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = """
+        import os, signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.sigwait([signal.SIGINT])
+        print("taken down")
+    """
+    asked.side_by_side(python(waits))
+    asked.side_by_side(lambda: pytest.fail("it began"))
+    program.say(asked, 1.0)
+    out = capsys.readouterr().out
+    assert "one | taken down" in out
+    assert out.endswith("make test: interrupted after 1 s\n")
+
+
+def test_every_folder_of_tests_is_in_one_list_at_most_and_there() -> None:
+    paths = [Path(path) for path in (*program.EXPERIMENTS, *program.ASKING, *program.COMPUTING)]
+    assert all(path.exists() for path in paths)
+    assert not [path for path in paths if any(other in path.parents for other in paths)]
+    assert len(set(paths)) == len(paths)

@@ -1,0 +1,118 @@
+"""One command of `make test`: its output, line by line, as it comes, and what it cost; and several of them side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from tools.testing import outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+PATIENCE_S = 60.0
+"""An interrupted group has so long to take down its servers and volumes."""
+_PRINTING = threading.Lock()
+
+
+class Group:
+    """A command that runs; its lines go to standard output, each with the group's name before it."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        judge: Callable[[str], outcome.Outcome],
+    ) -> None:
+        """Start it; ``judge`` reads what became of its tests, and is given all that it printed."""
+        self.name = name
+        self.seconds = self.cpu_seconds = 0.0
+        self._judge = judge
+        self._lines: list[str] = []
+        self._began = time.monotonic()
+        # A session of its own: what interrupts this process does not reach the group twice.
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        # Of a process that the group leaves behind, and that holds the pipe, nothing is waited for.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.append(line)
+            with _PRINTING:
+                sys.stdout.write(f"{self.name} | {line.rstrip()}\n")
+                sys.stdout.flush()
+        self.seconds = time.monotonic() - self._began
+
+    def wait(self) -> outcome.Outcome:
+        """What became of it, when it has ended."""
+        # `wait4` alone says what one child used; `Popen` has the code from here.
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self._reader.join(PATIENCE_S)
+        text = "".join(self._lines)
+        return outcome.with_the_unsaid(self._judge(text), self.name, self._process.returncode, text)
+
+    def interrupt(self) -> None:
+        """Interrupt it as Ctrl-C does, and end it when that takes too long."""
+        self._signal(signal.SIGINT)
+        ender = threading.Timer(PATIENCE_S, self._signal, [signal.SIGKILL])
+        ender.daemon = True
+        ender.start()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+
+class Run:
+    """Groups one after another, and side by side; Ctrl-C and SIGTERM interrupt those that run, and no other begins."""
+
+    def __init__(self) -> None:
+        """Listen for the signals."""
+        self.done: list[tuple[Group, outcome.Outcome]] = []
+        self.interrupted = False
+        self._running: list[Group] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._interrupt)
+
+    def _interrupt(self, *_: object) -> None:
+        # Nothing is raised here: whoever waits goes on waiting, for groups that end now.
+        self.interrupted = True
+        for group in self._running:
+            group.interrupt()
+
+    def side_by_side(self, *starts: Callable[[], Group]) -> None:
+        """Start groups, and wait for all of them."""
+        for start in starts:
+            if not self.interrupted:
+                self._running.append(start())
+                if self.interrupted:  # meanwhile
+                    self._running[-1].interrupt()
+        while self._running:
+            self.done.append((self._running[0], self._running[0].wait()))
+            del self._running[0]
+
+    @property
+    def found(self) -> outcome.Outcome:
+        """What became of all tests."""
+        return sum((found for _, found in self.done), outcome.Outcome())
