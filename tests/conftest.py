@@ -13,7 +13,8 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
-from tests import leaks, pooler
+from tests import leaks
+from tests.support import pooler
 
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _run_dirs: list[Path] = []

@@ -12,7 +12,7 @@ from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import execute, plan
 from pgdyno.world.resolved import existing_arms
-from tests.servers import cluster
+from tests.support.servers import cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from pgdyno.workload.bulk_load.loading import _environment
 from pgdyno.workload.bulk_load.process import LoaderProcess
 
 from ..loader.conftest import database
-from ..servers import cluster
+from ..support.servers import cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

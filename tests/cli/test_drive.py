@@ -17,9 +17,9 @@ from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 
-from ..pooler import CLEAN, pgbouncer
-from ..servers import cluster, throwaway_cluster
 from ..support.commands import pgdyno
+from ..support.pooler import CLEAN, pgbouncer
+from ..support.servers import cluster, throwaway_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

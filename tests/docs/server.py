@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.docs.small import SCALE
-from tests.servers import throwaway_cluster
+from tests.support.servers import throwaway_cluster
 
 HOST = "host=db.example"
 SERVICE = "pgdyno"

@@ -9,7 +9,7 @@ import pytest
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 
-from ..servers import cluster, throwaway_cluster
+from ..support.servers import cluster, throwaway_cluster
 from . import secured
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.workload import histogram
 
-from ..pooler import pgbouncer
+from ..support.pooler import pgbouncer
 from .driven import drive, driving, line, outcome, own_script, settled, spec, summary_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pgdyno.store import open_experiment
 from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import PgbenchTables
 from tests.experiment.test_run_command import ROOT, run
-from tests.pooler import CLEAN, pgbouncer
-from tests.servers import throwaway_cluster
+from tests.support.pooler import CLEAN, pgbouncer
+from tests.support.servers import throwaway_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

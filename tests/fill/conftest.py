@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..servers import cluster
+from ..support.servers import cluster
 from .filled import Database
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """The server that the files are loaded into."""
 
-from ..servers import cluster
+from ..support.servers import cluster
 
 __all__ = ["cluster"]

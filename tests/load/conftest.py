@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..drive.conftest import encrypted
-from ..servers import cluster, throwaway_cluster
+from ..support.servers import cluster, throwaway_cluster
 from .loaded import LEDGER, Target
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..servers import throwaway_cluster
+from ..support.servers import throwaway_cluster
 from .loaded import LEDGER, Loaded, Target, ended, load, loading, order
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..servers import cluster, throwaway_cluster
+from ..support.servers import cluster, throwaway_cluster
 from .database import Database
 
 if TYPE_CHECKING:

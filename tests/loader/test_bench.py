@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..servers import throwaway_cluster
+from ..support.servers import throwaway_cluster
 from .database import RICH, Database
 from .test_killed import ROWS, check, finish, loading, rich_file
 

@@ -14,7 +14,7 @@ import pytest
 
 from pgdyno.loader import restore
 
-from ..servers import throwaway_cluster
+from ..support.servers import throwaway_cluster
 from .database import RICH, Database
 
 if TYPE_CHECKING:

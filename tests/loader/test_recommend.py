@@ -10,7 +10,7 @@ import pytest
 from pgdyno.loader import recommend, server
 from pgdyno.loader.preflight import settings_now
 
-from ..servers import throwaway_cluster
+from ..support.servers import throwaway_cluster
 from .database import Database
 
 if TYPE_CHECKING:

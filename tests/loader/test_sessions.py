@@ -17,7 +17,7 @@ from pgdyno.errors import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_REJECTED
 from pgdyno.host.waiting import wait_until
 from pgdyno.loader import restore, server
 
-from ..pooler import CLEAN, pgbouncer
+from ..support.pooler import CLEAN, pgbouncer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pgdyno.postgres.cluster import Cluster
 
-    from ..pooler import Pooler
+    from ..support.pooler import Pooler
     from .database import Database
 
 PATIENCE_S = 30.0

@@ -21,7 +21,7 @@ from pgdyno.loader.asked import Asked
 from pgdyno.loader.server import one
 from pgdyno.loader.table import Column
 
-from ..servers import throwaway_cluster
+from ..support.servers import throwaway_cluster
 from .database import Database
 from .test_killed import loading, reaches
 

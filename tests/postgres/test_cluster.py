@@ -20,7 +20,7 @@ from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
 from ..host.needs import expect, first_cpu, needs_cgroups, needs_root
-from ..servers import initialise
+from ..support.servers import initialise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

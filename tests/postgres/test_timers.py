@@ -12,7 +12,7 @@ from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.timers import TIMERS, dilated
 
-from ..servers import cluster, older_server
+from ..support.servers import cluster, older_server
 
 if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from ..servers import cluster, older_server
+from ..support.servers import cluster, older_server
 
 __all__ = ["cluster", "older_server"]
 

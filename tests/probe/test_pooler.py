@@ -16,14 +16,14 @@ from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import look
 
-from ..pooler import CLEAN, pgbouncer
+from ..support.pooler import CLEAN, pgbouncer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.postgres.cluster import Cluster
 
-    from ..pooler import Pooler
+    from ..support.pooler import Pooler
 
 
 @pytest.fixture(scope="module", params=["transaction", "statement"])

@@ -17,12 +17,12 @@ from pgdyno.postgres.cluster import Cluster
 from tests.analysis.synthetic import Plan, make_experiment
 from tests.conftest import find_system_postgres
 from tests.drive.secured import Encrypted, encrypted_server, missing_openssl
-from tests.pooler import PROGRAM, Pooler, pgbouncer
 from tests.rude import answered, service, world
 from tests.rude.row import Answered, Row
-from tests.servers import cluster
 from tests.size import formats
 from tests.size.formats import Interval
+from tests.support.pooler import PROGRAM, Pooler, pgbouncer
+from tests.support.servers import cluster
 
 __all__ = ["cluster"]
 

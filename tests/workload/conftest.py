@@ -1,5 +1,5 @@
 """A server with pgbench's tables."""
 
-from ..servers import cluster, older_server
+from ..support.servers import cluster, older_server
 
 __all__ = ["cluster", "older_server"]
