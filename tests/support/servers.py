@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -28,20 +30,37 @@ _IMAGES = os.environ.get("PGDYNO_IMAGE_DIR")
 """Those of the whole run: a test may have others."""
 
 
-def _folder() -> Path:
+def _folder(place: str | None = _IMAGES) -> Path:
     """A new directory in memory, as images are, which PostgreSQL's user can walk through.
 
     On a disk most of a test is the syncs of CREATE and DROP DATABASE.
     """
-    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=_IMAGES))
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=place))
     folder.chmod(0o755)
     return folder
 
 
+CLUSTERS = "PGDYNO_TEST_CLUSTERS"
+"""Environment variable that names a folder of data directories for all processes of one run of the tests."""
+
+
 @functools.cache
 def _made_once(pg_bin: Path | None) -> Path:
-    """A data directory of these programs that nobody has started; it goes with the run's images."""
-    folder = _folder()
+    """A data directory of these programs that nobody has started; it goes with the run's images, or with that folder."""
+    shared = os.environ.get(CLUSTERS)
+    if shared is None:
+        return _made(_folder(), pg_bin)
+    folder = Path(shared) / hashlib.sha256(str(pg_bin).encode()).hexdigest()[:16]
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel's: it ends with its owner
+        if not folder.is_dir():
+            unfinished = _folder(shared)
+            _made(unfinished, pg_bin)
+            unfinished.rename(folder)
+    return folder / "data"
+
+
+def _made(folder: Path, pg_bin: Path | None) -> Path:
     cluster = Cluster(find_binaries(pg_bin), folder / "data", journal=Journal(folder / "state"))
     try:
         cluster.initdb()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tools.testing import __main__ as program
-from tools.testing import outcome
-from tools.testing.group import Group, Run
+from tools.testing import lists, outcome
+from tools.testing.group import Group, Part, Run
 
 FAILING = """
 import pytest
@@ -67,18 +67,16 @@ def asked() -> Iterator[Run]:
         signal.signal(number, handler)
 
 
-def python(
-    text: str, judge: Callable[[str], outcome.Outcome] = outcome.of_cargo, name: str = "one"
-) -> Callable[[], Group]:
+def python(text: str, judge: Callable[[str], outcome.Outcome] = outcome.of_cargo, name: str = "one") -> Part:
     """What starts a program of so many lines as a group."""
-    return lambda: Group(name, [sys.executable, "-c", textwrap.dedent(text)], os.environ, judge)
+    return Part(lambda: Group(name, [sys.executable, "-c", textwrap.dedent(text)], os.environ, judge))
 
 
 def test_what_failed_comes_last_with_its_reason(asked: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "test_trial.py"
     file.write_text(FAILING)
     options = [str(file), f"--rootdir={tmp_path}", "-p", "no:cacheprovider", "--confcutdir", str(tmp_path)]
-    asked.side_by_side(lambda: program.pytest("trial", options, tmp_path, dict(os.environ)))
+    asked.parts(Part(lambda: program.pytest("trial", options, tmp_path, dict(os.environ))))
     program.say(asked, 1.0)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-4].startswith("FAILED test_trial.py::test_bad: AssertionError: one is not two")
@@ -110,7 +108,7 @@ def test_failures_of_rust_and_what_it_left_are_found() -> None:
     ],
 )
 def test_a_group_that_names_no_failure_is_one(text: str, reason: str, asked: Run) -> None:
-    asked.side_by_side(python(text), python("print('test result: ok. 1 passed; 0 failed; 0 ignored;')", name="other"))
+    asked.parts(python(text), python("print('test result: ok. 1 passed; 0 failed; 0 ignored;')", name="other"))
     (failure,) = asked.found.failures
     assert str(failure) == f"ERROR one: {reason}"
     assert asked.found.passed == 1
@@ -127,16 +125,45 @@ def test_an_interrupted_run_interrupts_what_runs_and_begins_nothing_else(
         signal.sigwait([signal.SIGINT])
         print("taken down")
     """
-    asked.side_by_side(python(waits))
-    asked.side_by_side(lambda: pytest.fail("it began"))
+    asked.parts(python(waits), Part(lambda: pytest.fail("it began")))
     program.say(asked, 1.0)
     out = capsys.readouterr().out
     assert "one | taken down" in out
     assert out.endswith("make test: interrupted after 1 s\n")
 
 
-def test_every_folder_of_tests_is_in_one_list_at_most_and_there() -> None:
-    paths = [Path(path) for path in (*program.EXPERIMENTS, *program.ASKING, *program.COMPUTING)]
-    assert all(path.exists() for path in paths)
-    assert not [path for path in paths if any(other in path.parents for other in paths)]
-    assert len(set(paths)) == len(paths)
+def test_those_that_exclude_each_other_never_run_at_a_time_and_others_do(asked: Run, tmp_path: Path) -> None:
+    """Each leaves a file while it is there; two exclusive ones would see each other's, and the other sees one of them."""
+    alone = f"""
+        import os, time
+        from pathlib import Path
+        there = Path({str(tmp_path)!r}) / "exclusive"
+        there.touch(exist_ok=False)
+        while not Path({str(tmp_path)!r}, "seen").exists():
+            os.sched_yield()
+        there.unlink()
+        print("test result: ok. 1 passed; 0 failed; 0 ignored;")
+    """
+    other = f"""
+        import os
+        from pathlib import Path
+        while not Path({str(tmp_path)!r}, "exclusive").exists():
+            os.sched_yield()
+        Path({str(tmp_path)!r}, "seen").touch()
+        print("test result: ok. 1 passed; 0 failed; 0 ignored;")
+    """
+    exclusive = [Part(python(alone, name=name).start, exclusive=True) for name in ("one", "two")]
+    asked.parts(*exclusive, python(other, name="other"), at_a_time=3)
+    assert asked.found.failures == ()
+    assert asked.found.passed == 3
+
+
+def test_every_file_of_tests_is_in_one_part() -> None:
+    named = [path for one in lists.beside() for path in one.paths] + list(lists.MEASURING)
+    named += [f"tests/{name}" for name in lists.BENCHES]
+    assert all((lists.ROOT / path).exists() for path in named)
+    for path in (lists.ROOT / "tests").rglob("test_*.py"):
+        file = path.relative_to(lists.ROOT)
+        assert sum(name in (file.as_posix(), *(parent.as_posix() for parent in file.parents)) for name in named) == 1, (
+            file
+        )

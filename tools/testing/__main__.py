@@ -17,28 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.testing import outcome
-from tools.testing.group import Group, Run
+from tools.testing import lists, outcome
+from tools.testing.group import Group, Part, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-EXPERIMENTS = (
-    "tests/compare", "tests/docs/test_execution.py", "tests/experiment", "tests/fill", "tests/host", "tests/metrics",
-    "tests/rude",
-)  # fmt: skip
-"""Volumes and whole experiments whose figures nobody judges: they wait most of the time. One at a time may set the kernel's
-dirty limits, so they are one group."""
-ASKING = (
-    "tests/cli", "tests/connection", "tests/drive", "tests/generate", "tests/load", "tests/loader", "tests/postgres",
-    "tests/workload",
-)  # fmt: skip
-"""What asks servers and commands, and judges what they did and not when: it passes however busy the machine is."""
-COMPUTING = (
-    "tests/analysis", "tests/docs/test_commands.py", "tests/docs/test_reference.py", "tests/equivalence", "tests/lint",
-    "tests/report", "tests/size", "tests/store", "tests/testing",
-)  # fmt: skip
-"""What computes, and asks nothing of the machine but its CPU."""
 _NOT_OURS = (
     "PGDYNO_ENGINE", "PYTHONPATH", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE", "PGOPTIONS",
 )  # fmt: skip
@@ -56,16 +40,16 @@ def own_state() -> Iterator[tuple[Path, dict[str, str]]]:
         shared = Path("/dev/shm")
         images = stack.enter_context(_folder(shared if os.access(shared, os.W_OK) else scratch))
         environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
-        yield (
-            scratch,
-            environment
-            | {
-                "PGDYNO_STATE_DIR": str(scratch / "state"),
-                "PGDYNO_RESULTS": str(scratch / "results"),
-                "PGDYNO_IMAGE_DIR": str(images),
-                "LC_ALL": "C.UTF-8",
-            },
-        )
+        clusters = images / "clusters"
+        clusters.mkdir()
+        environment |= {
+            "PGDYNO_STATE_DIR": str(scratch / "state"),
+            "PGDYNO_RESULTS": str(scratch / "results"),
+            "PGDYNO_IMAGE_DIR": str(images),
+            "PGDYNO_TEST_CLUSTERS": str(clusters),
+            "LC_ALL": "C.UTF-8",
+        }
+        yield scratch, environment
 
 
 @contextlib.contextmanager
@@ -98,10 +82,10 @@ def test() -> int:
     with own_state() as (scratch, environment):
         asked = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
-        asked.side_by_side(partial(rust, environment))
-        # What is in no list measures, so it has the machine for itself.
-        asked.side_by_side(start("measuring", [f"--ignore={path}" for path in (*EXPERIMENTS, *ASKING, *COMPUTING)]))
-        asked.side_by_side(start("experiments", EXPERIMENTS), start("asking", ASKING), start("computing", COMPUTING))
+        asked.parts(Part(partial(rust, environment)))
+        asked.parts(Part(start("measuring", lists.MEASURING)))  # the machine is theirs
+        parts = [Part(start(one.name, one.paths), exclusive=one.sets_limits) for one in lists.beside()]
+        asked.parts(*parts, at_a_time=1 + max(2, os.cpu_count() or 1))  # experiments wait most of the time
         say(asked, time.monotonic() - began)
     return 130 if asked.interrupted else 1 if asked.found.failures else 0
 
@@ -109,7 +93,8 @@ def test() -> int:
 def say(asked: Run, seconds: float) -> None:
     """Print what took long, and then what failed, so that the end of a log says it."""
     found = asked.found
-    print("\nslowest:", ", ".join(f"{file} {taken:.0f} s" for file, taken in found.seconds.most_common(SLOWEST)))
+    slowest = sorted(found.seconds.items(), key=lambda one: -one[1])[:SLOWEST]
+    print("\nslowest:", ", ".join(f"{file} {taken:.0f} s" for file, taken in slowest))
     for group, _ in asked.done:
         print(f"{group.name}: {group.seconds:.0f} s, and {group.cpu_seconds:.0f} s of CPU")
     print("\n".join(outcome.said(found)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tools.testing import outcome
@@ -48,6 +50,7 @@ class Group:
             errors="replace",
             start_new_session=True,
         )
+        self.pid_descriptor = os.pidfd_open(self._process.pid)
         # Of a process that the group leaves behind, and that holds the pipe, nothing is waited for.
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -59,13 +62,14 @@ class Group:
             with _PRINTING:
                 sys.stdout.write(f"{self.name} | {line.rstrip()}\n")
                 sys.stdout.flush()
-        self.seconds = time.monotonic() - self._began
 
-    def wait(self) -> outcome.Outcome:
-        """What became of it, when it has ended."""
+    def ended(self) -> outcome.Outcome:
+        """What became of it; called when :attr:`pid_descriptor` can be read, which is when it has ended."""
         # `wait4` alone says what one child used; `Popen` has the code from here.
         _, status, usage = os.wait4(self._process.pid, 0)
+        os.close(self.pid_descriptor)
         self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.seconds = time.monotonic() - self._began
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         self._reader.join(PATIENCE_S)
         text = "".join(self._lines)
@@ -84,6 +88,15 @@ class Group:
                 os.killpg(self._process.pid, number)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A group that is to run."""
+
+    start: Callable[[], Group]
+    exclusive: bool = False
+    """No two such parts run at a time."""
+
+
 class Run:
     """Groups one after another, and side by side; Ctrl-C and SIGTERM interrupt those that run, and no other begins."""
 
@@ -91,7 +104,7 @@ class Run:
         """Listen for the signals."""
         self.done: list[tuple[Group, outcome.Outcome]] = []
         self.interrupted = False
-        self._running: list[Group] = []
+        self._running: dict[Group, Part] = {}
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._interrupt)
 
@@ -101,16 +114,35 @@ class Run:
         for group in self._running:
             group.interrupt()
 
-    def side_by_side(self, *starts: Callable[[], Group]) -> None:
-        """Start groups, and wait for all of them."""
-        for start in starts:
-            if not self.interrupted:
-                self._running.append(start())
+    def parts(self, *waiting: Part, at_a_time: int = 1) -> None:
+        """Run all of them, so many at a time: the first that may begin is the next."""
+        left = list(waiting)
+        while left or self._running:
+            while part := self._next(left, at_a_time):
+                left.remove(part)
+                group = part.start()
+                self._running[group] = part
                 if self.interrupted:  # meanwhile
-                    self._running[-1].interrupt()
-        while self._running:
-            self.done.append((self._running[0], self._running[0].wait()))
-            del self._running[0]
+                    group.interrupt()
+            if not self._running:
+                return
+            for group in self._ended():
+                del self._running[group]
+                self.done.append((group, group.ended()))
+
+    def _next(self, left: Sequence[Part], at_a_time: int) -> Part | None:
+        if self.interrupted or len(self._running) >= at_a_time:
+            return None
+        taken = any(part.exclusive for part in self._running.values())
+        return next((part for part in left if not (part.exclusive and taken)), None)
+
+    def _ended(self) -> list[Group]:
+        """Groups that have ended, at least one."""
+        poll = select.poll()
+        by_descriptor = {group.pid_descriptor: group for group in self._running}
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        return [by_descriptor[descriptor] for descriptor, _ in poll.poll()]
 
     @property
     def found(self) -> outcome.Outcome:

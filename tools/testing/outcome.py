@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 OUTPUT_LINES = 120
@@ -38,7 +37,7 @@ class Outcome:
     passed: int = 0
     skipped: int = 0
     failures: Sequence[Failure] = ()
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: Mapping[str, float] = field(default_factory=dict)
     """File of tests -> how long its tests took."""
 
     def __add__(self, other: Outcome) -> Outcome:
@@ -46,7 +45,10 @@ class Outcome:
             self.passed + other.passed,
             self.skipped + other.skipped,
             (*self.failures, *other.failures),
-            self.seconds + other.seconds,
+            {
+                file: self.seconds.get(file, 0.0) + other.seconds.get(file, 0.0)
+                for file in (*self.seconds, *other.seconds)
+            },
         )
 
 
@@ -56,10 +58,10 @@ def of_pytest(report: Path) -> Outcome:
         return Outcome()
     passed = skipped = 0
     failures: list[Failure] = []
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         file = case.get("file", "")
-        seconds[file] += float(case.get("time", "0"))
+        seconds[file] = seconds.get(file, 0.0) + float(case.get("time", "0"))
         bad = [_failure(case, file, child) for child in case if child.tag in ("failure", "error")]
         failures += bad
         if case.find("skipped") is not None:
