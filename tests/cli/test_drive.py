@@ -62,7 +62,8 @@ def test_the_tables_say_what_scripts_and_statements_took(dsn: str, tmp_path: Pat
     assert [line.split()[0].rpartition("/")[2] for line in said[1:4]] == ["own.sql", "other.sql", "all"]
     counts = [int(line.split()[2].replace(",", "")) for line in said[1:4]]
     assert counts[0] + counts[1] == counts[2]
-    assert counts[0] / counts[1] == pytest.approx(3, rel=0.25)
+    # Weights 3 and 1: five standard deviations of as many draws as a machine makes in a second.
+    assert abs(counts[0] - 0.75 * counts[2]) < 5 * (counts[2] * 0.75 * 0.25) ** 0.5
     assert said[5].startswith("STATEMENT")
     assert said[6].startswith("SELECT abalance FROM pgbench_accounts WHERE aid = $1 ")
     assert "2 clients in a closed loop for 1.0 s, PostgreSQL 18" in "\n".join(said)
@@ -108,7 +109,8 @@ def test_a_users_own_tables_are_made_by_the_setup(tmp_path: Path) -> None:
 
 def test_idle_clients_measure_the_driver_without_a_server() -> None:
     found = driven("idle", "--rate", "20000", "--arrivals", "fixed")
-    assert found["succeeded"] == pytest.approx(20_000, rel=0.05)
+    assert found["succeeded"] + found["skipped"] == pytest.approx(20_000, rel=0.05)
+    assert found["succeeded"] > 1_000
     assert found["server_version"] is None
     assert found["statements"] == []
 

@@ -46,6 +46,6 @@ needs_fuse = pytest.mark.skipif(
 )
 
 
-def expect(condition: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
+def expect(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     """Wait until ``condition`` holds, and fail with ``what`` when it does not in time."""
     assert wait_until(condition, timeout_s), f"not within {timeout_s:g} s: {what}"

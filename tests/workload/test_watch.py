@@ -48,19 +48,19 @@ def pretences() -> Iterator[list[Pretence]]:
 
 
 def test_measuring_begins_after_the_warm_up_and_lasts(pretences: list[Pretence]) -> None:
-    pretence = Pretence(f"echo '{PROGRESS}' >&2; exec sleep 1.0", 1.0, warmup_s=1.3, duration_s=0.4)
+    pretence = Pretence(f"echo '{PROGRESS}' >&2; exec sleep 2.0", 2.0, warmup_s=1.3, duration_s=0.4)
     pretences.append(pretence)
     pretence.watch.until_the_end()
     time = pretence.watch.time
     assert pretence.called == ["begin", "end"]
-    assert (time.begin_ns - time.bench_ns) / SECOND_NS == pytest.approx(1.3, abs=0.1)
+    assert 1.3 <= (time.begin_ns - time.bench_ns) / SECOND_NS < 2.5, "a busy machine may be late, and never early"
     assert time.end_ns - time.begin_ns == int(0.4 * SECOND_NS)
     assert pretence.shown[0][1] == "warm up: 100 tps, 2.500 ms"
     assert 0 < pretence.shown[0][0] < 1
 
 
 def test_clients_that_connect_slowly_shorten_the_warm_up_and_not_the_measurement(pretences: list[Pretence]) -> None:
-    pretence = Pretence(f"sleep 0.3; echo '{PROGRESS}' >&2; exec sleep 0.7", 1.0, warmup_s=60.0, duration_s=0.4)
+    pretence = Pretence(f"sleep 0.3; echo '{PROGRESS}' >&2; exec sleep 1.7", 2.0, warmup_s=60.0, duration_s=0.4)
     pretences.append(pretence)
     pretence.watch.until_the_end()
     time = pretence.watch.time
