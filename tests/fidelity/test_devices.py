@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,10 @@ SHORT = Job("random", "read", 4, 32, 2)
 VOLUME = "gp3:iops=3000,order=fifo"
 
 
-@pytest.fixture
-def bench(state_dir: Path) -> Iterator[device.Bench]:
-    with device.bench(state_dir) as made:
+@pytest.fixture(scope="module")
+def bench() -> Iterator[device.Bench]:
+    """Filled once: nothing that is measured here depends on what is in it."""
+    with tempfile.TemporaryDirectory(prefix="s-") as folder, device.bench(Path(folder).resolve() / "state") as made:
         yield made
 
 
