@@ -1,19 +1,22 @@
-"""A table that other sessions hold a lock on: a load does not wait for them longer than a moment."""
+"""A table that other sessions hold a lock on: what a load waits for, how long, and what it says meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from pgdyno.errors import InputError
-from pgdyno.loader import undo
+from pgdyno.loader import server, undo, waiting
 
 from .database import Database
 from .test_load import ROWS, load, people, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -58,3 +61,68 @@ def test_a_table_that_others_lock_is_not_waited_for_to_be_vacuumed(
     assert (found.rows_loaded, database.one("SELECT ended IS NOT NULL FROM pgdyno_load.job")) == (ROWS, True)
     said = "public.people is not vacuumed and analyzed: other sessions hold a lock on it; run `VACUUM (ANALYZE) public.people`"
     assert any(said in event.get("text", "") for event in events)
+
+
+PEOPLE = "CREATE TABLE people (id int PRIMARY KEY, name text, points int)"
+FORGOTTEN = {"application_name": "billing", "options": "-c idle_in_transaction_session_timeout=60s"}
+"""Of a session that holds a lock; a load that does not say so is not waited for longer than this."""
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(waiting, "INTERVAL_S", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "holds",
+    [
+        pytest.param("LOCK TABLE people IN ACCESS EXCLUSIVE MODE", id="before the table can be looked at"),
+        pytest.param("LOCK TABLE people IN SHARE MODE", id="before a row can be copied"),
+        pytest.param("INSERT INTO people VALUES (1)", id="before it is known whether a key is doubled"),
+    ],
+)
+def test_the_session_that_a_load_waits_for_is_named(database: Database, tmp_path: Path, holds: str) -> None:
+    database.run(PEOPLE)
+    said: list[str] = []
+    with psycopg.connect(database.dsn, **FORGOTTEN) as other:
+        other.execute(holds.encode())
+        pid = other.info.backend_pid
+
+        def hear(event: Mapping[str, Any]) -> None:
+            if event.get("text", "").startswith("waiting for a lock"):
+                said.append(event["text"])
+                other.rollback()
+
+        done = load(people(tmp_path), database, autovacuum_off=False, indexes="keep", tell=hear)
+    assert done.rows_loaded == ROWS
+    role = database.one("SELECT current_user")
+    holder = f"session {pid} holds (billing, role {role}, idle in transaction)"
+    remedy = f"end its transaction, or the session with `SELECT pg_terminate_backend({pid})`"
+    assert said == [f"waiting for a lock that {holder}; {remedy}"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_builds_an_index_of_the_table_is_of_the_load(database: Database) -> None:
+    """It is a session of its own, which the load of another table does not wait for."""
+    database.run("CREATE TABLE people (id int); CREATE TABLE others (id int)")
+    tables = {name: database.one(f"SELECT '{name}'::regclass::oid::bigint") for name in ("people", "others")}
+    said: dict[str, list[str]] = {name: [] for name in tables}
+    with contextlib.ExitStack() as ending:
+        pool = ending.enter_context(ThreadPoolExecutor(1))
+        control, builds = (
+            ending.enter_context(contextlib.closing(connect(database.dsn)))
+            for connect in (server.connect, server.connect_another)
+        )
+        other = ending.enter_context(psycopg.connect(database.dsn, **FORGOTTEN))
+        other.execute("INSERT INTO people VALUES (1)")
+
+        def end(text: str) -> None:
+            said["people"].append(text)
+            other.rollback()
+
+        for name, note in (("others", said["others"].append), ("people", end)):
+            ending.enter_context(waiting.Waiting(database.dsn, note)).watch(control, tables[name])
+        pool.submit(builds.execute, "CREATE INDEX ON public.people (id)").result(30)
+    assert (len(said["people"]), said["others"]) == (1, [])

@@ -33,6 +33,7 @@ from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
 from pgdyno.loader.ready import Ready, created, get_ready
 from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
 from pgdyno.loader.undo import Journal, stored
+from pgdyno.loader.waiting import Waiting, one_at_a_time
 
 if TYPE_CHECKING:
     import psycopg
@@ -114,8 +115,9 @@ def load(sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | 
 
     ``sources`` are files, patterns, addresses or ``-``; ``into`` is a connection string without a password; ``options`` are
     the fields of :class:`~pgdyno.loader.asked.Asked`, as ``table="title"``, ``create=True``, ``reject=Path("bad.csv")``.
-    ``tell`` gets the events of ``pgdyno load --json`` as they come. Rows that were rejected are counted in the result and
-    are not errors. Raises :class:`~pgdyno.errors.PgdynoError`, whose remedy says how to resume.
+    ``tell`` gets the events of ``pgdyno load --json`` as they come, one at a time, some in another thread. Rows that were
+    rejected are counted in the result and are not errors. Raises :class:`~pgdyno.errors.PgdynoError`, whose remedy says how
+    to resume.
     """
     words = [sources] if isinstance(sources, (str, Path)) else sources
     return load_as_asked(Asked(tuple(str(word) for word in words), into, **options), tell)
@@ -125,7 +127,7 @@ def load_as_asked(asked: Asked, tell: Tell | None = None) -> Loaded:
     """Load."""
     began = time.monotonic()
     with contextlib.ExitStack() as sessions, server_errors():
-        loaded = _Load(sessions, asked, tell or (lambda _event: None)).run()
+        loaded = _Load(sessions, asked, one_at_a_time(tell)).run()
     loaded.seconds = time.monotonic() - began
     return loaded
 
@@ -173,11 +175,14 @@ class _Load:
         self.connection = self._connect()
         # Further sessions go where this one is, and are encrypted if it is.
         self.asked = replace(asked, into=pinned(asked.into, self.connection))
+        self._waiting = Waiting(self.asked.into, self._note)
+        self._waiting.watch(self.connection)
 
     def run(self) -> Loaded:
         """All steps. After Ctrl-C the error says how to resume, also between two steps."""
         try:
-            return self._run()
+            with self._waiting:
+                return self._run()
         except KeyboardInterrupt as error:
             raise self._interrupted("interrupted") from error
         except InputError as error:
@@ -187,6 +192,7 @@ class _Load:
 
     def _run(self) -> Loaded:
         ready = self._ready()
+        self._waiting.watch(self.connection, ready.target.oid)
         job = self._job(ready)
         if self.result.already:
             return self.result
@@ -239,6 +245,7 @@ class _Load:
             server.one(self.connection, "SELECT 1")
             return
         self.connection = self._connect()
+        self._waiting.watch(self.connection, ready.target.oid)
         if job is not None:
             ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
 

@@ -10,6 +10,7 @@ from pgdyno.loader import ledger, server, trust
 from pgdyno.loader.flow import server_errors
 from pgdyno.loader.put_back import forget_gone, put_back
 from pgdyno.loader.undo import Journal
+from pgdyno.loader.waiting import Waiting, one_at_a_time
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
@@ -23,8 +24,10 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
     :class:`~pgdyno.errors.InputError` while a load works on such a table; :class:`~pgdyno.errors.PgdynoError` for what
     cannot be put back, after all the rest has been.
     """
-    told = tell or (lambda _event: None)
-    with contextlib.closing(server.connect(into)) as connection, server_errors():
+    told = one_at_a_time(tell)
+    waiting = Waiting(into, lambda text: told({"event": "note", "text": text}))
+    with contextlib.closing(server.connect(into)) as connection, server_errors(), waiting:
+        waiting.watch(connection)
         server.facts(connection)
         trust.require(connection)
         journal = Journal(connection)
@@ -32,6 +35,7 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
         by_table: dict[int, list[Entry]] = {}
         for entry in journal.entries():
             by_table.setdefault(entry.table_oid, []).append(entry)
+        waiting.watch(connection, *by_table)
         done: list[str] = []
         failed: list[PgdynoError] = []
         for oid, entries in by_table.items():
