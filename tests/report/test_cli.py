@@ -75,7 +75,8 @@ def test_a_run_is_valid_by_one_verdict_wherever_it_is_named(tmp_path: Path, caps
     (listed,) = json.loads(said("runs", "--json"))["experiments"]
     assert {one["run_id"]: one["valid"] for one in listed["runs"]} == of_report
     assert [one["why_invalid"] for one in listed["runs"] if not one["valid"]] == [[reason]] * 2
-    assert listed["valid"] is False
+    of_experiment = (listed["valid"], listed["why_invalid"], listed["runs_valid"])
+    assert of_experiment == (False, ["2 of 4 finished runs are invalid"], 2)
     lines = said("runs").splitlines()
     assert "4 of 4 runs finished, 2 valid" in lines[0]
     assert sum(line.endswith(f"invalid: {reason}") for line in lines) == 2

@@ -199,7 +199,7 @@ def test_runs_lists_experiments_and_runs(results: Path, capsys: pytest.CaptureFi
     assert len(others) == 4
     assert pgdyno(["runs", "--json", "--results", str(results)]) == 0
     (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
-    assert experiment["valid"] is True
+    assert (experiment["valid"], experiment["why_invalid"], experiment["runs_valid"]) == (True, [], 4)
     assert experiment["replicates"] == 2
     assert [run["tps"] for run in experiment["runs"]] == [10.0, 20.0, 30.0, 40.0]
 
@@ -210,6 +210,8 @@ def test_a_missing_run_makes_an_experiment_incomplete(results: Path, capsys: pyt
     assert pgdyno(["runs", "--json", "--results", str(results)]) == 0
     (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
     assert (experiment["runs_finished"], experiment["runs_wanted"], experiment["valid"]) == (3, 4, False)
+    assert experiment["why_invalid"] == ["1 of 4 runs is missing"]
+    assert [one["valid"] for one in experiment["runs"]] == [True] * 3, "those that are there are valid by themselves"
 
 
 def test_runs_beyond_the_planned_ones_are_no_defect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

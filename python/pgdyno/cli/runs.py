@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pgdyno.store.reader import Experiment
 
 
@@ -20,6 +22,9 @@ def command(results: Path | None, as_json: bool) -> None:
     For each experiment: its id, when it began, how many of its runs are finished and valid, its arms (or its factors
     with their levels); then its runs. Interrupted runs are not listed. Whether a run is valid is the report's verdict; the
     reason is beside it.
+
+    With --json, `valid` of a run is that verdict. `valid` of an experiment says that all planned runs are there and all of
+    its runs are valid; its `why_invalid` says how many are not.
 
     \b
     Example:
@@ -61,6 +66,7 @@ def _document(experiment: Experiment) -> dict[str, Any]:
 
     record = experiment.record
     verdicts = _verdicts(experiment)
+    defects = _defects(experiment, verdicts)
     return {
         "experiment_id": record.experiment_id,
         "kind": record.kind,
@@ -70,7 +76,9 @@ def _document(experiment: Experiment) -> dict[str, Any]:
         "replicates": record.replicates,
         "runs_wanted": len(record.arms) * record.replicates,
         "runs_finished": len(experiment.runs),
-        "valid": not _missing(experiment) and not any(verdicts.values()),
+        "runs_valid": _valid(verdicts),
+        "valid": not defects,
+        "why_invalid": defects,
         "path": str(experiment.path),
         "runs": [
             {
@@ -96,10 +104,9 @@ def _print_experiment(experiment: Experiment) -> None:
     record = experiment.record
     wanted = len(experiment.runs) + _missing(experiment)
     verdicts = _verdicts(experiment)
-    valid = sum(not reasons for reasons in verdicts.values())
     click.echo(
         f"{record.experiment_id}  {_when(record.created_unix_ns)}  {len(experiment.runs)} of {wanted} runs finished,"
-        f" {valid} valid"
+        f" {_valid(verdicts)} valid"
     )
     if len(record.factors) > 1:
         for name, levels in record.factors.items():
@@ -118,6 +125,22 @@ def _missing(experiment: Experiment) -> int:
     """How many of the planned runs are not there. A budget may have brought more runs than were planned."""
     wanted = len(experiment.record.arms) * experiment.record.replicates
     return len(set(range(wanted)) - {run.record.position for run in experiment.runs})
+
+
+def _valid(verdicts: Mapping[Path, tuple[str, ...]]) -> int:
+    """How many runs are valid."""
+    return sum(not reasons for reasons in verdicts.values())
+
+
+def _defects(experiment: Experiment, verdicts: Mapping[Path, tuple[str, ...]]) -> list[str]:
+    """Why an experiment as a whole is not valid, in words; nothing for one that is."""
+    missing, invalid = _missing(experiment), len(verdicts) - _valid(verdicts)
+    found = []
+    if missing:
+        found.append(f"{missing} of {len(verdicts) + missing} runs {'is' if missing == 1 else 'are'} missing")
+    if invalid:
+        found.append(f"{invalid} of {len(verdicts)} finished runs {'is' if invalid == 1 else 'are'} invalid")
+    return found
 
 
 def _verdicts(experiment: Experiment) -> dict[Path, tuple[str, ...]]:
