@@ -11,17 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.errors import InputError
 from tools.loader import claim, files, other, page
 from tools.loader.arm import (
     ARMS,
+    COMMAND,
     COMMAND_INDEXED,
     COMMAND_SCATTERED,
     ENGINE,
     GZIP,
+    PEER,
     PSQL,
     PSQL_INDEXED,
     PSQL_SCATTERED,
     SERVER,
+    beside_peer,
 )
 from tools.loader.record import MEMORY_BYTES_MAX, Record, Run, beside, bounds, latest, ratio, save
 
@@ -107,6 +111,24 @@ def test_all_claims_hold_where_all_is_well_and_each_breaks_alone() -> None:
         assert name in [one.name for one in claim.judge(broken) if not one.holds], name
     for one in claim.judge(fast):
         assert str(one).endswith(": holds")
+
+
+@pytest.mark.parametrize(("seconds", "holds"), [(4.05, True), (4.2, False), (2.0, True)])
+def test_a_checkout_is_held_against_its_peer(seconds: float, holds: bool) -> None:
+    judged = claim.beside_peer(record({COMMAND: seconds, PEER: 4.0}))
+    times = f"{(seconds + 0.5) / 4.5:.3f}"
+    assert (judged.found, judged.holds) == (f"{times} ({times} to {times}) × in 3 pairs", holds)
+
+
+def test_a_peer_is_a_program_with_an_engine_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="is no program"):
+        beside_peer(tmp_path)
+    program = tmp_path / "pgdyno"
+    program.touch(0o755)
+    assert [arm.name for arm in beside_peer(program)] == [COMMAND, PEER]
+    monkeypatch.setenv("PGDYNO_ENGINE", "/any")
+    with pytest.raises(InputError, match="engine of both"):
+        beside_peer(program)
 
 
 def test_without_psql_nothing_is_claimed_beside_it() -> None:

@@ -1,4 +1,7 @@
-"""Measures how fast loading is and writes its page: ``python -m tools.loader``."""
+"""Measures how fast loading is and writes its page: ``python -m tools.loader``.
+
+``--peer OTHER/.venv/bin/pgdyno`` measures how many times as long this checkout takes as another one, in pairs of turns; no page.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tools.fidelity.claim import Claim
-from tools.loader import claim, measure, page
+from tools.loader import arm, claim, measure, page
 from tools.loader.record import Record, latest, save
 from tools.measured import code, ended, none_yet, published
 
@@ -28,13 +31,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.loader", description=__doc__)
     parser.add_argument("--megabytes", type=int, help=f"length of the file (default {MEGABYTES})")
     parser.add_argument("--rounds", type=int, help=f"how often each arm runs (default {ROUNDS})")
+    parser.add_argument("--peer", type=Path, help="only compare with this program: `pgdyno` of another checkout")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
 
 
 def _run(asked: argparse.Namespace) -> int:
+    amount = (asked.megabytes or megabytes(), asked.rounds or rounds())
+    if asked.peer is not None:
+        judged = claim.beside_peer(measure.measure(*amount, arm.beside_peer(asked.peer)))
+        print(judged)
+        return code([judged])
     if not asked.page:
-        return code(write(measure.measure(asked.megabytes or megabytes(), asked.rounds or rounds())))
+        return code(write(measure.measure(*amount)))
     record = latest(RESULTS)
     if record is None:
         raise none_yet("load")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader.asked import ChunkBytes
 from pgdyno.workload.client import environment
 from tools.driver import process
@@ -34,6 +34,7 @@ CREATE TABLE pgdyno_load.chunk (job bigint, source int, chunk bigint, first_byte
     rows_loaded bigint, rows_rejected bigint, PRIMARY KEY (job, source, chunk))
 """
 SERVER, PSQL, ENGINE, COMMAND = "two COPY of the server", "`psql \\copy`", "pgdyno", "`pgdyno load`"
+PEER = "`pgdyno load` of the peer"
 GZIP, ZSTD, MANY = "pgdyno, gzip", "pgdyno, zstd", f"pgdyno, {MANY_SESSIONS} sessions"
 PSQL_INDEXED, COMMAND_INDEXED = "`psql \\copy`, three indexes", "`pgdyno load`, three indexes"
 PSQL_SCATTERED, COMMAND_SCATTERED = "`psql \\copy`, keys in no order", "`pgdyno load`, keys in no order"
@@ -110,10 +111,18 @@ def _engine_of(sessions: int) -> Callable[[Bench, Path], Done]:
     return load
 
 
-def _command(bench: Bench, path: Path) -> Done:
-    words = ["load", str(path), "--into", bench.cluster.dsn, "--table", "t", "--format", "text"]
-    words += ["--connections", str(SESSIONS), "--no-vacuum", "--json"]
-    return Done(_run(bench, [sys.executable, "-m", "pgdyno", *words]).cpu_s)
+def _command_of(*program: str) -> Callable[[Bench, Path], Done]:
+    """`pgdyno load` by a program that is pgdyno."""
+
+    def load(bench: Bench, path: Path) -> Done:
+        words = ["load", str(path), "--into", bench.cluster.dsn, "--table", "t", "--format", "text"]
+        words += ["--connections", str(SESSIONS), "--no-vacuum", "--json"]
+        return Done(_run(bench, [*program, *words]).cpu_s)
+
+    return load
+
+
+_command = _command_of(sys.executable, "-m", "pgdyno")
 
 
 def _psql(bench: Bench, path: Path) -> Done:
@@ -165,3 +174,15 @@ ARMS = (
     Arm(COMMAND_SCATTERED, _command, file="scattered"),
     *(_other(program) for program in other.PROGRAMS),
 )
+
+
+def beside_peer(peer: Path) -> tuple[Arm, Arm]:
+    """`pgdyno load` of this checkout and of another one, whose program is ``peer``. :class:`InputError` where that is none.
+
+    ``$PGDYNO_ENGINE`` would be the engine of both.
+    """
+    if not os.access(peer, os.X_OK) or peer.is_dir():
+        raise InputError(f"--peer: {peer} is no program", remedy="name the `.venv/bin/pgdyno` of another checkout")
+    if "PGDYNO_ENGINE" in os.environ:
+        raise InputError("$PGDYNO_ENGINE would be the engine of both", remedy="unset it: each has its own")
+    return Arm(COMMAND, _command), Arm(PEER, _command_of(str(peer.absolute())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.fidelity.claim import Claim
-from tools.loader.arm import BASELINES, COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, SERVER
+from tools.loader.arm import BASELINES, COMMAND, COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, PEER, SERVER
 from tools.loader.arm import PSQL as BESIDE_PSQL
 from tools.loader.record import MEMORY_BYTES_MAX, Record, beside, bounds, client_share, ratio
 
@@ -14,6 +14,8 @@ GZIP_MIN = 0.9
 INDEXED_MIN = 4.0
 PLAIN, PSQL, CLIENT, PACKED = "plain file beside the server", "plain file beside psql", "client's CPU", "gzip"
 INDEXED, SCATTERED, MEMORY = "three indexes", "three indexes, keys in no order", "memory"
+TIMES_PEER_MAX = 1.02
+"""Of the peer's time: a change that is not about speed may cost so much."""
 NAMES = (PLAIN, PSQL, CLIENT, PACKED, INDEXED, SCATTERED, MEMORY)
 
 
@@ -27,6 +29,13 @@ def judge(record: Record) -> list[Claim]:
         if record.of(BASELINES[arm]):
             judged.append(_beside(record, name, arm, BASELINES[arm], INDEXED_MIN))
     return [*judged, _memory(record)]
+
+
+def beside_peer(record: Record) -> Claim:
+    """How many times as long this checkout takes as its peer, pair by pair."""
+    found = beside(record, PEER, COMMAND)
+    interval = f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f}) × in {found.pairs} pairs"
+    return Claim("beside the peer", f"≤ {TIMES_PEER_MAX:g} × its time", interval, found.value <= TIMES_PEER_MAX)
 
 
 def _beside(record: Record, name: str, arm: str, other: str, least: float) -> Claim:

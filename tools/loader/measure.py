@@ -21,7 +21,7 @@ from tools.loader.arm import ARMS, ENGINE, LEDGER, Arm, Bench, psql_path
 from tools.loader.record import Record, Run, here, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SEED = 20261122
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
@@ -29,15 +29,15 @@ SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def measure(megabytes: int, rounds: int) -> Record:
-    """All of it, with a file of so many megabytes."""
+def measure(megabytes: int, rounds: int, asked: Sequence[Arm] = ARMS) -> Record:
+    """The arms that are asked for, with a file of so many megabytes."""
     begin = now()
     cores, kernel, build_hash = here()
     with _server() as cluster, tempfile.TemporaryDirectory(prefix="pgdyno-loader-") as name:
         made = files.write(cluster.data_dir.parent / "files", megabytes)
         bench = Bench(cluster, made, Path(name))
-        reasons = {arm.name: why for arm in ARMS if (why := arm.missing(bench)) is not None}
-        arms = [arm for arm in ARMS if arm.name not in reasons]
+        reasons = {arm.name: why for arm in asked if (why := arm.missing(bench)) is not None}
+        arms = [arm for arm in asked if arm.name not in reasons]
         versions = [f"PostgreSQL {cluster.version}"]
         if psql := psql_path(cluster):
             versions.append(_said([psql, "--version"]))
