@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 PRIOR_DEGREES = 2.0
-"""The variance of two or three runs is hardly known. The mean over all arms counts beside it as if so many more had told it: two
-runs of an arm then weigh a third, ten runs four fifths (moderated variances, as Smyth, 2004, has them)."""
+"""Two or three runs hardly determine a variance, so the mean variance of all arms is added with these degrees of freedom: two
+runs of an arm then weigh a third, ten runs four fifths (moderated variances, Smyth, 2004)."""
 SHARE = 0.5
-"""Of the groups, how many get another run in a block. Fewer would follow the noise of the variances; more would not choose."""
+"""Share of the groups that get another run in a block. A smaller one would follow the noise of the variances; a larger one would hardly choose."""
 
 Group = frozenset[int]
 """Indexes of arms that are run together, because their ratios are what is asked."""

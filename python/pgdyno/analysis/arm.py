@@ -223,7 +223,7 @@ class ArmSummary:
 
     @cached_property
     def waits(self) -> dict[Wait, float]:
-        """Mean number of the clients' sessions in each state, the most frequent first; empty when nobody looked."""
+        """Mean number of the clients' sessions in each state, the most frequent first; empty when they were not sampled."""
         looked = [replicate.figures.waits for replicate in self.replicates if replicate.figures.waits]
         names = dict.fromkeys(wait for waits in looked for wait in waits)
         means = {wait: math.fsum(waits.get(wait, 0.0) for waits in looked) / len(looked) for wait in names}

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REACH = 1.5
-"""A whisker ends at the last value within so many interquartile ranges of the box: Tukey's convention, and R's."""
+"""A whisker ends at the last value within this number of interquartile ranges of the box: Tukey's convention, and R's."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A load that was measured: what it took, by step, what it wrote, and whether what the loader said of its limit holds.
 
 The loader names a limit each second while it copies, from where its sessions wait (``pgdyno load`` shows it to its user). The verdict
-of :mod:`pgdyno.analysis.binding` is another one, from what the host and the server counted over the whole of the run. Both are told,
-and whether they mean the same.
+of :mod:`pgdyno.analysis.binding` is another one, from what the host and the server counted over the whole run. The report gives
+both, and says whether they mean the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pgdyno.store.record import BulkLoadRecord
 
 UNKNOWN = "unknown"
-"""What the loader says when nobody looked at its sessions."""
+"""What the loader says when its sessions were not sampled."""
 _OF_VOLUMES: frozenset[Limit] = frozenset(
     {"volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth", "volume_latency", "checkpoints"}
 )
@@ -62,17 +62,17 @@ class RunLoad:
 
     @property
     def rows(self) -> int:
-        """Of all tables."""
+        """Rows of all tables."""
         return sum(table.rows for table in self.record.tables)
 
     @property
     def input_bytes(self) -> int:
-        """Of all files, uncompressed."""
+        """Size of all files, uncompressed."""
         return sum(table.bytes for table in self.record.tables)
 
     @property
     def connections(self) -> int:
-        """Sessions that copied at a time, at the end of each table's load: of tables at once all of theirs."""
+        """Sessions that copied at a time, at the end of each table's load; their sum where tables load in parallel."""
         each = [table.connections for table in self.record.tables]
         return sum(each) if self.record.parallel else max(each, default=0)
 
@@ -124,7 +124,7 @@ class ArmLoad:
 
     @property
     def rows(self) -> int:
-        """Of a run; every one loads the same."""
+        """Rows that each run loads; all load the same."""
         return self.runs[0].rows
 
     @property
@@ -134,12 +134,12 @@ class ArmLoad:
 
     @property
     def connections(self) -> int:
-        """Of the first replicate."""
+        """Sessions of the first replicate."""
         return self.runs[0].connections
 
     @property
     def input_mib_per_s(self) -> float | None:
-        """Of the files, uncompressed, over the whole load."""
+        """Uncompressed input over the whole load."""
         return mean_known([run.input_bytes / 2**20 / run.seconds for run in self.runs if run.seconds > 0])
 
     @property

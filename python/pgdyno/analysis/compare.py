@@ -113,7 +113,7 @@ class Comparison:
 def summarise(*directories: Path) -> Comparison:
     """Compare the arms of an experiment; several directories are pooled when the experiments were equal.
 
-    Raises :class:`InputError` when a directory is no experiment, has no finished run, is there twice, or differs from
+    Raises :class:`InputError` when a directory is not an experiment, has no finished run, is there twice, or differs from
     the first in anything that can change a result.
     """
     experiments = [open_experiment(directory) for directory in directories]

@@ -29,7 +29,7 @@ HOURS_PER_MONTH = 730.0
 SECONDS_PER_MONTH = HOURS_PER_MONTH * 3600
 GIB = 1 << 30
 _LOAD = "workload."
-"""Factors of this table change what is asked. Arms that are asked for different things are no alternatives."""
+"""Factors of this table change what is asked. Arms that are asked for different things are not alternatives."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mappin
 
 
 def _per_million(usd_per_month: float | None, arm: ArmSummary) -> float | None:
-    """Nothing of a load, which nobody repeats all month."""
+    """None for a load: it does not run all month."""
     if usd_per_month is None or arm.metric is not TPS or arm.headline.mean <= 0:
         return None
     return usd_per_month / (arm.headline.mean * SECONDS_PER_MONTH) * 1e6

@@ -1,7 +1,7 @@
 """When the credits of a volume or the reserve of an instance were gone: before that and after it a run has two limits.
 
 A gp2 volume of 100 GiB does 3,000 IOPS while it has credits and 300 without them. A mean over both describes neither, and
-how much of each is in it is decided by how long somebody measured. So a run is divided where credits went or came back,
+how much of each is in it depends on how long the run was. So a run is divided where credits went or came back,
 and whether it was steady is asked of the longest part.
 
 What is left of them is read where it was sampled (an emulated volume counts it, as CloudWatch does). Of another device it
@@ -33,13 +33,13 @@ REGIME_S_MIN = 5
 EMPTY_S = 0.5
 """A second that begins with no more than goes in half of one, at the most that they allow, is without them for most of it."""
 HELD_MIN = 0.5
-"""Of a second: time in which requests waited for the limit. With less, nobody missed the credits."""
+"""Share of a second in which requests waited for the limit. Below it the credits were not missed."""
 QUEUE_KEPT = 0.5
-"""Of the queue while credits were spent: with less of it the rate fell because less was asked for."""
+"""Share of the queue while credits were spent: below it the rate fell because less was asked for."""
 LASTS_MAX_S = 86_400.0
 """Credits that last longer than a day of a load are earned again in its quiet hours."""
 RESERVE_SPENT_PPM_PER_S = 1e6 / 1800
-"""Of an instance's reserve at its maximum, which can be had for 30 minutes (docs/concept/volume/instance_limit)."""
+"""Millionths of an instance's reserve that its maximum spends in a second: it lasts 30 minutes (docs/concept/volume/instance_limit)."""
 _NS = 1_000_000_000
 _MIB = float(1 << 20)
 
@@ -82,7 +82,7 @@ class Spent:
 
 
 def credit_of(run: Run, tps: np.ndarray[Any, Any]) -> Credit:
-    """Of a recorded run; ``tps`` are the transactions of each of its whole seconds."""
+    """The credits of a recorded run; ``tps`` are the transactions of each of its whole seconds."""
     import numpy as np
 
     if not len(tps):

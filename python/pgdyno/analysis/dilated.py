@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pgdyno.analysis.run_figures import RunFigures
 
 CPU_BOUND_SHARE = 0.85
-"""Of its CPUs. From here on sessions queue for a core, and what all of them do counts, not what one takes."""
+"""Share of its CPUs. From here on sessions queue for a core, and what all of them do counts, not what one takes."""
 EXCESS_WARN = 0.05
-"""Of the throughput of a closed loop; the figure that the dilation test allows."""
+"""Share of the throughput of a closed loop; the figure that the dilation test allows."""
 CPU_BOUND = "bound by CPU"
 """Words of the finding of a run that was."""
 

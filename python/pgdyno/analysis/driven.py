@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 BUSY_INVALID = 0.90
 """A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""
 WAKE_MS_INVALID = 1.0
-"""Of the driver's wakes 99 % must be on time to this: the fastest volumes answer within about a millisecond, so a driver
+"""99 % of the driver's wakes must be on time to this: the fastest volumes answer within about a millisecond, so a driver
 that is later would be taken for a volume."""
 WAKE_SHARE_INVALID = 0.10
 """Or to this share of the median service time, if that is more: what replicates of an arm differ by on a quiet machine is of
 that size for one transaction in a hundred."""
 BACKLOG_WARN = 0.01
-"""Of what was scheduled: transactions that waited when the run ended have response times that nobody knows, all of them long."""
+"""Share of the scheduled transactions: those that still waited when the run ended have unknown response times, all of them long."""
 
 
 def driven(run: RunFigures) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def busy(driver: DriverRecord, threads: int, dilation: int = 1) -> Finding | Non
     """How busy its threads were, of which ``threads`` can run at a time; None when it does not tell."""
     if driver.cpu_ns is None or not driver.elapsed_ns:
         return None
-    # In a second of a dilated world a core has so many seconds of CPU time.
+    # In a second of a dilated world a core has `dilation` seconds of CPU time.
     found = _busy(driver.cpu_ns / (driver.elapsed_ns * dilation) / threads, threads)
     if not driver.transactions:
         return found

@@ -1,9 +1,9 @@
 """How likely it is that an arm's data are lost within a year, from the published failure rates of its volumes.
 
 A provider publishes an annual failure rate: the share of volumes that fail in a year. Volumes are taken to fail one
-independently of another. Of a RAID-0 every member is needed, so ``n`` of them last with the probability of one to the power
+independently of another. A RAID-0 needs all its members, so ``n`` of them last with the probability of one to the power
 ``n``. Copies are lost when all of them fail; how soon a failed one is replaced is not known, so both failing in the same
-year counts as lost, which is far too much where somebody looks after them.
+year counts as lost, which is far too much where an operator replaces them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def loss_of_volume(resolved: Mapping[str, Any]) -> Loss | None:
 
 
 def loss_of_stripes(rate: float, columns: int, copies: int = 1) -> float:
-    """Share of arrays that lose a column in a year: ``columns``, each of so many copies, that fail at ``rate`` a year."""
+    """Share of arrays that lose a column in a year: ``columns``, each of ``copies`` volumes, that fail at ``rate`` a year."""
     return _any_of([rate**copies] * columns)
 
 
 def loss_of_volumes(by_role: Mapping[str, Mapping[str, Any]]) -> Loss | None:
-    """Of all volumes that a database needs together, by role; None where one of them has no published rate, or there is none."""
+    """The loss of all volumes that a database needs together, by role; None where one of them has no published rate, or there is none."""
     losses = [loss_of_volume(resolved) for role, resolved in by_role.items() if is_needed(role)]
     known = [loss for loss in losses if loss is not None]
     if not known or len(known) < len(losses):

@@ -55,11 +55,11 @@ class HostTime:
     dilation: int
     tps: float
     response_ms: float
-    """Of a transaction from its actual start, the subject's."""
+    """Response time of a transaction from its actual start, in the subject's time."""
     cpu_ms: float | None
     """CPU time of :data:`SERIAL_ROLES` for a transaction, the host's."""
     waits: Mapping[Wait, float]
-    """What the sessions were waiting for -> how many of them; empty when nobody looked."""
+    """What the sessions were waiting for -> how many of them; empty when they were not sampled."""
     reads: Requests | None
     commits: Requests | None
     travelling: float | None = 0.0
@@ -94,7 +94,7 @@ class HostTime:
             _reading(self.waits) * self.reads.at_volume(self.dilation),
             self.reads.per_s * self.reads.modelled_ms / 1e3,  # a read that the page cache had was not at the volume
         )
-        # A session that waits for its client is idle, which nobody sees, or within a transaction.
+        # A session that waits for its client is idle, which no sample shows, or within a transaction.
         without_work = max(0.0, sessions - math.fsum(self.waits.values())) + _named(self.waits, "Client", "clientread")
         slowed = (
             reading + _syncing(self.waits) * self.commits.at_volume(self.dilation) + min(self.travelling, without_work)
@@ -131,7 +131,7 @@ def host_time(run: RunFigures) -> HostTime | None:
         dilation=world.dilation,
         tps=run.work_per_s,
         response_ms=served.sum / served.total,
-        # In a second of a dilated world a core has so many seconds of CPU time.
+        # In a second of a dilated world a core has `dilation` seconds of CPU time.
         cpu_ms=share * world.host.cores * world.dilation / run.work_per_s * 1e3 if "server" in run.cpu_share else None,
         waits=run.waits,
         reads=_requests(run, "read", tuple(run.volumes)),

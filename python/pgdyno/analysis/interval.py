@@ -112,7 +112,7 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
 
 
 def _from_log(log: float) -> float:
-    """A ratio from its logarithm: infinite where no number is as large.
+    """A ratio from its logarithm: infinite where a float cannot hold it.
 
     Two replicates, one of which hardly did anything, and a level for many questions make an interval that wide.
     """

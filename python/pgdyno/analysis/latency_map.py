@@ -25,7 +25,7 @@ class MapCell:
     low_ms: float
     high_ms: float
     share: float
-    """Of the transactions of that stretch."""
+    """Share of the transactions of that stretch."""
 
 
 def latency_map(run: Run) -> list[MapCell]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.store.record import LoadRecord
 
 POINTS_MAX = 240
-"""Of a course, as of a run's series: more cannot be told apart on a page."""
+"""Points of a course, as of a run's series: a page cannot show more of them apart."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 What counts is what the subject felt. A transaction waits for its reads one after the other, and for the write that
 makes its commit durable. Pages that the server writes behind in bursts wait for a CPU of this machine where a real volume
-has its own; nobody waits for them. So lateness is weighed against the time of the transactions, not against that of
+has its own; no session waits for them. So lateness is weighed against the time of the transactions, not against that of
 the requests (docs/decision/0016).
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pgdyno.analysis.volume_figures import VolumeFigures
 
 LATE_PART_WARN = 0.02
-"""Of the transactions' time; about what replicates of one arm differ by on a quiet machine."""
+"""Share of the transactions' time; about what replicates of one arm differ by on a quiet machine."""
 LATE_PART_INVALID = 0.05
-"""Of the transactions' time: a volume is not chosen for a twentieth, but a comparison can turn on it."""
+"""Share of the transactions' time: a volume is not chosen for a twentieth, but a comparison can turn on it."""
 OVERRUN_SHARE_WARN = 0.01
 """A p99 of the volume's latency is already shaped by the host's disk when one request in a hundred is."""
 OVERRUN_SHARE_INVALID = 0.05
@@ -34,7 +34,7 @@ OVERRUN_TIME_MIN = 0.05
 """A volume whose requests have less than this part of the latency of all volumes cannot make a run invalid by a slow
 store: the transactions hardly waited for it, and of a few requests a few are a large share."""
 REQUESTS_MIN = 100
-"""A share of fewer requests than this says nothing, and so few are no part of a result: a volume that is hardly used."""
+"""A share of fewer requests than this says nothing, and a result does not depend on them: the volume is hardly used."""
 DEVICE_EARLY_INVALID = 0.90
 """Time that requests took at the device, as a share of what the model said. The emulator takes the path's cost off; if
 it thinks that too large, requests come back before their time (0.14 was seen after a calibration on a busy machine).
@@ -45,7 +45,7 @@ wait. Writes stand in line behind each other when the server writes many pages a
 
 _DISK_WAITS = frozenset({"IO"})
 _DISK_EVENTS = frozenset({"WALWrite", "WALWriteLock", "BufferIO", "BufferIo", "CheckpointDone", "CheckpointStart"})
-"""Waits of a session that wait for a volume: its own requests, and those of others that it cannot go on without."""
+"""Waits of a session that wait for a volume: its own requests, and those of others that it needs before it can continue."""
 
 
 def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """What replicates could and could not have shown: equivalence, the smallest difference that would have been found, and how
 many more would find a smaller one.
 
-"Not distinguishable" alone says little: it is true of two equal volumes and of two runs that nobody repeated. Two
+"Not distinguishable" alone says little: it is true of two equal volumes and of two runs without a replicate. Two
 one-sided tests (Schuirmann, 1987) turn it round: a difference of more than so much is ruled out. The power of the t test
 (the noncentral t distribution) says which difference would have been found four times in five.
 """
@@ -60,7 +60,7 @@ def replicates_needed(ratio: Estimate, difference: float = DIFFERENCE_OF_INTERES
 
 
 def _standard_error(ratio: Estimate) -> tuple[float, float] | None:
-    """Of the logarithm, and its degrees of freedom."""
+    """The standard error of the logarithm, and its degrees of freedom."""
     if ratio.low is None or ratio.high is None or ratio.degrees is None:
         return None
     degrees = min(ratio.degrees, _DEGREES_MAX)

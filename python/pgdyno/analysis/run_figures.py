@@ -47,7 +47,7 @@ class RunFigures:
     server: ServerFigures
     """What PostgreSQL counted itself."""
     waits: Mapping[Wait, float]
-    """What the clients' sessions were seen waiting for -> how many of them on average; empty when nobody looked."""
+    """What the clients' sessions were seen waiting for -> how many of them on average; empty when they were not sampled."""
     cpu_share: Mapping[str, float]
     """Role -> share of the machine's CPU time; ``other`` is what no role accounts for."""
     credit: Credit
@@ -105,7 +105,7 @@ def _qps(record: RunRecord) -> float | None:
 
 def _cpu_share(run: Run) -> dict[str, float]:
     measure = run.record.measure
-    # In a second of a dilated world a core has so many seconds of CPU time.
+    # In a second of a dilated world a core has `dilation` seconds of CPU time.
     cores = max(1, run.record.world.host.cores) * run.record.world.dilation
     shares = {}
     for role, counters in cpu_counters(run).items():

@@ -44,7 +44,7 @@ class Scaling:
     """The range that it was fitted to."""
 
     def tps(self, clients: float) -> float:
-        """What the law says of so many clients."""
+        """What the law predicts for this number of clients."""
         waiting = 1 + self.contention * (clients - 1) + self.coherence * clients * (clients - 1)
         return self.rate_tps * clients / waiting
 

@@ -40,7 +40,7 @@ class Series:
     the same with its role before it (``wal.iops``)."""
     checkpoints: tuple[tuple[float, float | None], ...] | None
     """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen. None where
-    nobody counted them."""
+    they were not counted."""
 
 
 def series_of(run: Run) -> Series:

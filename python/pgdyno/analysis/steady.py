@@ -1,8 +1,8 @@
 """Whether a run came to a steady state, from when on, and how sure its mean is: from its seconds alone.
 
 Three answers are possible. *Steady*: from some second on the transactions per second scatter around one level, whose
-interval is given. *Not steady*: they went on changing, and a mean would describe no time of the run. *Too short*: nobody
-can tell. The mean of the whole measure phase stays the figure of a run: choosing seconds afterwards would choose the
+interval is given. *Not steady*: they kept changing, and a mean would describe no time of the run. *Too short*: this
+cannot be decided. The mean of the whole measure phase stays the figure of a run: choosing seconds afterwards would choose the
 result. What is found here says whether that figure has warm-up in it.
 
 - The begin is the changepoint that makes the mean of the rest surest (the marginal standard error rule of White, 1997, on
@@ -42,19 +42,19 @@ SECONDS_MIN = 20
 CYCLES_MIN = 4
 """Of three cycles an interval is as wide as what it is about: its factor is 4.3."""
 SECONDS_PER_FREQUENCY = 15
-"""A wave of a run's seconds that is faster than this is no estimate of their variance at frequency zero: neighbours are alike
+"""A wave of a run's seconds that is faster than this does not estimate their variance at frequency zero: neighbours are alike
 for some seconds. So a short run's interval rests on fewer than eight."""
 FREQUENCIES_MIN = 4
 """Fewer make the interval as wide as what it is about: the factor of three is 3.2."""
 EFFECTIVE_PER_FREQUENCY = 2.0
 """With fewer effective values than this for each frequency, most of the variance lies in the slowest waves that there are:
-then the run is a few swings, and nobody knows whether the next one is like them."""
+then the run is a few swings, and the next one may be different."""
 BATCH_S = 5
 """Means of five values, as is usual for the marginal standard error rule: single ones mislead it."""
 PARTS = 20
 """Into which the rest is divided to see whether it wanders: each is then longer than most of what seconds share."""
 WANDERS_P = 0.01
-"""Of a hundred steady runs one is called wandering."""
+"""One steady run in a hundred is called wandering."""
 CUT_LEVEL = 0.999
 """How sure the difference of warm-up and rest must be. It is high because the begin of the rest was searched for."""
 CUT_LONGER = 1.5
@@ -86,14 +86,14 @@ class Steady:
 
 
 def steady_of(run: Run, values: np.ndarray[Any, Any], regimes: Sequence[Regime] = ()) -> Steady:
-    """Of a recorded run with so many transactions in each of its seconds."""
+    """Whether a recorded run was steady; ``values`` are the transactions of each of its seconds."""
     begin_ns = run.record.measure.begin_ns
     starts = [round((t_ns - begin_ns) / _NS) for t_ns in checkpoint_starts(run)]
     return steady_within(values, starts, regimes)
 
 
 def steady_within(values: np.ndarray[Any, Any], checkpoint_begins: Sequence[int], regimes: Sequence[Regime]) -> Steady:
-    """Of the longest of several regimes, the latest of equal ones; seconds are counted from the begin of the run."""
+    """Whether the longest of several regimes was steady, the latest of equal ones; seconds are counted from the begin of the run."""
     if len(regimes) < 2:
         return steady_state(values, checkpoint_begins)
     part = max(regimes, key=lambda one: (one.end_s - one.begin_s, one.begin_s))
@@ -143,7 +143,7 @@ def per_second(run: Run) -> np.ndarray[Any, Any]:
 
 
 def steady_state(values: np.ndarray[Any, Any], checkpoint_begins: Sequence[int] = ()) -> Steady:
-    """Of a series of one value a second; ``checkpoint_begins`` are the seconds at which checkpoints began, in order."""
+    """Whether a series of one value a second is steady; ``checkpoint_begins`` are the seconds at which checkpoints began, in order."""
     n = len(values)
     if n < SECONDS_MIN:
         return Steady("too short", n, why=f"{n} s are too few to tell: {SECONDS_MIN} are needed")
@@ -242,7 +242,7 @@ def _wanders(values: np.ndarray[Any, Any]) -> bool:
 
 @lru_cache(maxsize=32)
 def _orders(count: int) -> np.ndarray[Any, Any]:
-    """Random orders of so many values, always the same ones: a report made again says the same."""
+    """Random orders of ``count`` values, always the same ones: a report made again says the same."""
     import numpy as np
 
     rng = np.random.default_rng(count)

@@ -167,7 +167,7 @@ def sweep_of(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> Sweep | N
 
 
 def axis_of(place: int, factor: Factor) -> Axis | None:
-    """A factor as an axis; None where its levels are no numbers that can be compared, or fewer than three."""
+    """A factor as an axis; None where its levels are not comparable numbers, or fewer than three."""
     values = [number_of(level) for level in factor.levels]
     known = [value for value in values if value is not None]
     if factor.name.startswith(_SETTINGS) and _has_both(factor.levels):

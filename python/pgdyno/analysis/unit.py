@@ -1,4 +1,4 @@
-"""What a run counts while it goes on: transactions, or the rows of a load."""
+"""What a run counts while it lasts: transactions, or the rows of a load."""
 
 from __future__ import annotations
 

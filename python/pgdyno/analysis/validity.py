@@ -1,7 +1,7 @@
 """How far a run can be trusted: the instrument judged by its own record.
 
 Each check gives a finding with its figure: ``ok``, ``warn`` (read the numbers with it in mind), ``invalid`` (the
-numbers say something about the laboratory, not about the volume) or ``unknown`` (the run did not record it). The
+numbers describe this machine or pgdyno, not the volume) or ``unknown`` (the run did not record it). The
 thresholds are the constants below, each with its reason.
 """
 
@@ -134,7 +134,7 @@ def _failed(run: RunFigures) -> Finding:
 def _skipped(run: RunFigures) -> Finding:
     account = run.record.account
     share = account.skipped / account.scheduled if account.scheduled else 0.0
-    # Skipped transactions are what the subject could not take: a result, not a fault of the laboratory.
+    # Skipped transactions are what the subject could not take: a result, not a fault of pgdyno.
     level: Level = "warn" if account.skipped else "ok"
     return Finding("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({percent(share)})")
 
@@ -152,7 +152,7 @@ def _laboratory(run: RunFigures) -> Finding:
 
 
 def _host(run: RunFigures) -> Finding:
-    """CPU that went to processes which are neither the server nor the laboratory: a noisy host."""
+    """CPU that went to processes which are neither the server nor pgdyno's: a noisy host."""
     share = run.cpu_share.get("other")
     if share is None:
         return Finding("host", "unknown", "what else ran on it was not recorded")
@@ -226,7 +226,7 @@ def _probes(run: RunFigures) -> Iterator[Finding]:
         if due == 0 or seconds <= 0:
             continue
         lost = (row["lost_samples"] or 0) / due
-        # The host's probe is a process whose CPU the laboratory's check has.
+        # The host's probe is a process whose CPU `_laboratory` has counted.
         used = [row[name] for name in ("client_cpu_ns", "server_cpu_ns") if row[name] is not None]
         cost = f", {percent(sum(used) / 1e9 / seconds)} of a core" if used else ""
         level: Level = "warn" if lost > LOST_SAMPLES_WARN else "ok"

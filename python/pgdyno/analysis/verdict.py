@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.sweep import Sweep
 
 SENTENCES_MAX = 4
-"""More arms than this after the first are counted instead of told one by one: nobody reads fifteen sentences."""
+"""More arms than this after the first are counted instead of listed: fifteen sentences are too many to read."""
 RULED_OUT_MAX = 0.5
 """That two volumes differ by less than a half is nothing to say."""
 

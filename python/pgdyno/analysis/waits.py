@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pgdyno.store import Run
 
 CLIENT_BACKEND = "client backend"
-"""``backend_type`` of a session that somebody connected."""
+"""``backend_type`` of a session that a client connected."""
 
 CLIENT = "Client"
 """Type of wait of a session that has nothing to do: its client has not said what."""
@@ -33,7 +33,7 @@ class Wait(NamedTuple):
 def waits_of(run: Run) -> dict[Wait, float]:
     """Mean number of the clients' sessions in each state over the measure phase, the most frequent first.
 
-    Every sample has a row, be it that nobody did anything, so the samples are the distinct instants of the table.
+    Every sample has a row, also one in which all sessions were idle, so the samples are the distinct instants of the table.
     """
     import numpy as np
 

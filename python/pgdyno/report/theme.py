@@ -136,7 +136,7 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
     import vl_convert
 
     drawn = str(vl_convert.vegalite_to_svg(specification))
-    # The renderer counts ids over the life of the process; numbered anew, equal records make equal pages.
+    # The renderer counts ids over the life of the process; renumbered, equal records make equal pages.
     for number, found in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))):
         drawn = drawn.replace(f'id="{found}"', f'id="{name}-{number}"').replace(
             f"url(#{found})", f"url(#{name}-{number})"

@@ -256,7 +256,7 @@ def _measured(comparison: Comparison) -> str:
     """How long the runs were."""
     seconds = [r.figures.record.measure.seconds for arm in comparison.arms for r in arm.replicates]
     if record_of(comparison).bulk_load is None:
-        # Runs of so many transactions end when these are done, and a duration can be a factor.
+        # Runs of a number of transactions end when these are done, and a duration can be a factor.
         whole = {f"{one:,.0f}" for one in seconds}
         extent = whole.pop() if len(whole) == 1 else f"{number(min(seconds), 2)} to {number(max(seconds), 2)}"
         return f"Each run measured {extent} s"
