@@ -1,67 +1,78 @@
-"""Below its limit a volume takes its service time, and append + fsync the time that was published for it."""
+"""Below its limit a volume takes its service time, and append + fsync the time that was published for it.
+
+The modelled time of the requests is judged, and that none was faster: how much slower the host makes them is measured by
+``make bench ONLY=fidelity``.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fidelity.conftest import in_tries, off
-from tools.fidelity import fio
+from tests.fidelity.conftest import off
+from tools.fidelity import fio, model
 from tools.fidelity.cell import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.host.volume import AttachedVolume
     from tests.fidelity.conftest import Attach
 
-pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_fuse]
 
-SYNCS = 1500
+SYNCS = 600
 
 PUBLISHED_MS = {"gp3": (2.73, 2.80), "io2bx": (0.97, 1.08)}
 """Append 8 KiB and fsync on a file system, public timings of lightly loaded volumes (catalog/volumes)."""
+HOST_MS = 0.1
+"""About what kernel, file system and process add to a volume's own time in these timings; `modelled_ms` is without it."""
 
 
 @pytest.mark.parametrize("kind", PUBLISHED_MS)
 def test_append_and_fsync_take_the_published_time(kind: str, attach: Attach, tmp_path: Path) -> None:
+    """Within 10 % either way: the requests come one after the other, so their modelled times add up."""
     found = attach(kind, tmp_path / "volume")
     low_ms, high_ms = PUBLISHED_MS[kind]
-
-    def faults(measured_ms: float) -> list[str]:
-        if low_ms * 0.9 <= measured_ms <= high_ms * 1.1:
-            return []
-        return [f"published {low_ms} to {high_ms} ms, which allows 10 % either way"]
-
-    in_tries(lambda: _append_and_fsync_ms(tmp_path / "volume"), faults)
+    before_ns = _modelled_ns(found)
+    took_ms = _append_and_fsync_ms(tmp_path / "volume")
+    modelled_ms = (_modelled_ns(found) - before_ns) / 1e6 / SYNCS
+    assert (low_ms - HOST_MS) * 0.9 <= modelled_ms <= high_ms * 1.1
+    assert took_ms >= modelled_ms * 0.9, "answers left before their time"
     assert found.alive
 
 
+def _modelled_ns(found: AttachedVolume) -> int:
+    counters = found.stats()["counters"]
+    return int(counters["read_modelled_ns"] + counters["write_modelled_ns"])
+
+
 def _append_and_fsync_ms(folder: Path) -> float:
+    """Mean time of one."""
     descriptor = os.open(folder / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
-        took_ms = []
+        begin = time.perf_counter()
         for _ in range(SYNCS):
-            begin = time.perf_counter()
             os.write(descriptor, bytes(8192))
             os.fsync(descriptor)
-            took_ms.append((time.perf_counter() - begin) * 1000)
-        return mean(took_ms)
+        return (time.perf_counter() - begin) * 1000 / SYNCS
     finally:
         os.close(descriptor)
 
 
 @pytest.mark.needs_fio
-def test_one_read_at_a_time_takes_the_tables_median(attach: Attach) -> None:
-    found = attach("gp3")
+def test_one_read_at_a_time_takes_the_tables_median(attach: Attach, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    found = attach("gp3", submit_log=log)
     table = found.spec["params"]["service_time"]["read"]
     row = next(row for row in table["rows"] if row["size_bytes"] == 4096)
     median_ms = row["service_ns"][table["probability_ppm"].index(500_000)] / 1e6
-
-    def measure() -> fio.Measured:
-        return fio.run(found.block_device, Job("random", "read", 4, 1, 5))
-
-    in_tries(measure, lambda measured: off("p50", measured.latency_ms[50.0], median_ms, 0.08))
+    job = Job("random", "read", 4, 1, 3)
+    measured = fio.run(found.block_device, job)
+    found.detach()
+    modelled = model.predict(log, job, (50.0,))
+    assert not off("p50", modelled.exact_ns[50.0] / 1e6, median_ms, 0.03)
+    assert measured.latency_ms[50.0] >= median_ms * 0.92, "answers left before their time"
