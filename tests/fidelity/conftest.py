@@ -14,6 +14,10 @@ from pgdyno.host import volume
 TRIES = 3
 """A neighbour's burst lasts seconds here. A defect of the emulator fails every try; noise does not."""
 
+EARLY = 0.5
+"""A volume with no delay at all answers in a twentieth of the modelled time. Somewhat early is what a path whose cost was measured
+at attach on a busy machine becomes; that makes a run invalid (`DEVICE_EARLY_INVALID`), and no test of the model."""
+
 Attach = Callable[..., volume.AttachedVolume]
 Measured = TypeVar("Measured")
 
