@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
+from pgdyno.analysis.binding.limits import OF_RUNS, Confidence, Limit
 from pgdyno.errors import HostError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
@@ -25,7 +25,7 @@ def test_a_draw_has_every_limit_as_often_and_comes_out_the_same() -> None:
     drawn = draw(command.SEED, command.COUNT)
     assert drawn == draw(command.SEED, command.COUNT)
     assert drawn != draw(command.SEED + 1, command.COUNT)
-    assert {limit: sum(one.truth == limit for one in drawn) for limit in LIMITS} == dict.fromkeys(LIMITS, 7)
+    assert {limit: sum(one.truth == limit for one in drawn) for limit in OF_RUNS} == dict.fromkeys(OF_RUNS, 7)
     assert len({str(one.document) for one in drawn}) == len(drawn)
 
 
@@ -53,7 +53,7 @@ def record(*results: Result) -> Record:
 
 
 def test_all_right_holds_and_refuted_runs_are_not_judged() -> None:
-    right = [result(number, limit, limit) for number, limit in enumerate(LIMITS * 6)]
+    right = [result(number, limit, limit) for number, limit in enumerate(OF_RUNS * 6)]
     refuted = result(99, "locks", "client", refuted="requests waited for another limit in 90 % of the time")
     found = record(*right, refuted)
     judged = judge(found)
@@ -75,7 +75,7 @@ def test_all_right_holds_and_refuted_runs_are_not_judged() -> None:
 def test_one_of_66_may_be_wrong_but_not_with_confidence(
     named: Limit | None, confidence: Confidence, holds: list[bool]
 ) -> None:
-    right = [result(number, limit, limit) for number, limit in enumerate(LIMITS * 6)]
+    right = [result(number, limit, limit) for number, limit in enumerate(OF_RUNS * 6)]
     found = record(*right, result(66, "locks", named, confidence))
     judged = judge(found)
     assert [claim.holds for claim in judged] == holds
@@ -85,7 +85,7 @@ def test_one_of_66_may_be_wrong_but_not_with_confidence(
 def test_too_few_and_too_often_wrong_do_not_hold() -> None:
     assert [claim.holds for claim in judge(record())] == [False, False, False, True]
     wrong = [
-        result(number, limit, None if number % 10 == 0 else limit, "low") for number, limit in enumerate(LIMITS * 6)
+        result(number, limit, None if number % 10 == 0 else limit, "low") for number, limit in enumerate(OF_RUNS * 6)
     ]
     assert [claim.holds for claim in judge(record(*wrong))] == [True, True, False, True]
 

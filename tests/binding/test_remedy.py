@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.binding.checkpoints import Checkpoints
+from pgdyno.analysis.binding.circumstances import circumstances_of
 from pgdyno.analysis.binding.evidence import Evidence, Second
 from pgdyno.analysis.binding.remedy import RATIO_MAX, remedy_of
 from pgdyno.analysis.binding.verdict import of_evidence
@@ -58,9 +59,9 @@ def remedy(
 ) -> tuple[Limit | None, Remedy]:
     """The remedy of ten seconds like this one; evidence in words comes with each."""
     found = of_evidence(Evidence(bought, (shown,) * 10, checkpoints or Checkpoints((False,) * 10), ()))
-    made = remedy_of(found, found.verdict, run)
+    made = remedy_of(found, found.verdict, circumstances_of(run))
     assert made is not None
-    assert evidence_words(found, found.verdict, run)
+    assert evidence_words(found, found.verdict, circumstances_of(run))
     return found.verdict.limit, made
 
 

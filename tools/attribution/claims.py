@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.limits import OF_RUNS
 from tools.fidelity.claim import Claim
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def judge(found: Record) -> list[Claim]:
     right = sum(result.right for result in judged)
     share = right / len(judged) if judged else 0.0
     wrong = [result for result in judged if result.confidently_wrong]
-    counted = {limit: sum(result.truth == limit for result in judged) for limit in LIMITS}
+    counted = {limit: sum(result.truth == limit for result in judged) for limit in OF_RUNS}
     fewest = min(counted.values())
     return [
         Claim("labelled runs", f"at least {JUDGED_MIN}", f"{len(judged)}", len(judged) >= JUDGED_MIN),

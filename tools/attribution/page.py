@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import LIMITS, TITLES
+from pgdyno.analysis.binding.limits import OF_RUNS, TITLES
 from tools.measured import claims_table
 from tools.reference import markdown as md
 
@@ -43,9 +43,9 @@ def render(found: Record, judged: Sequence[Claim]) -> str:
 
 
 def _matrix(results: Sequence[Result]) -> str:
-    named = [*LIMITS, None]
+    named = [*OF_RUNS, None]
     rows = []
-    for truth in LIMITS:
+    for truth in OF_RUNS:
         cells = [_cell([one for one in results if (one.truth, one.limit) == (truth, limit)]) for limit in named]
         rows.append([TITLES[truth], *cells])
     return md.table(["bound", *(TITLES[limit] if limit else "unknown" for limit in named)], rows)

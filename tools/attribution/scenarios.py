@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.analysis.binding.limits import LIMITS, Limit
+from pgdyno.analysis.binding.limits import OF_RUNS, Limit
 
 WARM_UP = "4s"
 DURATION = "12s"
@@ -41,7 +41,7 @@ def draw(seed: int, count: int) -> list[Scenario]:
     """So many scenarios, each limit in turn; the same for the same seed."""
     drawn = []
     for number in range(count):
-        truth = LIMITS[number % len(LIMITS)]
+        truth = OF_RUNS[number % len(OF_RUNS)]
         rng = random.Random(f"{seed}:{number}")
         document = _FAMILIES[truth](rng)
         control = "4GB" if truth == "checkpoints" else None

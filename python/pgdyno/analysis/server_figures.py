@@ -47,18 +47,34 @@ class ServerFigures:
     """By process and object, the largest first; empty before 16, which has no pg_stat_io."""
     io_timing: bool | None
     """Whether ``track_io_timing`` was on, which costs a little; None when the settings were not seen."""
+    connections_max: int | None = None
+    """Sessions that ordinary roles may have at a time; None when the settings were not seen."""
 
 
 def server_figures(run: Run) -> ServerFigures:
     """Read the server's tables and reduce them to its figures."""
     settings = _settings(run)
-    deltas = _io_deltas(run)
+    deltas = io_growth(run)
     rates = {**_database(run, int(settings.get("block_size") or BLOCK_BYTES)), **_wal(run), **_checkpoints(run)}
     if wal_syncs := [grown["fsyncs"] for (_, kind, _), grown in deltas.items() if kind == "wal" and "fsyncs" in grown]:
         # From 18 pg_stat_wal no longer counts them.
         rates.setdefault("wal_syncs_per_s", math.fsum(wal_syncs) / run.record.measure.seconds)
     timing = settings.get("track_io_timing")
-    return ServerFigures(rates, _io(deltas, run.record.measure.seconds), None if timing is None else timing == "on")
+    return ServerFigures(
+        rates,
+        _io(deltas, run.record.measure.seconds),
+        None if timing is None else timing == "on",
+        _connections_max(settings),
+    )
+
+
+def _connections_max(settings: Mapping[str, str | None]) -> int | None:
+    """What max_connections leaves beside the places of superusers and, from 16 on, of pg_use_reserved_connections."""
+    whole = settings.get("max_connections")
+    if whole is None:
+        return None
+    reserved = ("superuser_reserved_connections", "reserved_connections")
+    return int(whole) - sum(int(settings.get(name) or 0) for name in reserved)
 
 
 def _settings(run: Run) -> dict[str, str | None]:
@@ -66,7 +82,7 @@ def _settings(run: Run) -> dict[str, str | None]:
     return dict(zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True))
 
 
-def _growth(run: Run, name: str, counter_names: tuple[str, ...]) -> dict[str, float]:
+def growth_of(run: Run, name: str, counter_names: tuple[str, ...]) -> dict[str, float]:
     """Growth of the counters of a table with one row per sample; those that are unknown are absent."""
     counters = Counters.of(run.table(name), time="t_end_ns")
     measure = run.record.measure
@@ -75,7 +91,7 @@ def _growth(run: Run, name: str, counter_names: tuple[str, ...]) -> dict[str, fl
 
 
 def _database(run: Run, block_bytes: int) -> dict[str, float]:
-    grown = _growth(run, "probe/database", ("blks_read", "blks_hit", "temp_bytes", "deadlocks"))
+    grown = growth_of(run, "probe/database", ("blks_read", "blks_hit", "temp_bytes", "deadlocks"))
     seconds = run.record.measure.seconds
     rates = {}
     if grown.keys() >= {"blks_read", "blks_hit"}:
@@ -90,7 +106,7 @@ def _database(run: Run, block_bytes: int) -> dict[str, float]:
 
 
 def _wal(run: Run) -> dict[str, float]:
-    grown = _growth(run, "probe/wal", ("wal_bytes", "wal_fpi", "wal_sync", "wal_buffers_full"))
+    grown = growth_of(run, "probe/wal", ("wal_bytes", "wal_fpi", "wal_sync", "wal_buffers_full"))
     seconds, succeeded = run.record.measure.seconds, run.record.account.succeeded
     rates = {}
     if "wal_bytes" in grown:
@@ -108,7 +124,7 @@ def _wal(run: Run) -> dict[str, float]:
 
 
 def _checkpoints(run: Run) -> dict[str, float]:
-    grown = _growth(run, "probe/checkpointer", ("num_timed", "num_requested", "buffers_written"))
+    grown = growth_of(run, "probe/checkpointer", ("num_timed", "num_requested", "buffers_written"))
     rates = {}
     if grown.keys() >= {"num_timed", "num_requested"}:
         rates["checkpoints"] = round(grown["num_timed"] + grown["num_requested"], 1)
@@ -131,8 +147,8 @@ def _io(deltas: Mapping[tuple[str, str, str], Mapping[str, float]], seconds: flo
     return tuple(sorted(rates, key=lambda rate: -(rate.read_mib_per_s + rate.write_mib_per_s)))
 
 
-def _io_deltas(run: Run) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Growth of each row of pg_stat_io by (process, object, context).
+def io_growth(run: Run, further: tuple[str, ...] = ("fsyncs",)) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Growth of each row of pg_stat_io by (process, object, context), in bytes and in ``further`` counters.
 
     A row is sampled from when it first counts anything on, so before its first sample it was 0.
     """
@@ -146,7 +162,7 @@ def _io_deltas(run: Run) -> dict[tuple[str, str, str], dict[str, float]]:
     keys = list(zip(*(table[name].to_pylist() for name in ("backend_type", "object", "context")), strict=True))
     place = np.searchsorted(t_ns, table["t_end_ns"].to_numpy())
     found = {}
-    names = [name for name in (*_IO_COUNTERS, "fsyncs") if name in table.column_names]
+    names = [name for name in (*_IO_COUNTERS, *further) if name in table.column_names]
     for key in dict.fromkeys(keys):
         rows = np.array([row for row, each in enumerate(keys) if each == key])
         columns = {name: _from_zero(table, name, rows, place[rows], len(t_ns)) for name in names}

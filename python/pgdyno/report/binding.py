@@ -20,7 +20,21 @@ if TYPE_CHECKING:
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}
-COLOURS = ("wait1", "wait2", "wait5", "wait4", "role2", "wait3", "wait8", "wait0", "arm3", "wait7", "wait6")
+COLOURS = (
+    "wait1",
+    "wait2",
+    "wait5",
+    "wait4",
+    "role2",
+    "wait3",
+    "wait8",
+    "wait0",
+    "arm3",
+    "wait7",
+    "wait6",
+    "role3",
+    "role6",
+)
 """Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.limits.LIMITS`."""
 
 

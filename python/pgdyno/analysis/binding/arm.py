@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.circumstances import circumstances_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import RunBinding, Verdict, bind_run, total
 from pgdyno.analysis.binding.words import evidence_words
@@ -43,13 +44,14 @@ def bind_arm(arm: ArmSummary) -> ArmBinding:
     verdict = total([run.seconds for _, run in runs])
     place = next(place for place, one in enumerate(arm.replicates) if one is median)
     representative, figures = runs[place][1], median.figures
+    around = circumstances_of(figures)
     return ArmBinding(
         runs=runs,
         verdict=verdict,
         representative=representative,
-        evidence=tuple(evidence_words(representative, verdict, figures)),
+        evidence=tuple(evidence_words(representative, verdict, around)),
         missing=(*representative.evidence.missing, *_not_timed(verdict, figures)) if arm.valid else (OF_INVALID,),
-        remedy=remedy_of(representative, verdict, figures),
+        remedy=remedy_of(representative, verdict, around),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.binding.bought import Bought, BoughtInstance
 from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
+from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.device import Device
 from pgdyno.analysis.binding.sessions import Sessions, sessions_by_second
 from pgdyno.analysis.counters import cpu_counters
@@ -57,6 +58,8 @@ class Second:
     devices: Mapping[str, Device] = field(default_factory=dict)
     """By the role of its volume; one that was not seen is absent."""
     cpu: Cpu | None = None
+    connections: float | None = None
+    """Sessions over those that the server admits from ordinary roles; None where they were not counted."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,10 @@ class Given:
     bought: Mapping[str, Bought]
     """By role; a volume of which nobody said what it is, is absent."""
     instance: BoughtInstance | None = None
+    driven: bool = True
+    """Whether pgdyno's own clients made the load; otherwise it is not known how many more there would be."""
+    inferred: frozenset[str] = frozenset()
+    """Roles of volumes whose limits were inferred from what was seen: nothing is sure by them."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def evidence_of(run: RunFigures) -> Evidence:
     measure = run.record.measure
     bins = max(1, int(measure.seconds))
     edges = measure.begin_ns + np.arange(bins + 1, dtype=np.int64) * SECOND_NS
-    given = _given(run)
+    given, connections = _given(run), _connections(run, edges)
     sessions = sessions_by_second(run.run, edges, given.clients)
     devices = {role: _devices(device_counters(run.run, role), edges) for role in volume_roles(run.run)}
     cpu = _cpu(run, edges)
@@ -96,10 +103,11 @@ def evidence_of(run: RunFigures) -> Evidence:
             sessions=sessions[place],
             devices={role: one for role, found in devices.items() if (one := found[place]) is not None},
             cpu=cpu[place],
+            connections=connections[place],
         )
         for place in range(bins)
     )
-    return Evidence(given, seconds, checkpoints_of(run, edges), tuple(_missing(given, seconds)))
+    return Evidence(given, seconds, checkpoints_of(run, edges), tuple(missing_of(given, seconds)))
 
 
 def per_second(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -122,12 +130,29 @@ def _given(run: RunFigures) -> Given:
         clients=_clients(record),
         bought={role: one for role, one in bought.items() if one is not None},
         instance=BoughtInstance.of(record.world.instance),
+        driven=not is_watched(record),
     )
 
 
 def _clients(record: RunRecord) -> int:
-    """Sessions that there are always. Those of a load come and go: of them are those that are seen."""
-    return int(record.workload.get("clients", 1)) if record.bulk_load is None else 0
+    """Sessions that there are always. Those of a load come and go, and those of a watched server are not known: of them are
+    those that are seen.
+    """
+    return 0 if is_watched(record) or record.bulk_load is not None else int(record.workload.get("clients", 1))
+
+
+def _connections(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[float | None]:
+    """Sessions over what ordinary roles may have, at the begin of each second; None where they were not counted."""
+    import numpy as np
+
+    bins = len(edges) - 1
+    table, allowed = run.run.table("probe/database"), run.server.connections_max
+    if "client_sessions" not in table.column_names or table.num_rows == 0 or not allowed:
+        return [None] * bins
+    counted = np.nan_to_num(table["client_sessions"].to_numpy().astype(float), nan=-1.0)
+    last = np.searchsorted(table["t_begin_ns"].to_numpy(), edges[:-1], side="right") - 1
+    found = counted[np.clip(last, 0, None)]
+    return [None if count < 0 else count / allowed for count in found.tolist()]
 
 
 def _devices(counters: Counters, edges: np.ndarray[Any, Any]) -> list[Device | None]:
@@ -188,7 +213,7 @@ def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -
     )
 
 
-def _missing(given: Given, seconds: tuple[Second, ...]) -> list[str]:
+def missing_of(given: Given, seconds: tuple[Second, ...]) -> list[str]:
     """What was not seen in any second."""
     said = []
     if all(second.sessions is None for second in seconds):

@@ -17,12 +17,18 @@ Limit = Literal[
     "locks",
     "client",
     "laboratory",
+    "synchronous_standby",
+    "connections",
 ]
 """What keeps the transactions from being more: lifting anything else would change little."""
 Confidence = Literal["high", "low", "unknown"]
 """``high``: independent sources agree in most seconds. ``low``: one speaks for it. ``unknown``: nothing is said."""
 
 LIMITS: Final[tuple[Limit, ...]] = get_args(Limit)
+OF_WATCHED: Final[frozenset[Limit]] = frozenset({"synchronous_standby", "connections"})
+"""Limits of servers in use: no run of pgdyno's own has a standby, or clients that are turned away."""
+OF_RUNS: Final[tuple[Limit, ...]] = tuple(limit for limit in LIMITS if limit not in OF_WATCHED)
+"""The others."""
 TITLES: Final[dict[Limit, str]] = {
     "volume_iops": "volume IOPS",
     "volume_throughput": "volume throughput",
@@ -35,6 +41,8 @@ TITLES: Final[dict[Limit, str]] = {
     "locks": "locks",
     "client": "client",
     "laboratory": "laboratory",
+    "synchronous_standby": "synchronous standby",
+    "connections": "connections",
 }
 CAPS: Final[frozenset[Limit]] = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth"})
 """Limits of what was bought: rates that a volume or an instance does not exceed."""

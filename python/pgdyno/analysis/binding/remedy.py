@@ -21,8 +21,8 @@ from pgdyno.text import probability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.verdict import RunBinding, Verdict
-    from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.store.record import VolumeRecord
 
 WORTHWHILE = 1.25
@@ -46,9 +46,16 @@ _WITHOUT: dict[Limit, str] = {
     "server_cpu": "more or faster cores, or statements that compute less",
     "locks": "shorter transactions, and rows that fewer of them change; storage changes little",
     "client": "more clients or arrivals, a client that is nearer, or less to pay for: the server could do more",
+    "synchronous_standby": "a standby that confirms sooner: a faster volume for its WAL, or a nearer one",
+    "connections": "a connection pooler in transaction mode; more connections need more memory, and a restart",
     "laboratory": "a larger machine for the laboratory, or slower time (--dilation): the server was not measured here",
 }
 """What helps where nothing is bought, or nobody knows what it costs."""
+_WATCHED: dict[Limit, str] = {
+    "client": "nothing to buy: the clients ask for no more",
+    "laboratory": "move the other processes of this host elsewhere, or give the server CPUs of its own",
+}
+"""The same for a server that was watched."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +76,25 @@ class Remedy:
     """The limit that is met there."""
 
 
-def remedy_of(run: RunBinding, verdict: Verdict, figures: RunFigures) -> Remedy | None:
+def remedy_of(run: RunBinding, verdict: Verdict, around: Circumstances) -> Remedy | None:
     """The remedy for the limit of a verdict; None without one."""
     limit = verdict.limit
     if limit is None:
         return None
     means = means_of(run, limit)
-    room = room_of(run.evidence, means, figures, verdict)
+    room = room_of(run.evidence, means, around, verdict)
     if limit in ("volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency"):
-        found = _volume(verdict.role or DATA, figures, means, room)
+        found = _volume(verdict.role or DATA, around, means, room)
     elif limit in ("instance_bandwidth", "server_cpu"):
-        found = _instance(limit, figures, room)
+        found = _instance(limit, around, room)
     else:
         found = None
     return found or _without(limit, run)
 
 
 def _without(limit: Limit, run: RunBinding) -> Remedy:
+    if not run.evidence.given.driven and limit in _WATCHED:
+        return Remedy(_WATCHED[limit])
     if limit != "checkpoints":
         return Remedy(_WITHOUT[limit])
     found = run.evidence.checkpoints
@@ -109,9 +118,9 @@ class _Option:
     loss_per_year_max: float | None = None
 
 
-def _volume(role: str, figures: RunFigures, means: Means, room: Room) -> Remedy | None:
+def _volume(role: str, around: Circumstances, means: Means, room: Room) -> Remedy | None:
     """The cheapest volume of those that were for sale."""
-    volume = figures.record.world.volumes.get(role)
+    volume = around.volumes.get(role)
     if volume is None or means.devices.get(role) is None:
         return None
     options = (
@@ -135,9 +144,9 @@ def _more_easily_lost(chosen: _Option, volume: VolumeRecord) -> str:
     return f" (annual failure rate {probability(chosen.loss_per_year_max)} instead of {probability(now.high)})"
 
 
-def _instance(limit: Limit, figures: RunFigures, room: Room) -> Remedy | None:
+def _instance(limit: Limit, around: Circumstances, room: Room) -> Remedy | None:
     """The cheapest instance of those that were to be had."""
-    instance = figures.record.world.instance
+    instance = around.instance
     options = (_Option(offer.type, offer.usd_per_month, *room.with_instance(offer)) for offer in instance.offers)
     chosen = _cheapest(options)
     if chosen is None or (limit == "server_cpu" and instance.storage_only):

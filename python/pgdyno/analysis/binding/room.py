@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.device import Device
     from pgdyno.analysis.binding.evidence import Evidence, Given
     from pgdyno.analysis.binding.means import Means
     from pgdyno.analysis.binding.sessions import Sessions
     from pgdyno.analysis.binding.verdict import Verdict
-    from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.store.record import InstanceOfferRecord, OfferRecord
 
 Bound = tuple[Limit, float]
@@ -34,7 +34,7 @@ class Room:
     capped: bool
     """Whether requests queued at a limit of what was bought: with more of it they would take what they usually do."""
     arrivals: float | None
-    """Of an open loop: what was due over what was done; None in a closed one, where it does not bound."""
+    """Of an open loop: what was due over what was done; None where it does not bound."""
     vcpus: int | None
 
     def with_volume(self, role: str, offer: OfferRecord) -> tuple[float, Limit]:
@@ -102,17 +102,14 @@ class Room:
         yield limit, math.inf if rest <= 0 else 1 / rest
 
 
-def room_of(evidence: Evidence, means: Means, figures: RunFigures, verdict: Verdict) -> Room:
+def room_of(evidence: Evidence, means: Means, around: Circumstances, verdict: Verdict) -> Room:
     """The bounds of a run in the seconds that ``means`` is the mean of."""
-    account, driver = figures.record.account, figures.record.driver
-    due = account.scheduled + ((driver.backlog or 0) if driver is not None else 0)
-    closed = bool(figures.record.workload.get("closed", True))
     return Room(
         given=evidence.given,
         means=means,
         capped=verdict.limit in CAPS,
-        arrivals=None if closed else due / account.succeeded if account.succeeded else math.inf,
-        vcpus=figures.record.world.instance.vcpus,
+        arrivals=around.arrivals,
+        vcpus=around.instance.vcpus,
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.evidence import Given, Second
 
 FAR_BELOW = 0.80
-"""Of what was bought: whoever waits here does not wait for the limit."""
+"""Of what was bought: a session that waits here does not wait for the limit."""
 QUEUED = 1.5
 """Times the usual latency. The path through a host adds a tenth or two, a queue at a limit doubles it at once."""
 QUEUED_BELOW_LIMIT = 3.0
@@ -33,6 +33,8 @@ CLEARLY = 0.6
 """Of the same: so many leave no room for a second cause of equal size."""
 SOME = 0.3
 """Of all sessions: a state that has less of their time cannot hold back a third of the transactions."""
+FEW_ACTIVE = 0.5
+"""Sessions at work on average: with fewer, none was for most of the second, and what it waited for held nobody else up."""
 NO_IDLE = 0.10
 """Of the machine: work queues for CPU, as the checks of validity have it."""
 SPARE_IDLE = 0.20
@@ -72,13 +74,30 @@ def laboratory(second: Second, _: Given) -> Found | None:
 
 def client(second: Second, given: Given) -> Found | None:
     """Sessions wait for statements, while the machine has CPU to spare."""
-    sessions, cpu = second.sessions, second.cpu
-    if sessions is None or sessions.all <= 0 or sessions.client < MOST * sessions.all:
+    if not given.driven:
         return None
-    if cpu is not None and (cpu.idle < NO_IDLE or (cpu.server_busy or 0.0) >= SERVER_BUSY):
+    sessions, cpu = second.sessions, second.cpu
+    if sessions is None or sessions.all <= 0 or sessions.client < MOST * sessions.all or _short_of_cpu(second):
         return None
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
     return Found("client", sure=spare and sessions.client >= CLEARLY * sessions.all and not any(caps(second, given)))
+
+
+def unasked(second: Second, given: Given) -> Found | None:
+    """A server that is watched: hardly a session is at work, or most wait for their client; and no limit is reached.
+
+    A session that is short of CPU is at work, so with few at work the others of the host take it from none.
+    """
+    sessions, cpu = second.sessions, second.cpu
+    if given.driven or sessions is None or any(caps(second, given)):
+        return None
+    few = sessions.all - sessions.client < FEW_ACTIVE
+    if not few and (sessions.client < MOST * sessions.all or _short_of_cpu(second)):
+        return None
+    if second.connections is not None and second.connections >= 1:
+        return Found("connections", sure=True)
+    spare = cpu is not None and cpu.idle >= SPARE_IDLE
+    return Found("client", sure=few or (spare and sessions.client >= CLEARLY * sessions.all))
 
 
 def volume(second: Second, given: Given) -> Found | None:
@@ -90,9 +109,12 @@ def volume(second: Second, given: Given) -> Found | None:
     sessions = second.sessions
     if sessions is None:
         return Found(cap.limit, sure=False, role=cap.role)
+    if sessions.all > 0 and sessions.all - sessions.client < FEW_ACTIVE and not given.driven:
+        return Found(cap.limit, sure=False, role=cap.role)
     if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
         return None
-    return Found(cap.limit, sure=cap.sure and sessions.at_disk > 0, role=cap.role)
+    known = cap.role not in given.inferred
+    return Found(cap.limit, sure=cap.sure and known and sessions.at_disk > 0, role=cap.role)
 
 
 def locks(second: Second, _: Given) -> Found | None:
@@ -129,10 +151,14 @@ def waiting(second: Second, given: Given) -> Found | None:
         "volume_latency": sessions.read + sessions.write,
         "locks": sessions.lock,
         "server_cpu": sessions.cpu,
+        "synchronous_standby": sessions.standby,
     }
     limit, most = max(parts.items(), key=lambda part: part[1])
     if most < SOME * sessions.all:
         return None
+    if limit == "synchronous_standby":
+        # The server itself says that its own volumes are not what it waits for.
+        return Found(limit, sure=most >= MOST * sessions.all)
     sure = most >= MOST * sessions.all and _below_limits(second, given)
     if limit == "commit_latency":
         return Found(limit, sure, "wal" if "wal" in second.devices else "data")
@@ -143,7 +169,15 @@ def waiting(second: Second, given: Given) -> Found | None:
     return Found(limit, sure=False)
 
 
-RULES: tuple[Callable[[Second, Given], Found | None], ...] = (laboratory, client, volume, locks, server_cpu, waiting)
+RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
+    unasked,
+    laboratory,
+    client,
+    volume,
+    locks,
+    server_cpu,
+    waiting,
+)
 
 
 def caps(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
@@ -194,6 +228,12 @@ def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iter
         elif rate.bursts and AT_LIMIT <= used / rate.sustained <= LEFT_ABOVE and waits_for_no_volume:
             # Below its maximum: then its reserve is used up.
             yield Found("instance_bandwidth", sure=True), used / rate.sustained
+
+
+def _short_of_cpu(second: Second) -> bool:
+    """Whether work queues for the machine's CPU or for the server's."""
+    cpu = second.cpu
+    return cpu is not None and (cpu.idle < NO_IDLE or (cpu.server_busy or 0.0) >= SERVER_BUSY)
 
 
 def _below_limits(second: Second, given: Given) -> bool:

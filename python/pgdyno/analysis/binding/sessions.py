@@ -1,4 +1,8 @@
-"""What the clients' sessions were doing in each second, by pg_stat_activity: computing, or waiting for what."""
+"""What the clients' sessions were doing in each second, by pg_stat_activity: computing, or waiting for what.
+
+A driver's clients are always there: those of which nothing was seen were idle. The clients of a server that is only watched
+are not known; of its idle sessions the watch counts those that did something within the last second (``probe/sql``).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ if TYPE_CHECKING:
 
     from pgdyno.store import Run
 
+HIDDEN = "Hidden"
+"""In place of a kind of wait: of these sessions the role may not see what they do."""
 LOOKS_MIN = 3
 """Looks of a second below which nothing is said of it: of ten that are asked for, most were lost."""
 _COMMIT_LATCHES = frozenset({"walwrite", "walwritelock"})
@@ -33,6 +39,8 @@ class Sessions:
     """For data to be written, by themselves or by a checkpoint, or a file to be extended."""
     commit: float = 0.0
     """For WAL to be written and synced, by themselves or by another session."""
+    standby: float = 0.0
+    """For a standby to confirm a commit."""
     lock: float = 0.0
     """For a lock, a latch or a pin that another session holds."""
     other: float = 0.0
@@ -47,7 +55,7 @@ class Sessions:
     @property
     def at_work(self) -> float:
         """Neither waiting for the client nor for another session's lock: what these do is what the others wait for."""
-        return self.cpu + self.read + self.write + self.commit + self.other
+        return self.cpu + self.read + self.write + self.commit + self.standby + self.other
 
     @property
     def at_disk(self) -> float:
@@ -72,6 +80,8 @@ def state_of(kind: str, event: str) -> str:
     if kind == "IPC":
         if name in _CHECKPOINT:
             return "write"
+        if name == "syncrep":
+            return "standby"
         return "read" if name == "bufferio" else "other"
     return "lock" if kind in ("Lock", "BufferPin") else "other"
 
@@ -81,7 +91,7 @@ def _reads(name: str) -> bool:
 
 
 def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> list[Sessions | None]:
-    """The sessions between each two edges (ns); None where too few looks were taken."""
+    """The sessions between each two edges (ns); None where too few looks were taken, or sessions were not shown."""
     import numpy as np
 
     bins = len(edges) - 1
@@ -91,14 +101,16 @@ def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> l
     begin_ns = table["t_begin_ns"].to_numpy()
     place = np.searchsorted(edges, begin_ns, side="right") - 1
     looks = np.bincount(_inside(np.searchsorted(edges, np.unique(begin_ns), side="right") - 1, bins), minlength=bins)
-    seen = np.zeros((len(STATES), bins))
+    seen, hidden = np.zeros((len(STATES), bins)), np.zeros(bins)
     columns = [table[name].to_pylist() for name in ("wait_event_type", "wait_event", "backend_type", "count")]
     for bin_, kind, event, backend, count in zip(place.tolist(), *columns, strict=True):
-        if 0 <= bin_ < bins and count and backend == CLIENT_BACKEND:
+        if 0 <= bin_ < bins and kind == HIDDEN:
+            hidden[bin_] += count
+        elif 0 <= bin_ < bins and count and backend == CLIENT_BACKEND:
             seen[STATES.index(state_of(kind or "CPU", event or ""))][bin_] += count
     found: list[Sessions | None] = []
     for bin_ in range(bins):
-        if looks[bin_] < LOOKS_MIN:
+        if looks[bin_] < LOOKS_MIN or hidden[bin_]:
             found.append(None)
             continue
         means = dict(zip(STATES, (seen[:, bin_] / looks[bin_]).tolist(), strict=True))

@@ -5,27 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.means import Means, means_of
+from pgdyno.analysis.binding.rules import SPARE_IDLE
 from pgdyno.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.device import Device
     from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.verdict import RunBinding, Verdict
-    from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.specification import Rate
 
 
-def evidence_words(run: RunBinding, verdict: Verdict, figures: RunFigures) -> list[str]:
+def evidence_words(run: RunBinding, verdict: Verdict, around: Circumstances) -> list[str]:
     """What speaks for the limit, the strongest first; empty where none stands out. Sentences' ends without full stops."""
     limit = verdict.limit
     if limit is None:
         return []
     means = means_of(run, limit)
-    makers: dict[Limit, Callable[[Evidence, Means, Verdict, RunFigures], Iterator[str]]] = {
+    makers: dict[Limit, Callable[[Evidence, Means, Verdict, Circumstances], Iterator[str]]] = {
         "volume_iops": _at_cap,
         "volume_throughput": _at_cap,
         "burst_bucket": _at_cap,
@@ -37,11 +38,13 @@ def evidence_words(run: RunBinding, verdict: Verdict, figures: RunFigures) -> li
         "locks": _locks,
         "client": _client,
         "laboratory": _laboratory,
+        "synchronous_standby": _standby,
+        "connections": _connections,
     }
-    return list(makers[limit](run.evidence, means, verdict, figures))
+    return list(makers[limit](run.evidence, means, verdict, around))
 
 
-def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -> Iterator[str]:
+def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances) -> Iterator[str]:
     device = means.devices.get(verdict.role or "")
     bought = evidence.given.bought.get(verdict.role or "")
     if device is None or bought is None:
@@ -54,7 +57,7 @@ def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -
     yield from _at_disk(means)
 
 
-def _instance(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -> Iterator[str]:
+def _instance(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
     instance = evidence.given.instance
     if instance is None:
         return
@@ -69,7 +72,7 @@ def _instance(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -> I
     yield from _at_disk(means)
 
 
-def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures) -> Iterator[str]:
+def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances) -> Iterator[str]:
     yield from _at_disk(means)
     device = means.devices.get(verdict.role or "")
     bought = evidence.given.bought.get(verdict.role or "")
@@ -80,7 +83,7 @@ def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: RunFigures
     yield from _slow(evidence, device, verdict.role)
 
 
-def _checkpoints(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -> Iterator[str]:
+def _checkpoints(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
     found = evidence.checkpoints
     asked = f", {found.requested} of them because max_wal_size was reached" if found.requested else ""
     yield f"{found.started} checkpoints began in {found.seconds:,.0f} s{asked}"
@@ -91,7 +94,7 @@ def _checkpoints(evidence: Evidence, means: Means, _: Verdict, __: RunFigures) -
     yield from _at_disk(means)
 
 
-def _cpu(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[str]:
+def _cpu(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
     cpu, sessions = means.cpu, means.sessions
     if cpu is not None and cpu.server_busy is not None:
         yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
@@ -99,35 +102,56 @@ def _cpu(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[st
         yield f"{number(sessions.cpu)} of {number(sessions.all)} sessions were computing"
 
 
-def _locks(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Iterator[str]:
+def _locks(_: Evidence, means: Means, __: Verdict, around: Circumstances) -> Iterator[str]:
     sessions = means.sessions
     if sessions is None:
         return
     yield f"{number(sessions.lock)} of {number(sessions.all)} sessions waited for one that another session held"
-    event = next((wait.label for wait in figures.waits if wait.type in ("Lock", "LWLock", "BufferPin")), None)
-    if event is not None:
-        yield f"most of them for {event}"
+    if around.lock is not None:
+        yield f"most of them for {around.lock}"
     if sessions.at_work > 0 and sessions.commit > sessions.at_work / 2:
         yield "those that hold one mostly wait for their commit"
 
 
-def _client(_: Evidence, means: Means, __: Verdict, figures: RunFigures) -> Iterator[str]:
-    sessions, cpu, account = means.sessions, means.cpu, figures.record.account
-    if sessions is not None:
+def _client(evidence: Evidence, means: Means, _: Verdict, around: Circumstances) -> Iterator[str]:
+    sessions, cpu = means.sessions, means.cpu
+    if sessions is not None and evidence.given.driven:
         yield f"{number(sessions.client)} of {number(sessions.all)} sessions waited for the client"
-    if cpu is not None:
+    elif sessions is not None:
+        yield (
+            f"{number(sessions.all - sessions.client, 2)} sessions were active on average, and {number(sessions.client, 2)} more"
+            " waited for their client"
+        )
+    if cpu is not None and (evidence.given.driven or cpu.idle >= SPARE_IDLE):
         yield f"{percent(cpu.idle)} of the machine's CPU was idle"
-    if not figures.record.workload.get("closed", True) and account.scheduled == account.succeeded:
+    if around.all_done:
         yield "every scheduled transaction was done"
 
 
-def _laboratory(_: Evidence, means: Means, __: Verdict, ___: RunFigures) -> Iterator[str]:
+def _laboratory(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
     cpu = means.cpu
     if cpu is None:
         return
-    yield f"the driver's threads were busy {percent(cpu.driver_busy)} of the time"
     server = "" if cpu.server is None else f", the server {percent(cpu.server)}"
+    if not evidence.given.driven:
+        yield f"other processes of this host used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
+        return
+    yield f"the driver's threads were busy {percent(cpu.driver_busy)} of the time"
     yield f"the test harness and other processes used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
+
+
+def _standby(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
+    sessions = means.sessions
+    if sessions is not None:
+        yield f"{number(sessions.standby)} of {number(sessions.all)} sessions waited for a standby to confirm their commit"
+    yield from _at_disk(means)
+
+
+def _connections(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
+    sessions = means.sessions
+    yield "every connection that max_connections leaves to ordinary roles was taken"
+    if sessions is not None:
+        yield f"{number(sessions.all - sessions.client, 2)} sessions were active on average"
 
 
 def _iops(device: Device, bought: Bought) -> str:

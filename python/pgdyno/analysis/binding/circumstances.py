@@ -1,0 +1,56 @@
+"""What words and remedies need beside the seconds: what could be bought, and whether more was asked of the server."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pgdyno.store.record import InstanceRecord
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.store.record import RunRecord, VolumeRecord
+
+OBSERVE = "observe"
+"""The kind of workload of a server that was only watched: its own users made the load."""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """They belong to one run, or to a server that was watched."""
+
+    volumes: Mapping[str, VolumeRecord] = field(default_factory=dict)
+    """By role: what there is, and what could be bought instead."""
+    instance: InstanceRecord = field(default_factory=InstanceRecord)
+    arrivals: float | None = None
+    """What was due over what was done, in an open loop. None in a closed one, and where it is not known what was asked for."""
+    all_done: bool = False
+    """Whether everything that an open loop asked for was done."""
+    lock: str | None = None
+    """The most frequent wait for another session, in words."""
+
+
+def circumstances_of(run: RunFigures) -> Circumstances:
+    """Those of a recorded run."""
+    record, waits = run.record, run.waits
+    is_open = not record.workload.get("closed", True)
+    return Circumstances(
+        volumes=record.world.volumes,
+        instance=record.world.instance,
+        arrivals=_due_over_done(record) if is_open else None,
+        all_done=is_open and record.account.scheduled == record.account.succeeded,
+        lock=next((wait.label for wait in waits if wait.type in ("Lock", "LWLock", "BufferPin")), None),
+    )
+
+
+def is_watched(record: RunRecord) -> bool:
+    """Whether a run is a watch: the number of the server's clients is not known."""
+    return record.workload.get("kind") == OBSERVE
+
+
+def _due_over_done(record: RunRecord) -> float:
+    backlog = record.driver.backlog if record.driver is not None else 0
+    due, done = record.account.scheduled + (backlog or 0), record.account.succeeded
+    return due / done if done else math.inf

@@ -1,0 +1,71 @@
+"""Rules for servers that somebody else uses: nobody knows how many clients they have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pgdyno.analysis.binding.limits import OF_RUNS, OF_WATCHED, Found
+from pgdyno.analysis.binding.rules import judge
+from pgdyno.analysis.binding.sessions import Sessions, state_of
+
+from .made import FULL, IDLE, device, given, second
+
+WATCHED = replace(given(), clients=0, driven=False)
+AT_LIMIT = device(2990, ms=9.4)
+
+
+def test_nothing_binds_where_hardly_a_session_is_at_work() -> None:
+    assert judge(second(Sessions(cpu=0.2, commit=0.1)), WATCHED) == Found("client", sure=True)
+    assert judge(second(Sessions(), cpu=None), WATCHED) == Found("client", sure=True)
+    others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.0, server_busy=0.0)
+    assert judge(second(Sessions(), cpu=others_busy), WATCHED) == Found("client", sure=True)
+
+
+def test_most_sessions_that_wait_for_their_client_are_nothing_that_binds() -> None:
+    shown = Sessions(cpu=1, commit=1, client=8)
+    assert judge(second(shown), WATCHED) == Found("client", sure=True)
+    unseen = judge(second(shown, cpu=None), WATCHED)
+    assert unseen == Found("client", sure=False), "whether CPU was left nobody knows"
+
+
+def test_a_volume_at_its_limit_binds_even_where_few_sessions_wait() -> None:
+    few = judge(second(Sessions(read=0.2), AT_LIMIT), WATCHED)
+    assert few == Found("volume_iops", sure=False, role="data")
+    many = judge(second(Sessions(read=12, commit=4), AT_LIMIT), WATCHED)
+    assert many == Found("volume_iops", sure=True, role="data")
+
+
+def test_an_inferred_limit_is_never_sure() -> None:
+    inferred = replace(WATCHED, inferred=frozenset({"data"}))
+    assert judge(second(Sessions(read=12, commit=4), AT_LIMIT), inferred) == Found("volume_iops", False, "data")
+
+
+def test_connections_bind_where_all_are_taken_and_hardly_one_works() -> None:
+    full = replace(second(Sessions(cpu=0.3)), connections=1.0)
+    assert judge(full, WATCHED) == Found("connections", sure=True)
+    working = replace(second(Sessions(read=12, commit=4), AT_LIMIT), connections=1.0)
+    assert judge(working, WATCHED) == Found("volume_iops", sure=True, role="data"), "the volume is why they are taken"
+    assert judge(replace(full, connections=0.97), WATCHED) == Found("client", sure=True)
+
+
+def test_a_standby_that_confirms_late_is_named() -> None:
+    assert state_of("IPC", "SyncRep") == "standby"
+    assert judge(second(Sessions(standby=6, cpu=1)), WATCHED) == Found("synchronous_standby", sure=True)
+    assert judge(second(Sessions(standby=4, commit=3, cpu=3)), WATCHED) == Found("synchronous_standby", sure=False)
+
+
+def test_sessions_that_are_not_shown_are_no_sign_of_rest() -> None:
+    assert judge(second(None), WATCHED) is None
+
+
+def test_the_rules_of_runs_know_nothing_of_it() -> None:
+    assert judge(replace(second(), connections=1.0), given()) == Found("client", sure=True)
+    assert not OF_WATCHED & set(OF_RUNS)
+    assert judge(second(Sessions(cpu=0.2), cpu=IDLE), given()) != Found("client", sure=True)
+
+
+@pytest.mark.parametrize("event", ["SyncRep", "syncrep"])
+def test_names_of_waits_are_read_in_either_case(event: str) -> None:
+    assert state_of("IPC", event) == "standby"
