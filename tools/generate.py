@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-GENERATORS = ("pgdyno.report.schema", "pgdyno.experiment.schema", "tools.reference")
+GENERATORS = ("pgdyno.report.schema", "pgdyno.diagnose.schema", "pgdyno.experiment.schema", "tools.reference")
 """Modules that write their file, and with ``--check`` compare it."""
 
 

@@ -46,6 +46,23 @@ def test_a_server_too_old_has_no_queries() -> None:
     assert choose_queries(130000) == {}
 
 
+def test_a_watched_server_has_the_same_tables_and_some_queries_of_its_own() -> None:
+    own, watched = choose_queries(160000), choose_queries(160000, watched=True)
+    assert own.keys() == watched.keys()
+    assert {name for name in own if own[name] != watched[name]} == {"database", "wait_events"}
+
+
+def test_a_slow_answer_halves_the_rate_of_a_watched_server_and_no_other() -> None:
+    kept, slowed = CounterProbe("", 0.1), CounterProbe("", 0.1, watched=True, slowest_s=0.3)
+    for probe in (kept, slowed):
+        probe._slow_down(5_000_000)
+        assert probe._interval_ns == 100_000_000, "5 ms of 100 are no burden"
+        probe._slow_down(20_000_000)
+    assert (kept._interval_ns, slowed._interval_ns) == (100_000_000, 200_000_000)
+    slowed._slow_down(90_000_000)
+    assert slowed._interval_ns == 300_000_000
+
+
 def sampled(probe: CounterProbe, count: int) -> bool:
     """Wait until the probe has sampled so often."""
     return wait_until(lambda: probe.samples_taken >= count, 60.0)

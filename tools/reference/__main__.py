@@ -9,6 +9,7 @@ from pathlib import Path
 from tools.reference import (
     cli,
     compare_json,
+    diagnose_json,
     environment,
     errors,
     experiment,
@@ -33,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tables.md": tables.page,
     "metrics.md": metrics.page,
     "compare-json.md": compare_json.page,
+    "diagnose-json.md": diagnose_json.page,
     "settings.md": settings.page,
     "environment.md": environment.page,
     "errors.md": errors.page,

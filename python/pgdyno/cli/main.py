@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "generate": "Generate data sets as files.",
     "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",
     "instance": "List instance types, and show one of them.",
+    "diagnose": "Say which limit binds on a running server, and what to do.",
     "size": "Find the cheapest volumes and instances for a measured load.",
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",

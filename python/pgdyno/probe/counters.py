@@ -34,12 +34,13 @@ class CounterProbe(SqlSampler):
 
     name = "sql"
 
-    def __init__(self, dsn: str, interval_s: float = 1.0, **options: Any) -> None:
+    def __init__(self, dsn: str, interval_s: float = 1.0, *, watched: bool = False, **options: Any) -> None:
         super().__init__(dsn, interval_s, **options)
+        self._watched = watched
         self._sources: dict[str, _Source] = {}
 
     def _begin(self, connection: Connection) -> None:
-        queries = choose_queries(connection.info.server_version)
+        queries = choose_queries(connection.info.server_version, watched=self._watched)
         self._sources = {table: _Source(queries[table]) for table in TABLES if table in queries}
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:

@@ -28,6 +28,8 @@ PATIENCE_S = 5.0
 START_PATIENCE_S = 60.0
 """The same for the first connection: nothing is measured yet, and a server that has just started on a machine full of other
 work may take long to answer. It is as long as the server itself is given to start."""
+ANSWER_SHARE_MAX = 0.1
+"""Share of the interval: a server that needs longer to answer, with another load or with many sessions, is asked less often."""
 _NS = 1_000_000_000
 
 
@@ -58,8 +60,12 @@ class SqlSampler(ABC):
     name: str
     """Name of the probe: its gaps begin with it."""
 
-    def __init__(self, dsn: str, interval_s: float, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, dsn: str, interval_s: float, *, patience_s: float = PATIENCE_S, slowest_s: float | None = None
+    ) -> None:
         self._dsn = dsn
+        self._slowest_ns = None if slowest_s is None else int(slowest_s * _NS)
+        """The longest interval that answers which take long may lead to; None where the interval is kept."""
         self._interval_ns = int(interval_s * _NS)
         self._patience_s = patience_s
         self._is_own = False
@@ -187,8 +193,14 @@ class SqlSampler(ABC):
         else:
             self.cost.samples += 1
             self.cost.answer_ns += now_ns() - before_ns
+            self._slow_down(now_ns() - before_ns)
         self.cost.client_cpu_ns += time.thread_time_ns() - cpu_ns
         self.samples_taken += 1
+
+    def _slow_down(self, took_ns: int) -> None:
+        """Ask half as often where an answer takes a large part of the interval, down to the slowest that is of use."""
+        if self._slowest_ns is not None and took_ns > ANSWER_SHARE_MAX * self._interval_ns:
+            self._interval_ns = max(self._interval_ns, min(2 * self._interval_ns, self._slowest_ns))
 
     def _connect(self, patience_s: float) -> Connection:
         import psycopg

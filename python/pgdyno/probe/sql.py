@@ -13,20 +13,34 @@ if TYPE_CHECKING:
     from pgdyno.probe.samples import Samples
 
 
+SLOWEST_S = 0.3
+"""The longest time from look to look. A second still has three of them. For watched servers."""
+
+
 class SqlProbe:
     """Samples one server, ``dsn`` in libpq's notation, from ``start`` until ``stop``.
 
     The two samplers have a connection and a thread each: a slow answer of one must not delay the other. In a dilated
-    world they query, and time out, that many times later.
+    world they query, and time out, that many times later. A server that is ``watched`` is in use: all of its databases
+    are counted, its clients are not known, and sessions are looked at less often where a look takes long.
     """
 
     def __init__(
-        self, dsn: str, interval_s: float = 1.0, wait_events_interval_s: float = INTERVAL_S, *, dilation: int = 1
+        self,
+        dsn: str,
+        interval_s: float = 1.0,
+        wait_events_interval_s: float = INTERVAL_S,
+        *,
+        dilation: int = 1,
+        watched: bool = False,
     ) -> None:
         patience_s = PATIENCE_S * dilation
+        slowest_s = SLOWEST_S if watched else None
         self._samplers = (
-            CounterProbe(dsn, interval_s * dilation, patience_s=patience_s),
-            WaitEventProbe(dsn, wait_events_interval_s * dilation, patience_s=patience_s),
+            CounterProbe(dsn, interval_s * dilation, patience_s=patience_s, watched=watched),
+            WaitEventProbe(
+                dsn, wait_events_interval_s * dilation, patience_s=patience_s, watched=watched, slowest_s=slowest_s
+            ),
         )
 
     def start(self) -> Self:

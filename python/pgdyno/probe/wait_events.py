@@ -28,8 +28,9 @@ class WaitEventProbe(SqlSampler):
 
     name = "wait_events"
 
-    def __init__(self, dsn: str, interval_s: float = INTERVAL_S, **options: Any) -> None:
+    def __init__(self, dsn: str, interval_s: float = INTERVAL_S, *, watched: bool = False, **options: Any) -> None:
         super().__init__(dsn, interval_s, **options)
+        self._watched = watched
         self._query = ""
         self._states: dict[tuple[str, str, str], int] = {}
         """(type, event, kind of process) -> its number: an hour has 36,000 samples and a few dozen states."""
@@ -37,7 +38,7 @@ class WaitEventProbe(SqlSampler):
         """begin, end, state, count; again and again."""
 
     def _begin(self, connection: Connection) -> None:
-        self._query = choose_queries(connection.info.server_version)["wait_events"]
+        self._query = choose_queries(connection.info.server_version, watched=self._watched)["wait_events"]
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         begin_ns = now_ns()

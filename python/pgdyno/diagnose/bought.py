@@ -1,0 +1,76 @@
+"""What the user says was bought: volumes by role and the instance, each with the alternatives of the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError
+from pgdyno.store.record import InstanceRecord, VolumeRecord
+from pgdyno.store.tables import DATA_VOLUME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What the server that is watched stands on."""
+
+    volumes: Mapping[str, VolumeRecord] = field(default_factory=dict)
+    """By role; a volume of which nothing was said is absent."""
+    instance: InstanceRecord = field(default_factory=InstanceRecord)
+
+
+def purchase_of(bought: Sequence[str], instance: str | None) -> Purchase:
+    """From ``ROLE=VOLUME`` (``gp3`` alone is the data's) and the name of a type. :class:`InputError` says what is wrong."""
+    from pgdyno.catalog import Catalog
+    from pgdyno.size.offers import with_offers
+
+    if not bought and instance is None:
+        return Purchase()
+    volumes: dict[str, VolumeRecord] = {}
+    with Catalog() as catalog:
+        for text in bought:
+            role, spec = _role_and_spec(text)
+            if role in volumes:
+                raise InputError(f"--bought names {role} twice", remedy="name each volume once")
+            volumes[role] = _volume(catalog, spec)
+        found = InstanceRecord() if instance is None else with_offers(catalog, _instance(instance))
+    return Purchase(volumes, found)
+
+
+def require_roles(purchase: Purchase, seen: Mapping[str, str]) -> None:
+    """Refuse a volume of a role that the server does not have; where no device was seen, any role may be right."""
+    strange = next((role for role in purchase.volumes if seen and role not in seen), None)
+    if strange is not None:
+        raise InputError(
+            f"--bought: the server has no {strange} volume of its own", remedy=f"it has {', '.join(sorted(seen))}"
+        )
+
+
+def _role_and_spec(text: str) -> tuple[str, str]:
+    """``data=gp3:iops=6000``: what is before the first ``=`` is a role, unless it belongs to the volume."""
+    role, equals, spec = text.partition("=")
+    if not equals or ":" in role:
+        return DATA_VOLUME, text
+    return role, spec
+
+
+def _volume(catalog: Catalog, spec: str) -> VolumeRecord:
+    from pgdyno.size.offers import volume_offers
+
+    volume = catalog.resolve(spec)
+    sold = volume.usd_per_month is not None
+    return VolumeRecord(spec=dict(volume.document), offers=volume_offers(catalog, volume) if sold else ())
+
+
+def _instance(name: str) -> InstanceRecord:
+    from pgdyno.host.instance_type import resolve_type
+
+    found = resolve_type(name)
+    return InstanceRecord(
+        memory_bytes=found.memory_bytes, type=found.name, vcpus=found.vcpus, ebs=found.ebs, storage_only=False
+    )

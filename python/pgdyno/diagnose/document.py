@@ -1,0 +1,178 @@
+"""The JSON of ``pgdyno diagnose --json``. ``schema/diagnose.schema.json`` is made from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pgdyno.analysis.binding.consumers import What
+from pgdyno.analysis.binding.limits import Confidence, Limit
+from pgdyno.report.part import Part, Share
+
+if TYPE_CHECKING:
+    from pgdyno.diagnose.diagnosis import Diagnosis
+
+
+class Target(Part):
+    """The server."""
+
+    version: str
+    host: str | None
+    port: int | None
+    role: str | None
+    """As which it was watched."""
+    standby: bool | None
+    pooler: bool | None
+    """Whether a connection pooler was between."""
+
+
+class Watched(Part):
+    """When, and how long."""
+
+    begin_unix_ns: int
+    seconds: float
+
+
+class Verdict(Part):
+    """Which limit binds."""
+
+    limit: Limit | None
+    """Null where none stands out. `client` of a server that was watched: nothing binds."""
+    title: str
+    role: str | None
+    """The volume that it is a limit of."""
+    confidence: Confidence
+    share: Share
+    """Share of the seconds in which it bound."""
+    shares: dict[Limit, Share]
+
+
+class Consumer(Part):
+    """One use of a volume."""
+
+    role: str
+    what: What
+    share: Share
+    iops: float
+    mib_per_s: float
+
+
+class Setting(Part):
+    """A setting that is proposed."""
+
+    name: str
+    now: str
+    proposed: str
+
+
+class Remedy(Part):
+    """Something to do."""
+
+    kind: Literal["setting", "purchase", "other"]
+    action: str
+    usd_per_month: float | None
+    usd_more_per_month: float | None
+    ratio_max: float | None
+    """Times the work at most; null where it cannot be bounded."""
+    then: Limit | None
+    """The limit that is met there."""
+    settings: list[Setting]
+
+
+class Cost(Part):
+    """What the watch itself took."""
+
+    server_cpu_share: float | None
+    """CPU time of its sessions over the time, of one core; null where it was not seen."""
+    samples: int
+    lost: int
+    interval_ms: float | None
+
+
+class DiagnoseDocument(Part):
+    """The answer of `pgdyno diagnose`."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["diagnose"] = "diagnose"
+    directory: str | None
+    """Where what was seen is kept; null without `--keep`."""
+    target: Target
+    watched: Watched
+    verdict: Verdict
+    evidence: list[str]
+    missing: list[str]
+    consumers: list[Consumer]
+    bought: dict[str, str]
+    """Volume's role -> what was said to be bought."""
+    remedies: list[Remedy]
+    cost: Cost | None
+
+
+def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
+    """The document of a diagnosis."""
+    from pgdyno.diagnose.words import limit_title
+
+    record, verdict = found.run.record, found.binding.verdict
+    server, workload, phase = record.world.server, record.workload, record.measure
+    return DiagnoseDocument(
+        directory=directory,
+        target=Target(
+            version=record.postgres.version,
+            host=None if server is None else server.host,
+            port=None if server is None else server.port,
+            role=workload.get("role"),
+            standby=workload.get("standby"),
+            pooler=workload.get("pooler"),
+        ),
+        watched=Watched(begin_unix_ns=record.anchor.to_unix_ns(phase.begin_ns), seconds=round(phase.seconds, 3)),
+        verdict=Verdict(
+            limit=verdict.limit,
+            title=limit_title(found),
+            role=verdict.role,
+            confidence=verdict.confidence,
+            share=verdict.share,
+            shares=dict(verdict.shares),
+        ),
+        evidence=list(found.evidence),
+        missing=list(found.missing),
+        consumers=[
+            Consumer(
+                role=found.consumers_role,
+                what=one.what,
+                share=min(1.0, one.share),
+                iops=one.iops,
+                mib_per_s=one.mib_per_s,
+            )
+            for one in found.consumers
+        ],
+        bought={role: volume.spec["spec"] for role, volume in record.world.volumes.items() if volume.spec},
+        remedies=_remedies(found),
+        cost=None if found.cost is None else Cost.model_validate(found.cost),
+    )
+
+
+def _remedies(found: Diagnosis) -> list[Remedy]:
+    made = [
+        Remedy(
+            kind=one.kind,
+            action=one.action,
+            usd_per_month=None,
+            usd_more_per_month=0.0,
+            ratio_max=one.ratio_max,
+            then=None,
+            settings=[Setting.model_validate(setting) for setting in one.settings],
+        )
+        for one in found.free
+    ]
+    if (one := found.remedy) is not None:
+        made.append(
+            Remedy(
+                kind="purchase" if one.spec is not None else "other",
+                action=one.action,
+                usd_per_month=one.usd_per_month,
+                usd_more_per_month=one.usd_more_per_month,
+                ratio_max=one.tps_ratio_max,
+                then=one.then,
+                settings=[],
+            )
+        )
+    return made

@@ -1,0 +1,126 @@
+"""A diagnosis on a screen that is understood in ten seconds: the limit, who fills it, two remedies."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
+from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.volume_figures import DATA
+from pgdyno.text import UNKNOWN, money, number, percent, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.remedy import Remedy
+    from pgdyno.diagnose.diagnosis import Cost, Diagnosis
+    from pgdyno.diagnose.free import Free
+
+SHOWN_CONSUMERS = 4
+"""The rest is in the JSON."""
+WIDTH_MAX = 100
+_LABEL = 10
+_WATCHED: dict[Limit, str] = {
+    "client": "nothing binds: the clients ask for no more",
+    "laboratory": "other processes of this host",
+}
+"""What two limits are called on a server that was watched."""
+_SURE = {"high": "", "low": "probably ", "unknown": ""}
+
+
+def limit_title(found: Diagnosis) -> str:
+    """The limit in a few words."""
+    verdict = found.binding.verdict
+    if verdict.limit is None:
+        return "no limit stands out"
+    watched = not found.binding.evidence.given.driven
+    title = _WATCHED.get(verdict.limit, TITLES[verdict.limit]) if watched else TITLES[verdict.limit]
+    return title if verdict.role in (None, DATA) else f"{title} of the {verdict.role} volume"
+
+
+def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
+    """The screen."""
+    verdict, phase = found.binding.verdict, found.run.record.measure
+    head = _SURE[verdict.confidence] + limit_title(found)
+    share = "" if verdict.limit is None else f", in {percent(verdict.share)} of {phase.seconds:,.0f} s"
+    yield from _entry("limit", f"{head}{share}", width)
+    if verdict.limit is None and verdict.shares:
+        parts = [f"{TITLES[limit]} {percent(part)}" for limit, part in list(verdict.shares.items())[:3]]
+        yield from _entry("", f"of the seconds: {', '.join(parts)}", width)
+    for place, one in enumerate(found.evidence):
+        yield from _entry("because" if place == 0 else "", one, width)
+    if found.consumers and verdict.limit != "client":
+        yield from _entry("used by", _consumers(found), width)
+    yield from _remedies(found, width)
+    for place, one in enumerate(found.missing):
+        yield from _entry("not seen" if place == 0 else "", one, width)
+    yield from _entry("watched" if found.cost is not None else "run", watched_words(found), width)
+
+
+def _consumers(found: Diagnosis) -> str:
+    """``reads 61 %, checkpoints 20 %, of 2,998 IOPS and 23.4 MiB/s``; of another volume than the data's, which."""
+    shown = [f"{CONSUMERS[one.what]} {percent(one.share)}" for one in found.consumers[:SHOWN_CONSUMERS]]
+    iops, mib_per_s = (sum(getattr(one, name) for one in found.consumers) for name in ("iops", "mib_per_s"))
+    volume = "" if found.consumers_role == DATA else f" of the {found.consumers_role} volume"
+    return f"{', '.join(shown)}; of {number(iops)} IOPS and {number(mib_per_s)} MiB/s{volume}"
+
+
+def _remedies(found: Diagnosis, width: int) -> Iterator[str]:
+    """The best that costs nothing, and what the limit asks for."""
+    texts = [_free(one) for one in found.free[:1]]
+    if found.remedy is not None:
+        texts.append(remedy_words(found.remedy))
+    for place, one in enumerate(texts):
+        yield from _entry("remedy" if place == 0 else "or", one, width)
+
+
+def _free(one: Free) -> str:
+    return one.action + ("" if one.ratio_max is None else f"; up to {times(one.ratio_max)} times the work")
+
+
+def remedy_words(one: Remedy) -> str:
+    """With its price and the most that it can bring."""
+    parts = [one.action]
+    if one.usd_per_month is not None:
+        more = one.usd_more_per_month
+        change = "" if more is None else f", {money(abs(more))} {'less' if more < 0 else 'more'}"
+        parts.append(f"{money(one.usd_per_month)} a month{change}")
+    if one.tps_ratio_max is not None:
+        then = "" if one.then is None else f" (the next limit is {TITLES[one.then]})"
+        parts.append(f"up to {times(one.tps_ratio_max)} times the work{then}")
+    return "; ".join(parts)
+
+
+def watched_words(found: Diagnosis) -> str:
+    """The server, for how long, and what the watch cost."""
+    record = found.run.record
+    server, workload = record.world.server, record.workload
+    what = [f"PostgreSQL {record.postgres.version}"]
+    if server is not None and server.host:
+        what.append(f"at {server.host}" + (f":{server.port}" if server.port else ""))
+    what += [
+        text for key, text in (("standby", "a standby"), ("pooler", "through a connection pooler")) if workload.get(key)
+    ]
+    return ", ".join([*what, f"{record.measure.seconds:,.0f} s", *_cost(found.cost)])
+
+
+def _cost(cost: Cost | None) -> Iterator[str]:
+    if cost is None:
+        return
+    yield f"{cost.samples:,} looks" + (f" ({cost.lost:,} lost)" if cost.lost else "")
+    used = UNKNOWN if cost.server_cpu_share is None else percent(cost.server_cpu_share)
+    if cost.interval_ms is not None:
+        yield f"one each {number(cost.interval_ms)} ms, which took {used} of a core of the server"
+
+
+def _entry(label: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(40, min(width, WIDTH_MAX)),
+        initial_indent=f"{label:<{_LABEL}}",
+        subsequent_indent=" " * _LABEL,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

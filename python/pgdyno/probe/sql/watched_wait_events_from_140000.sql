@@ -1,0 +1,12 @@
+-- Of a server whose clients are not known: idle sessions that did something within the last second are clients at work, which
+-- wait for their client; those that have been idle for longer are not counted. Sessions that this role may not see are Hidden.
+SELECT CASE WHEN hidden THEN 'Hidden' WHEN idle THEN 'Client' ELSE coalesce(wait_event_type, 'CPU') END AS wait_event_type,
+       CASE WHEN hidden THEN 'Hidden' WHEN idle THEN 'ClientRead' ELSE coalesce(wait_event, 'CPU') END AS wait_event,
+       coalesce(backend_type, 'client backend') AS backend_type, count(*) AS count
+FROM (SELECT *, backend_type IS NULL OR (state = 'disabled' AND backend_type = 'client backend') AS hidden,
+             coalesce(state LIKE 'idle%', false) AS idle
+      FROM pg_stat_get_activity(NULL)
+      WHERE coalesce(application_name, '') NOT LIKE 'pgdyno probe%' AND wait_event_type IS DISTINCT FROM 'Activity'
+            AND (backend_type IS NOT NULL OR (usesysid IS NOT NULL AND datid IS NOT NULL AND datid > 0))) AS sessions
+WHERE hidden OR NOT idle OR state_change > clock_timestamp() - interval '1 s'
+GROUP BY 1, 2, 3

@@ -1,0 +1,7 @@
+"""A server in use."""
+
+from __future__ import annotations
+
+from ..servers import cluster, older_server
+
+__all__ = ["cluster", "older_server"]

@@ -1,0 +1,167 @@
+"""Watching servers: as they are, through a pooler, with few rights; and leaving nothing behind."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from pgdyno.cli.main import cli
+from pgdyno.diagnose.bought import Purchase, purchase_of
+from pgdyno.diagnose.diagnosis import diagnose
+from pgdyno.diagnose.document import DiagnoseDocument
+from pgdyno.diagnose.target import require_one_piece, target_of
+from pgdyno.diagnose.watch import check_seconds, watch
+from pgdyno.errors import HostError, InputError
+from pgdyno.store import open_run
+
+from ..pooler import CLEAN, pgbouncer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+_STATE = """
+SELECT (SELECT md5(string_agg(name || coalesce(setting, ''), ',' ORDER BY name)) FROM pg_settings),
+       (SELECT max(stats_reset) FROM pg_stat_database), (SELECT stats_reset FROM pg_stat_bgwriter),
+       (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_authid), (SELECT count(*) FROM pg_proc)
+"""
+
+
+@pytest.fixture(scope="module")
+def monitor(cluster: Cluster) -> str:
+    """A connection string of a role with pg_monitor and nothing more."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor; CREATE ROLE weak LOGIN")
+    return cluster.dsn.replace("user=postgres", "user=monitor")
+
+
+@pytest.fixture
+def busy(cluster: Cluster) -> Iterator[None]:
+    """Two sessions that compute without end."""
+    stop = threading.Event()
+
+    def work() -> None:
+        with cluster.connect() as connection:
+            while not stop.is_set():
+                connection.execute("SELECT sum(i) FROM generate_series(1, 20000) AS i")
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    yield
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_an_idle_server_is_bound_by_nothing_and_stays_as_it_was(monitor: str, cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.connect() as connection:
+        before = connection.execute(_STATE).fetchone()
+    path = watch(target_of(monitor), Purchase(), 2.0, tmp_path)
+    with cluster.connect() as connection:
+        assert connection.execute(_STATE).fetchone() == before
+    found = diagnose(path)
+    assert found.binding.verdict.limit == "client"
+    record = open_run(path).record
+    assert record.workload["role"] == "monitor"
+    assert record.workload["pooler"] is False
+    assert "user=monitor" in record.arm
+    assert diagnose(path.parents[1]).run.path == path, "an experiment of one run is that run"
+
+
+def test_sessions_at_work_are_seen_by_a_role_with_pg_monitor(monitor: str, tmp_path: Path, busy: None) -> None:
+    found = diagnose(watch(target_of(monitor), Purchase(), 2.0, tmp_path))
+    seen = [second.sessions for second in found.binding.evidence.seconds if second.sessions is not None]
+    assert seen
+    assert max(one.all for one in seen) >= 1
+    assert found.run.record.account.succeeded > 0
+    assert found.binding.verdict.limit != "connections"
+
+
+@pytest.mark.usefixtures("monitor")
+def test_a_role_that_may_not_see_the_others_says_so_and_never_that_nothing_binds(
+    cluster: Cluster, tmp_path: Path, busy: None
+) -> None:
+    found = diagnose(watch(target_of(cluster.dsn.replace("user=postgres", "user=weak")), Purchase(), 2.0, tmp_path))
+    assert found.binding.verdict.limit != "client"
+    assert "GRANT pg_monitor" in found.missing[0]
+
+
+@pytest.mark.needs_pgbouncer
+def test_nothing_is_left_behind_a_pooler_and_it_is_said(cluster: Cluster, tmp_path: Path) -> None:
+    with pgbouncer(cluster) as pooler:
+        path = watch(target_of(pooler.dsn()), Purchase(), 1.0, tmp_path)
+        assert pooler.leftovers() == [CLEAN] * pooler.pool_size
+        with pytest.raises(InputError, match="console of PgBouncer"):
+            target_of(pooler.dsn("pgbouncer"))
+    assert diagnose(path).run.record.workload["pooler"] is True
+
+
+def test_each_older_server_can_be_watched(older_server: Cluster, tmp_path: Path) -> None:
+    found = diagnose(watch(target_of(older_server.dsn), Purchase(), 1.0, tmp_path))
+    assert found.run.record.postgres.version.startswith(str(target_of(older_server.dsn).server.major))
+    assert found.cost is not None
+    assert found.cost.samples > 1
+
+
+def test_the_command_prints_a_screen_and_a_document(monitor: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    result = CliRunner().invoke(
+        cli, ["diagnose", monitor, "--for", "5s", "--keep", str(kept), "--bought", "gp3", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    found = DiagnoseDocument.model_validate(json.loads(result.stdout))
+    assert found.directory is not None
+    assert "gp3" in found.bought["data"]
+    screen = CliRunner().invoke(cli, ["diagnose", found.directory])
+    assert screen.stdout.startswith("limit     ")
+    assert "PostgreSQL 18" in screen.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no-such-run"], "neither a run's directory nor a connection string"),
+        (["dbname=app password=secret"], "a password does not belong"),
+        (["dbname=app", "--for", "1s"], "1 s cannot be judged"),
+        (["dbname=app", "--bought", "data=gp9"], "gp9"),
+        (["dbname=app", "--instance", "r99.huge"], "r99.huge"),
+        (["dbname=app", "--bought", "gp3", "--bought", "data=gp2"], "names data twice"),
+        ([".", "--for", "10s"], "--for is for a server that is watched"),
+        (["host=127.0.0.1 port=1 dbname=app"], "connect"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, ["diagnose", *words])
+    assert isinstance(result.exception, InputError | HostError)
+    assert message in result.exception.message
+    assert result.exception.remedy
+
+
+def test_a_volume_of_a_role_that_the_server_has_not_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no archive volume of its own"):
+        watch(target_of(cluster.dsn), purchase_of(["archive=st1:size=500GiB"], None), 1.0, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_counters_that_begin_anew_are_refused() -> None:
+    begun = {"probe/database": pa.table({"started_unix_ms": [1, 2], "reset_unix_ms": [5, 5]})}
+    with pytest.raises(HostError, match="was restarted"):
+        require_one_piece(begun)
+    reset = {"probe/database": pa.table({"started_unix_ms": [1, 1], "reset_unix_ms": [None, 5]})}
+    require_one_piece(reset)
+    with pytest.raises(HostError, match="were reset"):
+        require_one_piece({"probe/wal": pa.table({"wal_bytes": [10, 20, 3]})})
+
+
+@pytest.mark.parametrize("seconds", [0.0, 4.9, 86_401.0, float("nan")])
+def test_only_so_long_a_watch_is_judged(seconds: float) -> None:
+    with pytest.raises(InputError):
+        check_seconds(seconds)
