@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..servers import cluster, older_server
+from ..support.servers import cluster, older_server
 
 __all__ = ["cluster", "older_server"]

@@ -19,7 +19,7 @@ from pgdyno.diagnose.watch import check_seconds, watch
 from pgdyno.errors import HostError, InputError
 from pgdyno.store import open_run
 
-from ..pooler import CLEAN, pgbouncer
+from ..support.pooler import CLEAN, pgbouncer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
