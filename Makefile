@@ -1,12 +1,12 @@
 # `make help` lists what there is. Every target makes what it needs first.
 
-# What the demonstration compares; a few minutes on two cores, as root. At 16,000 IOPS two cores would be the limit, not the volume.
-DEMO_ARGS ?= gp3 gp3:iops=8000 io2bx:iops=8000 --warmup 10s --duration 20s
+# Options of `pgdyno compare` for the demonstration.
+DEMO_ARGS ?=
 
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix bench generate lock clean
+.PHONY: help setup demo test lint fix bench generate wheel sdist lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -15,7 +15,7 @@ setup: ## .venv with the locked packages, the engine and .venv/bin/pgdyno
 	@tools/setup
 
 demo: setup ## compare PostgreSQL on three emulated volumes, and write a report
-	.venv/bin/pgdyno compare $(DEMO_ARGS)
+	.venv/bin/pgdyno demo $(DEMO_ARGS)
 
 test: setup ## every test that this machine can run; a skipped one says why
 	@tools/run_tests
@@ -34,10 +34,19 @@ bench: setup ## measurements of pgdyno itself; ONLY=fidelity measures those of t
 generate: setup ## write the generated files again (`make lint` checks them)
 	$(PY) tools/generate.py
 
-lock: setup ## choose newer Python packages and write requirements.lock again
+wheel: setup ## dist/: the package with an engine for every Linux with glibc 2.28, examined
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-wheel.lock
+	$(PY) -m tools.wheel
+
+sdist: setup ## dist/: the sources, which pip builds with Rust
+	$(PY) -m tools.wheel.sdist
+
+lock: setup ## choose newer Python packages and write the lock files again
 	$(PY) -m pip install --quiet uv
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements.lock
+	$(PY) -m uv pip compile --group wheel --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements-wheel.lock
 
 clean: ## remove what setup and the builds made; results stay
-	rm -rf .venv target python/pgdyno/_build_hash.txt
+	rm -rf .venv target dist python/pgdyno/_build_hash.txt

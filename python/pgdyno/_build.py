@@ -12,6 +12,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 HASH_FILE = PACKAGE / "_build_hash.txt"
+FILES = PACKAGE / "_files"
+"""What an installed package has of the root of a clone: the folders below."""
+DATA_FOLDERS = ("experiments", "schema", "dashboards")
 
 _SKIPPED_FOLDERS = {"tests", "benches", "examples", "target"}
 _SKIPPED_FILES = {"clippy.toml", "rustfmt.toml"}

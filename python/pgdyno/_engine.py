@@ -14,14 +14,13 @@ import os
 import re
 import select
 import subprocess
-import sysconfig
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pgdyno import _build
+from pgdyno import _build, installation
 from pgdyno.errors import EngineError, EngineMissing, HostError, InputError, PgdynoError
 
 BINARY = "pgdyno-engine"
@@ -37,14 +36,21 @@ _CRASH = re.compile(r"^(?:thread .* panicked at .*\n.*|memory allocation of .*)"
 
 
 def find() -> Path:
-    """The engine's binary: ``$PGDYNO_ENGINE``, else beside the interpreter. :class:`EngineMissing` when absent."""
+    """The engine's binary: ``$PGDYNO_ENGINE``, else where installers put programs. :class:`EngineMissing` when absent."""
     named = os.environ.get("PGDYNO_ENGINE")
-    path = Path(named) if named else Path(sysconfig.get_path("scripts")) / BINARY
-    if not (path.is_file() and os.access(path, os.X_OK)):
-        where = f"$PGDYNO_ENGINE names {path}" if named else f"it should be {path}"
-        remedy = "unset PGDYNO_ENGINE, or let it name an executable file" if named else "run `make setup`"
-        raise EngineMissing(f"the engine is missing: {where}, and there is no such program", remedy=remedy)
-    return path
+    places = [Path(named)] if named else [folder / BINARY for folder in installation.program_folders()]
+    for path in places:
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    if named:
+        raise EngineMissing(
+            f"the engine is missing: $PGDYNO_ENGINE names {named}, and there is no such program",
+            remedy="unset PGDYNO_ENGINE, or let it name an executable file",
+        )
+    looked = ", ".join(str(place) for place in places)
+    raise EngineMissing(
+        f"the engine is missing: none of these is a program: {looked}", remedy=installation.how_to_install_again()
+    )
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def checked() -> Path:
             raise EngineMissing(
                 f"{path} was built from other sources ({known.build_hash}) than this package"
                 f" ({known.expected_build_hash})",
-                remedy="run `make setup`",
+                remedy=installation.how_to_install_again(),
             )
     return path
 
@@ -383,7 +389,9 @@ def _parse(text: bytes) -> dict[str, Any]:
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise EngineError(f"the engine's answer is not a JSON document: {_tail(text)!r}", remedy="run `make setup`")
+        raise EngineError(
+            f"the engine's answer is not a JSON document: {_tail(text)!r}", remedy=installation.how_to_install_again()
+        )
     return document
 
 

@@ -38,12 +38,16 @@ QUICK = {
     "query": "query SELECT(1) --results {results}",
     "report": "report {experiment} --format md",
     "completion": "completion bash",
+    "examples": "examples",
+    "schema": "schema experiment",
+    "dashboards": "dashboards",
 }
 """Commands that print something and change nothing that needs root or a server: by name, words with places to fill in."""
 SILENT = {"volume list"}
 """Those that have nothing to print here."""
 
 ROOT = {
+    "demo": "demo -n 1 -s 1 --warmup 1s --duration 1s",
     "compare": "compare gp3 null -n 1 -s 1 --warmup 1s --duration 1s",
     "run": "run {folder}/experiment.toml",
     "volume attach": "volume attach null:size=1GiB --no-mount --name {name}",

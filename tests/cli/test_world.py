@@ -23,6 +23,7 @@ from tests.cli.forked import Ended, Job
 
 WRITTEN = {
     "compare --results",
+    "examples --copy",
     "generate imdb --out",
     "load --recommend",
     "load --reject",
@@ -160,6 +161,7 @@ def unwritable(places: Places, at_each: int) -> None:
         "size --html": "size --iostat {folder}/load.txt --size 100GiB --type gp3 --html {place}/made.html",
         "generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
         "volume fit --output": "volume fit {folder} --output {place}/made.toml",
+        "examples --copy": "examples wal-volume --copy {place}/made",
     }
     bad = itertools.cycle(["/proc", "/sys/kernel", str(places.folder / "load.txt")])
     jobs = {

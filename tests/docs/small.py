@@ -20,8 +20,11 @@ EMULATED = "PGDYNO_DOCS_EMULATED"
 SCALE = "2"
 _MEASURE = {"workload.clients": "4", "workload.warmup": "1s", "workload.duration": "2s"}
 
+_COMPARED = [f"--scale={SCALE}", "--clients=4", "--warmup=1s", "--duration=2s", "--replicates=1", "--keep-invalid"]
+
 SMALLER: dict[str, list[str]] = {
-    "compare": [f"--scale={SCALE}", "--clients=4", "--warmup=1s", "--duration=2s", "--replicates=1", "--keep-invalid"],
+    "demo": _COMPARED,
+    "compare": _COMPARED,
     "drive": [f"--scale={SCALE}", "--clients=4", "--warmup=0s", "--duration=1s", "--keep-invalid"],
     "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
@@ -59,7 +62,7 @@ def smaller(words: list[str]) -> list[str]:
 
 def _made_up(words: list[str]) -> list[str]:
     """What keeps an experiment from measuring: made-up figures, and a dry run of a load, which the fake world refuses."""
-    if os.environ.get(EMULATED) or words[0] not in ("compare", "run") or _is_real(words):
+    if os.environ.get(EMULATED) or words[0] not in ("compare", "demo", "run") or _is_real(words):
         return []
     if words[0] == "run" and _kind(words) == "load":
         return [] if "--dry-run" in words else ["--dry-run"]
@@ -130,7 +133,7 @@ def main() -> int:
     words = smaller(sys.argv[1:])
     if "_PGDYNO_COMPLETE" not in os.environ:
         print(f"docs: pgdyno {shlex.join(words)}", file=sys.stderr)
-    if words and words[0] in ("compare", "run"):
+    if words and words[0] in ("compare", "demo", "run"):
         datasets.share()
     return run(words)
 

@@ -13,7 +13,7 @@ from tools.lint import Finding, project_files, relative
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/[A-Za-z][\w.-]*/")
 _URL = re.compile(r"[a-z+]+://[^\s\"']+")
 CRATES_INDEX = "registry+https://github.com/rust-lang/crates.io-index"
-LOCK_FILES = ("Cargo.lock", "requirements.lock")
+LOCK_FILES = ("Cargo.lock", "requirements.lock", "requirements-wheel.lock")
 
 
 def check(root: Path) -> list[Finding]:

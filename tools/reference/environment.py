@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VARIABLES: dict[str, tuple[str, str]] = {
     "PGDYNO_RESULTS": ("`./results`", "Folder of the results. `--results` overrides it."),
     "PGDYNO_ENGINE": (
-        "beside the Python that runs",
+        "beside the package, or where the Python that runs has its programs",
         "The `pgdyno-engine` to use. It must be built from the sources of the package: both carry a hash of them.",
     ),
     "PGDYNO_STATE_DIR": (
@@ -39,6 +39,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
     "PGDYNO_POSTGRES_USER": (
         "`postgres`, else `nobody`",
         "The user that PostgreSQL runs as when pgdyno runs as root (PostgreSQL refuses to run as root).",
+    ),
+    "SUDO_UID": (
+        "unset",
+        "Set by sudo, with `SUDO_GID`: results and reports that root writes belong to this user.",
     ),
     "NO_COLOR": (
         "unset",

@@ -13,6 +13,9 @@ VARIABLE = "_PGDYNO_COMPLETE"
 def command(shell: str) -> None:
     """Print the completion script of a shell, to be read by it at start.
 
+    In the files of the example it is read by every new shell. bash needs the package bash-completion for that, and zsh a line
+    in ~/.zshrc before `compinit`: `fpath+=~/.zfunc`.
+
     \b
     Example:
       pgdyno completion bash > ~/.local/share/bash-completion/completions/pgdyno

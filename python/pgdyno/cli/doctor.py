@@ -16,21 +16,30 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.option(
     "--clean", "wants_clean", is_flag=True, help="Remove what killed runs left behind. Volumes in use are not touched."
 )
+@click.option(
+    "--uninstall",
+    "wants_uninstall",
+    is_flag=True,
+    help="Remove everything that pgdyno keeps outside of its package. Refused while a volume is attached or a run lasts.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(wants_clean: bool, as_json: bool) -> None:
+def command(wants_clean: bool, wants_uninstall: bool, as_json: bool) -> None:
     """Check what this machine can do, and print a remedy for each problem.
 
     The exit code is 0 if this machine can compare emulated volumes, and 3 if something is missing. --clean skips the
     checks: it removes the mounts, loop devices, control groups and processes that killed runs left behind, restores kernel
-    settings, and prints what it did.
+    settings, and prints what it did. --uninstall does the same, then removes the copies of PostgreSQL, the state and the images
+    that lie outside of the package, and says how to remove the package itself. Results stay.
 
     \b
     Example:
       pgdyno doctor
       sudo pgdyno doctor --clean
     """
-    if wants_clean:
-        _clean(as_json)
+    if wants_clean and wants_uninstall:
+        raise click.UsageError("--uninstall cleans up, too: omit --clean")
+    if wants_clean or wants_uninstall:
+        _remove_all(as_json) if wants_uninstall else _clean(as_json)
         return
     from pgdyno.errors import EXIT_HOST, EXIT_OK
     from pgdyno.host.doctor import able, examine
@@ -63,6 +72,22 @@ def _clean(as_json: bool) -> None:
         click.echo(line)
     if not done:
         click.echo("nothing to clean up", err=True)
+
+
+def _remove_all(as_json: bool) -> None:
+    from pgdyno import installation
+    from pgdyno.cli import outside
+
+    done, kept = outside.remove()
+    then = installation.how_to_uninstall()
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"done": done, "kept": kept, "then": then}, indent=1))
+        return
+    for line in (*done, *kept):
+        click.echo(line)
+    click.echo(f"{'' if done else 'nothing to remove; '}to remove the package, {then}", err=True)
 
 
 def _print(checks: list[Check]) -> None:

@@ -33,6 +33,7 @@ from pgdyno.errors import (
 
 COMMANDS: dict[str, str] = {
     "doctor": "Check what this machine can do, and clean up after killed runs.",
+    "demo": "Compare three emulated volumes in five minutes.",
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
     "drive": "Run SQL scripts against a server, and measure them.",
@@ -46,6 +47,9 @@ COMMANDS: dict[str, str] = {
     "runs": "List the recorded experiments and runs.",
     "query": "Query the recorded runs with SQL.",
     "report": "Write the report of an experiment again.",
+    "examples": "List, print or copy the experiment files that came with pgdyno.",
+    "schema": "Print the JSON Schema of experiment files, or of results.",
+    "dashboards": "Print the dashboard for Grafana.",
     "completion": "Print the completion script of a shell.",
 }
 """Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""

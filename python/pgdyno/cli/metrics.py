@@ -151,7 +151,7 @@ def nvme(name: str, as_json: bool) -> None:
 def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
     """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
 
-    The page is /metrics. `dashboards/grafana-volumes.json` shows it in Grafana.
+    The page is /metrics. `pgdyno dashboards grafana-volumes` prints a dashboard for Grafana.
 
     \b
     Example:

@@ -112,6 +112,7 @@ def _directory(result: str, root: Path | None) -> Path:
     """The directory of an experiment from its path or its name; refused with what it is instead."""
     import shlex
 
+    from pgdyno import installation
     from pgdyno.errors import InputError
     from pgdyno.store import results_root
 
@@ -121,7 +122,7 @@ def _directory(result: str, root: Path | None) -> Path:
         except OSError as error:
             raise InputError(
                 f"{candidate} cannot be read: {error.strerror}",
-                remedy="a result of root's needs sudo; `pgdyno runs` lists the ones you can read",
+                remedy=f"{installation.how_to_run_as_root()}; `pgdyno runs` lists the ones you can read",
             ) from error
         if is_experiment:
             return candidate

@@ -29,7 +29,10 @@ def read_experiment(
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path} cannot be read: {why}", remedy="name an experiment file (TOML)") from None
+        raise InputError(
+            f"{path} cannot be read: {why}",
+            remedy="name an experiment file (TOML); `pgdyno examples` lists those that came with pgdyno",
+        ) from None
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

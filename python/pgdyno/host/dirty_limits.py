@@ -152,6 +152,17 @@ def recover(record: Path | None = None) -> list[str]:
         os.close(handle)
 
 
+def in_use(record: Path | None = None) -> bool:
+    """Whether a run that lives has set the limits."""
+    path = record or paths.MACHINE_DIR / "dirty_limits.json"
+    if not path.exists():
+        return False
+    handle = _lock(path)
+    if handle is not None:
+        os.close(handle)
+    return handle is None
+
+
 def abandoned(record: Path | None = None) -> bool:
     """Whether a killed run left changed limits behind."""
     path = record or paths.MACHINE_DIR / "dirty_limits.json"

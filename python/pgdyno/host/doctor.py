@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pgdyno import _engine
+from pgdyno import _engine, installation
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import awake, cgroup, clean, mounts, paths, preflight
 from pgdyno.host.volume import list_volumes
@@ -133,7 +133,7 @@ def _engine_check() -> Check:
     if not facts.matches:
         found = f"{facts.path} {facts.version} was built from other sources ({facts.build_hash})"
         chosen = bool(os.environ.get("PGDYNO_ENGINE"))
-        return Check("engine", "warn" if chosen else "fail", found, "run `make setup`")
+        return Check("engine", "warn" if chosen else "fail", found, installation.how_to_install_again())
     return Check("engine", "ok", f"{facts.version} ({facts.build_hash})")
 
 
@@ -300,4 +300,6 @@ def _leftovers(state: Path) -> Check:
     if not found:
         return Check("leftovers", "ok", "none")
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return Check("leftovers", "warn", "; ".join(found[:3]) + more, "run `pgdyno doctor --clean` as root")
+    return Check(
+        "leftovers", "warn", "; ".join(found[:3]) + more, installation.how_to_run_as_root(["doctor", "--clean"])
+    )

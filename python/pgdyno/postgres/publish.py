@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -20,6 +21,16 @@ _COMPLETE = ".complete"
 """Written into a copy before it gets its final name: holds the hash, so a copy without it was not made by pgdyno."""
 
 
+def default_root() -> Path:
+    """Where copies are kept: ``$PGDYNO_POSTGRES_DIR``, else ``/var/lib/pgdyno``."""
+    return Path(os.environ.get("PGDYNO_POSTGRES_DIR") or "/var/lib/pgdyno")
+
+
+def copies(root: Path) -> list[Path]:
+    """Every copy in ``root``, with those that were not finished."""
+    return sorted(path for path in root.iterdir() if _NAME.fullmatch(path.name)) if root.is_dir() else []
+
+
 def publish(base: Path, trees: list[Path], root: Path | None = None) -> Path:
     """Copy ``trees``, which lie in ``base``, and return the directory that stands for ``base`` in the copy.
 
@@ -27,12 +38,16 @@ def publish(base: Path, trees: list[Path], root: Path | None = None) -> Path:
     others can write there, or when the copy does not fit.
     """
     content_hash = _hash(base, trees)
-    parent = root or Path(os.environ.get("PGDYNO_POSTGRES_DIR") or "/var/lib/pgdyno")
+    parent = root or default_root()
     target = parent / f"postgres-{content_hash}"
     if not _is_complete(target, content_hash):
         _make_parent(parent)
         _copy(base, trees, target, content_hash)
     return target
+
+
+_NAME = re.compile(r"postgres-[0-9a-f]{16}|\.postgres-[0-9a-f]{16}\.\d+(?:\.broken)?")
+"""A copy, and what :func:`_copy` fills or puts aside."""
 
 
 def _files(base: Path, trees: list[Path]) -> Iterator[tuple[str, Path]]:

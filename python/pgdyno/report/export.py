@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from pgdyno import owner
 from pgdyno.errors import HostError
 from pgdyno.report import figures, trust
 from pgdyno.report.document import command_line
@@ -77,7 +78,7 @@ def pictures(comparison: Comparison, folder: Path, kind: str) -> list[Path]:
     :class:`HostError` when they cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        owner.make_directories(folder)
     except OSError as error:
         raise HostError(
             f"{folder} cannot be made: {error.strerror}", remedy="name another folder with --output"

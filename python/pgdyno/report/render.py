@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgdyno import owner
 from pgdyno.errors import OutputError
 from pgdyno.report.theme import DARK, LIGHT, PAGE, Theme, colour_classes, custom_properties, svg_of
 
@@ -70,6 +71,7 @@ def write_whole(path: Path, content: bytes, flag: str = "--output") -> None:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
             Path(unfinished).chmod(0o644)
+            owner.give(Path(unfinished), replaces=place)
             Path(unfinished).replace(place)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pgdyno import owner
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import tables
 from pgdyno.store.names import EXPERIMENT_FILE, FAILED, LOGS, PARTIAL, slug
@@ -41,7 +42,9 @@ class DirectoryWriter:
             )
         with _explained(self.path):
             shutil.rmtree(self.path, ignore_errors=True)
-            self.path.mkdir(parents=True)
+            owner.make_directories(self.path.parent)
+            self.path.mkdir()
+            owner.give(self.path)
 
     def table(self, name: str, table: pa.Table) -> Path:
         """Write a table of :data:`pgdyno.store.tables.TABLES` as Parquet; its columns are checked."""
@@ -59,7 +62,7 @@ class DirectoryWriter:
         if ".." in Path(relative).parts or path == self.path or Path(relative).is_absolute():
             raise PgdynoError(f"{relative} is not inside the run's directory", remedy="this is a bug in pgdyno")
         with _explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            owner.make_directories(path.parent)
         return path
 
     def abandon(self) -> None:
@@ -74,8 +77,9 @@ class DirectoryWriter:
             if not any(logs.rglob("*")):
                 return None
             shutil.rmtree(kept, ignore_errors=True)  # of an earlier attempt
-            kept.parent.mkdir(exist_ok=True)
+            owner.make_directories(kept.parent)
             logs.rename(kept)
+            owner.give(kept)
         except OSError:  # the failure is what has to be reported
             return None
         finally:
@@ -93,6 +97,7 @@ class DirectoryWriter:
         """Write the record, make all of it durable, give it its name. Returns the finished directory."""
         with _explained(self.path):
             (self.path / name).write_text(text + "\n")
+            owner.give(self.path)
             _make_durable(self.path)
             self.path.rename(self.final_path)
             _fsync(self.final_path.parent)
@@ -131,7 +136,7 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
     """Write ``experiment.json`` and return the experiment's directory; an experiment that exists is refused."""
     directory = root / record.experiment_id
     with _explained(directory):
-        directory.mkdir(parents=True, exist_ok=True)
+        owner.make_directories(directory)
         path = directory / EXPERIMENT_FILE
         there = PgdynoError(f"{path} exists and is never rewritten", remedy="start the experiment again in a second")
         partial = path.with_name(path.name + PARTIAL)
@@ -144,6 +149,7 @@ def write_experiment(root: Path, record: ExperimentRecord) -> Path:
             partial.unlink()
             raise there
         partial.write_text(record.model_dump_json(indent=1) + "\n")
+        owner.give(partial)
         _fsync(partial)
         partial.rename(path)
         _fsync(directory)

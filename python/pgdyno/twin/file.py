@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pgdyno import owner
 from pgdyno.errors import InputError
 from pgdyno.twin.fit import Twin
 from pgdyno.twin.measurements import Measurements
@@ -42,6 +43,7 @@ def write(path: Path, twin: Twin, target: Target, found: Measurements, *, fio: s
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(text(twin, target, found, fio=fio, pgdyno=pgdyno), encoding="utf-8")
+        owner.give(unfinished)
         unfinished.rename(path)
     finally:
         unfinished.unlink(missing_ok=True)

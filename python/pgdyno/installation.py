@@ -1,0 +1,96 @@
+"""How this pgdyno was installed: where its files and its programs are, how to install it again, how to run it as root.
+
+A clone, a virtual environment of pip's, a tool of pipx or uv, ``pip install --user``, ``--target`` and ``--prefix`` differ in
+all of these. :mod:`pgdyno._build` says whether there is a source tree; everything else is here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgdyno import _build
+
+_SITES = ("site-packages", "dist-packages")
+_SECRET = re.compile(r"password\s*=|://[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
+
+
+def program_folders() -> list[Path]:
+    """Directories in which an installer may have put this package's programs, the nearest to the package first."""
+    found = []
+    site = _build.PACKAGE.parent
+    if _build.source_root() is None:
+        found.append(site / "bin")  # pip install --target
+        if (
+            site.name in _SITES
+        ):  # PREFIX/lib/python3.X/site-packages: --user, --prefix, an overlay of uv's, a moved copy
+            found.append(site.parents[2] / "bin")
+    user_scheme = sysconfig.get_preferred_scheme("user")
+    found += [Path(sysconfig.get_path("scripts")), Path(sysconfig.get_path("scripts", user_scheme))]
+    return list(dict.fromkeys(found))
+
+
+def data_folder(name: str) -> Path:
+    """One of :data:`pgdyno._build.DATA_FOLDERS`: in the root of a clone, or in the installed package."""
+    assert name in _build.DATA_FOLDERS, name
+    return (_build.source_root() or _build.FILES) / name
+
+
+def how_to_install_again() -> str:
+    """A remedy: the command that repairs this installation."""
+    if _build.source_root() is not None:
+        return "run `make setup`"
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return "run `pipx reinstall pgdyno`"
+    if (prefix / "uv-receipt.toml").is_file():
+        return "run `uv tool upgrade --reinstall pgdyno`"
+    if importlib.util.find_spec("pip") is None:
+        return "install pgdyno's wheel again with the program that installed it"
+    python = shlex.quote(sys.executable)
+    return f"install pgdyno's wheel again: `{python} -m pip install --force-reinstall --no-deps FILE.whl`"
+
+
+def how_to_uninstall() -> str:
+    """What is left to do when nothing is outside of the package any more."""
+    if _build.source_root() is not None:
+        return "remove the clone"
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return "run `pipx uninstall pgdyno`"
+    if (prefix / "uv-receipt.toml").is_file():
+        return "run `uv tool uninstall pgdyno`"
+    return f"run `{shlex.quote(sys.executable)} -m pip uninstall pgdyno`"
+
+
+def how_to_run_as_root(arguments: Sequence[str] | None = None) -> str:
+    """A remedy: the command line that runs this pgdyno as root, by default with the arguments of this process.
+
+    It has the absolute path, as root's PATH lacks what pipx, uv and pip put below a home directory, and keeps pgdyno's
+    environment variables. An argument with a password is not repeated.
+    """
+    own = _own_command()
+    if own is None:
+        return "run it as root, for example with sudo"
+    settings = ",".join(sorted(name for name in os.environ if name.startswith("PGDYNO_")))
+    start = ["sudo", *([f"--preserve-env={settings}"] if settings else []), *own]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if any(_SECRET.search(word) for word in words):
+        return f"run `{shlex.join(start)}` with the same arguments"
+    return f"run `{shlex.join([*start, *words])}`"
+
+
+def _own_command() -> list[str] | None:
+    """The words that start this pgdyno from any directory and any PATH; ``None`` where another program uses the package."""
+    started = Path(sys.argv[0])
+    if started.name == "pgdyno":
+        return [str(started.absolute())]
+    if started.name == "__main__.py" and started.absolute().parent == _build.PACKAGE:
+        return [sys.executable, "-m", "pgdyno"]
+    return None

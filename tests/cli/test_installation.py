@@ -1,0 +1,157 @@
+"""However pgdyno was installed, its engine and its files are found, and its remedies name commands that exist there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from pgdyno import _build, _engine, installation
+from pgdyno.cli.main import cli
+from pgdyno.errors import EngineMissing, HostError
+from pgdyno.host import preflight
+
+PLACES = {
+    "pip install --prefix": ("prefix/lib/python3.11/site-packages", "prefix/bin"),
+    "pip install --user": ("home/.local/lib/python3.13/site-packages", "home/.local/bin"),
+    "pip install --target": ("target", "target/bin"),
+    "Debian's own scheme": ("usr/local/lib/python3.11/dist-packages", "usr/local/bin"),
+    "a 64-bit library folder": ("prefix/lib64/python3.12/site-packages", "prefix/bin"),
+    "an overlay of uv run --with": ("cache/archive-v0/x/lib/python3.12/site-packages", "cache/archive-v0/x/bin"),
+    "a virtual environment that was moved": ("moved/lib/python3.14/site-packages", "moved/bin"),
+}
+"""A way to install -> where the package lies, and where the programs."""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An interpreter that has no engine beside it; the package is put somewhere by the test."""
+    monkeypatch.delenv("PGDYNO_ENGINE", raising=False)
+    monkeypatch.setattr(installation.sysconfig, "get_path", lambda name, scheme="": str(tmp_path / f"none{scheme}"))
+    return tmp_path
+
+
+def put(folder: Path) -> Path:
+    """An engine in a folder."""
+    program = folder / _engine.BINARY
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("way", PLACES)
+def test_the_engine_is_found(way: str, installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, programs = PLACES[way]
+    monkeypatch.setattr(_build, "PACKAGE", installed / package / "pgdyno")
+    monkeypatch.setattr(_build, "FILES", installed / package / "pgdyno" / "_files")
+    program = put(installed / programs)
+    put(installed / "none")  # another one, beside the interpreter
+    assert _engine.find() == program
+    assert installation.data_folder("schema") == installed / package / "pgdyno" / "_files" / "schema"
+
+
+@pytest.mark.parametrize("scheme", ["", installation.sysconfig.get_preferred_scheme("user")])
+def test_the_engine_of_a_clone_is_beside_the_interpreter_or_in_the_users_scheme(scheme: str, installed: Path) -> None:
+    program = put(installed / f"none{scheme}")
+    assert _engine.find() == program
+
+
+def test_the_error_lists_where_the_engine_was_looked_for(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_build, "PACKAGE", installed / "lib/python3.11/site-packages/pgdyno")
+    (installed / "bin").mkdir()
+    (installed / "bin" / _engine.BINARY).touch()  # not executable
+    with pytest.raises(EngineMissing) as caught:
+        _engine.find()
+    for place in ("lib/python3.11/site-packages/bin", "bin", "none"):
+        assert str(installed / place / _engine.BINARY) in caught.value.message
+    assert "pip install" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        ("pipx_metadata.json", "run `pipx reinstall pgdyno`"),
+        ("uv-receipt.toml", "run `uv tool upgrade --reinstall pgdyno`"),
+        ("pyvenv.cfg", "-m pip install --force-reinstall"),
+    ],
+)
+def test_a_remedy_names_the_program_that_installed(
+    mark: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert installation.how_to_install_again() == "run `make setup`"
+    monkeypatch.setattr(_build, "PACKAGE", tmp_path / "pgdyno")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / mark).touch()
+    assert command in installation.how_to_install_again()
+
+
+def own_settings(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have an environment of these variables of pgdyno's and no others."""
+    for name in [name for name in installation.os.environ if name.startswith("PGDYNO_")]:
+        monkeypatch.delenv(name)
+    for name in names:
+        monkeypatch.setenv(name, "x")
+
+
+def test_needs_root_names_the_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["bin/pgdyno", "volume", "attach", "gp3", "--mount", "/mnt/a b"])
+    with pytest.raises(HostError) as caught:
+        preflight.require_root("attaching a volume")
+    assert caught.value.remedy == f"run `sudo {tmp_path}/bin/pgdyno volume attach gp3 --mount '/mnt/a b'`"
+    own_settings(monkeypatch, "PGDYNO_RESULTS", "PGDYNO_IMAGE_DIR")
+    assert installation.how_to_run_as_root(["doctor"]) == (
+        f"run `sudo --preserve-env=PGDYNO_IMAGE_DIR,PGDYNO_RESULTS {tmp_path}/bin/pgdyno doctor`"
+    )
+
+
+def test_a_module_that_is_run_and_another_program_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_settings(monkeypatch)
+    monkeypatch.setattr(sys, "argv", [str(_build.PACKAGE / "__main__.py"), "doctor"])
+    expected = shlex.join(["sudo", sys.executable, "-m", "pgdyno", "doctor"])
+    assert installation.how_to_run_as_root() == f"run `{expected}`"
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+    assert "pytest" not in installation.how_to_run_as_root()
+
+
+@pytest.mark.parametrize("dsn", ["host=db password=geheim", "postgresql://me:geheim@db/app"])
+def test_a_password_is_not_repeated(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/opt/pgdyno", "run", "x.toml", "--dsn", dsn])
+    said = installation.how_to_run_as_root()
+    assert "/opt/pgdyno" in said and "same arguments" in said
+    assert "geheim" not in said
+
+
+def remedies() -> Iterator[tuple[str, str]]:
+    """Place and text of every remedy in the package, as far as it is written out."""
+    for path in sorted(_build.PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "remedy":
+                for part in ast.walk(node.value):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        yield f"{path.name}:{part.lineno}", part.value
+
+
+def test_every_command_that_a_remedy_names_exists() -> None:
+    named = [(place, span) for place, text in remedies() for span in re.findall(r"`pgdyno ([^`]+)`", text)]
+    assert len(named) > 20, "the remedies have lost their commands"
+    for place, span in named:
+        command: click.Command = cli
+        context = click.Context(command)
+        for word in span.split():
+            if isinstance(command, click.Group) and re.fullmatch(r"[a-z-]+", word):
+                inner = command.get_command(context, word)
+                assert inner is not None, f"{place}: there is no `{word}` in `pgdyno {span}`"
+                command = inner
+            elif word.startswith("--") and word != "--help":
+                flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+                assert word.split("=")[0] in flags, f"{place}: there is no `{word}` in `pgdyno {span}`"

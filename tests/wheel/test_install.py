@@ -1,0 +1,119 @@
+"""The wheel works wherever pip puts it. Its dependencies are those of the environment that runs the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pgdyno import _build
+from tests.wheel.conftest import Packed
+from tools.wheel import description, sdist
+
+BASE = Path(sys.executable).resolve()
+"""The interpreter outside of the virtual environment."""
+VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """Where the package is, the interpreter that finds it, and where the programs are."""
+
+    site: Path
+    python: Path
+    programs: Path
+
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        paths = f"{self.site}:{sysconfig.get_path('purelib')}"
+        kept = {name: value for name, value in os.environ.items() if name != "PGDYNO_ENGINE"}
+        return subprocess.run(
+            words, env=kept | {"PYTHONPATH": paths}, cwd="/", capture_output=True, text=True, check=False, timeout=60
+        )
+
+
+def pip(*words: str | Path, python: Path = BASE, **settings: str) -> None:
+    """Run the tests' pip for an interpreter, without a registry."""
+    command = [sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check", *words]
+    environment = os.environ | {"PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_ROOT_USER_ACTION": "ignore"} | settings
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def install(way: str, wheel: Path, folder: Path) -> Installed:
+    """Install the wheel in one way below a folder."""
+    words = ("install", "--no-deps", "--no-index", "--no-compile", wheel)
+    site = folder / "lib" / VERSION / "site-packages"
+    if way == "--target":
+        pip(*words, "--target", folder)
+        return Installed(folder, BASE, folder / "bin")
+    if way == "--prefix":
+        pip(*words, "--prefix", folder)
+        return Installed(site, BASE, folder / "bin")
+    if way == "--user":
+        pip(*words, "--user", PYTHONUSERBASE=str(folder))
+        return Installed(site, BASE, folder / "bin")
+    environment = folder.with_name("made here") if way == "a virtual environment that was moved" else folder
+    subprocess.run([BASE, "-m", "venv", "--without-pip", environment], check=True)
+    pip(*words, python=environment / "bin" / "python")
+    if environment != folder:
+        shutil.make_archive(str(folder), "tar", environment)
+        shutil.unpack_archive(f"{folder}.tar", folder)
+        shutil.rmtree(environment)
+    return Installed(site, folder / "bin" / "python", folder / "bin")
+
+
+@pytest.mark.parametrize(
+    "way", ["--target", "--prefix", "--user", "a virtual environment", "a virtual environment that was moved"]
+)
+def test_an_installation_finds_its_engine_and_its_files(way: str, packed: Packed, tmp_path: Path) -> None:
+    installed = install(way, packed.wheel, tmp_path / "place")
+    asked = "from pgdyno import _build, _engine; print(_engine.checked(), _build.source_root(), _build.PACKAGE)"
+    done = installed.run(installed.python, "-c", asked)
+    if "built from other sources" in done.stderr and "PGDYNO_ENGINE" in os.environ:
+        pytest.skip("$PGDYNO_ENGINE names an engine of other sources")
+    expected = [str(installed.programs / "pgdyno-engine"), "None", str(installed.site / "pgdyno")]
+    assert done.stdout.split() == expected, done.stderr
+    module = (installed.python, "-m", "pgdyno")
+    assert "wal-volume" in installed.run(*module, "examples").stdout
+    assert "$schema" in json.loads(installed.run(*module, "schema", "experiment").stdout)
+    assert "panels" in json.loads(installed.run(*module, "dashboards", "grafana-volumes").stdout)
+    assert "gp3" in installed.run(*module, "volume", "types").stdout
+
+
+def test_the_command_works_its_manual_is_there_and_nothing_stays(packed: Packed, tmp_path: Path) -> None:
+    installed = install("a virtual environment", packed.wheel, tmp_path / "place")
+    command = installed.programs / "pgdyno"
+    assert installed.run(command, "--version").stdout.startswith("pgdyno ")
+    assert "pgdyno compare" in (tmp_path / "place/share/man/man1/pgdyno-compare.1").read_text()
+    pip("uninstall", "--yes", "pgdyno", python=installed.python)
+    left = [path for path in (tmp_path / "place").rglob("*") if path.is_file() and "pgdyno" in str(path)]
+    assert [path for path in left if "__pycache__" not in path.parts] == []
+
+
+def test_the_source_distribution_is_whole(repository: Path, tmp_path: Path) -> None:
+    if not (repository / ".git").exists():
+        pytest.skip("needs git's list of files")
+    made = sdist.write(repository, tmp_path / "dist")
+    with tarfile.open(made) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [tree] = [path for path in tmp_path.iterdir() if path.name.startswith("pgdyno-")]
+    _, _, page = (tree / "PKG-INFO").read_text().partition("\n\n")
+    assert description.relative_links(page) == []
+    for name in ("tools/build_backend.py", "data/scripts/pgdyno", "experiments/scripts/transfer.sql", "LICENSE"):
+        assert (tree / name).is_file(), name
+    unknown = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard", "crates", "catalog"],
+        cwd=repository,
+        capture_output=True,
+        check=True,
+    ).stdout
+    if not unknown:  # what git does not know yet is not in it
+        assert _build.hash_sources(tree) == _build.hash_sources(repository)
