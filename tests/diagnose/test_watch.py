@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.analysis.validity import judge
 from pgdyno.cli.main import cli
 from pgdyno.diagnose.bought import Purchase, purchase_of
 from pgdyno.diagnose.diagnosis import diagnose
@@ -73,6 +74,7 @@ def test_an_idle_server_is_bound_by_nothing_and_stays_as_it_was(monitor: str, cl
     assert record.workload["role"] == "monitor"
     assert record.workload["pooler"] is False
     assert "user=monitor" in record.arm
+    assert judge(open_run(path)) == (), "a watch is valid without a transaction, and on a busy host"
     assert diagnose(path.parents[1]).run.path == path, "an experiment of one run is that run"
 
 

@@ -16,7 +16,9 @@ from pgdyno.cli import shared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pgdyno.diagnose.bought import Purchase
     from pgdyno.diagnose.diagnosis import Diagnosis
+    from pgdyno.diagnose.provider import Provider
 
 WATCH = "60s"
 """How long a server is watched by default."""
@@ -31,6 +33,10 @@ WATCH = "60s"
 )  # fmt: skip
 @click.option("--instance", metavar="TYPE", help="Instance type of the server, for example r6g.2xlarge.")
 @click.option("--keep", type=shared.PathParameter(), metavar="DIR", help="Keep what was seen, as a results folder.")
+@click.option(
+    "--cloudwatch", multiple=True, metavar="[ROLE=]FILE",
+    help="With RUN: the volume's metrics, from `aws cloudwatch get-metric-data`; repeatable.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
     target: str,
@@ -38,12 +44,13 @@ def command(
     bought: tuple[str, ...],
     instance: str | None,
     keep: Path | None,
+    cloudwatch: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Watch a server and say which limit binds, whose requests fill it, and what to do; or that nothing binds.
 
     DSN is a connection string, without a password; a role with pg_monitor sees all, and root is not needed. Nothing on the
-    server is changed. RUN is the directory of a recorded run, which is judged in the same way.
+    server is changed. RUN is the directory of a recorded run or of a watch that was kept, which is judged in the same way.
 
     \b
     Example:
@@ -53,9 +60,10 @@ def command(
     from pgdyno.diagnose.diagnosis import diagnose
 
     if _is_directory(target):
-        _refuse_options_of_a_watch(watch_for, bought, instance, keep)
-        _show(diagnose(Path(target)), target, as_json)
+        _refuse_options_of_a_watch(watch_for, keep)
+        _show(diagnose(Path(target), _purchase(bought, instance), _providers(cloudwatch)), target, as_json)
         return
+    _refuse_metrics(cloudwatch)
     with _folder(keep) as root:
         path = _watched(target, watch_for or WATCH, bought, instance, root)
         _show(diagnose(path), None if keep is None else str(path), as_json)
@@ -77,10 +85,34 @@ def _is_directory(target: str) -> bool:
     )
 
 
+def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
+    """What is said to be bought; None where nothing is."""
+    from pgdyno.diagnose.bought import purchase_of
+
+    return purchase_of(bought, instance) if bought or instance is not None else None
+
+
+def _providers(cloudwatch: tuple[str, ...]) -> dict[str, Provider]:
+    from pgdyno.diagnose.provider import providers_of
+
+    return providers_of(cloudwatch)
+
+
+def _refuse_metrics(cloudwatch: tuple[str, ...]) -> None:
+    """CloudWatch has the minutes of a watch some minutes after it."""
+    from pgdyno.errors import InputError
+
+    if cloudwatch:
+        raise InputError(
+            "--cloudwatch is for a watch that was kept: metrics come some minutes late",
+            remedy="watch with --keep DIR, ask for the metrics of that time, and name both",
+        )
+
+
 def _refuse_options_of_a_watch(*given: object) -> None:
     from pgdyno.errors import InputError
 
-    names = ("--for", "--bought", "--instance", "--keep")
+    names = ("--for", "--keep")
     for name, value in zip(names, given, strict=True):
         if value:
             raise InputError(

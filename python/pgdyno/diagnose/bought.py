@@ -34,7 +34,7 @@ def purchase_of(bought: Sequence[str], instance: str | None) -> Purchase:
     volumes: dict[str, VolumeRecord] = {}
     with Catalog() as catalog:
         for text in bought:
-            role, spec = _role_and_spec(text)
+            role, spec = role_and_value(text)
             if role in volumes:
                 raise InputError(f"--bought names {role} twice", remedy="name each volume once")
             volumes[role] = _volume(catalog, spec)
@@ -51,10 +51,10 @@ def require_roles(purchase: Purchase, seen: Mapping[str, str]) -> None:
         )
 
 
-def _role_and_spec(text: str) -> tuple[str, str]:
-    """``data=gp3:iops=6000``: what is before the first ``=`` is a role, unless it belongs to the volume."""
+def role_and_value(text: str) -> tuple[str, str]:
+    """``data=gp3:iops=6000``, ``wal=metrics.json``: what is before the first ``=`` is a role, unless it belongs to the value."""
     role, equals, spec = text.partition("=")
-    if not equals or ":" in role:
+    if not equals or ":" in role or "/" in role:
         return DATA_VOLUME, text
     return role, spec
 

@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.circumstances import circumstances_of, is_watched
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
+from pgdyno.analysis.binding.evidence import evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
-from pgdyno.analysis.binding.verdict import RunBinding, bind_run
+from pgdyno.analysis.binding.verdict import RunBinding, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
 from pgdyno.analysis.run_figures import figures_of
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.free import Free, free_of
+from pgdyno.diagnose.provider import Provider, beside, provider_words, totals_of
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_run
 from pgdyno.store.names import EXPERIMENT_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.diagnose.bought import Purchase
     from pgdyno.store import Run
+    from pgdyno.store.record import RunRecord
 
 _OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
                          "instance_bandwidth", "checkpoints"})  # fmt: skip
@@ -60,14 +65,28 @@ class Diagnosis:
     """None unless the run is a watch."""
 
 
-def diagnose(path: Path) -> Diagnosis:
-    """Judge the run in a directory, or the only one of an experiment's. :class:`InputError` where there is none."""
-    run = _opened(path)
+def diagnose(
+    path: Path, purchase: Purchase | None = None, providers: Mapping[str, Provider] | None = None
+) -> Diagnosis:
+    """Judge the run in a directory, or the only one of an experiment's. :class:`InputError` where there is none.
+
+    ``purchase`` takes the place of what its record says to be bought; ``providers`` has the metrics of its volumes by role.
+    """
+    run, providers = _opened(path), providers or {}
+    if (purchase is not None or providers) and not is_watched(run.record):
+        raise InputError(f"{path} is not a watch: its record says all that is known", remedy="name it alone")
+    run = run if purchase is None else replace(run, record=_with_purchase(run.record, purchase))
     figures = figures_of(run)
-    binding, around = bind_run(figures), circumstances_of(figures)
-    verdict = binding.verdict
+    evidence = evidence_of(figures)
+    if providers:
+        evidence = beside(evidence, run.record, providers)
+    binding, around = of_evidence(evidence), circumstances_of(figures)
+    verdict, seconds = binding.verdict, len(evidence.seconds)
     role = verdict.role or DATA
-    consumers = consumers_of(run, role, verdict.limit)
+    seen = consumers_of(run, role, verdict.limit)
+    moved = None if seen or role not in providers else totals_of(run.record, providers[role], seconds)
+    consumers = seen if moved is None else consumers_of(run, role, verdict.limit, moved)
+    told = [text for one in providers.values() for text in provider_words(run.record, one, seconds)]
     free = free_of(run, consumers) if verdict.limit in _OF_STORAGE else ()
     remedy = remedy_of(binding, verdict, around)
     if verdict.limit == "checkpoints" and free:
@@ -75,13 +94,22 @@ def diagnose(path: Path) -> Diagnosis:
     return Diagnosis(
         run=run,
         binding=binding,
-        evidence=tuple(evidence_words(binding, verdict, around)),
+        evidence=(*evidence_words(binding, verdict, around), *told),
         missing=tuple(_missing(figures, binding)),
         consumers=consumers,
         consumers_role=role,
         free=free,
         remedy=remedy if remedy is None or remedy.tps_ratio_max != 1.0 else replace(remedy, tps_ratio_max=None),
         cost=_cost(run) if is_watched(run.record) else None,
+    )
+
+
+def _with_purchase(record: RunRecord, purchase: Purchase) -> RunRecord:
+    """The record as it would be, had the purchase been said when the server was watched."""
+    volumes = {**record.world.volumes, **purchase.volumes}
+    instance = record.world.instance if purchase.instance.type is None else purchase.instance
+    return record.model_copy(
+        update={"world": record.world.model_copy(update={"volumes": volumes, "instance": instance})}
     )
 
 

@@ -73,12 +73,18 @@ class _Claim:
     write_bytes: float = 0.0
 
 
-def consumers_of(run: Run, role: str = DATA, limit: Limit | None = None) -> tuple[Consumer, ...]:
-    """The uses of the volume of a role, the largest first; empty where its device was not seen or nothing was counted."""
+def consumers_of(
+    run: Run, role: str = DATA, limit: Limit | None = None, moved: Mapping[str, float | None] | None = None
+) -> tuple[Consumer, ...]:
+    """The uses of the volume of a role, the largest first; empty where its device was not seen or nothing was counted.
+
+    ``moved`` has the requests and bytes of the whole phase from another source than the device.
+    """
     measure = run.record.measure
-    device = device_counters(run, role)
     names = ("reads", "writes", "read_bytes", "write_bytes")
-    moved = {name: device.delta(name, measure.begin_ns, measure.end_ns) for name in names}
+    if moved is None:
+        device = device_counters(run, role)
+        moved = {name: device.delta(name, measure.begin_ns, measure.end_ns) for name in names}
     if any(value is None for value in moved.values()) or measure.seconds <= 0:
         return ()
     done = {name: float(value or 0.0) for name, value in moved.items()}

@@ -1,0 +1,121 @@
+"""CloudWatch's metrics beside a watch of a server that is elsewhere."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from pgdyno.cli.main import cli
+from pgdyno.diagnose.bought import purchase_of
+from pgdyno.diagnose.diagnosis import diagnose
+from pgdyno.diagnose.provider import providers_of
+from pgdyno.errors import InputError
+from pgdyno.store import open_run
+
+from ..analysis.synthetic import GP3, GP3_WAITS, Plan, make_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PERIOD_S = 60
+PAGE = 8192
+RATES = {"VolumeReadOps": 1800.0, "VolumeWriteOps": 1190.0}
+"""Together 2,990 a second, of 3,000 that a gp3 has."""
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Path:
+    """A watch of a remote server whose sessions wait for its volume: SQL alone."""
+    from dataclasses import replace
+
+    arm = replace(GP3, waits=GP3_WAITS)
+    made = make_experiment(tmp_path / "results", Plan(arms=(arm,), replicates=1, measure_s=20))
+    path = next(made.glob("runs/*"))
+    for table in ("disk", "volume", "volume_latency", "instance", "cpu"):
+        (path / f"probe/{table}.parquet").unlink(missing_ok=True)
+    record = json.loads((path / "run.json").read_text())
+    record["workload"] = {"kind": "observe", "role": "monitor", "standby": False, "pooler": False}
+    record["world"] |= {"kind": "real", "volume": {}, "attach": {}, "volumes": {}}
+    (path / "run.json").write_text(json.dumps(record))
+    return path
+
+
+def metrics(path: Path, watched: Path, late_s: float = 0.0, limited: float | None = None) -> str:
+    """A file of three periods around the watch, or of ``late_s`` later; 8 KiB a request, 5 ms each."""
+    record = open_run(watched).record
+    begin_s = record.anchor.to_unix_ns(record.measure.begin_ns) / 1e9 + late_s
+    first = int(begin_s // PERIOD_S - 1) * PERIOD_S
+    times = [f"{datetime.fromtimestamp(first + PERIOD_S * place, UTC):%Y-%m-%dT%H:%M:%S}+00:00" for place in range(3)]
+    read, write = RATES.values()
+    values = {
+        **{name: rate * PERIOD_S for name, rate in RATES.items()},
+        "VolumeReadBytes": read * PERIOD_S * PAGE,
+        "VolumeWriteBytes": write * PERIOD_S * PAGE,
+        "VolumeTotalReadTime": read * PERIOD_S * 0.005,
+        "VolumeTotalWriteTime": write * PERIOD_S * 0.005,
+        "VolumeQueueLength": 15.0,
+    }
+    if limited is not None:
+        values["VolumeIOPSExceededCheck"] = limited
+    results = [
+        {
+            "Id": f"m{place}",
+            "Label": f"vol-0a1b2c3d {name}",
+            "Timestamps": times,
+            "Values": [value] * 3,
+            "StatusCode": "Complete",
+        }
+        for place, (name, value) in enumerate(values.items())
+    ]
+    path.write_text(json.dumps({"MetricDataResults": results, "Messages": []}))
+    return str(path)
+
+
+def test_sql_alone_names_no_volume_and_says_what_would_show_it(watched: Path) -> None:
+    found = diagnose(watched)
+    assert found.binding.verdict.confidence != "high"
+    assert found.binding.verdict.limit != "volume_iops"
+    assert any("no block device" in text for text in found.missing)
+
+
+def test_a_volume_at_its_limit_is_named_by_its_metrics(watched: Path, tmp_path: Path) -> None:
+    file = metrics(tmp_path / "metrics.json", watched, limited=1.0)
+    found = diagnose(watched, purchase_of(["gp3"], None), providers_of([file]))
+    verdict = found.binding.verdict
+    assert (verdict.limit, verdict.role, verdict.confidence) == ("volume_iops", "data", "high")
+    assert found.evidence[0] == "2,990 IOPS of 3,000 bought"
+    assert found.evidence[-1].startswith("the provider says that in 100 % of the time")
+    assert found.remedy is not None
+    assert found.remedy.usd_per_month is not None
+    assert sum(one.iops for one in found.consumers) == pytest.approx(2990, rel=0.01)
+
+
+def test_without_what_was_bought_no_limit_of_a_volume_is_named(watched: Path, tmp_path: Path) -> None:
+    found = diagnose(watched, None, providers_of([metrics(tmp_path / "metrics.json", watched)]))
+    assert found.binding.verdict.limit == "volume_latency"
+    assert found.binding.verdict.confidence == "low"
+
+
+def test_metrics_of_another_time_are_refused(watched: Path, tmp_path: Path) -> None:
+    file = metrics(tmp_path / "metrics.json", watched, late_s=3600)
+    with pytest.raises(InputError, match="has no value of the time of the watch, which began at 20"):
+        diagnose(watched, None, providers_of([file]))
+
+
+def test_a_run_of_an_experiment_takes_no_metrics(tmp_path: Path) -> None:
+    made = make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20))
+    with pytest.raises(InputError, match="is not a watch"):
+        diagnose(made, purchase_of(["gp3"], None))
+
+
+def test_metrics_are_for_a_watch_that_was_kept(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["diagnose", "dbname=app", "--cloudwatch", str(tmp_path / "metrics.json")])
+    assert isinstance(result.exception, InputError)
+    assert "watch with --keep" in result.exception.remedy
+    missing = CliRunner().invoke(cli, ["diagnose", str(tmp_path), "--cloudwatch", str(tmp_path / "none.json")])
+    assert isinstance(missing.exception, InputError)
+    assert "cannot be read" in missing.exception.message
