@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -100,23 +101,36 @@ def test_killed_at_many_moments_it_is_undone_by_doctor_clean(state_dir: Path, tm
     killed(10 * KILLS, state_dir, tmp_path)
 
 
-def _driven_by(pid: int) -> bool:
-    """Whether that process has a pgbench at work: a child of the name that has threads of its own connections."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    comms = [Path(f"/proc/{child}/comm") for child in children]
-    return any(comm.exists() and comm.read_text().strip() == "pgbench" for comm in comms)
+DRIVERS = {"native": ("pgdyno-engine", "drive"), "pgbench": ("pgbench",)}
+"""Engine of a workload -> how the command line of its process begins, without folders."""
 
 
-@pytest.mark.parametrize("victim", ["server", "daemon"])
-def test_what_died_during_a_run_is_named_and_its_log_is_kept(victim: str, state_dir: Path, tmp_path: Path) -> None:
+def _driven_by(pid: int, engine: str) -> bool:
+    """Whether that process has this driver at work: a child that has its command line."""
+    wanted = DRIVERS[engine]
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            program, *arguments = Path(f"/proc/{child}/cmdline").read_text().rstrip("\0").split("\0")
+            if (Path(program).name, *arguments)[: len(wanted)] == wanted:
+                return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("victim", "engine"),
+    [pytest.param("server", "native", id="server"), pytest.param("daemon", "pgbench", id="daemon")],
+)
+def test_what_died_during_a_run_is_named_and_its_log_is_kept(
+    victim: str, engine: str, state_dir: Path, tmp_path: Path
+) -> None:
     asked = ("null", "null", *TINY[:-2], "-c", "2", "--duration", "60s", "--results", str(tmp_path))
-    asked += ("--set", "workload.engine=pgbench")
+    asked += ("--set", f"workload.engine={engine}")
     with subprocess.Popen(words("compare", *asked), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "replicate 1 of" in line:
                 break
-        assert wait_until(lambda: _driven_by(process.pid) or process.poll() is not None, 60.0)
+        assert wait_until(lambda: _driven_by(process.pid, engine) or process.poll() is not None, 60.0)
         assert process.poll() is None, process.stderr.read()
         (attached,) = list_volumes(state_dir)
         (lock,) = (state_dir / "mounts").glob("*/**/postmaster.pid")
@@ -132,7 +146,7 @@ def test_what_died_during_a_run_is_named_and_its_log_is_kept(victim: str, state_
     (kept,) = tmp_path.glob("*-compare-*/failed/*")
     assert f"the logs are kept in {kept}" in said
     assert "database system is ready" in (kept / "postgresql.log").read_text()
-    assert (kept / "pgbench.err").is_file()
+    assert (kept / {"native": "drive.err", "pgbench": "pgbench.err"}[engine]).is_file()
     assert (kept / "volume-data.log").is_file() is (victim == "daemon")
     assert not list(tmp_path.glob("*/experiment.json"))
     assert leftovers(state_dir) == []

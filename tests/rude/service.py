@@ -123,7 +123,7 @@ CRASHES = (
         f"""{X}; sql "ALTER DATABASE $DB SET datestyle = 'SQL, DMY'"; {LOAD} x || exit 9
         pgdyno size --cloudwatch $FILES/nan.json --type gp3""",
         codes=(2,),
-        says=("no number",),
+        says=("is not a number",),
         state=ROWS_OF_X,
         then="1000",
         needs="server",

@@ -11,11 +11,23 @@ wait_until_idle() {
         wait_a_moment
     done
 }
-# The first descendant of process $1 with the name $2; its pid.
+# The first descendant of process $1 whose command line has the regular expression $2; its pid.
 descendant() {
     local all=$1 level=$1
     while level=$(pgrep -d, -P "$level"); do all=$all,$level; done
-    pgrep -P "$all" -x "$2" | head -1 | grep .
+    pgrep -P "$all" -f -- "$2" | head -1 | grep .
+}
+# Waits until pgdyno's own driver works for the job $1. A job that has none is ended, and the row with it.
+wait_for_driver() {
+    for _ in $(seq 1200); do
+        descendant "$1" 'pgdyno-engine drive$' >/dev/null && return
+        kill -0 "$1" 2>/dev/null || break
+        wait_a_moment
+    done
+    kill "$(descendant_or_self "$1")" 2>/dev/null
+    wait "$1"
+    echo "no driver was at work before exit code $?" >&2
+    exit 9
 }
 # The command that the shell's job $1 runs: a function runs in a shell of its own.
 descendant_or_self() { pgrep -P "$1" -x python -o || pgrep -P "$1" -x python3 -o || echo "$1"; }

@@ -91,9 +91,8 @@ ROWS = (
     Row(
         "A9",
         "a PostgreSQL that was killed in a run is named, with its log",
-        f"""pgdyno compare null gp3 {SHORT} --set workload.engine=pgbench --duration 60s --results results & job=$!
-        for _ in $(seq 1200); do server=$(descendant $job pgbench && descendant $job postgres) && break; wait_a_moment; done
-        kill -9 $server; wait $job""",
+        f"""pgdyno compare null gp3 {SHORT} --duration 60s --results results & job=$!
+        wait_for_driver $job; kill -9 $(descendant $job 'bin/postgres -D'); wait $job""",
         codes=(1,),
         says=("killed by signal 9", "remedy"),
         needs="volumes",
@@ -101,11 +100,10 @@ ROWS = (
     Row(
         "A10",
         "a volume's daemon that was killed in a run is named, with a remedy that can be followed",
-        f"""pgdyno compare null gp3 {SHORT} --set workload.engine=pgbench --duration 60s --results results & job=$!
-        for _ in $(seq 1200); do descendant $job pgbench && break; wait_a_moment; done
-        kill -9 $(descendant $job pgdyno-engine); wait $job""",
+        f"""pgdyno compare null gp3 {SHORT} --duration 60s --results results & job=$!
+        wait_for_driver $job; kill -9 $(descendant $job 'pgdyno-engine volume serve'); wait $job""",
         codes=(1,),
-        says=("remedy",),
+        says=("daemon of the data volume died", "remedy"),
         never=("volume detach run",),
         needs="volumes",
     ),
@@ -147,9 +145,8 @@ ROWS = (
     Row(
         "A15",
         "a second experiment at the same time is announced",
-        f"""pgdyno compare null gp3 {SHORT} --set workload.engine=pgbench --duration 30s --results one >/dev/null 2>&1 & job=$!
-        for _ in $(seq 1200); do descendant $job pgbench && break; wait_a_moment; done
-        timeout -s INT 20 $PGDYNO compare null gp3 {SHORT} --results two; kill -TERM $(descendant_or_self $job); wait $job""",
+        f"""pgdyno compare null gp3 {SHORT} --duration 30s --results one >/dev/null 2>&1 & job=$!
+        wait_for_driver $job; timeout -s INT 20 $PGDYNO compare null gp3 {SHORT} --results two; kill -TERM $(descendant_or_self $job); wait $job""",
         codes=(130,),
         says=(r"another experiment is running",),
         needs="volumes",
