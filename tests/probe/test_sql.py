@@ -9,6 +9,7 @@ import pytest
 
 from pgdyno.errors import PgdynoError
 from pgdyno.host.waiting import wait_until
+from pgdyno.probe import sampler
 from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import PATIENCE_S, START_PATIENCE_S
@@ -183,3 +184,9 @@ def test_a_server_that_has_just_started_has_time_to_answer(timeouts_asked: list[
 def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PgdynoError, match="cannot be sampled"):
         SqlProbe(f"host={tmp_path} user=x dbname=y").start()
+
+
+def test_its_first_answer_may_take_as_long(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it reads first is in no cache yet."""
+    monkeypatch.setattr(sampler, "SESSION", f"SELECT pg_sleep(0.3); {sampler.SESSION}")
+    assert CounterProbe(cluster.dsn, patience_s=0.1).start().stop().tables

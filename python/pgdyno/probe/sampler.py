@@ -99,7 +99,9 @@ class SqlSampler(ABC):
     def _brought(self) -> Samples:
         """The tables of all samples."""
 
-    def _question(self, connection: Connection, query: str) -> psycopg.Cursor[tuple[Any, ...]]:
+    def _question(
+        self, connection: Connection, query: str, patience_s: float | None = None
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Ask, read-only and bounded in time; in a session of our own the query is prepared (by
         the connection's ``prepare_threshold``), which halves its cost.
 
@@ -108,15 +110,18 @@ class SqlSampler(ABC):
         """
         if self._is_own:
             return connection.execute(query.encode())
-        bounds = "".join(f"SET LOCAL {name} = {value}; " for name, value in self._settings("transaction_read_only"))
+        bounds = "".join(
+            f"SET LOCAL {name} = {value}; " for name, value in self._settings("transaction_read_only", patience_s)
+        )
         cursor = connection.execute(f"{bounds}\n{query}".encode())
         while cursor.nextset():
             pass
         return cursor
 
-    def _settings(self, read_only: str) -> tuple[tuple[str, str], ...]:
+    def _settings(self, read_only: str, patience_s: float | None = None) -> tuple[tuple[str, str], ...]:
         """What each question is asked with."""
-        return (read_only, "on"), ("statement_timeout", str(int(self._patience_s * 1000))), ("jit", "off")
+        timeout_ms = int((patience_s or self._patience_s) * 1000)
+        return (read_only, "on"), ("statement_timeout", str(timeout_ms)), ("jit", "off")
 
     def start(self) -> Self:
         """Connect, take a first sample, continue in a thread. :class:`PgdynoError` when there is no server."""
@@ -213,7 +218,7 @@ class SqlSampler(ABC):
             **session.OPTIONS,
         )
         self._is_own = False
-        answer = self._question(connection, SESSION).fetchone()
+        answer = self._question(connection, SESSION, patience_s).fetchone()
         assert answer is not None
         self._is_own = answer[0] == connection.info.backend_pid
         if self._is_own:
