@@ -11,10 +11,13 @@ import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.errors import HostError, InputError
-from pgdyno.report import ReportFiles, table, write_report
+from pgdyno.report import ReportFiles, figures, table, write_report
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.render import WIDTHS_PX
+from pgdyno.report.section import Drawing
+from pgdyno.report.sections import sections
+from pgdyno.report.theme import PAGE
 from pgdyno.store.record import Check
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
@@ -184,3 +187,13 @@ def test_the_title_of_an_experiment_is_that_of_its_reports(comparison: Compariso
     assert table(titled).startswith(f"{title}\n\nvolume")
     assert markdown(titled).startswith("*Is a volume for WAL &lt;worth> it?*\n\n# ")
     assert "<title>gp3 against io2bx – pgdyno</title>" in html(comparison)
+
+
+def test_figures_that_share_their_parts_are_those_that_copy_them(comparison: Comparison) -> None:
+    """Outside of a page Altair copies a chart whole at each step, and holds each part against Vega-Lite's schema."""
+    drawings = [part for section in sections(comparison) for part in section.parts if isinstance(part, Drawing)]
+    assert len(drawings) >= 4
+    for part in drawings:
+        copied = part.make(WIDTHS_PX["narrow"], PAGE)
+        with figures.unchecked():
+            assert part.make(WIDTHS_PX["narrow"], PAGE) == copied, part.name

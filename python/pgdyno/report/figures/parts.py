@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,15 +37,35 @@ _checked: ContextVar[bool] = ContextVar("checked", default=True)
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Draw without holding each part against Vega-Lite's schema, which takes longer than drawing it; the tests do hold it."""
+    """Draw without what takes longer than drawing: holding each part against Vega-Lite's schema (the tests do hold it), and
+    copying a chart with all its parts each time it is layered or changed.
+
+    What a figure has handed on it never changes, so a copy may share its parts.
+    """
     from altair.utils import schemapi
 
     token = _checked.set(False)
+    base: Any = schemapi.SchemaBase
+    whole_copy = base.copy
     try:
+        base.copy = _shared_copy
         with schemapi.debug_mode(False):
             yield
     finally:
+        base.copy = whole_copy
         _checked.reset(token)
+
+
+def _shared_copy(chart: Any, deep: bool | Iterable[str] = True, ignore: list[str] | None = None) -> Any:
+    """In the place of ``SchemaBase.copy``: a chart of its own whose parts are the same; those named get a list of their own."""
+    del ignore  # all parts are kept by reference
+    made = object.__new__(type(chart))
+    object.__setattr__(made, "_args", chart._args)  # noqa: SLF001 (what that method copies)
+    object.__setattr__(made, "_kwds", dict(chart._kwds))  # noqa: SLF001 (the same)
+    for name in () if isinstance(deep, bool) else deep:
+        part = made._get(name)
+        made[name] = part.copy() if hasattr(part, "copy") else part
+    return made
 
 
 def evenly(levels: Sequence[_Level], most: int) -> list[_Level]:
