@@ -56,6 +56,16 @@ def test_a_standby_that_confirms_late_is_named() -> None:
     assert judge(second(Sessions(standby=4, commit=3, cpu=3)), WATCHED) == Found("synchronous_standby", sure=False)
 
 
+def test_a_busy_host_binds_only_sessions_that_lack_cpu() -> None:
+    others = replace(FULL, other=0.9, laboratory=0.0, server=0.05, server_busy=0.05, idle=0.02)
+    assert judge(second(Sessions(cpu=6, commit=2), cpu=others), WATCHED) == Found("laboratory", sure=True)
+    assert judge(second(Sessions(lock=7, other=1), cpu=others), WATCHED) == Found("locks", sure=True)
+    assert judge(second(Sessions(cpu=1, client=5), cpu=others), WATCHED) == Found("laboratory", sure=False)
+    assert judge(second(None, cpu=others), WATCHED) == Found("laboratory", sure=False)
+    commits = judge(second(Sessions(commit=7, cpu=1), cpu=others), WATCHED)
+    assert commits == Found("commit_latency", sure=False, role="data")
+
+
 def test_sessions_that_are_not_shown_are_no_sign_of_rest() -> None:
     assert judge(second(None), WATCHED) is None
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.store import Run
     from pgdyno.store.record import RunRecord
 
-_OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
+OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
                          "instance_bandwidth", "checkpoints"})  # fmt: skip
 """Limits that the consumers of a volume explain."""
 
@@ -87,7 +87,7 @@ def diagnose(
     moved = None if seen or role not in providers else totals_of(run.record, providers[role], seconds)
     consumers = seen if moved is None else consumers_of(run, role, verdict.limit, moved)
     told = [text for one in providers.values() for text in provider_words(run.record, one, seconds)]
-    free = free_of(run, consumers) if verdict.limit in _OF_STORAGE else ()
+    free = free_of(run, consumers) if verdict.limit in OF_STORAGE else ()
     remedy = remedy_of(binding, verdict, around)
     if verdict.limit == "checkpoints" and free:
         remedy = None  # the same in general
@@ -135,6 +135,7 @@ def _missing(figures: RunFigures, binding: RunBinding) -> list[str]:
         said.insert(0, "what sessions wait for: `GRANT pg_monitor TO` the role, and track_activities must be on")
     if watched and not binding.evidence.given.bought:
         said = [one for one in said if not one.startswith("what the volume was bought")]
+    if watched and not binding.evidence.given.bought and binding.verdict.limit in (None, *OF_STORAGE):
         said.append("what was bought: name it with --bought data=gp3:iops=6000, and the limits of the volume are known")
     if figures.server.io_timing is False and binding.verdict.limit in (None, "volume_latency", "commit_latency"):
         said.append("how long reads took: track_io_timing is off")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.volume_figures import DATA
+from pgdyno.diagnose.diagnosis import OF_STORAGE
 from pgdyno.text import UNKNOWN, money, number, percent, times
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ SHOWN_CONSUMERS = 4
 """The rest is in the JSON."""
 WIDTH_MAX = 100
 _LABEL = 10
+_KEPT_TOGETHER = "\N{NO-BREAK SPACE}%"
+"""A number and its sign stand on one line."""
 _WATCHED: dict[Limit, str] = {
     "client": "nothing binds: the clients ask for no more",
     "laboratory": "other processes of this host",
@@ -51,7 +54,7 @@ def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
         yield from _entry("", f"of the seconds: {', '.join(parts)}", width)
     for place, one in enumerate(found.evidence):
         yield from _entry("because" if place == 0 else "", one, width)
-    if found.consumers and verdict.limit != "client":
+    if found.consumers and verdict.limit in (None, *OF_STORAGE):
         yield from _entry("used by", _consumers(found), width)
     yield from _remedies(found, width)
     for place, one in enumerate(found.missing):
@@ -116,11 +119,12 @@ def _cost(cost: Cost | None) -> Iterator[str]:
 
 
 def _entry(label: str, text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text,
+    wrapped = textwrap.wrap(
+        text.replace(" %", _KEPT_TOGETHER),
         max(40, min(width, WIDTH_MAX)),
         initial_indent=f"{label:<{_LABEL}}",
         subsequent_indent=" " * _LABEL,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace(_KEPT_TOGETHER, " %") for line in wrapped]

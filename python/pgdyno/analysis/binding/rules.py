@@ -58,7 +58,7 @@ def judge(second: Second, given: Given) -> Found | None:
     return None
 
 
-def laboratory(second: Second, _: Given) -> Found | None:
+def laboratory(second: Second, given: Given) -> Found | None:
     """The driver computes all the time, or the test harness and other processes use up the machine."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None:
@@ -67,9 +67,17 @@ def laboratory(second: Second, _: Given) -> Found | None:
         waits_for_it = sessions is not None and sessions.client >= SOME * sessions.all
         return Found("laboratory", sure=waits_for_it)
     rest = cpu.laboratory + cpu.other
-    if cpu.idle < NO_IDLE and rest > (cpu.server or 0.0):
-        return Found("laboratory", sure=rest > MORE_THAN_THE_REST * (cpu.server or 0.0))
-    return None
+    if cpu.idle >= NO_IDLE or rest <= (cpu.server or 0.0):
+        return None
+    more = rest > MORE_THAN_THE_REST * (cpu.server or 0.0)
+    if given.driven:
+        return Found("laboratory", sure=more)
+    if sessions is None:
+        return Found("laboratory", sure=False)
+    # A session without CPU waits for nothing that PostgreSQL knows of, or for a client on the same host that has none either.
+    if sessions.cpu + sessions.client < MOST * sessions.all:
+        return None
+    return Found("laboratory", sure=more and sessions.cpu >= MOST * sessions.all)
 
 
 def client(second: Second, given: Given) -> Found | None:
