@@ -38,6 +38,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "run/state/journal",
         "run/state/mounts",
         "run/state/load",
+        "run/state/postgres",
         "run/machine",
         "shm/pgdyno/images/layers",
         f"var/{COPY}/bin",
@@ -70,6 +71,15 @@ def test_what_pgdyno_did_not_make_stays_and_is_named(machine: Path) -> None:
     assert "postgres-of-mine in it was not made by pgdyno" in said
     assert "undo-1.json in it undoes what a load has changed: run `pgdyno load --restore DSN`" in said
     assert str(machine / "run" / "state" / "load") not in "\n".join(done)
+
+
+def test_the_content_of_a_volume_that_lives_elsewhere_stays(machine: Path) -> None:
+    layers = machine / "shm" / "pgdyno" / "images" / "layers"
+    (layers / f"mine-{os.getppid()}").touch()
+    (layers / "dead-4194305").touch()  # above the kernel's largest process id
+    _, kept = outside.remove()
+    assert [path.name for path in layers.iterdir()] == [f"mine-{os.getppid()}"]
+    assert any(f"{layers} stays" in line for line in kept)
 
 
 def test_it_is_refused_while_another_pgdyno_runs(machine: Path) -> None:

@@ -19,8 +19,11 @@ from pgdyno.host.volume import list_volumes
 from pgdyno.loader import undo
 from pgdyno.postgres import publish
 
-_STATE = ("volumes", "claims", "journal", "mounts", "instances", "clean.lock", "failed-attach.log", "dirty_limits.json")
-"""What is below a state directory (:mod:`pgdyno.host`, and ``crates/emulate`` for volumes and instances)."""
+_STATE = (
+    *("volumes", "claims", "journal", "mounts", "instances", "postgres"),
+    *("clean.lock", "failed-attach.log", "dirty_limits.json"),
+)
+"""What is below a state directory (:mod:`pgdyno.host`, :mod:`pgdyno.postgres.cluster`, ``crates/emulate``)."""
 
 
 def remove() -> tuple[list[str], list[str]]:
@@ -80,13 +83,16 @@ def _runs_from(program: str, copies: list[Path]) -> bool:
 
 def _things(state: Path) -> list[Path]:
     """Everything that is removed as a whole."""
-    found = [*publish.copies(publish.default_root()), paths.image_dir() / "layers"]
+    found = publish.copies(publish.default_root())
     found += [folder / name for folder in dict.fromkeys((state, paths.MACHINE_DIR)) for name in _STATE]
     return [path for path in found if os.path.lexists(path)]
 
 
 def _folders(state: Path) -> list[Path]:
-    """Directories that are removed when they are empty."""
+    """Directories that are removed when they are empty.
+
+    Those of images, too: volumes of another state directory may have theirs there, and the clean-up removed what is nobody's.
+    """
     loads = [undo.default_folder()]
     caller = owner.caller()
     if caller is not None:
@@ -94,7 +100,7 @@ def _folders(state: Path) -> list[Path]:
 
         with contextlib.suppress(KeyError):
             loads.append(Path(pwd.getpwuid(caller[0]).pw_dir) / ".local" / "state" / "pgdyno" / "load")
-    found = [*loads, publish.default_root(), paths.image_dir(), state, paths.MACHINE_DIR]
+    found = [*loads, publish.default_root(), paths.image_dir() / "layers", paths.image_dir(), state, paths.MACHINE_DIR]
     above = [folder.parent for folder in (paths.image_dir(), *loads) if folder.parent.name == "pgdyno"]
     return list(dict.fromkeys([*found, *above]))
 
