@@ -91,7 +91,7 @@ def _things(state: Path) -> list[Path]:
 def _folders(state: Path) -> list[Path]:
     """Directories that are removed when they are empty.
 
-    Those of images, too: volumes of another state directory may have theirs there, and the clean-up removed what is nobody's.
+    Those of images, too: volumes of another state directory may have theirs there, and the clean-up removed what no process serves.
     """
     loads = [undo.default_folder()]
     caller = owner.caller()
