@@ -208,6 +208,22 @@ def test_a_killed_server_leaves_nothing(cluster: Cluster, number: int) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_death_is_known_before_it_can_be_waited_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process gives up its connections first: a client's error would be told in place of its cause."""
+    cluster.start()
+    assert cluster.death() is None
+    assert cluster._server is not None
+    process, too_early = cluster._server.process, [None]
+    os.kill(process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    poll = process.poll
+    monkeypatch.setattr(process, "poll", lambda: too_early.pop() if too_early else poll())
+    died = cluster.death()
+    assert died is not None
+    assert died.message.startswith("PostgreSQL was killed by signal 9 after ")
+    cluster.stop()
+
+
 def test_an_error_inside_stops_the_server(cluster: Cluster) -> None:
     with pytest.raises(KeyboardInterrupt), cluster.running():
         raise KeyboardInterrupt

@@ -194,7 +194,12 @@ class Cluster:
 
     def death(self) -> PgdynoError | None:
         """What the server died of if it ended by itself, with the end of its log; None while it runs or where it was stopped."""
-        if self._server is None or (code := self._server.process.poll()) is None:
+        if self._server is None:
+            return None
+        process = self._server.process
+        if process.poll() is None and _is_ending(process.pid):
+            wait_until(lambda: process.poll() is not None, STOP_TIMEOUT_S)
+        if (code := process.poll()) is None:
             return None
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         lasted_s = time.monotonic() - self._started
@@ -371,3 +376,15 @@ class Cluster:
         for entry in self._entries:
             self._journal.done(entry)
         self._entries, self._segments, self._server = [], set(), None
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether the end of a process has begun.
+
+    A killed process gives up its memory, then its connections, and can be waited for only then: its clients may notice
+    before its parent does, on a busy machine by far (Linux, do_exit of kernel/exit.c).
+    """
+    try:
+        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
