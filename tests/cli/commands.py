@@ -60,6 +60,7 @@ ROOT = {
 """Commands that mount, attach or ask a volume."""
 
 SERVER = {
+    "diagnose": "diagnose {dsn} --for 1s --keep {folder}/kept",
     "drive": "drive --dsn {dsn} --duration 1s -c 1 {folder}/select.sql",
     "load": "load {folder}/rows.csv --into {dsn} --table rows",
     "metrics serve": "metrics serve --port 0",

@@ -23,6 +23,7 @@ from tests.cli.forked import Ended, Job
 
 WRITTEN = {
     "compare --results",
+    "diagnose --keep",
     "examples --copy",
     "generate imdb --out",
     "load --recommend",
