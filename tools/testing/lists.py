@@ -21,7 +21,7 @@ class Together:
     name: str
     paths: tuple[str, ...]
     sets_limits: bool = False
-    """Whether they set the kernel's dirty limits, which are the machine's: one at a time may."""
+    """Whether they set what is the machine's, the kernel's dirty limits, or look for what killed runs left of them."""
 
 
 _LIMITS = (
@@ -29,6 +29,7 @@ _LIMITS = (
     ("compare", "tests/compare"),
     ("experiment", "tests/experiment"),
     ("host", "tests/host"),
+    ("metrics", "tests/metrics"),
 )
 _LONGEST = ("loader", "report", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
 """Folders that begin first, so that the last to begin is a short one."""
