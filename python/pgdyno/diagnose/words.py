@@ -9,7 +9,7 @@ from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.diagnosis import OF_STORAGE
-from pgdyno.text import UNKNOWN, money, number, percent, times
+from pgdyno.text import money, number, percent, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,9 +113,11 @@ def _cost(cost: Cost | None) -> Iterator[str]:
     if cost is None:
         return
     yield f"{cost.samples:,} looks" + (f" ({cost.lost:,} lost)" if cost.lost else "")
-    used = UNKNOWN if cost.server_cpu_share is None else percent(cost.server_cpu_share)
-    if cost.interval_ms is not None:
-        yield f"one each {number(cost.interval_ms)} ms, which took {used} of a core of the server"
+    if cost.interval_ms is None:
+        return
+    used = cost.server_cpu_share
+    cpu = "" if used is None else f", which took {percent(used)} of a core of the server"
+    yield f"one each {number(cost.interval_ms)} ms{cpu}"
 
 
 def _entry(label: str, text: str, width: int) -> list[str]:
