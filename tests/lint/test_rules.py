@@ -280,6 +280,7 @@ BROKEN = {
     "it is held against the original": "held against",
     "its cost is taken away": "taken away",
     "a table of ours": "of ours",
+    "3,000 tpmC": "tpmC",
     "because of the laboratory": "the laboratory",
     "Of a run, the seconds": "Of a",
 }

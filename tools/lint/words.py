@@ -38,6 +38,7 @@ WORDS: dict[str, str] = {
     r"(?:can|could|may|might) be had": "is available",
     r"tak(?:e|es|en|ing) (?:\S+ )?away|took away": "remove, subtract",
     r"of (?:ours|yours|theirs)": "our, your, their",
+    r"tpmC|QphH|QphD|(?:Power|Throughput)@Size": "NOPM, queries per hour: a TPC metric is the name of an audited result",
     r"the laboratory(?:'s)?": "the test harness, or pgdyno",
 }
 """Regular expressions -> what to write instead. Words of an expression may be on two lines."""

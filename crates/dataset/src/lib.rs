@@ -14,6 +14,7 @@ mod rows;
 mod sysbench;
 mod table;
 mod tables;
+mod tpcc;
 
 pub use file::DataFile;
 pub use pgbench::PgbenchTables;
@@ -22,3 +23,4 @@ pub use rows::Rows;
 pub use sysbench::SysbenchTables;
 pub use table::{DataSet, Table};
 pub use tables::Tables;
+pub use tpcc::TpccTables;

@@ -31,8 +31,18 @@ pub trait DataSet: Debug {
     /// Refuses what cannot be made.
     fn check(&self) -> Result<(), Refusal>;
 
+    /// Statements that make what the tables stand in. What they make is there by them alone: one that finds it there fails.
+    fn before(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Each table, the largest first. All that is random in them derives from `seed`.
     fn tables(&self, seed: u64) -> Vec<Table>;
+
+    /// Statements to run when all tables are there with their keys.
+    fn after(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Statements that remove the tables, whether they are there or not. They do not depend on each other.
     fn drops(&self) -> Vec<String>;

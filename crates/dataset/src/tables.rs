@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::pgbench::PgbenchTables;
 use crate::sysbench::SysbenchTables;
 use crate::table::DataSet;
+use crate::tpcc::TpccTables;
 
 /// The tables of a workload, by its name. A further data set is a file, a variant and its line in `set`.
 #[derive(Clone, Debug, Deserialize)]
@@ -14,6 +15,8 @@ pub enum Tables {
     Pgbench(PgbenchTables),
     /// Those of sysbench's `prepare`.
     Sysbench(SysbenchTables),
+    /// Those derived from TPC-C.
+    Tpcc(TpccTables),
 }
 
 impl Tables {
@@ -22,6 +25,7 @@ impl Tables {
         match self {
             Self::Pgbench(asked) => asked,
             Self::Sysbench(asked) => asked,
+            Self::Tpcc(asked) => asked,
         }
     }
 }

@@ -2,3 +2,4 @@
 
 mod imdb;
 mod tables;
+mod tpcc;

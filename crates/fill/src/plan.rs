@@ -101,6 +101,7 @@ impl Plan {
         if spec.action == Action::Drop {
             return plan;
         }
+        plan.stages.push(statements_of_all(set.before()));
         let sessions = u64::from(spec.connections);
         let large = plan.tables.iter().filter(|table| table.rows.rows_expected() >= SPLIT_ROWS_MIN).count() as u64;
         let is_split = |table: &Table| spec.split && large < sessions && table.rows.rows_expected() >= SPLIT_ROWS_MIN;
@@ -115,6 +116,7 @@ impl Plan {
         let references: Job =
             plan.tables.iter().enumerate().flat_map(|(number, table)| foreign_keys(number, table)).collect();
         plan.stages.push(if references.is_empty() { Vec::new() } else { vec![references] });
+        plan.stages.push(statements_of_all(set.after()));
         plan.stages.retain(|stage| !stage.is_empty());
         plan
     }
@@ -166,6 +168,14 @@ pub(crate) fn unit_weight(table: &Table) -> u64 {
 fn step(what: What, table: Option<usize>, rows: u64, frozen: bool, statements: Vec<String>) -> Step {
     let work = Work::Statements(statements);
     Step { what, table, work, creates: what == What::Create, weight: rows * what.weight(frozen) }
+}
+
+/// Statements that are of all tables, in one job.
+fn statements_of_all(statements: Vec<String>) -> Stage {
+    if statements.is_empty() {
+        return Vec::new();
+    }
+    vec![vec![step(What::Create, None, 0, true, statements)]]
 }
 
 /// A table that one session makes: created and written in one transaction, so that its rows may be frozen.

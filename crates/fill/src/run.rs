@@ -45,6 +45,8 @@ struct Shared<'a> {
     barrier: Barrier,
     /// Tables that are there for good.
     made: Vec<AtomicBool>,
+    /// Whether what the tables stand in was made: then all in it is ours.
+    made_around: AtomicBool,
     stop: Arc<AtomicBool>,
     failure: Mutex<Option<Fault>>,
     bell: OwnedFd,
@@ -70,6 +72,7 @@ pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), Fault> {
         next: plan.stages.iter().map(|_| AtomicUsize::new(0)).collect(),
         barrier: Barrier::new(count),
         made: plan.tables.iter().map(|_| AtomicBool::new(false)).collect(),
+        made_around: AtomicBool::new(false),
         stop,
         failure: Mutex::new(None),
         bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| kernel(&error.into()))?,
@@ -91,7 +94,8 @@ pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), Fault> {
     if let Some(failure) = failure {
         let made = plan.tables.iter().zip(&shared.made).filter(|(_, made)| made.load(Ordering::Relaxed));
         let names: Vec<&str> = made.map(|(table, _)| table.name.as_str()).collect();
-        return Err(undo(server, &names, failure));
+        let around = shared.made_around.load(Ordering::Relaxed).then(|| spec.tables.set().drops());
+        return Err(undo(server, &names, around, failure));
     }
     say(out, &json!({"summary": shared.summary(&done, count)}));
     Ok(())
@@ -129,8 +133,10 @@ impl Shared<'_> {
             self.progress.begin(step);
             let rows = self.step(session, step)?;
             self.progress.end(step);
-            if let (true, Some(table)) = (step.creates, step.table) {
-                self.made[table].store(true, Ordering::Relaxed);
+            match step.table {
+                Some(table) if step.creates => self.made[table].store(true, Ordering::Relaxed),
+                None if step.what == What::Create => self.made_around.store(true, Ordering::Relaxed),
+                _ => (),
             }
             let end_ns = monotonic_ns();
             let done = Done { what: step.what, table: step.table, session: number, begin_ns, end_ns, rows };

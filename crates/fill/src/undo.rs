@@ -5,17 +5,21 @@ use std::sync::atomic::AtomicBool;
 
 use pgdyno_connection::{Connection, Fault, Server};
 
-/// Drops tables that are there already when something fails, so that a second try begins as the first did. The failure
-/// is returned; when the tables cannot be dropped, it says which are left.
-pub(crate) fn undo(server: &Server, made: &[&str], mut failure: Fault) -> Fault {
-    if made.is_empty() {
-        return failure;
-    }
+/// Drops tables that are there already when something fails, so that a second try begins as the first did; with `around`, by
+/// these statements, which also remove what the tables stand in. The failure is returned; when the tables cannot be dropped,
+/// it says which are left.
+pub(crate) fn undo(server: &Server, made: &[&str], around: Option<Vec<String>>, mut failure: Fault) -> Fault {
     let names = made.join(", ");
+    let statements = match around {
+        Some(statements) => statements,
+        None if made.is_empty() => return failure,
+        None => vec![format!("DROP TABLE IF EXISTS {names}")],
+    };
     let dropped = Connection::open(server, &Arc::new(AtomicBool::new(false)))
-        .and_then(|mut session| session.query(&format!("DROP TABLE IF EXISTS {names}")));
+        .and_then(|mut session| statements.iter().try_for_each(|sql| session.query(sql).map(drop)));
     if let Err(error) = dropped {
-        failure.remedy = format!("{}; and drop {names}, which is left: {error}", failure.remedy);
+        let left = if names.is_empty() { "the schema of the tables" } else { &names };
+        failure.remedy = format!("{}; and drop {left}, which is left: {error}", failure.remedy);
     }
     failure
 }

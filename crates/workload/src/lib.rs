@@ -40,6 +40,7 @@ pub use hash::{fnv1a, murmur2, permute};
 pub use kind::WorkloadSpec;
 pub use kind::pgbench::{ACCOUNTS_PER_SCALE, Builtin, Mix, PgbenchSpec, ScriptSpec, TELLERS_PER_SCALE};
 pub use kind::sysbench::{C_GROUPS, PAD_GROUPS, Sysbench, SysbenchSpec, SysbenchTest, write_groups};
+pub use kind::tpcc;
 pub use mixture::{Mixing, ScriptInfo};
 pub use program::{Program, Reply, Step};
 pub use random::{Purpose, Random};

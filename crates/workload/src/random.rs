@@ -28,6 +28,8 @@ pub enum Purpose {
     Think = 4,
     /// The rows that tables begin with.
     Rows = 5,
+    /// What a client keeps for the whole run, such as its home.
+    Terminal = 6,
 }
 
 /// xoroshiro128** 1.0 (Blackman, Vigna, 2018), seeded by SplitMix64: PostgreSQL's generator since version 15, so that

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pgdyno.store.record import RunRecord
 
 Better = Literal["more", "less"]
+NEW_ORDER = "new_order"
+"""The type of transaction that workloads derived from TPC-C are judged by."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def work_per_s(record: RunRecord) -> float:
     return record.account.succeeded / seconds if seconds > 0 else 0.0
 
 
+def _nopm(record: RunRecord) -> float:
+    seconds = record.measure.seconds
+    return record.succeeded_by_type.get(NEW_ORDER, 0) * 60 / seconds if seconds > 0 else 0.0
+
+
 def _seconds(record: RunRecord) -> float:
     return record.measure.seconds if record.account.succeeded else 0.0
 
@@ -62,10 +69,13 @@ def _seconds(record: RunRecord) -> float:
 TPS: Final = Headline(
     "tps", "transactions per second", "TPS", "1/s", "more", work_per_s, "transactions", "does", "do", "did", "fewer", "fewest"
 )  # fmt: skip
+NOPM: Final = Headline(
+    "nopm", "New-Orders per minute", "NOPM", "1/min", "more", _nopm, "New-Orders", "does", "do", "did", "fewer", "fewest"
+)  # fmt: skip
 SECONDS: Final = Headline(
     "seconds", "seconds", "seconds", "s", "less", _seconds, "time", "takes", "take", "took", "less", "least"
 )  # fmt: skip
-HEADLINES: Final = {one.name: one for one in (TPS, SECONDS)}
+HEADLINES: Final = {one.name: one for one in (TPS, NOPM, SECONDS)}
 
 
 def headline_of(record: RunRecord) -> Headline:

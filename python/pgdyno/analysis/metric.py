@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.distribution import PERCENTILES, merge
+from pgdyno.analysis.headline import NEW_ORDER, NOPM
 from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.analysis.waits import CLIENT
@@ -157,7 +158,31 @@ def _active(run: RunFigures) -> float | None:
     return math.fsum(sessions for wait, sessions in run.waits.items() if wait.type != CLIENT) if run.waits else None
 
 
+def _tpm(run: RunFigures) -> float | None:
+    """Where transactions are counted by type."""
+    return run.work_per_s * 60 if run.record.succeeded_by_type else None
+
+
+def _tpm_per_nopm(run: RunFigures) -> float | None:
+    new_orders = run.record.succeeded_by_type.get(NEW_ORDER, 0)
+    return sum(run.record.succeeded_by_type.values()) / new_orders if new_orders else None
+
+
+def _nopm_per_warehouse(run: RunFigures) -> float | None:
+    warehouses = run.record.workload.get("warehouses")
+    return NOPM.of(run.record) / warehouses if warehouses and run.record.succeeded_by_type else None
+
+
 METRICS = (
+    Metric("tpm", "transactions per minute", "1/min", "more", _tpm),
+    Metric("tpm_per_nopm", "transactions for each New-Order (2.300 by the mix)", "", None, _tpm_per_nopm),
+    Metric(
+        "nopm_per_warehouse",
+        "New-Orders per minute and warehouse (12.86 at most, if paced)",
+        "1/min",
+        None,
+        _nopm_per_warehouse,
+    ),
     Metric("qps", "queries per second, as sysbench counts", "1/s", "more", lambda run: run.qps),
     _statistic("latency_ms_mean", "response time, mean, ms", lambda run: run.latency_ms, _mean),
     *percentiles("latency", "response time", lambda run: run.latency_ms, PERCENTILES),

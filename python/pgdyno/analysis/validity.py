@@ -127,7 +127,7 @@ def _steadiness(run: RunFigures) -> Iterator[Finding]:
 def _failed(run: RunFigures) -> Finding:
     account = run.record.account
     unit = unit_of(run.record)
-    tried = account.succeeded + account.failed
+    tried = account.succeeded + account.rolled_back + account.failed
     if account.succeeded == 0:
         return Finding(unit.many, "invalid", f"no {unit.one} succeeded")
     share = account.failed / tried

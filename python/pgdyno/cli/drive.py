@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import Said
     from pgdyno.workload.server import Server
+    from pgdyno.workload.tables import TpccTables
 
 _SCALE_DEFAULT = 10
+_WAREHOUSES_DEFAULT = 2
+_OF_SCRIPTS = ("setup", "scale")
+_OF_TPCC = ("warehouses", "profile")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
 """Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
@@ -40,6 +44,12 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     "--scale",
     type=int,
     help="Scale of pgbench's tables, and value of :scale [10, or that of the existing tables].",
+)
+@click.option("--warehouses", type=int, help="For `tpcc`: number of warehouses [2].")
+@click.option(
+    "--profile",
+    type=click.Choice(["hammerdb", "spec"]),
+    help="For `tpcc`: as HammerDB's TPROC-C, or as TPC-C says [hammerdb].",
 )
 @click.option("-c", "--clients", type=int, default=8, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve the clients.")
@@ -72,8 +82,9 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     """Run SQL scripts against a server, and measure them.
 
     A SCRIPT is a file in pgbench's language, or `tpcb-like`, `simple-update`, `select-only`; `@9` after it is its weight
-    in a mix. `idle` sends nothing and measures the driver. Without --dsn an embedded server with pgbench's tables is
-    started and removed afterwards. On an existing server the tables must exist, and scripts may change them.
+    in a mix. `tpcc` runs five transactions derived from TPC-C. `idle` sends nothing and measures the driver. Without --dsn an
+    embedded server with the tables is started and removed afterwards. On an existing server the tables must exist, and scripts
+    may change them.
 
     Response time counts from the scheduled start of a transaction, service time from its actual start. Ctrl-C, or a
     statement that the server refuses, ends the run; the figures until then are printed.
@@ -83,6 +94,7 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       pgdyno drive select-only --clients 4 --duration 5s
       pgdyno drive experiments/scripts/transfer.sql@9 experiments/scripts/balance.sql --rate 200
       pgdyno drive tpcb-like --dsn "host=db.example dbname=app user=bench" --json
+      pgdyno drive tpcc --warehouses 2
       pgdyno drive idle --rate 20000
     """
     from pgdyno.cli import drive_result
@@ -113,7 +125,7 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     from pgdyno.workload.kind.registry import kind_of, workload_of
 
     asked = {
-        **_kind(scripts),
+        **_kind(scripts, options),
         "engine": "native",
         "clients": options["clients"],
         "threads": options["threads"],
@@ -127,9 +139,10 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     if options["arrivals"] is not None:
         asked["arrivals"] = options["arrivals"]
     kind = kind_of(asked)
+    _refuse_foreign(asked, options)
     if kind is None or not kind.asks_server:
         _refuse_server(options)
-    else:
+    elif "warehouses" not in asked:
         asked["scale"] = _SCALE_DEFAULT if options["scale"] is None else options["scale"]
     try:
         spec = clients_of(workload_of(**asked))
@@ -152,14 +165,35 @@ def _refuse_server(options: Mapping[str, Any]) -> None:
         )
 
 
-def _kind(scripts: tuple[str, ...]) -> dict[str, Any]:
-    """The workload's kind: files, built-in scripts, or idle."""
+def _refuse_foreign(asked: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Refuse options about other tables than the workload's."""
+    from pgdyno.errors import InputError
+
+    has_warehouses = "warehouses" in asked
+    given = [f"--{name}" for name in (_OF_SCRIPTS if has_warehouses else _OF_TPCC) if options[name] is not None]
+    if given:
+        tables = "tables of warehouses" if has_warehouses else "no warehouses"
+        raise InputError(
+            f"{' and '.join(given)} would have no effect: this workload has {tables}",
+            remedy=f"omit {' and '.join(given)}",
+        )
+
+
+def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The workload's kind: files, built-in scripts, tpcc or idle."""
     from pgdyno.errors import InputError
     from pgdyno.workload.scripts import SCRIPTS, ScriptFile, read_script, split_weight
 
     names = [split_weight(script)[0] for script in scripts]
     if names == ["idle"]:
         return {"kind": "idle"}
+    if names == ["tpcc"]:
+        warehouses, profile = options["warehouses"], options["profile"]
+        return {
+            "kind": "tpcc",
+            "warehouses": _WAREHOUSES_DEFAULT if warehouses is None else warehouses,
+            "profile": profile or "hammerdb",
+        }
     builtin = [name for name in names if name in SCRIPTS]
     if not builtin:
         return {"kind": "script", "files": tuple(ScriptFile(**read_script(script, Path())) for script in scripts)}
@@ -219,8 +253,8 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.postgres.remote import RemoteServer
     from pgdyno.postgres.throwaway import throwaway
-    from pgdyno.workload.load import load
-    from pgdyno.workload.tables import PgbenchTables
+    from pgdyno.workload.load import fill, load
+    from pgdyno.workload.tables import PgbenchTables, TpccTables
 
     if not spec.asks_server:
         yield _Found(None)
@@ -232,29 +266,51 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
         if spec.protocol == "prepared":
             remote.require_prepared()
         remote.require_engine()
+        needed = spec.needed_tables()
+        if isinstance(needed, TpccTables):
+            _require_schema(remote, needed)
+            yield _Found(remote)
+            return
         _set_up(remote, options["setup"])
         yield _Found(remote, _scale_of(remote, options["scale"], spec))
         return
     bar.show(0.0, "starting an embedded server")
     connections = {"max_connections": str(spec.clients + settings.CONNECTIONS_BESIDE)}
     with throwaway(binaries, settings.tuned(_EMBEDDED_MEMORY_BYTES, binaries.major) | connections) as cluster:
-        if spec.needed_tables() is not None or options["setup"] is None:
+        needed = spec.needed_tables()
+        if isinstance(needed, TpccTables):
+            fill(cluster, needed, lambda share, text: bar.show(share, f"fill: {text}"))
+        elif needed is not None or options["setup"] is None:
             tables = PgbenchTables(_SCALE_DEFAULT if options["scale"] is None else options["scale"])
             load(cluster, tables, lambda share, text: bar.show(share, f"fill: {text}"))
         _set_up(cluster, options["setup"])
         yield _Found(cluster)
 
 
+def _require_schema(remote: RemoteServer, tables: TpccTables) -> None:
+    """Refuse a server that lacks the tables, or has others."""
+    from pgdyno.errors import InputError
+    from pgdyno.postgres.remote_schema import lacks_schema
+    from pgdyno.workload.tables import TPCC_SCHEMA
+
+    if lacks_schema(remote, TPCC_SCHEMA, tables.comment, yes_create=True):
+        raise InputError(
+            f"the database {remote.record.dbname} has no schema {TPCC_SCHEMA}",
+            remedy='make it by an experiment of kind = "tpcc": `pgdyno run FILE --yes-create`',
+        )
+
+
 def _scale_of(remote: RemoteServer, asked: int | None, spec: Clients) -> int:
     """The scale of pgbench's tables on a server, determined as pgbench does; for a user's script the one given."""
     from pgdyno.errors import InputError
+    from pgdyno.workload.tables import PgbenchTables
 
     with remote.connect() as connection:
         there = connection.execute("SELECT to_regclass('pgbench_branches') IS NOT NULL").fetchone()
         row = connection.execute("SELECT count(*) FROM pgbench_branches").fetchone() if there and there[0] else None
     needed = spec.needed_tables()
     if row is None:
-        if needed is not None:
+        if isinstance(needed, PgbenchTables):
             raise InputError(
                 f"the database {remote.record.dbname} has no pgbench tables",
                 remedy=f"create them with `pgbench -i -s {needed.scale}`",

@@ -42,6 +42,8 @@ class Part:
     weight: int | None
     """None of all together."""
     succeeded: int
+    rolled_back: int
+    """On purpose."""
     failed: int
     skipped: int
     tps: float
@@ -96,7 +98,7 @@ def of(spec: Clients, said: Said, *, interrupted: bool = False) -> Result:
     whole = _part({"name": "all", **summary, **_joined(scripts)}, None, seconds)
     threads = driven.cores_of(spec.threads, None, len(os.sched_getaffinity(0)))
     busy = driven.busy(driver, threads)
-    settled = whole.succeeded + whole.failed + whole.skipped - (driver.backlog or 0)
+    settled = whole.succeeded + whole.rolled_back + whole.failed + whole.skipped - (driver.backlog or 0)
     return Result(
         spec=spec,
         seconds=seconds,
@@ -159,6 +161,7 @@ def document(result: Result) -> dict[str, Any]:
         "ended_by": result.ended_by,
         "valid": result.valid,
         **{name: value for name, value in result.whole.document().items() if name not in ("name", "weight")},
+        **({} if (new_orders := new_orders_per_minute(result)) is None else {"nopm": new_orders}),
         "scripts": [part.document() for part in result.scripts],
         "statements": list(result.statements),
         "driver": result.driver.model_dump(mode="json"),
@@ -183,6 +186,13 @@ def _tables(result: Result) -> Iterator[tuple[list[str], list[list[str]]]]:
         )
 
 
+def new_orders_per_minute(result: Result) -> float | None:
+    """Where a workload is judged by them."""
+    if not result.spec.counts_types:
+        return None
+    return sum(60 * part.tps for part in result.scripts if part.name == "new_order")
+
+
 def _short(title: str) -> str:
     """``RESPONSE ms p50`` is said once; the further columns have their percentile only."""
     return title if title.endswith("p50") else title.rpartition(" ")[2]
@@ -203,6 +213,14 @@ def _remarks(result: Result) -> Iterator[str]:
     server = f", PostgreSQL {result.server_version}" if result.server_version else ""
     connected = "" if driver.connect_ms is None or not server else f", connected in {driver.connect_ms:.1f} ms"
     yield f"{clients} clients in a {loop} for {result.seconds:.1f} s{server}{connected}"
+    if result.whole.rolled_back:
+        yield f"rolled back on purpose: {result.whole.rolled_back:,}"
+    if (new_orders := new_orders_per_minute(result)) is not None:
+        tpm = 60 * result.whole.tps
+        yield (
+            f"derived from TPC-C: {number(new_orders)} New-Orders per minute (NOPM), {number(tpm)} transactions per minute (TPM);"
+            f" TPM/NOPM {tpm / new_orders if new_orders else 0:.3f}, by the mix 2.300"
+        )
     if driver.errors:
         yield "failed: " + ", ".join(f"{name} {count:,}" for name, count in driver.errors.items())
     if driver.retries:
@@ -219,6 +237,7 @@ def _part(counted: Mapping[str, Any], weight: int | None, seconds: float) -> Par
         name=counted["name"],
         weight=weight,
         succeeded=counted["succeeded"],
+        rolled_back=counted["rolled_back"],
         failed=counted["failed"],
         skipped=counted["skipped_late"] + counted["skipped_ended"],
         tps=counted["succeeded"] / seconds if seconds else 0.0,

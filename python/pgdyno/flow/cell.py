@@ -87,6 +87,7 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
             phases=outcome.phases,
             account=outcome.account,
             queries=outcome.queries,
+            succeeded_by_type=dict(outcome.succeeded_by_type),
             bulk_load=outcome.bulk_load,
             metric=cell.arm.workload.headline,
             checks=measured.checks,

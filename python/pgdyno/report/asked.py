@@ -53,12 +53,14 @@ def context_line(comparison: Comparison) -> list[str]:
     record = record_of(comparison)
     workload, instance = record.workload, record.world.instance
     kind = workload.get("kind", "workload")
-    what = workload.get("script") or workload.get("test") or workload.get("generate") or ""
+    what = workload.get("script") or workload.get("test") or workload.get("generate") or workload.get("profile") or ""
     parts = [f"{kind} {what}".strip()]
     if "scale" in workload:
         parts.append(f"scale {workload['scale']:,}")
     if record.bulk_load is not None:
         parts.append(f"{len(record.bulk_load.tables)} tables")
+    if "warehouses" in workload:
+        parts.append(f"{workload['warehouses']:,} warehouses, derived from TPC-C")
     if "rows" in workload:
         tables = workload.get("tables", 1)
         parts.append(f"{tables} table{'s' if tables > 1 else ''} of {workload['rows']:,} rows")

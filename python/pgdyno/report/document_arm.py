@@ -149,13 +149,13 @@ class Arm(Part):
     factors: dict[str, str]
     """Factor -> this arm's level."""
     metric: str
-    """Name of the figure by which it is compared: `tps`, or `seconds` of workload kind `load`."""
+    """Name of the figure by which it is compared: `tps`, `nopm` of workload kind `tpcc`, or `seconds` of `load`."""
     headline: Estimate
     """That figure."""
     figures: dict[str, Figure]
     """Every metric of `metrics` that it has; of a volume other than the data's with its role before it."""
     tps: Estimate | None
-    """Null of loads, whose headline is seconds."""
+    """Null of workloads whose headline is another."""
     qps: Estimate | None
     """Statements per second as sysbench counts them, BEGIN and COMMIT among them; null of other workloads."""
     latency_ms: LatencyMs

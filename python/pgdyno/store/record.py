@@ -277,7 +277,7 @@ class Phase(_Record):
 
 
 class Account(_Record):
-    """Every transaction of the measure phase, counted once: scheduled = skipped + succeeded + failed.
+    """Every transaction of the measure phase, counted once: scheduled = skipped + succeeded + rolled back + failed.
 
     A transaction belongs to the phase in which it completed (or was skipped or given up).
     """
@@ -286,15 +286,17 @@ class Account(_Record):
     skipped: Count
     """Not started because an open loop was too far behind its schedule (pgbench ``-L``)."""
     succeeded: Count
+    rolled_back: Count = 0
+    """Rolled back on purpose, as one New-Order in a hundred of TPC-C: they ended well."""
     failed: Count
     """Rolled back finally: serialization failures and deadlocks without attempts left, and other SQL errors."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        if self.scheduled != self.skipped + self.succeeded + self.failed:
+        if self.scheduled != self.skipped + self.succeeded + self.rolled_back + self.failed:
             raise ValueError(
-                f"scheduled {self.scheduled} is not skipped {self.skipped}"
-                f" + succeeded {self.succeeded} + failed {self.failed}"
+                f"scheduled {self.scheduled} is not skipped {self.skipped} + succeeded {self.succeeded}"
+                f" + rolled back {self.rolled_back} + failed {self.failed}"
             )
         return self
 
@@ -391,10 +393,13 @@ class RunRecord(_Record):
     queries: Count | None = None
     """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
     them, and retries count again. None for other workloads, and in older records."""
+    succeeded_by_type: dict[str, Count] = Field(default_factory=dict)
+    """Succeeded transactions of the measure phase by type, for workloads that are judged by one of them (`tpcc`). Empty for others,
+    and in older records."""
     bulk_load: BulkLoadRecord | None = None
     """The result of a measured load; its account counts rows."""
     metric: str | None = None
-    """Name of the headline by which arms are compared (``tps``, ``seconds``); None in older records."""
+    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``); None in older records."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()

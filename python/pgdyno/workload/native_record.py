@@ -78,6 +78,8 @@ def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outco
         checks=(_nothing_is_missing(said, total), _clients_lasted(said), _time_was_whole(measured, span)),
         driver=driver_record(spec, said, clock),
         queries=_queries(spec, measured),
+        succeeded_by_type=_by_type(spec, measured),
+        succeeded_by_type_total=_by_type(spec, [*warmup, summary]),
     )
 
 
@@ -195,13 +197,31 @@ def _queries(spec: Clients, lines: Iterable[Line]) -> int | None:
     return sum(int(count) for line in lines for count in line["queries"].values())
 
 
+def _by_type(spec: Clients, lines: Iterable[Line]) -> dict[str, int]:
+    """Succeeded transactions of each type, where a workload is judged by one of them."""
+    if not spec.counts_types:
+        return {}
+    counted = {name: 0 for name, _ in spec.mix}
+    for line in lines:
+        for script in line["scripts"]:
+            counted[script["name"]] += script["succeeded"]
+    return counted
+
+
 def _account(lines: Iterable[Mapping[str, Any]]) -> Account:
-    succeeded = failed = skipped = 0
+    succeeded = rolled_back = failed = skipped = 0
     for line in lines:
         succeeded += line["succeeded"]
+        rolled_back += line["rolled_back"]
         failed += line["failed"]
         skipped += line["skipped_late"] + line["skipped_ended"]
-    return Account(scheduled=succeeded + failed + skipped, skipped=skipped, succeeded=succeeded, failed=failed)
+    return Account(
+        scheduled=succeeded + rolled_back + failed + skipped,
+        skipped=skipped,
+        succeeded=succeeded,
+        rolled_back=rolled_back,
+        failed=failed,
+    )
 
 
 def _nothing_is_missing(said: Said, total: Account) -> Check:
@@ -212,9 +232,14 @@ def _nothing_is_missing(said: Said, total: Account) -> Check:
     return Check(
         name="nothing_is_missing",
         ok=scheduled == total.scheduled,
-        detail=f"{scheduled:,} were scheduled; {total.succeeded:,} succeeded, {total.failed:,} failed and"
-        f" {total.skipped:,} were skipped",
+        detail=f"{scheduled:,} were scheduled; {total.succeeded:,} succeeded, {_on_purpose(total)}{total.failed:,} failed"
+        f" and {total.skipped:,} were skipped",
     )
+
+
+def _on_purpose(total: Account) -> str:
+    """Most workloads have no such transactions."""
+    return f"{total.rolled_back:,} were rolled back on purpose, " if total.rolled_back else ""
 
 
 def _clients_lasted(said: Said) -> Check:

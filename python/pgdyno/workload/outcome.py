@@ -47,6 +47,10 @@ class Outcome:
     """Statements of a test of sysbench that were answered in the measure phase, BEGIN and COMMIT and what was tried in
     vain among them, as sysbench counts; None of other workloads."""
     command: tuple[str, ...] = field(default=())
+    succeeded_by_type: Mapping[str, int] = field(default_factory=dict)
+    """Succeeded transactions of the measure phase by type, where a workload is judged by one of them."""
+    succeeded_by_type_total: Mapping[str, int] = field(default_factory=dict)
+    """The same since the driver began."""
     bulk_load: BulkLoadRecord | None = None
     """What was loaded; None of other workloads."""
     moments: pa.Table | None = None

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 from pgdyno.errors import InputError
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
+TpccProfile = Literal["hammerdb", "spec"]
+TpccRoutines = Literal["functions", "procedures"]
 
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
 """Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
@@ -120,6 +122,55 @@ class SysbenchTables:
         return f"{self.count} × {self.rows_each:,} rows"
 
 
+TPCC_SCHEMA = "pgdyno_tpcc"
+"""The schema of the tables that are derived from TPC-C, and of their routines."""
+_TPCC_ROWS = {
+    "order_line": 300_000, "stock": 100_000, "customer": 30_000, "orders": 30_000, "history": 30_000, "new_order": 9_000,
+    "district": 10, "warehouse": 1,
+}  # fmt: skip
+"""Rows of a warehouse; lines of orders are drawn, so theirs is the mean."""
+_TPCC_ITEMS = 100_000
+TPCC_BYTES_PER_WAREHOUSE = 106 << 20
+"""Tables with their keys and indexes; measured at 1 and 4 warehouses, both profiles."""
+_TPCC_BYTES_OF_ITEMS = 12 << 20
+
+
+@dataclass(frozen=True)
+class TpccTables:
+    """Those derived from TPC-C, with their routines."""
+
+    family: ClassVar[str] = "tpcc"
+
+    warehouses: int
+    profile: TpccProfile = "hammerdb"
+    routines: TpccRoutines = "functions"
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table, about: lines of orders are drawn."""
+        each = {f"{TPCC_SCHEMA}.{table}": count * self.warehouses for table, count in _TPCC_ROWS.items()}
+        return each | {f"{TPCC_SCHEMA}.item": _TPCC_ITEMS}
+
+    @property
+    def size_bytes(self) -> int:
+        """Tables with their indexes, about."""
+        return self.warehouses * TPCC_BYTES_PER_WAREHOUSE + _TPCC_BYTES_OF_ITEMS
+
+    @property
+    def comment(self) -> str:
+        """What the schema's comment says, by which tables are recognised that are there already."""
+        return f"pgdyno: derived from TPC-C; profile {self.profile}, {self.warehouses} warehouses, {self.routines}"
+
+    def document(self) -> dict[str, Any]:
+        """In the input of ``pgdyno-engine fill``."""
+        return {"tpcc": {"warehouses": self.warehouses, "profile": self.profile, "routines": self.routines}}
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        many = "warehouse" if self.warehouses == 1 else "warehouses"
+        return f"{self.warehouses:,} {many}, profile {self.profile}, {self.routines}"
+
+
 @dataclass(frozen=True)
 class BulkTables:
     """Those of a load that is measured: empty when it begins."""
@@ -141,7 +192,7 @@ class BulkTables:
         return f"empty tables for {self.input_bytes / 2**20:,.0f} MiB of files"
 
 
-Tables = PgbenchTables | SysbenchTables
+Tables = PgbenchTables | SysbenchTables | TpccTables
 """What is filled before a run."""
 
 
@@ -153,6 +204,11 @@ def scale_for(size_bytes: float, fillfactor: int = 100) -> int:
 def sysbench_rows_for(size_bytes: float, tables: int, *, secondary_index: bool = True) -> int:
     """Rows of each of sysbench's tables so that all of them with their indexes take about this number of bytes; at least 1."""
     return max(1, int(size_bytes / tables / _sbtest_bytes_per_row(secondary_index=secondary_index)))
+
+
+def warehouses_for(size_bytes: float) -> int:
+    """The number of warehouses whose tables with their indexes take about this number of bytes; at least 1."""
+    return max(1, round((size_bytes - _TPCC_BYTES_OF_ITEMS) / TPCC_BYTES_PER_WAREHOUSE))
 
 
 def size_for_memory(memory_bytes: int, data_to_memory: float) -> float:

@@ -21,10 +21,11 @@ from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.remote_schema import lacks_schema
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
-from pgdyno.workload.tables import BulkTables, Tables
+from pgdyno.workload.tables import TPCC_SCHEMA, BulkTables, Tables, TpccTables
 from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
 
 if TYPE_CHECKING:
@@ -147,9 +148,18 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
     """
     asked = [(one.arm, one.arm.workload.needed_tables()) for one in arms]
     tables = next((needed for _, needed in asked if needed is not None), None)
+    if isinstance(tables, TpccTables):
+        for arm, needed in asked:
+            if needed is not None and needed != tables:
+                raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
+        server = arms[0].server
+        assert server is not None
+        return tables if lacks_schema(server, TPCC_SCHEMA, tables.comment, yes_create=yes_create) else None
     if tables is None:
         return None  # what scripts of the user's need is not known; a test of sysbench finds its tables or says which it misses
     for arm, needed in asked:
+        if isinstance(needed, TpccTables):
+            raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
         if needed is not None and (needed.scale, needed.fillfactor) != (tables.scale, tables.fillfactor):
             raise experiment.error(arm, ("workload", "scale"), "an existing server has its tables at one scale")
     server = arms[0].server

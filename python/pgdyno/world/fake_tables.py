@@ -87,6 +87,7 @@ def outcome(story: Story) -> Outcome:
         histograms=document(latency, begin, end),
         checks=(),
         driver=record.DriverRecord(engine="native", threads=story.spec.threads),
+        succeeded_by_type=_by_type(story, succeeded),
     )
 
 
@@ -109,6 +110,16 @@ def samples(story: Story) -> Samples:
             parts.setdefault(name, []).append(table.append_column("volume", pa.array([role] * table.num_rows)))
     made = {name: pa.concat_tables(each) for name, each in parts.items()}
     return Samples(made | {"probe/cpu": _cpu(t_ns, elapsed), "probe/checkpointer": _checkpoints(t_ns)})
+
+
+def _by_type(story: Story, succeeded: int) -> dict[str, int]:
+    """By the weights of the mix, the first type with what is left over."""
+    if not story.spec.counts_types:
+        return {}
+    total = sum(weight for _, weight in story.spec.mix)
+    counted = {name: succeeded * weight // total for name, weight in story.spec.mix}
+    counted[story.spec.mix[0][0]] += succeeded - sum(counted.values())
+    return counted
 
 
 def _account(succeeded: int) -> record.Account:

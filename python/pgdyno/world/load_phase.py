@@ -18,7 +18,7 @@ from pgdyno.store import record
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.writer import LoadWriter
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
-from pgdyno.workload.tables import SysbenchTables, Tables
+from pgdyno.workload.tables import PgbenchTables, Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,14 +147,14 @@ def measured(
 ) -> Loaded:
     """Load ``tables`` and write the load's record. If it fails, only the logs are kept, and the error says where.
 
-    pgbench's tables are loaded by ``pgbench -i`` unless the ``loader`` is native; sysbench's always by pgdyno's own engine.
+    pgbench's tables are loaded by ``pgbench -i`` unless the ``loader`` is native; all others by pgdyno's own engine.
     """
     by = loader or Loader()
     writer = LoadWriter(phase.directory, phase.title)
     log = writer.file("logs/load.log")
 
     def work(watch: Callable[[int], None]) -> LoadOutcome:
-        if not by.native and not isinstance(tables, SysbenchTables):
+        if not by.native and isinstance(tables, PgbenchTables):
             return load(server, tables, progress, replace=replace, env=env, log=log, on_start=watch)
         return fill(
             server,

@@ -4,5 +4,6 @@ mod idle;
 pub(crate) mod pgbench;
 mod spec;
 pub(crate) mod sysbench;
+pub mod tpcc;
 
 pub use spec::WorkloadSpec;

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::idle::Idle;
 use super::pgbench::PgbenchSpec;
 use super::sysbench::SysbenchSpec;
+use super::tpcc::TpccSpec;
 use crate::error::Refusal;
 use crate::workload::{Kind, Workload};
 
@@ -18,6 +19,8 @@ pub enum WorkloadSpec {
     Pgbench(PgbenchSpec),
     /// A test of sysbench 1.0.20.
     Sysbench(SysbenchSpec),
+    /// Transactions derived from TPC-C.
+    Tpcc(TpccSpec),
 }
 
 impl WorkloadSpec {
@@ -30,6 +33,7 @@ impl WorkloadSpec {
             Self::Idle => Box::new(Idle),
             Self::Pgbench(asked) => Box::new(asked.scripts(dilation)?),
             Self::Sysbench(asked) => Box::new(asked.oltp(clients)?),
+            Self::Tpcc(asked) => Box::new(asked.tpcc(clients)?),
         };
         Ok(Workload::new(kind, dilation))
     }

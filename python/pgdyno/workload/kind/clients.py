@@ -25,7 +25,7 @@ RUN_S_MAX = 7 * 86400.0
 
 
 class Clients(Workload):
-    """Keys of the kinds `pgbench`, `script`, `sysbench` and `idle`, whose clients send transactions.
+    """Keys of the kinds `pgbench`, `script`, `sysbench`, `tpcc` and `idle`, whose clients send transactions.
 
     Without ``rate_per_s`` the loop is closed: a client sends when its last transaction has ended and it has thought,
     so a stall of the server lowers the load, and latency is service time under that load. With it the loop is open:
@@ -37,6 +37,8 @@ class Clients(Workload):
     """Drivers that can run it, the default first."""
     counts_queries: ClassVar[bool] = False
     """Whether statements are counted beside transactions, as sysbench does."""
+    counts_types: ClassVar[bool] = False
+    """Whether succeeded transactions are recorded by type, because the headline or a proof needs one of them."""
 
     engine: Engine | None = None
     """The driver: `native` is pgdyno's own, `pgbench` the original program. Default: `native`, unless `transactions` are counted."""

@@ -69,10 +69,10 @@ def _reaches(server: Server) -> bool:
 
 
 class Filled(Driven):
-    """Keys of the kinds `pgbench`, `script` and `sysbench`, whose tables are filled before the first run."""
+    """Keys of the kinds `pgbench`, `script`, `sysbench` and `tpcc`, whose tables are filled before the first run."""
 
     data_to_memory: Annotated[float, Field(gt=0)] | None = None
-    """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale` or `rows`, so that the same share is cached as on a larger machine."""
+    """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale`, `rows` or `warehouses`, so that the same share is cached as on a larger machine."""
     load: LoadTable = Field(default_factory=LoadTable)
     """How the data set is filled."""
 

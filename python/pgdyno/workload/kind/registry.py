@@ -16,6 +16,7 @@ from pgdyno.workload.kind.load import Load
 from pgdyno.workload.kind.pgbench import Pgbench
 from pgdyno.workload.kind.script import Script
 from pgdyno.workload.kind.sysbench import Sysbench
+from pgdyno.workload.kind.tpcc import Tpcc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,7 @@ def register(kind: type[Workload]) -> None:
     KINDS[kind.model_fields["kind"].default] = kind
 
 
-for _kind in (Pgbench, Script, Sysbench, Idle, Load):
+for _kind in (Pgbench, Script, Sysbench, Tpcc, Idle, Load):
     register(_kind)
 
 

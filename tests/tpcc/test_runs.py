@@ -1,0 +1,209 @@
+"""Runs: the tables grow by what was counted, a run repeats itself, and HammerDB's deviations are where they belong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.workload.fill import fill
+from pgdyno.workload.kind.registry import workload_of
+from pgdyno.workload.kind.tpcc import MIX, Grown, Tpcc
+from pgdyno.workload.tables import TpccTables
+
+from ..drive.driven import drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ..fill.filled import Database
+
+NEW_ORDER = "SELECT pgdyno_tpcc.neword(1, 1, 3, 77, 15, {})"
+
+
+def tpcc(**asked: Any) -> Tpcc:
+    """A small one."""
+    found = workload_of(**({"kind": "tpcc", "warehouses": 1, "clients": 4, "seed": 3} | asked))
+    assert isinstance(found, Tpcc)
+    return found
+
+
+def wrong(checks: Any) -> list[str]:
+    """What the failed ones say."""
+    return [f"{one.name}: {one.detail}" for one in checks if not one.ok]
+
+
+@pytest.mark.parametrize("profile", ["hammerdb", "spec"])
+def test_the_tables_grow_by_what_was_counted(
+    request: pytest.FixtureRequest, clone: Callable[[Database], Database], tmp_path: Path, profile: str
+) -> None:
+    mine, asked = clone(request.getfixturevalue(profile)), tpcc(profile=profile)
+    outcome = asked.runner()(mine, duration_s=2.0, out_dir=tmp_path)
+    found = asked.proofs(mine, outcome, full=True)
+    assert wrong((*outcome.checks, *found)) == []
+    assert {one.name for one in found} == {
+        "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_conditions", "tpcc_mix",
+    }  # fmt: skip
+    assert list(outcome.succeeded_by_type) == [name for name, _ in MIX]
+    assert outcome.succeeded_by_type["new_order"] > 0
+    assert outcome.account.succeeded == sum(outcome.succeeded_by_type.values())
+    assert profile == "spec" or outcome.account_total.rolled_back == 0
+    # What was not counted, or counted twice, is told.
+    before = Grown.loaded(1)
+    lie = replace(
+        before,
+        next_orders=before.next_orders - 1,
+        history=before.history + 1,
+        open_orders=before.open_orders + 100_000,
+    )
+    skewed = replace(outcome, succeeded_by_type_total={**outcome.succeeded_by_type_total, "stock_level": 10**6})
+    assert [one.name for one in asked.proofs(mine, skewed, lie) if not one.ok] == [
+        "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_mix",
+    ]  # fmt: skip
+    mine.run("UPDATE pgdyno_tpcc.district SET d_ytd = d_ytd + 0.01 WHERE d_id = 3")
+    (check,) = (one for one in asked.proofs(mine, outcome) if one.name == "tpcc_conditions")
+    assert not check.ok
+    assert "condition 9" in check.detail
+    # A second run begins with what the first left.
+    mine.run("UPDATE pgdyno_tpcc.district SET d_ytd = d_ytd - 0.01 WHERE d_id = 3")
+    before = asked.baseline(mine)
+    outcome = asked.runner()(mine, duration_s=1.0, out_dir=tmp_path)
+    assert wrong(asked.proofs(mine, outcome, before)) == []
+
+
+def test_procedures_do_the_same(hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path) -> None:
+    mine = clone(hammerdb)
+    for name in ("neword", "payment", "delivery", "slev", "ostat"):
+        mine.run(f"DROP FUNCTION pgdyno_tpcc.{name}")
+    with pytest.raises(PgdynoError, match="does not exist"):
+        tpcc().runner()(mine, duration_s=1.0, out_dir=tmp_path)
+    fill(mine, TpccTables(1, routines="procedures"))
+    asked = tpcc(routines="procedures")
+    assert asked.protocol == "simple"
+    outcome = asked.runner()(mine, duration_s=1.0, out_dir=tmp_path)
+    assert wrong((*outcome.checks, *asked.proofs(mine, outcome))) == []
+    # Their names arrive: a customer who is called so pays, and the rest of what is said of them is written.
+    assert mine.rows("SELECT count(*) > 0 FROM pgdyno_tpcc.customer WHERE c_data LIKE '% 1 % 1 %'") == [(True,)]
+
+
+@pytest.mark.parametrize("profile", ["hammerdb", "spec"])
+def test_one_seed_leaves_equal_tables(
+    request: pytest.FixtureRequest, clone: Callable[[Database], Database], profile: str
+) -> None:
+    found = []
+    for seed in (5, 5, 6) if profile == "hammerdb" else (5, 5):
+        mine = clone(request.getfixturevalue(profile))
+        order = tpcc(profile=profile).native()
+        drive(mine.dsn, {"workload": order, "clients": 1, "duration_ms": 30_000, "transactions_max": 150, "seed": seed})
+        digests = [
+            mine.rows(
+                f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM (SELECT {columns} FROM pgdyno_tpcc.{table}) t"
+            )
+            for table, columns in {
+                "orders": "o_id, o_w_id, o_c_id, o_d_id, o_carrier_id, o_ol_cnt, o_all_local",
+                "order_line": "ol_o_id, ol_i_id, ol_supply_w_id, ol_d_id, ol_number, ol_quantity, ol_amount, ol_dist_info",
+                "customer": "c_id, c_d_id, c_balance, c_ytd_payment, left(c_data, 40)",
+                "history": "h_c_id, h_d_id, h_amount, h_data",
+                "stock": "s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt",
+            }.items()
+        ]
+        found.append(digests)
+    assert found[0] == found[1]
+    assert all(one != other for last in found[2:] for one, other in zip(found[0], last, strict=True))
+
+
+def test_hammerdbs_functions_never_find_a_customer_by_name(hammerdb: Database) -> None:
+    pay = "SELECT pgdyno_tpcc.payment(1, 1, 1, 2, 77, 1, 500, '{}')"
+    with psycopg.connect(hammerdb.dsn) as connection:
+        paid = "SELECT h_c_id FROM pgdyno_tpcc.history WHERE h_amount = 500 AND h_d_id = 1 AND h_c_d_id = 2"
+        connection.execute(pay.format("$8").encode())
+        # The customer who was drawn pays, with a balance that begins at zero; nothing else of them is counted.
+        row = connection.execute(
+            "SELECT c_balance, c_payment_cnt, c_ytd_payment FROM pgdyno_tpcc.customer WHERE (c_d_id, c_id) = (2, 77)"
+        ).fetchone()
+        assert row == (-500, 1, 10)
+        assert connection.execute(paid.encode()).fetchall() == [(77,)]
+        connection.rollback()
+        # Half of those of the name, rounded down.
+        named = connection.execute(
+            "SELECT c_id FROM pgdyno_tpcc.customer WHERE (c_d_id, c_last) = (2, 'BARBARBAR') ORDER BY c_first"
+        ).fetchall()
+        assert len(named) > 1
+        connection.execute(pay.format("BARBARBAR").encode())
+        assert connection.execute(paid.encode()).fetchall() == [named[len(named) // 2 - 1]]
+        connection.rollback()
+        nothing = connection.execute(b"SELECT (pgdyno_tpcc.ostat(1, 2, 77, 1, '$5')).*").fetchone()
+        assert nothing == (None, None, 0, None)
+
+
+def test_hammerdbs_unused_item_stays_as_a_line_without_an_amount(hammerdb: Database) -> None:
+    with psycopg.connect(hammerdb.dsn) as connection:
+        for seed in range(400):
+            connection.execute(NEW_ORDER.format(seed * 5_000_001).encode())
+        unused = connection.execute(
+            b"SELECT ol_number, o_ol_cnt, ol_amount, ol_dist_info FROM pgdyno_tpcc.order_line"
+            b" JOIN pgdyno_tpcc.orders ON (o_w_id, o_d_id, o_id) = (ol_w_id, ol_d_id, ol_o_id) WHERE ol_i_id = 100001"
+        ).fetchall()
+        # Four are expected of 400; none comes once in 55.
+        assert unused
+        assert all(row == (15, 15, None, None) for row in unused)
+        changed = connection.execute(
+            b"SELECT sum(s_ytd), sum(s_order_cnt), sum(s_remote_cnt) FROM pgdyno_tpcc.stock"
+        ).fetchone()
+        assert changed == (0, 0, 0)
+        connection.rollback()
+
+
+def test_a_writing_routine_of_hammerdb_has_a_subtransaction(hammerdb: Database) -> None:
+    """So that it takes two ids of transactions."""
+    with psycopg.connect(hammerdb.dsn, autocommit=True) as connection:
+        now = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+        (before,) = connection.execute(now.encode()).fetchone() or (0,)
+        with connection.transaction(force_rollback=True):
+            connection.execute(NEW_ORDER.format(1).encode())
+        (after,) = connection.execute(now.encode()).fetchone() or (0,)
+    assert after - before >= 2
+
+
+def test_an_unused_item_rolls_the_specifications_order_back(spec: Database) -> None:
+    order = "SELECT pgdyno_tpcc.neword(1, 3, 77, '{{5,6,{}}}', '{{1,1,1}}', '{{7,8,9}}')"
+    with psycopg.connect(spec.dsn) as connection:
+        assert connection.execute(order.format(100_001).encode()).fetchone() == (None,)
+        assert connection.execute(b"SELECT max(o_id) FROM pgdyno_tpcc.orders WHERE o_d_id = 3").fetchone() == (3000,)
+        assert connection.execute(b"SELECT sum(s_ytd) FROM pgdyno_tpcc.stock").fetchone() == (0,)
+        (total,) = connection.execute(order.format(7).encode()).fetchone() or (None,)
+        assert total is not None
+        (wanted,) = connection.execute(
+            b"SELECT sum(ol_amount) * max((1 + w_tax + d_tax) * (1 - c_discount)) FROM pgdyno_tpcc.order_line,"
+            b" pgdyno_tpcc.warehouse, pgdyno_tpcc.district, pgdyno_tpcc.customer"
+            b" WHERE ol_d_id = 3 AND ol_o_id = 3001 AND d_id = 3 AND (c_d_id, c_id) = (3, 77)"
+        ).fetchone() or (None,)
+        assert total == wanted
+        assert connection.execute(b"SELECT sum(s_ytd), sum(s_order_cnt) FROM pgdyno_tpcc.stock").fetchone() == (24, 3)
+        connection.rollback()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"warehouses": 0}, "warehouses: "),
+        ({"warehouses": 1.5}, "warehouses: "),
+        ({"warehouses": 100_001}, "warehouses: "),
+        ({"profile": "spec", "routines": "procedures"}, "routines: the profile spec has functions alone"),
+        ({"profile": "spec", "names_match": True}, "names_match: names match there anyway"),
+        ({"keying": True, "rate_per_s": 5.0}, "keying: clients of an open loop"),
+        ({"keying": True, "think_ms": 5.0}, "keying: it has a think time for each type"),
+        ({"scale": 5}, "scale: it is for kind"),
+        ({"warehouses": 3, "data_to_memory": 2.0}, "data_to_memory: it sets the amount of data"),
+        ({"load": {"foreign_keys": True}}, "load: foreign_keys are for pgbench's tables"),
+        ({"engine": "pgbench"}, "engine: pgbench cannot run"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as found:
+        workload_of(**({"kind": "tpcc"} | asked))
+    assert said in found.value.message
