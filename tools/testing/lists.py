@@ -30,6 +30,7 @@ _LIMITS = (
     ("experiment", "tests/experiment"),
     ("host", "tests/host"),
     ("metrics", "tests/metrics"),
+    ("data sets", "tests/fill/test_dataset.py"),
 )
 _LONGEST = ("loader", "report", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
 """Folders that begin first, so that the last to begin is a short one."""
