@@ -63,7 +63,7 @@ def test_as_much_data_as_is_asked_for_on_a_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-def test_the_command_drives_an_existing_schema_and_refuses_another(
+def test_a_schema_with_other_tables_and_flags_of_other_scripts_are_refused(
     spec: Database, cluster: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del cluster

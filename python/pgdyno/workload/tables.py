@@ -131,7 +131,7 @@ _TPCC_ROWS = {
 """Rows of a warehouse; lines of orders are drawn, so theirs is the mean."""
 _TPCC_ITEMS = 100_000
 TPCC_BYTES_PER_WAREHOUSE = 106 << 20
-"""Tables with their keys and indexes; measured at 1 and 4 warehouses, both profiles."""
+"""Tables with their keys and indexes; tests/tpcc/test_tables.py compares it with one warehouse."""
 _TPCC_BYTES_OF_ITEMS = 12 << 20
 
 
