@@ -1,4 +1,4 @@
-"""The server that the documents call `db.example` and the service `pgdyno`: somebody's, with an ordinary role's database."""
+"""The server that the documents call `db.example` and the services `pgdyno` and `app`: an ordinary role's database, and a role that watches it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tests.support.servers import throwaway_cluster
 HOST = "host=db.example"
 SERVICE = "pgdyno"
 DATABASE, ROLE = "app", "bench"
+WATCHED, WATCHER = "app", "monitor"
+"""The service and the role of whoever watches."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ def somebodys_server(folder: Path) -> Iterator[SomebodysServer]:
     with throwaway_cluster() as cluster:
         with cluster.connect() as connection:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN")
+            connection.execute(f"CREATE ROLE {WATCHER} LOGIN IN ROLE pg_monitor")
             connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
         arguments = ["-h", str(cluster.socket_dir), "-p", str(cluster.port), "-U", ROLE, "-i", "-s", SCALE, DATABASE]
         subprocess.run(
@@ -43,5 +46,7 @@ def somebodys_server(folder: Path) -> Iterator[SomebodysServer]:
         )
         services = folder / "pg_service.conf"
         place = f"host={cluster.socket_dir}\nport={cluster.port}"
-        services.write_text(f"[{SERVICE}]\n{place}\ndbname={DATABASE}\nuser={ROLE}\n")
+        users = {SERVICE: ROLE, WATCHED: WATCHER}
+        named = (f"[{service}]\n{place}\ndbname={DATABASE}\nuser={user}\n" for service, user in users.items())
+        services.write_text("\n".join(named))
         yield SomebodysServer(f"host={cluster.socket_dir} port={cluster.port}", services)

@@ -49,6 +49,11 @@ def smaller(words: list[str]) -> list[str]:
     if words[:2] == ["drive", "idle"]:
         # It has no tables, and refuses what says how large they are.
         return [*words, *(setting for setting in SMALLER["drive"] if not setting.startswith("--scale="))]
+    if words[:2] == ["drive", "tpcc"]:
+        sizes = [setting for setting in SMALLER["drive"] if not setting.startswith("--scale=")]
+        return [*words, "--warehouses=1", *sizes]
+    if words[0] == "diagnose":
+        return [*words, *([] if Path(words[1]).is_dir() else ["--for=5s"])]
     more: list[str] = []
     if words[0] == "run":
         more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]

@@ -30,6 +30,8 @@ _LIMITS = (
     ("experiment", "tests/experiment"),
     ("host", "tests/host"),
     ("metrics", "tests/metrics"),
+    ("layout", "tests/postgres/test_layout.py"),
+    ("refusals", "tests/cli/test_refusals.py"),
     ("data sets", "tests/fill/test_dataset.py"),
 )
 _LONGEST = ("loader", "report", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
