@@ -42,7 +42,7 @@ def test_a_closed_loop_with_two_threads(tmp_path: Path) -> None:
     assert log.end_ns.tolist() == [100_741_261_000, 101_000_005_000, 100_741_188_000, 102_000_000_000]
     assert log.latency_us.tolist() == [1477, 0, 965, 0]
     assert log.script.tolist() == [1, 0, 1, 0]
-    assert log.account().model_dump() == {"scheduled": 4, "skipped": 0, "succeeded": 2, "failed": 2}
+    assert log.account().model_dump() == {"scheduled": 4, "skipped": 0, "succeeded": 2, "failed": 2, "rolled_back": 0}
     assert log.account(script=1).scheduled == 2
     assert log.retries == 0
 
@@ -64,7 +64,7 @@ def test_an_open_loop_with_skipped_and_retried_transactions(tmp_path: Path) -> N
         "1 2 deadlock 0 1795265775 775999 50 1\n"
     )
     log = pgbench_log.read(written(tmp_path, text), ANCHOR, open_loop=True, retries=True)
-    assert log.account().model_dump() == {"scheduled": 4, "skipped": 1, "succeeded": 2, "failed": 1}
+    assert log.account().model_dump() == {"scheduled": 4, "skipped": 1, "succeeded": 2, "failed": 1, "rolled_back": 0}
     assert log.lag_us.tolist() == [83, 0, 12, 50]
     assert log.retries == 3
     edges = pgbench_log.edges_ns(104 * SECOND, 104 * SECOND, 105 * SECOND)
