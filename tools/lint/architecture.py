@@ -12,7 +12,7 @@ from pathlib import Path
 from tools.lint import Finding
 
 PAGE = "ARCHITECTURE.md"
-UNNAMED = {"__init__", "__main__", "_build", "py", "__pycache__"}
+UNNAMED = {"__init__", "__main__", "_build", "_build_hash", "py", "__pycache__"}
 """What every package has, or what only `_engine` uses."""
 
 
