@@ -120,6 +120,12 @@ def test_a_checkout_is_held_against_its_peer(seconds: float, holds: bool) -> Non
     assert (judged.found, judged.holds) == (f"{times} ({times} to {times}) × in 3 pairs", holds)
 
 
+def test_a_single_pair_has_no_interval() -> None:
+    both = record({COMMAND: 4.0, PEER: 4.0})
+    with pytest.raises(InputError, match="single pair"):
+        claim.beside_peer(both.model_copy(update={"runs": [run for run in both.runs if run.round == 1]}))
+
+
 def test_a_peer_is_a_program_with_an_engine_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="is no program"):
         beside_peer(tmp_path)

@@ -96,6 +96,7 @@ def _run(bench: Bench, command: list[str], given: bytes = b"") -> process.Ended:
 def _engine_of(sessions: int) -> Callable[[Bench, Path], Done]:
     def load(bench: Bench, path: Path) -> Done:
         document = {
+            "server": bench.cluster.endpoint.order("loader"),
             "table": "t",
             "format": {"text": {}},
             "sources": [{"path": str(path), "name": path.name}],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.errors import InputError
 from tools.fidelity.claim import Claim
 from tools.loader.arm import BASELINES, COMMAND, COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, PEER, SERVER
 from tools.loader.arm import PSQL as BESIDE_PSQL
@@ -32,8 +33,10 @@ def judge(record: Record) -> list[Claim]:
 
 
 def beside_peer(record: Record) -> Claim:
-    """How many times as long this checkout takes as its peer, pair by pair."""
+    """How many times as long this checkout takes as its peer, pair by pair. :class:`InputError` for a single pair."""
     found = beside(record, PEER, COMMAND)
+    if found.pairs < 2:
+        raise InputError("a single pair has no interval", remedy="ask for --rounds 2 or more")
     interval = f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f}) × in {found.pairs} pairs"
     return Claim("beside the peer", f"≤ {TIMES_PEER_MAX:g} × its time", interval, found.value <= TIMES_PEER_MAX)
 
