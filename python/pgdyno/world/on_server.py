@@ -12,6 +12,7 @@ from pgdyno.probe.sql import SqlProbe
 from pgdyno.world.base import Measured
 
 if TYPE_CHECKING:
+    from pgdyno.errors import PgdynoError
     from pgdyno.workload.kind.base import Workload
     from pgdyno.workload.outcome import Outcome
     from pgdyno.world.base import Run
@@ -27,10 +28,15 @@ def measure(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any = Non
     try:
         return _measured(run, resolved, subject, shared)
     except Exception as error:
-        cause = subject.volume_died() or subject.server_died()
+        cause = _death(subject)
         if cause is None:
             raise
         raise cause from error
+
+
+def _death(subject: Subject) -> PgdynoError | None:
+    """What the server or a volume died of; None while they live."""
+    return subject.volume_died() or subject.server_died()
 
 
 def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> Measured:
@@ -77,6 +83,12 @@ def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tu
             host_probe.roles = subject.roles(driver_pid) | _with_children(workload, driver_pid)
             host_probe.start()
 
+        def show(share: float, text: str) -> None:
+            # pgdyno's own driver connects again and again until its time is over: an hour, perhaps.
+            if (died := _death(subject)) is not None:
+                raise died
+            run.progress(share, text)
+
         with contextlib.ExitStack() as ending:
             ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
             outcome = workload.runner(shared)(
@@ -87,7 +99,7 @@ def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tu
                 on_start=watch_host,
                 on_measure_begin=lambda: edges.append(subject.stats()),
                 on_measure_end=lambda: edges.append(subject.stats()),
-                progress=run.progress,
+                progress=show,
                 env=subject.environment,
                 prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
                 clock=run.clock,
