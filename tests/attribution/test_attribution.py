@@ -118,3 +118,16 @@ def test_a_run_that_breaks_is_not_judged_and_does_not_end_the_draw(
 def test_the_limit_that_binds_is_named() -> None:
     found = command.collect(draw(command.SEED, command.COUNT), command.RESULTS, command.SEED)
     assert [str(claim) for claim in command.write(found) if not claim.holds] == []
+
+
+def test_the_digest_of_the_rules_changes_with_a_threshold_and_not_with_its_explanation(tmp_path: Path) -> None:
+    def digest(text: str) -> str:
+        (tmp_path / "rules.py").write_text(text)
+        return rules_digest(tmp_path)
+
+    first = digest('SHARE = 0.6\n"""Of the seconds."""\n\n\nclass Rule:\n    """One."""\n')
+    assert (
+        digest('# said better\nSHARE = 0.6\n"""Share of the seconds."""\n\n\nclass Rule:\n    """A rule."""\n') == first
+    )
+    assert digest('SHARE = 0.7\n"""Of the seconds."""\n\n\nclass Rule:\n    """One."""\n') != first
+    assert digest('SHARE = 0.6\n"""Of the seconds."""\nNAME = "a text that is used"\n') != first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from pathlib import Path
 from typing import Self
@@ -66,9 +67,20 @@ class Record(Kept):
         return [result for result in self.results if result.refuted is None]
 
 
-def rules_digest() -> str:
-    """Of every line of the rules, so that a page says by which it was measured."""
+def rules_digest(folder: Path = RULES) -> str:
+    """Digest of the rules' code without comments and docstrings, so that a page says by which rules it was measured.
+
+    It depends on the version of Python, whose `ast.unparse` writes the code.
+    """
     found = hashlib.sha256()
-    for file in sorted(RULES.glob("*.py")):
-        found.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(folder.glob("*.py")):
+        code = ast.unparse(_WithoutDocumentation().visit(ast.parse(file.read_text(encoding="utf-8"))))
+        found.update(file.name.encode() + b"\0" + code.encode())
     return found.hexdigest()[:12]
+
+
+class _WithoutDocumentation(ast.NodeTransformer):
+    """Removes the texts that stand alone: docstrings and the explanations below constants."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node

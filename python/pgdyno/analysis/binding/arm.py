@@ -24,9 +24,9 @@ class ArmBinding:
     runs: tuple[tuple[int, RunBinding], ...]
     """(replicate, its verdict), in their order."""
     verdict: Verdict
-    """Of all replicates together."""
+    """The verdict over all replicates together."""
     representative: RunBinding
-    """Of the replicate with the median TPS: evidence and remedy are its."""
+    """The replicate with the median TPS: evidence and remedy are its."""
     evidence: tuple[str, ...]
     """The figures that speak for it, in words."""
     missing: tuple[str, ...]

@@ -40,7 +40,7 @@ class Usual:
     write: tuple[tuple[float, float], ...]
 
     def ms(self, size_bytes: float, write_share: float) -> float:
-        """Of a mix of reads and writes of a mean size."""
+        """Usual service time of a mix of reads and writes of a mean size."""
         return _between(self.read, size_bytes) * (1 - write_share) + _between(self.write, size_bytes) * write_share
 
 
@@ -51,7 +51,7 @@ class Bought:
     spec: str
     iops: Rate | None
     write_iops: float | None
-    """Where writes have a limit of their own: so many alone, and in a mix each of the two takes its part."""
+    """Limit of writes alone, where they have one; in a mix, reads and writes each take their part of the two limits."""
     mib_per_s: Rate | None
     usual: Usual | None
     unit_bytes: int = REQUEST_BYTES_MAX
@@ -59,7 +59,7 @@ class Bought:
 
     @classmethod
     def of(cls, resolved: Mapping[str, Any]) -> Bought | None:
-        """From a resolved specification; None of a device that was there, of which nobody said what it is."""
+        """From a resolved specification; None for a device that was there and whose type is not known."""
         if not resolved:
             return None
         volume = VolumeSpec.of(resolved)

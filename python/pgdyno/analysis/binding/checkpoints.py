@@ -24,7 +24,7 @@ INTERVAL_MAX_S = 60.0
 """From one checkpoint's begin to the next. PostgreSQL itself warns below 30 s (checkpoint_warning), and its default is 5
 minutes: a page that is changed once a minute goes whole into WAL each time."""
 MOVED_MIN = 0.5
-"""Of all bytes moved: without the checkpoints there would be less than half of them."""
+"""Share of all bytes moved: without the checkpoints there would be less than half of them."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Checkpoints:
     """The checkpoints of a run's measure phase."""
 
     inside: tuple[bool, ...]
-    """Of each second: whether one was under way in it."""
+    """For each second, whether a checkpoint was under way in it."""
     started: int = 0
     """Begun in the phase."""
     requested: int = 0
-    """Of these, because max_wal_size was reached, or somebody asked for one."""
+    """Of these, because max_wal_size was reached, or because one was asked for."""
     seconds: float = 0.0
     """Length of the phase."""
     written_share: float | None = None
-    """Of all bytes that went to the volumes: pages that checkpoints wrote, and whole pages in WAL, which each page needs
+    """Share of all bytes that went to the volumes: pages that checkpoints wrote, and whole pages in WAL, which each page needs
     after a checkpoint. None where either is not known."""
     moved_share: float | None = None
     """The same pages, of all bytes that went to the volumes or came from them."""
@@ -56,7 +56,7 @@ class Checkpoints:
     def too_often(self) -> bool:
         """Whether they follow each other so closely that most of what volumes do is because of them.
 
-        Then the time outside of them is no better: a page that is changed there for the first time goes whole into WAL.
+        Then the time outside of them does not count as better: a page that is changed there for the first time goes whole into WAL.
         """
         interval_s, share = self.interval_s, self.moved_share
         return interval_s is not None and interval_s <= INTERVAL_MAX_S and share is not None and share >= MOVED_MIN

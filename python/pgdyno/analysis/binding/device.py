@@ -39,5 +39,5 @@ class Device:
 
     @property
     def write_share(self) -> float:
-        """Of the requests."""
+        """Writes as a share of the requests."""
         return self.writes_per_s / self.iops if self.iops else 0.0

@@ -41,13 +41,13 @@ class Cpu:
     idle: float
     laboratory: float
     other: float
-    """Processes that are neither the server's nor the laboratory's, the kernel's own work, and what the hypervisor kept."""
+    """Processes that are neither the server's nor pgdyno's, the kernel's own work, and what the hypervisor kept."""
     driver_busy: float
-    """Of the driver's threads."""
+    """CPU time of the driver's threads, as a share of what they can use."""
     server: float | None
     """None where its processes are not on this host."""
     server_busy: float | None
-    """Of the CPUs that the server may use."""
+    """The server's CPU time, as a share of the CPUs that it may use."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Given:
 
     clients: int
     bought: Mapping[str, Bought]
-    """By role; a volume of which nobody said what it is, is absent."""
+    """By role; a volume whose type is not known is absent."""
     instance: BoughtInstance | None = None
     driven: bool = True
     """Whether pgdyno's own clients made the load; otherwise it is not known how many more there would be."""
@@ -179,7 +179,7 @@ def _device(*row: float) -> Device | None:
 def _cpu(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[Cpu | None]:
     """The shares of each second; None where the host's were not recorded."""
     world = run.record.world
-    # In a second of a dilated world a core has so many seconds of CPU time.
+    # In a second of a dilated world a core has `dilation` seconds of CPU time.
     machine_ns = max(1, world.host.cores) * world.dilation * float(SECOND_NS)
     shares = {
         role: (per_second(counters, "cpu_ns", edges) / machine_ns).tolist()

@@ -56,4 +56,4 @@ class Found:
     sure: bool
     """Whether a second, independent source says so too."""
     role: str | None = None
-    """The volume that it is a limit of, by its role; None for what is no volume's."""
+    """The volume that it is a limit of, by its role; None where it is not a limit of a volume."""

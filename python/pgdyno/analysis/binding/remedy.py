@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pgdyno.store.record import VolumeRecord
 
 WORTHWHILE = 1.25
-"""Times the transactions that an offer must make possible: nobody moves a database for less."""
+"""Times the transactions that an offer must make possible: less is not worth moving a database."""
 ANY = 1.05
 """Times the transactions from which an offer is named where none is worthwhile."""
 LOSS_EQUAL = 1.5
@@ -48,9 +48,9 @@ _WITHOUT: dict[Limit, str] = {
     "client": "more clients or arrivals, a client that is nearer, or less to pay for: the server could do more",
     "synchronous_standby": "a standby that confirms sooner: a faster volume for its WAL, or a nearer one",
     "connections": "a connection pooler in transaction mode; more connections need more memory, and a restart",
-    "laboratory": "a larger machine for the laboratory, or slower time (--dilation): the server was not measured here",
+    "laboratory": "a larger machine for the test, or slower time (--dilation): the server was not measured here",
 }
-"""What helps where nothing is bought, or nobody knows what it costs."""
+"""What helps where nothing is bought, or the price is not known."""
 _WATCHED: dict[Limit, str] = {
     "client": "nothing to buy: the clients ask for no more",
     "laboratory": "move the other processes of this host elsewhere, or give the server CPUs of its own",
@@ -69,9 +69,9 @@ class Remedy:
     usd_per_month: float | None = None
     """Of that volume or instance."""
     usd_more_per_month: float | None = None
-    """More a month than what there is; negative where it costs less; 0 for what is no purchase."""
+    """More a month than what there is; negative where it costs less; 0 where nothing is bought."""
     tps_ratio_max: float | None = None
-    """Times the transactions at most; None where nobody can tell."""
+    """Times the transactions at most; None where it is not known."""
     then: Limit | None = None
     """The limit that is met there."""
 

@@ -34,7 +34,7 @@ class Room:
     capped: bool
     """Whether requests queued at a limit of what was bought: with more of it they would take what they usually do."""
     arrivals: float | None
-    """Of an open loop: what was due over what was done; None where it does not bound."""
+    """Arrivals that were due over those that were served, in an open loop; None where they do not bind."""
     vcpus: int | None
 
     def with_volume(self, role: str, offer: OfferRecord) -> tuple[float, Limit]:
@@ -122,7 +122,7 @@ def _waiting_share(sessions: Sessions, role: str, has_wal: bool) -> float:
 
 
 def _time_left(device: Device, bought: Bought | None, offer: OfferRecord, *, capped: bool) -> float | None:
-    """What a request would take over what it took; None where nobody knows what is usual."""
+    """What a request would take over what it took; None where the usual latency is not known."""
     if bought is None or bought.usual is None or not device.request_ms:
         return None
     if offer.read_ms is None or offer.write_ms is None:

@@ -1,6 +1,6 @@
 """What binds in one second: rules in the order of what explains the others.
 
-A driver that cannot send more, and clients that want no more, come first: then nothing else can be told. A volume at its
+A driver that cannot send more, and clients that want no more, come first: then nothing else can be concluded. A volume at its
 limit makes sessions wait for reads, for commits, and for locks that others hold while they wait; so it comes before
 those. A rule that holds by one source alone is *not sure*; a second one that agrees makes it so.
 """
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.evidence import Given, Second
 
 FAR_BELOW = 0.80
-"""Of what was bought: a session that waits here does not wait for the limit."""
+"""Share of what was bought below which a session that waits here does not wait for the limit."""
 QUEUED = 1.5
 """Times the usual latency. The path through a host adds a tenth or two, a queue at a limit doubles it at once."""
 QUEUED_BELOW_LIMIT = 3.0
-"""Times the usual latency below the most that can be had: no limit explains it but that the credits are gone."""
+"""Times the usual latency, below the volume's maximum: no limit explains it but that the credits are gone."""
 LARGE_BYTES = 64 << 10
 """Mean request from which a throughput limit explains more than an IOPS limit that is reached too: a volume counts such
 requests in sequence as fewer than the kernel does."""
 MOST = 0.5
-"""Of the sessions that could be at work: less than half of them do not decide how many transactions there are."""
+"""Share of the sessions that could be at work: less than half of them do not decide how many transactions there are."""
 CLEARLY = 0.6
-"""Of the same: so many leave no room for a second cause of equal size."""
+"""Share of the same sessions that leaves no room for a second cause of equal size."""
 SOME = 0.3
-"""Of all sessions: a state that has less of their time cannot hold back a third of the transactions."""
+"""Share of all sessions: a state that has less of their time cannot hold back a third of the transactions."""
 FEW_ACTIVE = 0.5
-"""Sessions at work on average: with fewer, none was for most of the second, and what it waited for held nobody else up."""
+"""Sessions at work on average: with fewer, none was for most of the second, and what it waited for delayed no other session."""
 NO_IDLE = 0.10
-"""Of the machine: work queues for CPU, as the checks of validity have it."""
+"""Idle share of the machine below which work queues for CPU, as the checks of validity have it."""
 SPARE_IDLE = 0.20
-"""Of the machine: CPU was there for more."""
+"""Idle share of the machine from which there was CPU for more."""
 SERVER_BUSY = 0.85
-"""Of the CPUs that the server may use: from here on sessions queue for them, as the check of dilation has it."""
+"""Busy share of the CPUs that the server may use: from here on sessions queue for them, as the check of dilation has it."""
 DRIVER_BUSY = 0.90
-"""Of the driver's threads, as the check of the driver has it."""
+"""Busy share of the driver's threads, as the check of the driver has it."""
 MORE_THAN_THE_REST = 1.25
 """Times what the test harness and other processes use: then the server is the one that the CPU is short of."""
 DEVICE_READS = 0.5
-"""Of the sessions that wait for reads, so many reads must be in the device (Little's law); else the page cache answers."""
+"""Reads in the device (Little's law) over sessions that wait for reads; below it the page cache answers."""
 
 
 def judge(second: Second, given: Given) -> Found | None:
@@ -199,7 +199,7 @@ def caps(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
 
 
 def slowed(device: Device, bought: Bought | None) -> float | None:
-    """How many times longer than usual requests took; None where nobody knows what is usual."""
+    """How many times longer than usual requests took; None where the usual latency is not known."""
     if bought is None or bought.usual is None or not device.iops:
         return None
     usual_ms = bought.usual.ms(device.request_bytes, device.write_share)

@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from pgdyno.analysis.run_figures import RunFigures
 
 SHARE_HIGH = 0.60
-"""Of the seconds: a limit that binds in so many is what a run was about."""
+"""Share of the seconds from which the limit that binds in them is the verdict, with high confidence."""
 SHARE_LOW = 0.35
-"""Of the seconds: with less, no limit stands out."""
+"""Share of the seconds below which no limit stands out."""
 RIVAL_MAX = 0.25
-"""Of the seconds: another limit that binds in more makes two of them."""
+"""Share of the seconds from which another limit counts as a second one."""
 SURE_MIN = 0.60
-"""Of the limit's own seconds must be sure: one second of noise in three is what ten looks at a few sessions bring."""
+"""Share of the limit's own seconds that must be sure: one second of noise in three is what ten looks at a few sessions bring."""
 SECONDS_MIN = 5
-"""Of fewer seconds nothing is said with confidence."""
+"""With fewer seconds nothing is said with confidence."""
 CAPPED_INSIDE_MIN = 0.30
-"""Of the seconds in checkpoints: a limit that is reached less often is not reached because of them."""
+"""Share of the seconds in checkpoints: a limit that is reached less often is not reached because of them."""
 CAPPED_OUTSIDE_MAX = 0.30
-"""Of the seconds outside of them: a limit that is reached there so often binds without them."""
+"""Share of the seconds outside of checkpoints: a limit that is reached more often there binds without them."""
 INSIDE_TO_OUTSIDE = 2.0
 """Times as often inside as outside: the same limit in both is the volume's."""
 OUTSIDE_MIN = 5
-"""Seconds outside of checkpoints; of fewer no share is taken."""
+"""Seconds outside of checkpoints; with fewer, no share is computed."""
 _OF_WRITES: frozenset[Limit] = frozenset((*CAPS, "commit_latency"))
 """What bytes that are written make worse."""
 
@@ -45,14 +45,14 @@ class Verdict:
     limit: Limit | None
     """None where none stands out."""
     role: str | None
-    """The volume that it is a limit of; None for what is no volume's."""
+    """The volume that it is a limit of; None where it is not a limit of a volume."""
     confidence: Confidence
     shares: Mapping[Limit, float]
     """Limit -> share of the seconds in which it bound, the largest first; what is left is not explained."""
 
     @property
     def share(self) -> float:
-        """Of the seconds in which the limit bound."""
+        """Share of the seconds in which the limit bound."""
         return 0.0 if self.limit is None else self.shares[self.limit]
 
 
