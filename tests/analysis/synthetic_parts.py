@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SECOND_NS = 1_000_000_000
 PAGE_BYTES = 8192
+WARMUP_S = 10
+IO_PER_TRANSACTION = 3.0
 FAILURE_PERCENT = {"gp3": [0.1, 0.2], "io2bx": [0.001, 0.001]}
 """Published annual failure rates by type, low and high."""
 

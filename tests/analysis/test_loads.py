@@ -12,7 +12,7 @@ from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
 from pgdyno.report import loading
 from pgdyno.report.document import document
 from pgdyno.report.page import html
-from pgdyno.store import open_loads, record, tables
+from pgdyno.store import load_record, open_loads, record, tables
 from pgdyno.store.writer import LoadWriter
 
 from .synthetic import BOOT_NS, SECOND_NS, Plan, make_experiment
@@ -43,7 +43,7 @@ def write_load(directory: Path, *, limited: bool = True, seconds: int = SECONDS,
         rows.append({"t_ns": BOOT_NS + second * SECOND_NS, **counted})
     writer.table(table, tables.from_rows(table, rows))
     writer.finish(
-        record.LoadRecord(
+        load_record.LoadRecord(
             load_id=writer.final_path.name,
             experiment_id=directory.name,
             title="scale 10",

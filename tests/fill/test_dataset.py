@@ -21,7 +21,7 @@ from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.store import open_loads
-from pgdyno.store.record import LoadRecord
+from pgdyno.store.load_record import LoadRecord
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 from pgdyno.world import dataset
 from pgdyno.world.dataset import DatasetKey, dataset_keys, loaded

@@ -1,4 +1,4 @@
-"""Circles of files are found, in Rust and in Python, and the ratchet only goes down."""
+"""Circles of files are found, in Rust and in Python."""
 
 from __future__ import annotations
 
@@ -84,35 +84,3 @@ def test_a_circle_of_python_files_counts_imports_for_types_and_inside_functions(
 def test_relative_imports_of_python_are_followed() -> None:
     texts = {"p/__init__.py": "from .a import A\n", "p/a.py": "from . import b\n", "p/b.py": "from .a import A\n"}
     assert python.of_package(texts) == {"p/__init__.py": set(), "p/a.py": {"p/b.py"}, "p/b.py": {"p/a.py"}}
-
-
-def _ratchet(*names: str) -> dict[str, str]:
-    files = ", ".join(f'"crates/x/src/{name}.rs"' for name in names)
-    return {circles.RATCHET: f"[[circle]]\nfiles = [{files}]\n"}
-
-
-def test_a_circle_of_the_ratchet_is_let_be(project: Project) -> None:
-    assert circles.check(project({**CRATE, **A_USES_B, **B_USES_A, **_ratchet("a", "b")})) == []
-
-
-def test_a_circle_that_grew_is_found(project: Project) -> None:
-    root = project(
-        {
-            "crates/x/Cargo.toml": "",
-            "crates/x/src/lib.rs": "mod a; mod b; mod c;",
-            "crates/x/src/a.rs": "use crate::b::B;",
-            "crates/x/src/b.rs": "use crate::c::C;",
-            "crates/x/src/c.rs": "use crate::a::A;",
-            **_ratchet("a", "b"),
-        }
-    )
-    found = [str(finding) for finding in circles.check(root)]
-    assert found[0].startswith("crates/x/src/a.rs: imports itself through crates/x/src/b.rs, crates/x/src/c.rs")
-    assert found[1].endswith("has been cut: remove its entry")
-
-
-def test_an_entry_of_the_ratchet_that_could_be_shorter_is_found(project: Project) -> None:
-    root = project({**CRATE, **A_USES_B, **B_USES_A, **_ratchet("a", "b", "c")})
-    [found] = circles.check(root)
-    assert found.path == circles.RATCHET
-    assert found.message.endswith("has been cut: shorten its entry to crates/x/src/a.rs, crates/x/src/b.rs")

@@ -11,7 +11,6 @@ import stat
 import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,8 @@ from pgdyno.loader import remote
 from pgdyno.loader.remote import ranges, s3, serve, web
 from pgdyno.loader.remote.checksum import ALGORITHMS, Fold
 from pgdyno.loader.remote.find import Remote
-from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience, fetch
-from pgdyno.loader.remote.store import PIECE_BYTES, Checksum, Dropped, Facts
+from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience
+from pgdyno.loader.remote.store import PIECE_BYTES, Checksum
 
 from .stores import Held, Store, content, store
 
@@ -43,81 +42,6 @@ HEAD = 1000
 def server() -> Iterator[Store]:
     with store() as started:
         yield started
-
-
-@dataclass
-class Flaky:
-    """An object in memory, whose answers break off where they are told to."""
-
-    data: bytes
-    breaks: list[int] = field(default_factory=list)
-    """After so many bytes of each answer."""
-    asked: list[tuple[int, int]] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    name: str = "flaky"
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(len(self.data), '"e"')
-
-    def read(self, first: int, end: int) -> Iterator[bytes]:
-        with self.lock:
-            self.asked.append((first, end))
-            most = self.breaks.pop(0) if self.breaks else end - first
-        for at in range(first, min(end, first + most), 3):
-            yield self.data[at : min(at + 3, end, first + most)]
-        if most < end - first:
-            raise Dropped("broken off")
-
-
-@settings(deadline=None)
-@given(
-    st.binary(min_size=1, max_size=60),
-    st.lists(st.integers(1, 20), max_size=10),
-    st.integers(0, 60),
-    st.integers(0, 60),
-)
-def test_a_range_is_whole_however_often_its_answers_break(data: bytes, breaks: list[int], first: int, end: int) -> None:
-    first, end = sorted((min(first, len(data)), min(end, len(data))))
-    one = Flaky(data, list(breaks))
-    assert fetch(one, first, end, SOON) == data[first:end]
-    # Nothing that came is asked for again.
-    assert all(before[0] < after[0] and after[1] == end for before, after in pairwise(one.asked))
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=200), st.integers(0, 80), st.integers(0, 200), st.integers(0, 200), st.integers(1, 30))
-def test_pieces_are_in_order_whatever_their_bounds(data: bytes, head: int, first: int, end: int, size: int) -> None:
-    first, end = sorted((min(first, len(data)), min(end, len(data))))
-    one = Flaky(data, [1, 5, 2])
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranges, "RANGE_BYTES", size)
-        assert b"".join(Ahead(SOON).pieces(one, data[:head], first, end)) == data[first:end]
-    assert all(begin >= head for begin, _ in one.asked), "what is there already is not asked for"
-
-
-def test_a_store_that_gives_nothing_is_given_up_and_one_that_gives_a_little_is_not() -> None:
-    with pytest.raises(HostError, match="flaky cannot be read: broken off") as error:
-        fetch(Flaky(b"abc" * 10, [0] * SOON.tries), 0, 30, SOON)
-    assert error.value.remedy
-    assert fetch(Flaky(b"abc" * 10, [1, 0] * 20), 0, 30, SOON) == b"abc" * 10
-
-
-def test_pauses_grow_and_respect_what_the_store_asks_for() -> None:
-    patience = Patience(pause_first_s=0.1, pause_most_s=2.0)
-    assert all(0.05 * 2**n <= patience.pause_s(n + 1, Dropped("")) <= 0.1 * 2**n for n in range(4))
-    assert patience.pause_s(9, Dropped("")) <= 2.0
-    assert patience.pause_s(1, Dropped("", 1.5)) == 1.5
-    assert patience.pause_s(1, Dropped("", 3600.0)) == 2.0
-
-
-def test_who_stops_reading_stops_the_asking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "RANGE_BYTES", 10)
-    one = Flaky(bytes(1000))
-    pieces = Ahead(SOON).pieces(one, b"", 0, 1000)
-    assert next(pieces) == bytes(10)
-    pieces.close()
-    assert len(one.asked) <= AHEAD
 
 
 def found(address: str, head: int = HEAD) -> Remote:

@@ -1,47 +1,32 @@
 """Files do not import each other in a circle, so that each can be read with what stands below it and nothing else.
 
 Circles are looked for inside each crate, and among all modules of each Python package; imports for types alone count. A
-``mod.rs`` or ``__init__.py`` that only re-exports does not use what it re-exports. Circles older than the rule are
-in ``circles_ratchet.toml``: they may shrink and never grow.
+``mod.rs`` or ``__init__.py`` that only re-exports does not use what it re-exports.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tools.lint import Finding, project_files, relative
 from tools.lint.imports import python, rust
 
-RATCHET = "tools/lint/circles_ratchet.toml"
-
 Imports = Mapping[str, set[str]]
 """For each file the files that it imports."""
 
 
 def check(root: Path) -> list[Finding]:
-    """Circles that are not in the ratchet, and entries of the ratchet that could be shorter."""
-    found = [circle for imports in graphs(root) for circle in circles(imports)]
-    ratchet_file = root / RATCHET
-    ratchet = tomllib.loads(ratchet_file.read_text()).get("circle", []) if ratchet_file.is_file() else []
-    known = [frozenset(entry["files"]) for entry in ratchet]
-    findings = [
+    """All circles."""
+    return [
         Finding(
             min(circle),
             0,
             f"imports itself through {', '.join(sorted(circle - {min(circle)}))}: move what they share below them",
         )
-        for circle in found
-        if not any(circle <= entry for entry in known)
+        for imports in graphs(root)
+        for circle in circles(imports)
     ]
-    for entry in known:
-        left = [circle for circle in found if circle <= entry]
-        if entry not in left:
-            now = " and ".join(", ".join(sorted(circle)) for circle in left)
-            remedy = f"shorten its entry to {now}" if left else "remove its entry"
-            findings.append(Finding(RATCHET, 0, f"the circle of {', '.join(sorted(entry))} has been cut: {remedy}"))
-    return findings
 
 
 def graphs(root: Path) -> Iterator[Imports]:

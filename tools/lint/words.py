@@ -1,8 +1,7 @@
 """What users read is in plain technical English: a list of words and phrases that have a plainer one.
 
 Checked are the documents, the newest section of the changelog, the experiment files, and the strings, docstrings and comments of
-the Python package and of the reference's templates. What is left of the old wording is counted in ``words_ratchet.toml``, by
-file; it may become less and never more. ``python -m tools.lint.words`` lowers the counts that are too high.
+the Python package and of the reference's templates.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import ast
 import io
 import re
 import tokenize
-import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 from tools.lint import Finding, project_files, relative
 
-RATCHET = "tools/lint/words_ratchet.toml"
 WORDS: dict[str, str] = {
     r"leav(?:e|es|ing) (?:\S+ ){0,6}away|left away": "omit",
     r"mend(?:s|ed|ing)?": "correct, fix",
@@ -56,46 +54,25 @@ _PYTHON = ("python/pgdyno/", "tools/reference/")
 
 
 def check(root: Path) -> list[Finding]:
-    """Phrases of the list in files that have more of them than the ratchet allows."""
-    ratchet_file = root / RATCHET
-    ratchet: dict[str, int] = tomllib.loads(ratchet_file.read_text()) if ratchet_file.is_file() else {}
-    findings = []
-    for name, found in read_by_users(root).items():
-        allowed = ratchet.pop(name, 0)
-        if len(found) > allowed:
-            findings += [
-                Finding(name, line, f"`{phrase}`: write {to} ({len(found)} such phrases, {allowed} are allowed)")
-                for line, phrase, to in found
-            ]
-        elif len(found) < allowed:
-            findings.append(
-                Finding(
-                    RATCHET,
-                    0,
-                    f"{name} has {len(found)} such phrases now: lower its entry (python -m tools.lint.words)",
-                )
-            )
-    return findings + [
-        Finding(RATCHET, 0, f"{name} is gone: remove its entry, or rename it") for name in sorted(ratchet)
+    """Phrases of the list."""
+    return [
+        Finding(name, line, f"`{phrase}`: write {to}")
+        for name, found in _read_by_users(root)
+        for line, phrase, to in found
     ]
 
 
-def read_by_users(root: Path) -> dict[str, list[tuple[int, str, str]]]:
-    """File -> line, phrase and what to write instead, of each phrase of the list that is in it."""
-    found = {}
+def _read_by_users(root: Path) -> Iterator[tuple[str, list[tuple[int, str, str]]]]:
+    """File, and line, phrase and what to write instead, of each phrase of the list that is in it."""
     for path in project_files(root, ".md", ".py", ".toml"):
         name = relative(root, path)
         if name in _DOCUMENTS or (name.startswith("docs/") and not name.startswith("docs/reference/")):
-            found[name] = phrases(_prose(path.read_text(encoding="utf-8"), name))
+            yield name, phrases(_prose(path.read_text(encoding="utf-8"), name))
         elif name.startswith("experiments/"):
-            found[name] = phrases(path.read_text(encoding="utf-8").replace("\n# ", "\n  "))
+            yield name, phrases(path.read_text(encoding="utf-8").replace("\n# ", "\n  "))
         elif path.suffix == ".py" and name.startswith(_PYTHON):
-            found[name] = [
-                (line + at - 1, phrase, to)
-                for line, text in _strings(path.read_text(encoding="utf-8"))
-                for at, phrase, to in phrases(text)
-            ]
-    return found
+            for at, text in _strings(path.read_text(encoding="utf-8")):
+                yield name, [(at + line - 1, phrase, to) for line, phrase, to in phrases(text)]
 
 
 def phrases(text: str) -> list[tuple[int, str, str]]:
@@ -129,15 +106,3 @@ def _strings(text: str) -> list[tuple[int, str]]:
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = [(token.start[0], token.string.lstrip("#: ")) for token in tokens if token.type == tokenize.COMMENT]
     return [(line, said) for line, said in strings + comments if " " in said]
-
-
-def lower(root: Path) -> None:
-    """Write the ratchet with the entries that are too high lowered, and without those of files that are gone."""
-    ratchet_file = root / RATCHET
-    here = {name: len(found) for name, found in read_by_users(root).items()}
-    left = {name: min(allowed, here.get(name, 0)) for name, allowed in tomllib.loads(ratchet_file.read_text()).items()}
-    ratchet_file.write_text("".join(f'"{name}" = {count}\n' for name, count in sorted(left.items()) if count))
-
-
-if __name__ == "__main__":
-    lower(Path(__file__).resolve().parents[2])

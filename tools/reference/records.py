@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.store.record import ExperimentRecord, LoadRecord, RunRecord
+from pgdyno.store.load_record import LoadRecord
+from pgdyno.store.record import ExperimentRecord, RunRecord
 from tools.reference import markdown as md
 from tools.reference import schema
 

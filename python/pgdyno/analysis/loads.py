@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.counters import Counters
     from pgdyno.store import Load
-    from pgdyno.store.record import LoadRecord
+    from pgdyno.store.load_record import LoadRecord
 
 POINTS_MAX = 240
 """Points of a course, as of a run's series: a page cannot show more of them apart."""

@@ -12,8 +12,9 @@ through a staging table first (:mod:`~pgdyno.loader.upsert`); objects of S3 may 
 """
 
 from pgdyno.loader.asked import Asked
-from pgdyno.loader.flow import Loaded, load, load_as_asked
+from pgdyno.loader.flow import load, load_as_asked
 from pgdyno.loader.preflight import Preflight, preflight
 from pgdyno.loader.restore import restore
+from pgdyno.loader.result import Loaded
 
 __all__ = ["Asked", "Loaded", "Preflight", "load", "load_as_asked", "preflight", "restore"]

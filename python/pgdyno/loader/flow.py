@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgdyno.endpoint import pinned
-from pgdyno.errors import InputError, Interrupted, ObjectDamaged, PgdynoError
+from pgdyno.errors import InputError, ObjectDamaged, PgdynoError
 from pgdyno.loader import (
     autovacuum,
     by_server,
@@ -28,16 +28,16 @@ from pgdyno.loader import (
 )
 from pgdyno.loader.asked import Asked
 from pgdyno.loader.compression import compression_of
+from pgdyno.loader.ending import Ending, server_errors
 from pgdyno.loader.presence import Found
 from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
 from pgdyno.loader.ready import Ready, created, get_ready
+from pgdyno.loader.result import Loaded
 from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
 from pgdyno.loader.undo import Journal, stored
 from pgdyno.loader.waiting import Waiting, one_at_a_time
 
 if TYPE_CHECKING:
-    import psycopg
-
     from pgdyno.loader.indexes import Droppable
     from pgdyno.loader.ledger import Job, Totals
     from pgdyno.loader.server import Connection
@@ -48,66 +48,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STANDARD_INPUT_DESCRIPTOR = 0
-_CONNECTION, _SHUTDOWN = "08", "57P"
-"""What SQLSTATE begins with when a session is over ("Connection Exception", and "Operator Intervention" but for a cancel)."""
-GO_ON = "run the same command again to resume"
-AFTER_BAD_ROW = (
-    "committed rows stay in the table; run the same command again to load the rest, also with --reject; after correcting the"
-    " file, start over with --abandon --truncate"
-)
-AFTER_BAD_ROW_STAGED = (
-    "no row is merged yet; run the same command again to resume, also with --reject; after correcting the file, start over"
-    " with --abandon"
-)
-AFTER_NO_ROW = "no row was loaded, so that you can run the same command again with a corrected file"
-AFTER_PIPE = "a load from a pipe cannot resume: start over with --abandon --truncate"
-AFTER_PIPE_STAGED = "a load from a pipe cannot resume: start over with --abandon"
-AFTER_BAD_OBJECT = (
-    "committed objects stay in the table; run the same command again to load the rest, including the corrected object"
-)
 KEPT_FOR_MERGE = "kept: an upsert merges rows by the keys' unique index"
 """What is decided about indexes for an upsert."""
-AFTER_NO_LEDGER = "without a ledger the load cannot resume: start over with --truncate"
-
-
-@dataclass
-class Loaded:
-    """What a load came to."""
-
-    table: str
-    job: int | None = None
-    """Its number in the ledger."""
-    rows_loaded: int = 0
-    """By all runs of this load."""
-    rows_rejected: int = 0
-    rows_merged: int | None = None
-    """Rows of the table that an upsert added or replaced. Fewer than were loaded if keys are duplicate."""
-    rows_replaced: int | None = None
-    """Those of them that existed before; None if the server does not count."""
-    bytes: int = 0
-    """Of uncompressed input."""
-    bytes_before: int = 0
-    """Those of them that earlier runs of this load have loaded."""
-    chunks: int = 0
-    seconds: float = 0.0
-    """Duration of this run, all steps together."""
-    steps_s: dict[str, float] = field(default_factory=dict)
-    """Seconds by step: ``transfer``, ``merge``, ``put_back``, ``vacuum``, ``checkpoint``."""
-    connections: int = 0
-    """Sessions that copied, at the end."""
-    client_cpu_s: float = 0.0
-    limits: dict[str, float] = field(default_factory=dict)
-    """Limit -> its share of the seconds of ``transfer``."""
-    indexes: str = ""
-    """The decision about indexes, and the reason."""
-    reject_files: list[str] = field(default_factory=list)
-    already: bool = False
-    """Whether the files were already loaded, so that nothing was done."""
-    created: bool = False
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def load(sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | None = None, **options: Any) -> Loaded:
@@ -132,28 +74,6 @@ def load_as_asked(asked: Asked, tell: Tell | None = None) -> Loaded:
     return loaded
 
 
-@contextlib.contextmanager
-def server_errors() -> Iterator[None]:
-    """The server's error for a statement, as a :class:`~pgdyno.errors.PgdynoError`."""
-    import psycopg
-
-    try:
-        yield
-    except psycopg.Error as error:
-        raise PgdynoError(
-            f"{'the server ended the session' if _is_lost(error) else 'the server refused'}: {server.said(error)}",
-            remedy=f"look at the server's log; {GO_ON}",
-        ) from error
-
-
-def _is_lost(error: psycopg.Error) -> bool:
-    """Whether the session is over. A full disk, or a lock that others hold, is an OperationalError too, and ends none."""
-    import psycopg
-
-    state = error.sqlstate or _CONNECTION
-    return isinstance(error, psycopg.OperationalError) and state.startswith((_CONNECTION, _SHUTDOWN))
-
-
 class _Load:
     """One load. ``connection`` is the loader's own session, for ledger, journal and decisions; others copy."""
 
@@ -164,17 +84,10 @@ class _Load:
         self._plan: dict[str, Any] = {}
         self._found = Found()
         """The table when a load without a ledger began."""
-        self._has_brought = True
-        """Whether there may be rows of this load: one without any ends itself, and nothing has to be said of it."""
-        self._is_piped = False
-        """Whether a source can be read only once."""
-        self._rows_seen = 0
-        """Rows that this run is known to have committed."""
-        self._changed: list[str] = []
-        """What this run has changed permanently, in sentences: after that an error is more than a refusal."""
         self.connection = self._connect()
         # Further sessions go where this one is, and are encrypted if it is.
         self.asked = replace(asked, into=pinned(asked.into, self.connection))
+        self._ending = Ending(self.asked)
         self._waiting = Waiting(self.asked.into, self._note)
         self._waiting.watch(self.connection)
 
@@ -184,11 +97,11 @@ class _Load:
             with self._waiting:
                 return self._run()
         except KeyboardInterrupt as error:
-            raise self._interrupted("interrupted") from error
+            raise self._ending.interrupted("interrupted") from error
         except InputError as error:
-            if not self._changed:
+            if not self._ending.changed:
                 raise
-            raise PgdynoError(error.message, remedy="; ".join([error.remedy, *self._changed])) from error
+            raise self._ending.after_changes(error) from error
 
     def _run(self) -> Loaded:
         ready = self._ready()
@@ -227,7 +140,8 @@ class _Load:
             done = self._step("transfer", lambda: send(self._sent(ready, job, into, kept), self._tell_progress))
         except (KeyboardInterrupt, InputError) as error:
             self._give_up(ready, job)
-            raise self._in_words(error, ready) from error
+            self._ending.object_failed = ready.failure is not None
+            raise self._ending.of_transfer(error) from error
         except BaseException:
             self._give_up(ready, job)
             raise
@@ -253,7 +167,7 @@ class _Load:
         look = get_ready if self.asked.via is None else by_server.get_ready
         ready = look(self.connection, self.asked)
         piped = [one.stream for one in ready.sources if one.stream is not None]
-        self._is_piped = bool(piped)
+        self._ending.is_piped = bool(piped)
         for descriptor in piped:
             # A FIFO was opened here: who writes into it next is of another load.
             if descriptor != STANDARD_INPUT_DESCRIPTOR:
@@ -264,7 +178,7 @@ class _Load:
             self.tell({"event": "create", "definition": ready.definition})
             ready = created(self.connection, ready)
             self.result.created = True
-            self._changed.append(f"the table {ready.target.quoted} was created, and is empty")
+            self._ending.changed.append(f"the table {ready.target.quoted} was created, and is empty")
         self.result.table = ready.target.quoted
         return ready
 
@@ -273,7 +187,7 @@ class _Load:
         if not self.asked.ledger:
             if self.asked.truncate:
                 ledger.truncate(self.connection, ready.target)
-                self._changed.append(f"the table {ready.target.quoted} was emptied")
+                self._ending.changed.append(f"the table {ready.target.quoted} was emptied")
             self._found = presence.look(self.connection, ready.target)
             self._tell_plan(ready, None)
             return None
@@ -300,7 +214,7 @@ class _Load:
         except ledger.AlreadyLoaded as done:
             self._already(ready, done)
             return None
-        self.result.job = job.number
+        self.result.job, self._ending.has_job = job.number, True
         journal = Journal(self.connection)
         left = [entry for entry in journal.entries(ready.target.oid) if entry.job != job.number]
         if left:
@@ -492,38 +406,7 @@ class _Load:
             left = [entry for entry in journal.entries() if entry.job == job.number]
             put_back(self.asked.into, self.connection, journal, left, self._show)
             ledger.forget(self.connection, job.number)
-            self._has_brought = False
-
-    def _in_words(self, error: KeyboardInterrupt | InputError, ready: Ready) -> PgdynoError:
-        """The error for the user, with how to resume."""
-        if isinstance(error, KeyboardInterrupt) and not self._has_brought:
-            return Interrupted("interrupted; no row was loaded", remedy="run the same command again")
-        if isinstance(error, KeyboardInterrupt):
-            return self._interrupted("interrupted; the chunks that were committed are loaded")
-        if self.result.job is None:
-            return PgdynoError(error.message, remedy=f"{error.remedy}; {self._after_no_ledger()}")
-        if not self._has_brought:
-            return PgdynoError(error.message, remedy=f"{error.remedy}; {AFTER_NO_ROW}".removeprefix("; "))
-        # The engine's: chunks may have been committed, so it is more than a refusal.
-        after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
-        after = self._to_go_on(after if self.asked.via is None else AFTER_BAD_OBJECT)
-        after = f"; {after}" if ready.failure is None else ""
-        return PgdynoError(error.message, remedy=f"{error.remedy}{after}".removeprefix("; "))
-
-    def _interrupted(self, what: str) -> Interrupted:
-        """What to do after Ctrl-C: without a ledger the same command would load committed rows twice."""
-        return Interrupted(what, remedy=self._to_go_on(GO_ON) if self.asked.ledger else self._after_no_ledger())
-
-    def _after_no_ledger(self) -> str:
-        """What is in the table, as far as this run knows, and what to do."""
-        rows = f"{self._rows_seen:,} rows are in the table" if self._rows_seen else "no row is known to be in the table"
-        return f"{rows}; {AFTER_NO_LEDGER}"
-
-    def _to_go_on(self, usual: str) -> str:
-        """What to do after an error. After a pipe the same command would be refused: other rows may come."""
-        if not self._is_piped:
-            return usual
-        return AFTER_PIPE_STAGED if self.asked.upsert else AFTER_PIPE
+            self._ending.has_rows = False
 
     def _step(self, name: str, work: Callable[[], T]) -> T:
         began = time.monotonic()
@@ -532,8 +415,7 @@ class _Load:
         return result
 
     def _tell_progress(self, event: Mapping[str, Any]) -> None:
-        """Pass an event on. Without a ledger it alone says what is in the table."""
-        self._rows_seen = int(event.get("rows_loaded", self._rows_seen))
+        self._ending.see(event)
         self.tell(event)
 
     def _note(self, text: str) -> None:

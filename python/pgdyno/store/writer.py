@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.store.record import ExperimentRecord, LoadRecord, RunRecord
+    from pgdyno.store.load_record import LoadRecord
+    from pgdyno.store.record import ExperimentRecord, RunRecord
 
 
 class DirectoryWriter:

@@ -14,7 +14,7 @@ from pgdyno.host.instance import Instance
 from pgdyno.host.placement import Placement
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
-from pgdyno.store import record
+from pgdyno.store import load_record, record
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.writer import LoadWriter
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
@@ -189,7 +189,7 @@ def _measured(
     samples.write(writer)
     world = phase.world
     path = writer.finish(
-        record.LoadRecord(
+        load_record.LoadRecord(
             load_id=writer.final_path.name,
             experiment_id=phase.directory.name,
             title=phase.title,
@@ -217,13 +217,13 @@ def _measured(
     return Loaded(path, said + _written(samples))
 
 
-def _step(step: LoadStep, clock: SubjectClock) -> record.LoadedStep:
+def _step(step: LoadStep, clock: SubjectClock) -> load_record.LoadedStep:
     instants = {"begin_ns": clock.instant_ns(step.begin_ns), "end_ns": clock.instant_ns(step.end_ns)}
-    return record.LoadedStep(**asdict(step) | instants)
+    return load_record.LoadedStep(**asdict(step) | instants)
 
 
-def _moment(moment: LoadMoment, clock: SubjectClock) -> record.LoadedMoment:
-    return record.LoadedMoment(**asdict(moment) | {"t_ns": clock.instant_ns(moment.t_ns)})
+def _moment(moment: LoadMoment, clock: SubjectClock) -> load_record.LoadedMoment:
+    return load_record.LoadedMoment(**asdict(moment) | {"t_ns": clock.instant_ns(moment.t_ns)})
 
 
 def _watched(
