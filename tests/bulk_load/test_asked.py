@@ -28,7 +28,8 @@ kind = "load"
 [workload.bulk]
 files = ["people.csv", "part-*.csv.gz@visits"]
 """
-GENERATED = FILE.replace('files = ["people.csv", "part-*.csv.gz@visits"]', 'generate = "imdb"\nscale = 0.5')
+OWN = 'files = ["people.csv", "part-*.csv.gz@visits"]'
+GENERATED = FILE.replace(OWN, 'generate = "imdb"\nscale = 0.5')
 
 
 @pytest.fixture
@@ -82,6 +83,11 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
         ('"people.csv", ', '"p*.csv", ', "does not say which table is meant"),
         ('"people.csv", ', '"people.csv@No Name", ', "is not a table name"),
         ("files =", 'generate = "imdb"\nfiles =', "say what is loaded"),
+        (OWN, 'generate = "tpch"\nscale = 0.0015', "tpch is made at multiples of 0.001"),
+        (OWN, 'generate = "tpch"\nscale = 0.0004', "tpch is made at multiples of 0.001"),
+        (OWN, 'generate = "imdb"\nscale = 10.5', "imdb is made at up to 10"),
+        (OWN, 'generate = "tpch"\nscale = 1001', "workload.bulk.scale"),
+        (OWN, 'generate = "tpch"\ntables = ["title_ratings"]', "there is no generated table `title_ratings`"),
         ("files =", "scale = 0.5\nfiles =", "scale is for files that are generated"),
         ("files =", "connections = 257\nfiles =", "workload.bulk.connections"),
         ("files =", 'tuned = false\nindexes = "rebuild"\nfiles =', "with tuned = false indexes are kept"),
@@ -124,7 +130,7 @@ def test_tables_begin_empty_and_their_room_is_that_of_the_loaded_ones(tmp_path: 
     tables = one.arm.workload.data_set()
     assert isinstance(tables, BulkTables)
     assert tables.definitions == 'CREATE TABLE title_ratings ("tconst" text, "averageRating" text, "numVotes" text);'
-    assert tables.size_bytes > tables.input_bytes == imdb.input_bytes(["title_ratings"], 0.5)
+    assert tables.size_bytes > tables.input_bytes == imdb.SET.input_bytes(["title_ratings"], 0.5)
 
 
 def test_definitions_are_kept_with_the_experiment(folder: Path) -> None:

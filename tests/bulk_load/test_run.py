@@ -109,3 +109,16 @@ def test_files_of_the_users_go_into_their_own_tables_at_once(state_dir: Path, im
     assert run["workload"]["tuned"] is False
     settings = {check["name"]: check["ok"] for check in run["checks"]}
     assert settings["table_rows"]
+
+
+def test_the_tables_of_tpch_are_loaded_as_dbgen_makes_them(state_dir: Path, image_dir: Path, tmp_path: Path) -> None:
+    tables = ["supplier", "orders"]
+    document = asked(generate="tpch", scale=0.01, tables=tables, gzip=True, order="parallel")
+    document["factors"] = {"world.volume": ["null:size=2GiB"]}
+    directory = run_experiment(Experiment.of(document), root=tmp_path / "results", command=("make", "test"))
+    (path,) = directory.glob("runs/*/run.json")
+    run = json.loads(path.read_text())
+    assert {one["table"]: one["rows"] for one in run["bulk_load"]["tables"]} == {"supplier": 100, "orders": 15_000}
+    checks = {check["name"]: check["ok"] for check in run["checks"]}
+    assert checks["table_rows"] and checks["rows_of_the_files"]
+    assert (run["workload"]["generate"], run["workload"]["tables"]) == ("tpch", tables)

@@ -29,6 +29,7 @@ QUICK = {
     "volume list": "volume list",
     "volume types": "volume types",
     "generate imdb": "generate imdb --scale 0.00001 --out {folder}/imdb/{{pid}} --threads 1",
+    "generate tpch": "generate tpch --scale 0.001 --out {folder}/tpch/{{pid}} --threads 1",
     "metrics cloudwatch": "metrics cloudwatch {run}",
     "metrics names": "metrics names",
     "instance show": "instance show r6g.large",

@@ -26,6 +26,7 @@ WRITTEN = {
     "diagnose --keep",
     "examples --copy",
     "generate imdb --out",
+    "generate tpch --out",
     "load --recommend",
     "load --reject",
     "report --output",
@@ -53,6 +54,8 @@ READ = {
     "volume fit path",
 }
 """Options and arguments whose path is read."""
+MADE = {"imdb", "tpch"}
+"""Folders of generated files, of which those stay that were whole."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STEPS = 2
 """Where a command is interrupted in `make test`: after equal shares of its calls. `make bench ONLY=cli` takes more."""
@@ -118,7 +121,7 @@ def unheard(asked: dict[str, list[str]]) -> None:
         usual, *others = (next(ended) for _ in range(3))
         sound(name, usual, EXIT_OK)
         assert [one.code for one in others] == [EXIT_OK, EXIT_OK], name
-        if name != "generate imdb --json":  # has the time that it took
+        if name not in ("generate imdb --json", "generate tpch --json"):  # they have the time that it took
             assert [one.out for one in others] == [usual.out] * 2, name
 
 
@@ -161,6 +164,7 @@ def unwritable(places: Places, at_each: int) -> None:
         "report, figures": "report {experiment} --format svg --output {place}/made",
         "size --html": "size --iostat {folder}/load.txt --size 100GiB --type gp3 --html {place}/made.html",
         "generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
+        "generate tpch --out": "generate tpch --scale 0.001 --threads 1 --out {place}/made",
         "volume fit --output": "volume fit {folder} --output {place}/made.toml",
         "examples --copy": "examples wal-volume --copy {place}/made",
     }
@@ -215,7 +219,7 @@ def interrupted(places: Places, steps: int, numbers: tuple[signal.Signals, ...])
     """Send each command a signal after equal shares of its calls, and look at how it ends."""
     quick = places.quick()
     usual = dict(zip(quick, forked.run([Job(words, signal=-1) for words in quick.values()]), strict=True))
-    kept = {path for path in places.folder.rglob("*") if "imdb" not in path.parts}
+    kept = {path for path in places.folder.rglob("*") if not MADE & {*path.parts}}
     jobs, names = [], []
     for name, words in quick.items():
         for step in range(steps):
@@ -230,7 +234,7 @@ def interrupted(places: Places, steps: int, numbers: tuple[signal.Signals, ...])
         if ended.code == EXIT_INTERRUPTED:
             assert ended.err.rstrip().endswith("interrupted"), f"{name}: {ended.err}"
     assert caught >= len(jobs) * 3 // 4, "a signal that nobody heard is no test"
-    assert {path for path in places.folder.rglob("*") if "imdb" not in path.parts} == kept
+    assert {path for path in places.folder.rglob("*") if not MADE & {*path.parts}} == kept
 
 
 def test_a_signal_at_any_step_leaves_nothing_and_is_said(places: Places) -> None:

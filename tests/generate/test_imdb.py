@@ -97,7 +97,7 @@ def test_the_tables_of_a_load_have_the_columns_that_the_files_have(made: Made) -
         with gzip.open(made.folder / f"{name}.tsv.gz", "rt") as file:
             assert tuple(file.readline().rstrip("\n").split("\t")) == columns
     told = sum(file["bytes"] for file in made.summary["files"])
-    assert imdb.input_bytes(imdb.TABLES, SCALE) == pytest.approx(told, rel=0.1), "what estimates are fed"
+    assert imdb.SET.input_bytes(imdb.TABLES, SCALE) == pytest.approx(told, rel=0.1), "what estimates are fed"
 
 
 def test_ids_lead_from_file_to_file(loaded: Cluster) -> None:

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use crate::rows::Rows;
 
-/// A file of lines: a head with the columns' names, then rows, all with tabs between their fields.
+/// A file of lines: a head with the columns' names if it has one, then rows.
 #[derive(Clone, Debug)]
 pub struct DataFile {
     /// Its name without the suffix.
     pub name: &'static str,
-    /// The names of its columns.
-    pub columns: &'static [&'static str],
+    /// What follows its name and a dot: `tsv`, `tbl`.
+    pub suffix: &'static str,
+    /// The names of its columns, which its first line has with tabs between them; none in a file that begins with a row.
+    pub head: Option<&'static [&'static str]>,
     /// How many bytes a row has, about.
     pub bytes_per_row: u64,
     /// Its rows.

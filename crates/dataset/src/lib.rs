@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Tables (as asked for) -> Table: statements and Rows -> fill: COPY
-//!           imdb::files -> DataFile: columns and Rows -> generate: files
+//!   imdb, tpch: files   -> DataFile: head and Rows     -> generate: files
 //! ```
 //!
 //! [`Rows`] is what all of them have: units, each with any number of rows, each a function of its number and the seed.
@@ -15,6 +15,7 @@ mod sysbench;
 mod table;
 mod tables;
 mod tpcc;
+pub mod tpch;
 
 pub use file::DataFile;
 pub use pgbench::PgbenchTables;

@@ -3,3 +3,4 @@
 mod imdb;
 mod tables;
 mod tpcc;
+mod tpch;

@@ -7,6 +7,7 @@
 mod catalog;
 mod child;
 mod failure;
+mod generate;
 mod replay;
 
 use std::ffi::OsString;
@@ -60,7 +61,7 @@ enum Command {
     Fill,
     /// Makes data sets as files; writes JSON lines.
     #[command(subcommand)]
-    Generate(GenerateCommand),
+    Generate(generate::GenerateCommand),
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
@@ -85,31 +86,6 @@ enum Command {
         /// Requests that such a host keeps outstanding.
         #[arg(long, requires = "ideal", value_parser = clap::value_parser!(u16).range(1..))]
         depth: Option<u16>,
-    },
-}
-
-#[derive(Subcommand)]
-enum GenerateCommand {
-    /// Seven files in the shape of IMDb's public data sets.
-    Imdb {
-        /// How much of the public data set; at 1 as many rows.
-        #[arg(long)]
-        scale: f64,
-        /// The folder; it is made if it is not there.
-        #[arg(long)]
-        out: PathBuf,
-        /// One of the files, as `title.principals`; all if omitted.
-        #[arg(long = "file")]
-        files: Vec<String>,
-        /// Compress them.
-        #[arg(long)]
-        gzip: bool,
-        /// From which everything derives.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Files at a time; as many as there are processors if omitted.
-        #[arg(long)]
-        threads: Option<usize>,
     },
 }
 
@@ -274,7 +250,7 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             Ok(None)
         }
         Command::Generate(command) => {
-            pgdyno_generate::run(&command.into(), &mut std::io::stdout().lock())?;
+            pgdyno_generate::run(&command.spec()?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
         Command::Probe => {
@@ -363,21 +339,5 @@ fn print(document: &Value) {
 fn close_stdout() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
-    }
-}
-
-impl From<GenerateCommand> for pgdyno_generate::GenerateSpec {
-    fn from(command: GenerateCommand) -> Self {
-        let GenerateCommand::Imdb { scale, out, files, gzip, seed, threads } = command;
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self {
-            set: pgdyno_generate::imdb::files,
-            scale,
-            out,
-            files,
-            gzip,
-            seed,
-            threads: threads.unwrap_or_else(cores),
-        }
     }
 }

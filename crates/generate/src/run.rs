@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use pgdyno_dataset::{DataFile, Refusal};
@@ -13,10 +13,9 @@ use pgdyno_measure::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use crate::sink::{Sink, refused};
+use crate::job::{Job, Made};
+use crate::sink::refused;
 
-/// Rows are handed on in pieces of this size.
-const PIECE_BYTES: usize = 256 << 10;
 /// How often the order to stop is looked for, and how often it is said how far the files are.
 const LOOK: Duration = Duration::from_millis(100);
 const TELL: Duration = Duration::from_secs(1);
@@ -24,26 +23,28 @@ const TELL: Duration = Duration::from_secs(1);
 /// What to make.
 #[derive(Debug, Clone)]
 pub struct GenerateSpec {
-    /// The data set's files, by its scale and seed.
-    pub set: fn(f64, u64) -> Result<Vec<DataFile>, Refusal>,
-    /// How much of it; what 1 is, is the data set's own.
+    /// The data set's files.
+    pub set: Vec<DataFile>,
+    /// How much of it that is; what 1 is, is the data set's own. For the summary.
     pub scale: f64,
+    /// From which everything derives, if there is a choice. For the summary.
+    pub seed: Option<u64>,
     /// The folder; it is made if it is not there.
     pub out: PathBuf,
     /// Which files; empty for all.
     pub files: Vec<String>,
     /// Whether they are compressed.
     pub gzip: bool,
-    /// From which everything derives.
-    pub seed: u64,
-    /// How many files are made at a time.
+    /// Whether files that are there are replaced; otherwise one of them ends it before anything is written.
+    pub overwrite: bool,
+    /// How many threads make them.
     pub threads: usize,
 }
 
-struct Shared<'a> {
-    spec: &'a GenerateSpec,
-    /// Those that take longest come first.
-    files: Vec<DataFile>,
+struct Shared {
+    /// The largest files come first.
+    jobs: Vec<Job>,
+    /// The first that nobody has begun.
     next: AtomicUsize,
     stop: AtomicBool,
     rows: AtomicU64,
@@ -58,14 +59,14 @@ struct Shared<'a> {
 /// # Errors
 /// What is wrong with the order, and what the kernel refuses; SIGTERM and SIGINT. A file that is not whole is removed.
 pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Refusal> {
-    let files = chosen(spec)?;
+    let jobs = jobs(spec)?;
     let signalled = pgdyno_signals::block()
         .map_err(|error| Refusal::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
     std::fs::create_dir_all(&spec.out).map_err(|error| refused(&spec.out, &error))?;
-    let expected = files.iter().map(DataFile::bytes_expected).sum::<u64>().max(1);
+    let expected = jobs.iter().map(Job::bytes_expected).sum::<u64>().max(1);
+    let blocks = jobs.iter().map(Job::blocks).sum::<u64>();
     let shared = Shared {
-        spec,
-        files,
+        jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         rows: AtomicU64::new(0),
@@ -73,14 +74,103 @@ pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Refusal> {
         expected,
     };
     let begin = Instant::now();
-    let threads = spec.threads.clamp(1, shared.files.len());
-    let (done, failure) = std::thread::scope(|scope| {
+    let threads = spec.threads.clamp(1, usize::try_from(blocks).unwrap_or(usize::MAX));
+    let done = std::thread::scope(|scope| {
         let (report, reports) = channel();
         for _ in 0..threads {
             let (shared, report) = (&shared, report.clone());
             scope.spawn(move || shared.work(&report));
         }
         drop(report);
+        shared.listen(&reports, &signalled, begin, out)
+    })?;
+    say(out, &json!({"summary": summary(spec, &done, begin)}));
+    Ok(())
+}
+
+/// The files that are asked for. Nothing is opened yet.
+fn jobs(spec: &GenerateSpec) -> Result<Vec<Job>, Refusal> {
+    let named = |file: &DataFile, name: &str| {
+        let name = name.trim_end_matches(".gz");
+        name == file.name || name.strip_suffix(file.suffix) == Some(&format!("{}.", file.name))
+    };
+    if let Some(unknown) = spec.files.iter().find(|name| spec.set.iter().all(|file| !named(file, name))) {
+        let names: Vec<&str> = spec.set.iter().map(|file| file.name).collect();
+        return Err(Refusal::new(format!("there is no file {unknown}"), format!("take {}", names.join(", "))));
+    }
+    let wanted = |file: &&DataFile| spec.files.is_empty() || spec.files.iter().any(|name| named(file, name));
+    let mut jobs: Vec<Job> = spec
+        .set
+        .iter()
+        .filter(wanted)
+        .map(|file| {
+            let suffix = if spec.gzip { ".gz" } else { "" };
+            let path = spec.out.join(format!("{}.{}{suffix}", file.name, file.suffix));
+            Job::new(file.clone(), path, spec.threads.max(1))
+        })
+        .collect();
+    if !spec.overwrite
+        && let Some(there) = jobs.iter().map(Job::path).find(|path| path.symlink_metadata().is_ok())
+    {
+        let remedy = "name another folder, or replace what is there with --overwrite";
+        return Err(Refusal::new(format!("{} is there already", there.display()), remedy));
+    }
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.bytes_expected()));
+    Ok(jobs)
+}
+
+/// Whoever waits for a block of a thread that has panicked would wait for ever.
+struct StopOnPanic<'a>(&'a Shared);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+impl Shared {
+    /// One thread: files that nobody has begun, then blocks of those that others have.
+    fn work(&self, report: &Sender<Result<Made, Refusal>>) {
+        let _guard = StopOnPanic(self);
+        let fresh = std::iter::from_fn(|| self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)));
+        for job in fresh.chain(&self.jobs) {
+            if let Err(refusal) = self.help(job, report) {
+                self.stop();
+                // Whoever takes it lives as long as this thread.
+                let _ = report.send(Err(refusal));
+                return;
+            }
+        }
+    }
+
+    /// Makes blocks of a file until there are none to take.
+    fn help(&self, job: &Job, report: &Sender<Result<Made, Refusal>>) -> Result<(), Refusal> {
+        while let Some(number) = job.take(|| self.stop.load(Ordering::Relaxed))? {
+            let written = job.make(number)?;
+            self.rows.fetch_add(written.rows, Ordering::Relaxed);
+            self.bytes.fetch_add(written.bytes, Ordering::Relaxed);
+            if let Some(made) = written.made {
+                let _ = report.send(Ok(made));
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.jobs.iter().for_each(Job::wake);
+    }
+
+    /// Says what becomes whole and how far the rest is, until all threads have ended.
+    fn listen(
+        &self,
+        reports: &Receiver<Result<Made, Refusal>>,
+        signalled: &OwnedFd,
+        begin: Instant,
+        out: &mut impl Write,
+    ) -> Result<BTreeMap<&'static str, Made>, Refusal> {
         let (mut done, mut failure, mut told) = (BTreeMap::new(), None, begin);
         loop {
             match reports.recv_timeout(LOOK) {
@@ -95,102 +185,16 @@ pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Refusal> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if is_told(&signalled) {
-                shared.stop.store(true, Ordering::Relaxed);
+            if is_told(signalled) {
                 failure.get_or_insert_with(|| Refusal::new("interrupted", "run the command again"));
+                self.stop();
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
-                say(out, &json!({"progress": shared.progress(begin)}));
+                say(out, &json!({"progress": self.progress(begin)}));
             }
         }
-        (done, failure)
-    });
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    say(out, &json!({"summary": summary(spec, &done, begin)}));
-    Ok(())
-}
-
-fn chosen(spec: &GenerateSpec) -> Result<Vec<DataFile>, Refusal> {
-    let mut files = (spec.set)(spec.scale, spec.seed)?;
-    let wanted: Vec<&str> =
-        spec.files.iter().map(|name| name.trim_end_matches(".gz").trim_end_matches(".tsv")).collect();
-    if let Some(unknown) = wanted.iter().find(|name| files.iter().all(|file| file.name != **name)) {
-        let names: Vec<&str> = files.iter().map(|file| file.name).collect();
-        return Err(Refusal::new(format!("there is no file {unknown}"), format!("take {}", names.join(", "))));
-    }
-    files.retain(|file| wanted.is_empty() || wanted.contains(&file.name));
-    files.sort_by_key(|file| std::cmp::Reverse(file.bytes_expected()));
-    Ok(files)
-}
-
-/// A file that is whole.
-struct Made {
-    name: &'static str,
-    path: PathBuf,
-    rows: u64,
-    bytes: u64,
-    stored_bytes: u64,
-    seconds: f64,
-}
-
-impl Made {
-    fn document(&self) -> Value {
-        json!({"name": self.name, "path": self.path.display().to_string(), "rows": self.rows, "bytes": self.bytes,
-            "stored_bytes": self.stored_bytes, "seconds": self.seconds})
-    }
-}
-
-impl Shared<'_> {
-    /// One thread: takes files until there are none.
-    fn work(&self, report: &Sender<Result<Made, Refusal>>) {
-        while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let made = self.make(file);
-            if made.is_err() {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            // Whoever takes it lives as long as this thread.
-            let _ = report.send(made);
-        }
-    }
-
-    fn make(&self, file: &DataFile) -> Result<Made, Refusal> {
-        let begin = Instant::now();
-        let suffix = if self.spec.gzip { "tsv.gz" } else { "tsv" };
-        let path = self.spec.out.join(format!("{}.{suffix}", file.name));
-        let mut sink = Sink::create(&path)?;
-        let mut piece = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
-        piece.extend_from_slice(file.columns.join("\t").as_bytes());
-        piece.push(b'\n');
-        let (mut rows, mut bytes) = (0, 0);
-        let mut units = 0..file.rows.units();
-        loop {
-            let written = file.rows.write_until(PIECE_BYTES, &mut units, &mut piece);
-            bytes += self.hand_on(&mut sink, &mut piece, written)?;
-            rows += written;
-            if units.is_empty() {
-                break;
-            }
-        }
-        let stored_bytes = sink.finish()?;
-        Ok(Made { name: file.name, path, rows, bytes, stored_bytes, seconds: begin.elapsed().as_secs_f64() })
-    }
-
-    fn hand_on(&self, sink: &mut Sink, piece: &mut Vec<u8>, rows: u64) -> Result<u64, Refusal> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Refusal::new("interrupted", "run the command again"));
-        }
-        sink.write(piece)?;
-        let bytes = piece.len() as u64;
-        piece.clear();
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(bytes)
+        failure.map_or(Ok(done), Err)
     }
 
     fn progress(&self, begin: Instant) -> Value {
@@ -202,15 +206,18 @@ impl Shared<'_> {
 
 fn summary(spec: &GenerateSpec, done: &BTreeMap<&str, Made>, begin: Instant) -> Value {
     let sum = |of: fn(&Made) -> u64| done.values().map(of).sum::<u64>();
-    json!({
+    let mut summary = json!({
         "scale": spec.scale,
-        "seed": spec.seed,
         "files": done.values().map(Made::document).collect::<Vec<_>>(),
         "rows": sum(|made| made.rows),
         "bytes": sum(|made| made.bytes),
         "stored_bytes": sum(|made| made.stored_bytes),
         "seconds": begin.elapsed().as_secs_f64(),
-    })
+    });
+    if let Some(seed) = spec.seed {
+        summary["seed"] = json!(seed);
+    }
+    summary
 }
 
 /// Whether a signal has come.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use pgdyno_dataset::{DataFile, Rows};
 use pgdyno_generate::imdb::{File, files};
 use pgdyno_generate::{GenerateSpec, run};
 
@@ -22,10 +24,14 @@ impl Drop for Folder {
     }
 }
 
+fn asked(set: Vec<DataFile>, folder: &Folder) -> GenerateSpec {
+    let (out, files) = (folder.0.clone(), Vec::new());
+    GenerateSpec { set, scale: 1.0, seed: None, out, files, gzip: false, overwrite: false, threads: 1 }
+}
+
 fn made(name: &str, gzip: bool, threads: usize) -> BTreeMap<String, Vec<u8>> {
     let folder = Folder::new(name);
-    let spec =
-        GenerateSpec { set: files, scale: 0.0005, out: folder.0.clone(), files: Vec::new(), gzip, seed: 7, threads };
+    let spec = GenerateSpec { gzip, threads, ..asked(files(0.0005, 7).unwrap(), &folder) };
     let mut said = Vec::new();
     run(&spec, &mut said).unwrap();
     let said = String::from_utf8(said).unwrap();
@@ -58,23 +64,63 @@ fn threads_and_compression_change_nothing() {
 
 #[test]
 fn what_cannot_be_made_is_refused_with_a_remedy() {
-    let spec = |scale, files: &[&str], out: &str| GenerateSpec {
-        set: self::files,
-        scale,
-        out: PathBuf::from(out),
-        files: files.iter().map(|name| (*name).to_owned()).collect(),
-        gzip: false,
-        seed: 1,
-        threads: 1,
-    };
-    for (asked, word) in [
-        (spec(0.0, &[], "/nowhere"), "the scale is 0"),
-        (spec(f64::NAN, &[], "/nowhere"), "the scale is NaN"),
-        (spec(11.0, &[], "/nowhere"), "the scale is 11"),
-        (spec(0.1, &["title.cast"], "/nowhere"), "there is no file title.cast"),
-        (spec(0.1, &[], "/dev/null/folder"), "/dev/null/folder cannot be written"),
-    ] {
-        let error = run(&asked, &mut Vec::new()).unwrap_err();
+    for (scale, word) in [(0.0, "the scale is 0"), (f64::NAN, "the scale is NaN"), (11.0, "the scale is 11")] {
+        let error = files(scale, 1).unwrap_err();
         assert!(error.message.contains(word) && !error.remedy.is_empty(), "{error}");
     }
+    for (names, out, word) in [
+        (vec!["title.cast".to_owned()], "/nowhere", "there is no file title.cast"),
+        (vec!["title.ratings.tbl".to_owned()], "/nowhere", "there is no file title.ratings.tbl"),
+        (Vec::new(), "/dev/null/folder", "/dev/null/folder cannot be written"),
+    ] {
+        let folder = Folder(PathBuf::from(out));
+        let spec = GenerateSpec { files: names, ..asked(files(0.1, 1).unwrap(), &folder) };
+        let error = run(&spec, &mut Vec::new()).unwrap_err();
+        assert!(error.message.contains(word) && !error.remedy.is_empty(), "{error}");
+    }
+}
+
+/// Units of very different length: the first of each hundred takes as long as thousands of others.
+#[derive(Debug)]
+struct Uneven;
+
+impl Rows for Uneven {
+    fn units(&self) -> u64 {
+        20_000
+    }
+
+    fn write(&self, unit: u64, out: &mut Vec<u8>) -> u64 {
+        let values = if unit.is_multiple_of(100) { 20_000 } else { 1 };
+        (0..values).for_each(|value| out.extend_from_slice(format!("{unit} {value}\n").as_bytes()));
+        values
+    }
+}
+
+#[test]
+fn blocks_are_in_their_order_whoever_makes_them() {
+    let folder = Folder::new("uneven");
+    let file = DataFile { name: "uneven", suffix: "tbl", head: None, bytes_per_row: 3000, rows: Arc::new(Uneven) };
+    let spec = GenerateSpec { threads: 8, ..asked(vec![file], &folder) };
+    run(&spec, &mut Vec::new()).unwrap();
+    let mut wanted = Vec::new();
+    for unit in 0..Uneven.units() {
+        Uneven.write(unit, &mut wanted);
+    }
+    assert!(std::fs::read(folder.0.join("uneven.tbl")).unwrap() == wanted, "the file of one thread");
+}
+
+#[test]
+fn a_file_that_is_there_stays_unless_it_may_be_replaced() {
+    let folder = Folder::new("there");
+    std::fs::create_dir(&folder.0).unwrap();
+    let path = folder.0.join("title.ratings.tsv");
+    std::fs::write(&path, "mine").unwrap();
+    let spec = asked(files(0.0005, 7).unwrap(), &folder);
+    let error = run(&spec, &mut Vec::new()).unwrap_err();
+    assert!(error.message.ends_with("title.ratings.tsv is there already"), "{error}");
+    assert!(error.remedy.contains("--overwrite"), "{error}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "nothing was begun");
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    run(&GenerateSpec { overwrite: true, ..spec }, &mut Vec::new()).unwrap();
+    assert!(std::fs::read(&path).unwrap().starts_with(b"tconst\t"));
 }

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.workload.generated import GeneratedSet
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "name.basics": ("nconst", "primaryName", "birthYear", "deathYear", "primaryProfession", "knownForTitles"),
@@ -56,15 +58,20 @@ TABLES: dict[str, str] = {file.replace(".", "_"): file for file in COLUMNS}
 """Table -> the file that is loaded into it."""
 
 
-def input_bytes(tables: Iterable[str], scale: float) -> int:
-    """Bytes of the tables' files before any compression, about."""
-    return round(sum(_BYTES[TABLES[table]] for table in tables) * scale)
-
-
-def definitions(tables: Sequence[str]) -> str:
-    """SQL that makes the tables."""
+def definitions(tables: Sequence[str], scale: float) -> str:
+    """SQL that makes the tables, at any scale."""
+    del scale
     return "\n".join(f"CREATE TABLE {table} ({_columns(TABLES[table])});" for table in tables)
 
 
 def _columns(file: str) -> str:
     return ", ".join(f'"{name}" text' for name in COLUMNS[file])
+
+
+SET = GeneratedSet(
+    name="imdb",
+    files=TABLES,
+    bytes_at_1={table: _BYTES[file] for table, file in TABLES.items()},
+    scale_most=10,
+    definitions=definitions,
+)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pgdyno.errors import InputError
-from pgdyno.workload import imdb
+from pgdyno.workload import imdb, tpch
 from pgdyno.workload.quantity import Bytes, Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pgdyno.workload.generated import GeneratedSet
 
 Order = Literal["one-after-another", "parallel"]
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -23,6 +25,7 @@ _UNPACKED_RATIO = 4.0
 """Bytes that a compressed one becomes, about: text of this kind under gzip becomes 2.5 to 5 times as long. For estimates."""
 _MAGIC = frozenset("*?[")
 _OF_GENERATED = ("scale", "gzip", "tables")
+_SETS: dict[str, GeneratedSet] = {one.name: one for one in (imdb.SET, tpch.SET)}
 _CONNECTIONS_LIMIT = 256
 """Sessions that `pgdyno load` takes at most."""
 
@@ -47,16 +50,16 @@ class BulkTable(BaseModel):
 
     files: tuple[str, ...] = ()
     """Files or patterns, relative to the experiment file, each with its table behind an `@`: `visits-*.csv.gz@visits`. A single file without it goes into a table with the file's name."""
-    generate: Literal["imdb"] | None = None
-    """Instead of `files`: the seven files of `pgdyno generate imdb`, generated once for all runs."""
-    scale: Annotated[float, Field(gt=0, le=10)] = 0.01
-    """Size of generated files: 1 is 204 million rows, 9.5 GB."""
+    generate: Literal["imdb", "tpch"] | None = None
+    """Instead of `files`: those of `pgdyno generate imdb` (seven) or `pgdyno generate tpch` (eight), generated once for all runs."""
+    scale: Annotated[float, Field(gt=0, le=1000)] = 0.01
+    """Size of generated files: 1 is 204 million rows, 9.5 GB, of `imdb` (up to 10), and 8.7 million rows, 1.1 GB, of `tpch` (0.001 to 1000)."""
     gzip: bool = False
     """Whether generated files are compressed."""
     tables: tuple[str, ...] = ()
-    """Which tables of generated files are loaded, for example `title_principals`. Default: all seven."""
+    """Which tables of generated files are loaded, for example `title_principals` or `lineitem`. Default: all."""
     definitions: Annotated[SqlFile | None, WithJsonSchema({"type": ["string", "object"]})] = None
-    """An SQL file, relative to the experiment file, that creates the tables with their keys and indexes before the load. Default: generated files go into tables of text columns, others into tables by their header and a sample."""
+    """An SQL file, relative to the experiment file, that creates the tables with their keys and indexes before the load. Default: files of `imdb` go into tables of text columns, those of `tpch` into tables with the types of the specification, others into tables by their header and a sample."""
     order: Order = "one-after-another"
     """One table after the other, or all in parallel."""
     connections: Annotated[int, Field(ge=1, le=_CONNECTIONS_LIMIT)] | None = None
@@ -78,22 +81,30 @@ class BulkTable(BaseModel):
 
     def _refusals(self) -> Iterator[str]:
         if bool(self.files) == (self.generate is not None):
-            yield 'say what is loaded: files = ["visits-*.csv@visits"], or generate = "imdb"'
+            yield 'say what is loaded: files = ["visits-*.csv@visits"], or generate = "imdb" (or "tpch")'
         for key in _OF_GENERATED if self.generate is None else ():
             if key in self.model_fields_set:
                 yield f'{key} is for files that are generated, with generate = "imdb"'
-        unknown = [table for table in self.tables if table not in imdb.TABLES]
-        if unknown:
-            yield f"there is no generated table `{unknown[0]}`; there are {', '.join(imdb.TABLES)}"
+        if self.generated is not None:
+            if (why := self.generated.refusal(self.scale)) is not None:
+                yield why
+            unknown = [table for table in self.tables if table not in self.generated.files]
+            if unknown:
+                yield f"there is no generated table `{unknown[0]}`; there are {', '.join(self.generated.files)}"
         if self.indexes != "auto" and not self.tuned:
             yield "with tuned = false indexes are kept; omit one of them"
         yield from _refused_files(self.files)
 
     @property
+    def generated(self) -> GeneratedSet | None:
+        """The data set whose files are made; None for the user's files."""
+        return None if self.generate is None else _SETS[self.generate]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The tables, in the order in which they are loaded."""
-        if self.generate is not None:
-            return self.tables or tuple(imdb.TABLES)
+        if self.generated is not None:
+            return self.tables or tuple(self.generated.files)
         return tuple(table_of(entry) for entry in self.files)
 
     def sources(self) -> dict[str, list[Path]]:
@@ -102,8 +113,8 @@ class BulkTable(BaseModel):
 
     def input_bytes(self) -> int:
         """Bytes of all files before any compression, about; :class:`InputError` as :meth:`sources`."""
-        if self.generate is not None:
-            return imdb.input_bytes(self.names, self.scale)
+        if self.generated is not None:
+            return self.generated.input_bytes(self.names, self.scale)
         paths = [path for found in self.sources().values() for path in found]
         return round(sum(path.stat().st_size * _ratio(path) for path in paths))
 

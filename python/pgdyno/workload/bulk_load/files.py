@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.host import paths, preflight
 from pgdyno.host.journal import Journal
-from pgdyno.workload import imdb
+from pgdyno.workload.generated import GZIP_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.workload.bulk_load.asked import BulkTable
     from pgdyno.workload.loaded import Progress
-
-_GZIP_SHARE = 0.45
-"""What gzip leaves of generated files at most."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +38,21 @@ class Files:
 @contextlib.contextmanager
 def generated(bulk: BulkTable, seed: int, progress: Progress) -> Iterator[tuple[Files, ...]]:
     """The files that a load generates; they last as long as this."""
-    needed = round(bulk.input_bytes() * (_GZIP_SHARE if bulk.gzip else 1.0))
-    preflight.require_memory(needed, "files to load")
+    made = bulk.generated
+    assert made is not None
+    needed = round(bulk.input_bytes() * (GZIP_SHARE if bulk.gzip else 1.0))
+    preflight.require_memory(needed + made.memory_bytes, "making files to load")
     folder = paths.image_dir() / f"files-{secrets.token_hex(3)}"
-    asked = [f"--scale={bulk.scale!r}", f"--out={folder}", f"--seed={seed}"]
-    asked += [f"--file={imdb.TABLES[table]}" for table in bulk.names] + (["--gzip"] if bulk.gzip else [])
+    asked = [f"--scale={bulk.scale!r}", f"--out={folder}", *made.engine_options]
+    asked += [f"--seed={seed}"] if made.seeded else []
+    asked += [f"--file={made.files[table]}" for table in bulk.names] + (["--gzip"] if bulk.gzip else [])
     summary: dict[str, Any] = {}
     with Journal(paths.state_dir()).directory(folder):
-        with contextlib.closing(_engine.lines(["generate", "imdb", *asked], {})) as lines:
+        with contextlib.closing(_engine.lines(["generate", made.name, *asked], {})) as lines:
             for line in lines:
                 if "progress" in line:
                     progress(line["progress"]["share"], "generate files")
                 summary = line.get("summary", summary)
-        rows = {Path(one["path"]).name.partition(".tsv")[0]: one for one in summary["files"]}
-        yield tuple(
-            Files(table, (Path(rows[imdb.TABLES[table]]["path"]),), int(rows[imdb.TABLES[table]]["rows"]))
-            for table in bulk.names
-        )
+        found = {one["name"]: one for one in summary["files"]}
+        of_tables = [(table, found[made.files[table]]) for table in bulk.names]
+        yield tuple(Files(table, (Path(one["path"]),), int(one["rows"])) for table, one in of_tables)

@@ -92,6 +92,7 @@ class Loading:
             "autovacuum_off": bulk.tuned,
             "durable_chunks": not bulk.tuned,
             "indexes": bulk.indexes if bulk.tuned else "keep",
+            **({} if bulk.generated is None else bulk.generated.loaded_as),
         }
         if bulk.connections is not None:
             asked |= {"connections": bulk.connections, "connections_max": bulk.connections}

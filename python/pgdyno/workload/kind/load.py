@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from pgdyno.store.record import Check
-from pgdyno.workload import imdb
 from pgdyno.workload.bulk_load.asked import BulkTable
 from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
 from pgdyno.workload.kind.base import Refusal, Workload
@@ -68,7 +67,7 @@ class Load(Workload):
         if bulk.definitions is not None:
             made_by = bulk.definitions.text
         else:
-            made_by = "" if bulk.generate is None else imdb.definitions(bulk.names)
+            made_by = "" if bulk.generated is None else bulk.generated.definitions(bulk.names, bulk.scale)
         return BulkTables(made_by, bulk.input_bytes())
 
     def shared(self, seed: int, progress: Progress, made: dict[Hashable, Any], ending: ExitStack) -> Any:
@@ -78,7 +77,7 @@ class Load(Workload):
         bulk = self.bulk
         if bulk.generate is None:
             return tuple(files.Files(table, tuple(paths)) for table, paths in bulk.sources().items())
-        key = (bulk.scale, bulk.gzip, tuple(sorted(bulk.names)))
+        key = (bulk.generate, bulk.scale, bulk.gzip, tuple(sorted(bulk.names)))
         if key not in made:
             made[key] = ending.enter_context(files.generated(bulk, seed, progress))
         of_table = {one.table: one for one in made[key]}

@@ -1,0 +1,12 @@
+//! The eight tables of TPC-H, byte for byte as dbgen makes them.
+//!
+//! The rows are the crate `tpchgen`'s, which is compared with dbgen; here are the scales at which that holds, the parts in
+//! which the rows are made, and how a row is written. dbgen's seeds are fixed: a table's rows depend on the scale alone.
+
+mod file;
+mod rows;
+mod scale;
+
+pub use file::{Ending, TableFile};
+pub use rows::files;
+pub use scale::Scale;

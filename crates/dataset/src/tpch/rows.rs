@@ -1,0 +1,99 @@
+//! The files and their rows, in parts that are made alone.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::Arc;
+
+use pgdyno_workload::Refusal;
+use tpchgen::generators::{
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
+    RegionGenerator, SupplierGenerator,
+};
+
+use super::file::{Ending, TableFile};
+use super::scale::Scale;
+use crate::file::DataFile;
+use crate::rows::Rows;
+
+/// Driving rows of a part where each makes one row: about 128 KiB, beside which it costs nothing to seek the begin of a part.
+const PART_ROWS: u64 = 1000;
+/// Where each makes four, as orders and parts do.
+const PART_ROWS_OF_SEVERAL: u64 = 250;
+
+/// The eight files at a scale: at 1 six million lines of orders, 1.1 GB in all.
+///
+/// # Errors
+/// A scale that dbgen cannot have ([`Scale::new`]).
+pub fn files(scale: f64, ending: Ending) -> Result<Vec<DataFile>, Refusal> {
+    let scale = Scale::new(scale)?;
+    Ok(TableFile::ALL
+        .into_iter()
+        .map(|table| DataFile {
+            name: table.name(),
+            suffix: "tbl",
+            head: None,
+            bytes_per_row: table.bytes_per_row(),
+            rows: Arc::new(TableRows::new(table, scale, ending)),
+        })
+        .collect())
+}
+
+/// The rows of one table. A unit is one of dbgen's parts: equally many driving rows, and in the last what is left.
+#[derive(Debug)]
+struct TableRows {
+    table: TableFile,
+    scale: Scale,
+    ending: Ending,
+    parts: i32,
+}
+
+impl TableRows {
+    fn new(table: TableFile, scale: Scale, ending: Ending) -> Self {
+        let of_part = match table {
+            TableFile::Lineitem | TableFile::Partsupp => PART_ROWS_OF_SEVERAL,
+            _ => PART_ROWS,
+        };
+        let parts = (table.driving_rows(scale) / of_part).max(1);
+        Self { table, scale, ending, parts: i32::try_from(parts).expect("six million at scale 1,000") }
+    }
+
+    /// Appends rows, each with its end.
+    fn write_all<R: Display>(&self, rows: impl Iterator<Item = R>, out: &mut Vec<u8>) -> u64 {
+        let mut count = 0;
+        for row in rows {
+            write!(out, "{row}").expect("memory takes all that is written");
+            if self.ending == Ending::Value {
+                let last = out.pop();
+                debug_assert_eq!(last, Some(b'|'), "each value has a separator behind it");
+            }
+            out.push(b'\n');
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Rows for TableRows {
+    fn units(&self) -> u64 {
+        self.parts.unsigned_abs().into()
+    }
+
+    fn write(&self, unit: u64, out: &mut Vec<u8>) -> u64 {
+        let part = i32::try_from(unit).expect("units are dbgen's parts") + 1;
+        let (scale, parts) = (self.scale.factor(), self.parts);
+        match self.table {
+            TableFile::Customer => self.write_all(CustomerGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Lineitem => self.write_all(LineItemGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Nation => self.write_all(NationGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Orders => self.write_all(OrderGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Part => self.write_all(PartGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Partsupp => self.write_all(PartSuppGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Region => self.write_all(RegionGenerator::new(scale, part, parts).iter(), out),
+            TableFile::Supplier => self.write_all(SupplierGenerator::new(scale, part, parts).iter(), out),
+        }
+    }
+
+    fn rows_expected(&self) -> u64 {
+        self.table.rows(self.scale)
+    }
+}
