@@ -105,7 +105,7 @@ def test_a_command_in_the_text_and_its_flags_exist(span: Example) -> None:
             assert inner is not None, f"{span}: there is no `{word}` in `{span.text}`"
             command = inner
         elif word.startswith("-") and word not in ("--help", "-h"):
-            flags = {flag for parameter in command.params for flag in parameter.opts}
+            flags = {flag for parameter in command.params for flag in parameter.opts + parameter.secondary_opts}
             assert word.split("=")[0] in flags, f"{span}: there is no `{word}` in `{span.text}`"
 
 
