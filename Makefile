@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix bench generate wheel sdist lock clean
+.PHONY: help setup demo test lint fix bench generate wheel sdist site lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -41,12 +41,18 @@ wheel: setup ## dist/: the package with an engine for every Linux with glibc 2.2
 sdist: setup ## dist/: the sources, which pip builds with Rust
 	$(PY) -m tools.wheel.sdist
 
+site: setup ## dist/site/: the documents as pages, to browse and to search without a network
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-site.lock
+	$(PY) -m tools.site
+
 lock: setup ## choose newer Python packages and write the lock files again
 	$(PY) -m pip install --quiet uv
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements.lock
 	$(PY) -m uv pip compile --group wheel --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements-wheel.lock
+	$(PY) -m uv pip compile --group site --universal --python-version 3.11 --generate-hashes --upgrade --constraint requirements.lock \
+		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements-site.lock
 
 clean: ## remove what setup and the builds made; results stay
 	rm -rf .venv target dist python/pgdyno/_build_hash.txt

@@ -86,8 +86,11 @@ class Browser:
         os.close(self._read)
         self._profile.cleanup()
 
-    def open(self, file: Path, width_px: int, dark: bool, expressions: tuple[str, ...]) -> Page:
-        """Load a file at a width and in a colour scheme, evaluate, take a picture of all of it."""
+    def open(self, file: Path | str, width_px: int, dark: bool, expressions: tuple[str, ...]) -> Page:
+        """Load a file or an address at a width and in a colour scheme, evaluate, take a picture of all of it.
+
+        A promise is waited for.
+        """
         page = Page()
         target = self._call("Target.createTarget", {"url": "about:blank"}, None, page)["targetId"]
         session = self._call("Target.attachToTarget", {"targetId": target, "flatten": True}, None, page)["sessionId"]
@@ -97,10 +100,11 @@ class Browser:
         self._call("Emulation.setDeviceMetricsOverride", metrics, session, page)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self._call("Emulation.setEmulatedMedia", {"features": scheme}, session, page)
-        self._call("Page.navigate", {"url": file.resolve().as_uri()}, session, page)
+        address = file if isinstance(file, str) else file.resolve().as_uri()
+        self._call("Page.navigate", {"url": address}, session, page)
         self._until("Page.loadEventFired", page)
         for expression in expressions:
-            asked = {"expression": expression, "returnByValue": True}
+            asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
             answer = self._call("Runtime.evaluate", asked, session, page)
             page.values[expression] = answer["result"].get("value")
         shot = self._call("Page.captureScreenshot", {"captureBeyondViewport": True}, session, page)

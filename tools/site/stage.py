@@ -1,0 +1,85 @@
+"""A copy of the documents whose links are those of a site: to its pages, or to the repository at the commit that is built."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+from pathlib import Path
+
+from tools.lint.links import links
+from tools.site import CONTENTS
+
+_FIRST = {"README.md": "index.md", CONTENTS: "documentation.md"}
+"""Files whose page has another name: the README is the first page, where ``docs/README.md`` would be otherwise."""
+_LINK = re.compile(r"(?P<code>(`+)(?!`).+?(?<!`)\2(?!`))|(?P<picture>!?)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+_ABSOLUTE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|#)")
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_COMMENT = re.compile(r"^<!--.*-->$")
+
+
+def page_of(path: str) -> str | None:
+    """The page that a file of the repository becomes, or None: ``docs/guide/run.md`` is ``guide/run.md``."""
+    if path in _FIRST:
+        return _FIRST[path]
+    return path.removeprefix("docs/") if path.startswith("docs/") and path.endswith(".md") else None
+
+
+def linked_pages(text: str, source: str) -> list[str]:
+    """The pages that a document of the repository links to, in order."""
+    targets = (_resolved(target.partition("#")[0], source) for _, target in links(text))
+    return [page for page in map(page_of, targets) if page is not None]
+
+
+def copy(root: Path, folder: Path, url: str | None, commit: str) -> None:
+    """Write every document and picture below ``folder``."""
+    for path in [root / "README.md", *sorted((root / "docs").rglob("*"))]:
+        source = path.relative_to(root).as_posix()
+        if path.is_dir():
+            continue
+        page = page_of(source)
+        goal = folder / (page or source.removeprefix("docs/"))
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        if page is None:
+            shutil.copy(path, goal)
+        else:
+            goal.write_text(rewrite(path.read_text(encoding="utf-8"), source, root, url, commit), encoding="utf-8")
+
+
+def rewrite(text: str, source: str, root: Path, url: str | None, commit: str) -> str:
+    """A document of the repository as one of the site; ``source`` is its path.
+
+    Without the repository's address a link to a file that is no page becomes its text, as on the package's page
+    (:mod:`tools.wheel.description`).
+    """
+    page = page_of(source)
+    assert page is not None, source
+
+    def replace(found: re.Match[str]) -> str:
+        if found["code"] or _ABSOLUTE.match(found["target"]):
+            return found[0]
+        file_name, hash_sign, heading = found["target"].partition("#")
+        path = _resolved(file_name, source)
+        goal = page_of(path) or (path.removeprefix("docs/") if found["picture"] else None)
+        if goal is not None:
+            address = posixpath.relpath(goal, posixpath.dirname(page) or ".")
+        elif url is not None:
+            address = f"{url}/{'tree' if (root / path).is_dir() else 'blob'}/{commit}/{path}"
+        else:
+            return found["label"]
+        return f"{found['picture']}[{found['label']}]({address}{hash_sign}{heading})"
+
+    lines, inside = [], False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            inside = not inside
+        if inside:
+            lines.append(line)
+        elif not _COMMENT.match(line):
+            lines.append(_LINK.sub(replace, line))
+    return "\n".join(lines) + "\n"
+
+
+def _resolved(file_name: str, source: str) -> str:
+    """The path in the repository that a relative link of a document means."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), file_name))
