@@ -119,6 +119,17 @@ def plain(value: object) -> str:
     return UNKNOWN if value is None or value == "" else str(value)
 
 
+def address(host: str | None, port: int | None) -> str:
+    """Where a server is: ``db.example.org:5432``, ``[::1]:5432``, ``/run/postgresql (port 5432)`` for a socket's folder."""
+    if port is None:
+        return plain(host)
+    if host is not None and host.startswith(("/", "@")):
+        return f"{host} (port {port})"
+    if host is not None and ":" in host:
+        return f"[{host}]:{port}"
+    return f"{host or 'this host'}:{port}"
+
+
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), gap: str = "  ") -> list[str]:
     """Rows as lines of text, each column as wide as it needs: names in the columns of ``left``, numbers in the others."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]

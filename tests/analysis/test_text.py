@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.text import duration, money, number, percent, ratio_interval, times
+from pgdyno.text import address, duration, money, number, percent, ratio_interval, times
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,19 @@ def test_a_share_is_written_one_way(share: float | None, said: str) -> None:
 )
 def test_a_length_of_time_has_the_unit_that_suits_it(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "said"),
+    [
+        ("db.example.org", 5432, "db.example.org:5432"),
+        ("db.example.org", None, "db.example.org"),
+        ("/run/postgresql", 5433, "/run/postgresql (port 5433)"),
+        ("@abstract", 5432, "@abstract (port 5432)"),
+        ("::1", 5432, "[::1]:5432"),
+        (None, 5432, "this host:5432"),
+        (None, None, "–"),
+    ],
+)
+def test_an_address_can_be_read_as_one(host: str | None, port: int | None, said: str) -> None:
+    assert address(host, port) == said

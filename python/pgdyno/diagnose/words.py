@@ -9,7 +9,7 @@ from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.diagnosis import OF_STORAGE
-from pgdyno.text import money, number, percent, times
+from pgdyno.text import address, money, number, percent, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ def watched_words(found: Diagnosis) -> str:
     server, workload = record.world.server, record.workload
     what = [f"PostgreSQL {record.postgres.version}"]
     if server is not None and server.host:
-        what.append(f"at {server.host}" + (f":{server.port}" if server.port else ""))
+        what.append(f"at {address(server.host, server.port)}")
     what += [
         text for key, text in (("standby", "a standby"), ("pooler", "through a connection pooler")) if workload.get(key)
     ]

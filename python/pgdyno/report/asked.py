@@ -8,7 +8,7 @@ from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.section import Block, Section, listed
 from pgdyno.report.words import COLUMNS_MAX, clients_of, record_of
-from pgdyno.text import UNKNOWN, plain, size
+from pgdyno.text import UNKNOWN, address, plain, size
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -194,9 +194,8 @@ def _machine(comparison: Comparison) -> Pairs:
     instance, host = world.instance, world.host
     pairs = []
     if world.server is not None:
-        address = f"{world.server.host or 'this host'}:{world.server.port}" if world.server.port else world.server.host
         pairs += [
-            ("server", plain(address)),
+            ("server", address(world.server.host, world.server.port)),
             ("database", plain(world.server.dbname)),
             ("role", plain(world.server.user)),
         ]
