@@ -20,4 +20,4 @@ def page() -> str:
     found = schema.sections(ExperimentRecord, "experiment.json")
     found += [part for part in schema.sections(RunRecord, "run.json") if part not in found]
     found += [part for part in schema.sections(LoadRecord, "load.json") if part not in found]
-    return md.page("Records", "`python/pgdyno/store/record.py`", INTRODUCTION, *found)
+    return md.page("Records", "`python/pgdyno/store/record.py`, `load_record.py`", INTRODUCTION, *found)

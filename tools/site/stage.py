@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import shutil
 from pathlib import Path
 
 from tools.lint.links import links
 from tools.site import CONTENTS
+from tools.wheel import description
 
 _FIRST = {"README.md": "index.md", CONTENTS: "documentation.md"}
 """Files whose page has another name: the README is the first page, where ``docs/README.md`` would be otherwise."""
-_LINK = re.compile(r"(?P<code>(`+)(?!`).+?(?<!`)\2(?!`))|(?P<picture>!?)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)")
-_ABSOLUTE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|#)")
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
-_COMMENT = re.compile(r"^<!--.*-->$")
 
 
 def page_of(path: str) -> str | None:
@@ -50,34 +46,24 @@ def rewrite(text: str, source: str, root: Path, url: str | None, commit: str) ->
     """A document of the repository as one of the site; ``source`` is its path.
 
     Without the repository's address a link to a file that is no page becomes its text, as on the package's page
-    (:mod:`tools.wheel.description`).
+    (:func:`tools.wheel.description.absolute`).
     """
     page = page_of(source)
     assert page is not None, source
 
-    def replace(found: re.Match[str]) -> str:
-        if found["code"] or _ABSOLUTE.match(found["target"]):
-            return found[0]
-        file_name, hash_sign, heading = found["target"].partition("#")
+    def replace(picture: str, label: str, target: str) -> str:
+        file_name, hash_sign, heading = target.partition("#")
         path = _resolved(file_name, source)
-        goal = page_of(path) or (path.removeprefix("docs/") if found["picture"] else None)
+        goal = page_of(path) or (path.removeprefix("docs/") if picture else None)
         if goal is not None:
             address = posixpath.relpath(goal, posixpath.dirname(page) or ".")
         elif url is not None:
             address = f"{url}/{'tree' if (root / path).is_dir() else 'blob'}/{commit}/{path}"
         else:
-            return found["label"]
-        return f"{found['picture']}[{found['label']}]({address}{hash_sign}{heading})"
+            return label
+        return f"{picture}[{label}]({address}{hash_sign}{heading})"
 
-    lines, inside = [], False
-    for line in text.splitlines():
-        if _FENCE.match(line):
-            inside = not inside
-        if inside:
-            lines.append(line)
-        elif not _COMMENT.match(line):
-            lines.append(_LINK.sub(replace, line))
-    return "\n".join(lines) + "\n"
+    return description.with_links(text, replace)
 
 
 def _resolved(file_name: str, source: str) -> str:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_LINK_OR_CODE = re.compile(
+    r"(?P<code>(`+)(?!`).+?(?<!`)\2(?!`))|(?P<picture>!?)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)"
+)
 _ABSOLUTE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|#)")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
-_COMMENT = re.compile(r"^<!--.*-->\n", re.MULTILINE)
+_COMMENT = re.compile(r"^<!--.*-->$")
 
 
 def repository_url() -> str | None:
@@ -49,19 +53,33 @@ def of_package(root: Path, metadata: str, more: list[str]) -> str:
 def absolute(text: str, url: str | None, at: str) -> str:
     """Markdown whose links to files are addresses at a commit, or, without ``url``, their text; pictures need one."""
 
-    def replace(found: re.Match[str]) -> str:
-        picture, label, target = found.groups()
-        if _ABSOLUTE.match(target):
-            return found[0]
+    def replace(picture: str, label: str, target: str) -> str:
         if url is None:
             return "" if picture else label
         return f"{picture}[{label}]({url}/{'raw' if picture else 'blob'}/{at}/{target})"
 
+    return with_links(text, replace)
+
+
+def with_links(text: str, replace: Callable[[str, str, str], str]) -> str:
+    """Markdown without lines of comments, in which ``replace(picture, label, target)`` stands for each relative link.
+
+    ``picture`` is ``!`` or empty. What stands in code stays.
+    """
+
+    def of(found: re.Match[str]) -> str:
+        if found["code"] or _ABSOLUTE.match(found["target"]):
+            return found[0]
+        return replace(found["picture"], found["label"], found["target"])
+
     lines, inside = [], False
-    for line in _COMMENT.sub("", text).splitlines():
+    for line in text.splitlines():
         if _FENCE.match(line):
             inside = not inside
-        lines.append(line if inside else _LINK.sub(replace, line))
+        if inside:
+            lines.append(line)
+        elif not _COMMENT.match(line):
+            lines.append(_LINK_OR_CODE.sub(of, line))
     return "\n".join(lines) + "\n"
 
 

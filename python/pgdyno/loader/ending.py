@@ -62,14 +62,10 @@ class Ending:
     """What a run has done so far, which decides what its user can do after an error."""
 
     asked: Asked
-    has_job: bool = False
-    """Whether the load has an entry in the ledger."""
     has_rows: bool = True
     """Whether there may be rows of this load: one without any ends itself, and nothing has to be said of it."""
     is_piped: bool = False
     """Whether a source can be read only once."""
-    object_failed: bool = False
-    """Whether the error already says what became of a damaged object."""
     rows_seen: int = 0
     """Rows that this run is known to have committed."""
     changed: list[str] = field(default_factory=list)
@@ -83,20 +79,24 @@ class Ending:
         """A refusal that came too late: the remedy names what was changed."""
         return PgdynoError(error.message, remedy="; ".join([error.remedy, *self.changed]))
 
-    def of_transfer(self, error: KeyboardInterrupt | InputError) -> PgdynoError:
-        """The error that ended the transfer."""
+    def of_transfer(self, error: KeyboardInterrupt | InputError, *, has_job: bool, object_failed: bool) -> PgdynoError:
+        """The error that ended the transfer.
+
+        ``has_job``: the load has an entry in the ledger. ``object_failed``: the error already says what became of a damaged
+        object.
+        """
         if isinstance(error, KeyboardInterrupt) and not self.has_rows:
             return Interrupted("interrupted; no row was loaded", remedy="run the same command again")
         if isinstance(error, KeyboardInterrupt):
             return self.interrupted("interrupted; the chunks that were committed are loaded")
-        if not self.has_job:
+        if not has_job:
             return PgdynoError(error.message, remedy=f"{error.remedy}; {self._without_ledger()}")
         if not self.has_rows:
             return PgdynoError(error.message, remedy=f"{error.remedy}; {AFTER_NO_ROW}".removeprefix("; "))
         # The engine's: chunks may have been committed, so it is more than a refusal.
         after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
         after = self._resume(after if self.asked.via is None else AFTER_BAD_OBJECT)
-        after = "" if self.object_failed else f"; {after}"
+        after = "" if object_failed else f"; {after}"
         return PgdynoError(error.message, remedy=f"{error.remedy}{after}".removeprefix("; "))
 
     def interrupted(self, what: str) -> Interrupted:

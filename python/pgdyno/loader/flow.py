@@ -140,8 +140,8 @@ class _Load:
             done = self._step("transfer", lambda: send(self._sent(ready, job, into, kept), self._tell_progress))
         except (KeyboardInterrupt, InputError) as error:
             self._give_up(ready, job)
-            self._ending.object_failed = ready.failure is not None
-            raise self._ending.of_transfer(error) from error
+            failed = ready.failure is not None
+            raise self._ending.of_transfer(error, has_job=job is not None, object_failed=failed) from error
         except BaseException:
             self._give_up(ready, job)
             raise
@@ -214,7 +214,7 @@ class _Load:
         except ledger.AlreadyLoaded as done:
             self._already(ready, done)
             return None
-        self.result.job, self._ending.has_job = job.number, True
+        self.result.job = job.number
         journal = Journal(self.connection)
         left = [entry for entry in journal.entries(ready.target.oid) if entry.job != job.number]
         if left:
