@@ -109,6 +109,7 @@ def test_the_source_distribution_is_whole(repository: Path, tmp_path: Path) -> N
     assert description.relative_links(page) == []
     for name in ("tools/build_backend.py", "data/scripts/pgdyno", "experiments/scripts/transfer.sql", "LICENSE"):
         assert (tree / name).is_file(), name
+        assert os.access(tree / name, os.X_OK) is os.access(repository / name, os.X_OK), name
     unknown = subprocess.run(
         ["git", "ls-files", "--others", "--exclude-standard", "crates", "catalog"],
         cwd=repository,

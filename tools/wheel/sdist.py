@@ -45,6 +45,8 @@ def _rewritten(root: Path, made: Path, goal: Path) -> Path:
             if entry.name.endswith("/PKG-INFO"):
                 content = description.of_package(root, content.decode(), []).encode()
                 entry.size = len(content)
+            if os.access(root / entry.name.partition("/")[2], os.X_OK):
+                entry.mode |= 0o111  # maturin writes every file as one that cannot be executed
             new.addfile(entry, io.BytesIO(content) if entry.isfile() else None)
     unfinished.rename(goal)
     return goal
