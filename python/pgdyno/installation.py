@@ -12,12 +12,15 @@ import re
 import shlex
 import sys
 import sysconfig
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from pgdyno import _build
 
 _SITES = ("site-packages", "dist-packages")
+_ONE_AT_A_TIME = threading.Lock()
+"""sysconfig fills its variables at the first question, and until Python 3.12 a second thread may see them half filled."""
 _SECRET = re.compile(r"password\s*=|://[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
 
 
@@ -32,7 +35,8 @@ def program_folders() -> list[Path]:
         ):  # PREFIX/lib/python3.X/site-packages: --user, --prefix, an overlay of uv's, a moved copy
             found.append(site.parents[2] / "bin")
     user_scheme = sysconfig.get_preferred_scheme("user")
-    found += [Path(sysconfig.get_path("scripts")), Path(sysconfig.get_path("scripts", user_scheme))]
+    with _ONE_AT_A_TIME:
+        found += [Path(sysconfig.get_path("scripts")), Path(sysconfig.get_path("scripts", user_scheme))]
     return list(dict.fromkeys(found))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,3 +156,23 @@ def test_every_command_that_a_remedy_names_exists() -> None:
             elif word.startswith("--") and word != "--help":
                 flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
                 assert word.split("=")[0] in flags, f"{place}: there is no `{word}` in `pgdyno {span}`"
+
+
+RACE = """
+import sys, threading
+from pgdyno import installation
+sys.setswitchinterval(1e-6)
+begin, found = threading.Barrier(8), []
+def look():
+    begin.wait()
+    found.append(installation.program_folders())
+threads = [threading.Thread(target=look) for _ in range(8)]
+for one in threads: one.start()
+for one in threads: one.join()
+assert len(found) == 8 and all(one == found[0] for one in found), found
+"""
+
+
+def test_several_threads_may_be_the_first_to_look_for_the_engine() -> None:
+    done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
