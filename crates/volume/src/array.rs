@@ -101,6 +101,8 @@ pub(crate) struct Member {
 struct Pending {
     id: IoId,
     in_range: bool,
+    /// A piece of it fails.
+    failed: bool,
     /// Pieces that are not granted.
     missing: u32,
     done_at: Nanos,
@@ -111,7 +113,7 @@ struct Pending {
 struct Completion {
     done_at: Nanos,
     id: IoId,
-    in_range: bool,
+    result: IoResult,
 }
 
 /// An array: which volumes it is made of, and what is under way on them.
@@ -154,21 +156,30 @@ impl Array {
     }
 
     /// Takes a request in and appends its pieces to `out`, each with the volume that it is for. `load` says how many
-    /// requests a volume has outstanding.
-    pub fn submit(&mut self, io: Io, load: impl Fn(usize) -> usize, out: &mut Vec<(usize, Io)>) {
+    /// requests a volume has outstanding, `lost` whether it is lost: the array does without it while the column has a copy.
+    pub fn submit(
+        &mut self,
+        io: Io,
+        load: impl Fn(usize) -> usize,
+        lost: impl Fn(usize) -> bool,
+        out: &mut Vec<(usize, Io)>,
+    ) {
         self.counters.count(&io);
         let end = io.offset.checked_add(u64::from(io.len));
         let in_range = end.is_some_and(|end| end <= self.params.size_bytes());
-        let request = self.requests.insert(Pending { id: io.id, in_range, missing: 0, done_at: 0 });
+        let request = self.requests.insert(Pending { id: io.id, in_range, failed: false, missing: 0, done_at: 0 });
         let turn = self.ordinal as usize;
         let (count, chunk) = (self.columns.len() as u64, self.params.chunk_bytes);
         for piece in pieces(count, chunk, io.offset, io.len) {
             let members = &self.columns[piece.column];
+            let survived = members.iter().any(|member| member.local && !lost(member.volume));
+            let usable = |member: &Member| !survived || !lost(member.volume);
             let chosen = match io.op {
                 Op::Write => None,
-                Op::Read => least_loaded(members, turn, &load),
+                Op::Read => least_loaded(members, turn, usable, &load),
             };
-            for member in members.iter().filter(|member| chosen.is_none_or(|volume| volume == member.volume)) {
+            let asked = |member: &&Member| usable(member) && chosen.is_none_or(|volume| volume == member.volume);
+            for member in members.iter().filter(asked) {
                 let place = self.pieces.insert(request);
                 // A name of its own: a volume may remember it for longer than the piece is outstanding.
                 let id = name(self.ordinal, place);
@@ -181,19 +192,25 @@ impl Array {
 
     /// What the event of a volume means for the array: a grant, if it was the last that a request waited for.
     pub fn event(&mut self, volume: usize, event: Event) -> Option<Event> {
-        let Event::Granted { id, done_at } = event else { return None };
+        let (id, done_at, failed) = match event {
+            Event::Granted { id, done_at } => (id, done_at, false),
+            Event::Failing { id, done_at } => (id, done_at, true),
+            Event::Done { .. } => return None,
+        };
         let remote = self.columns.iter().flatten().any(|member| member.volume == volume && !member.local);
         let away_ns = self.params.remote_round_trip_ns.filter(|_| remote).unwrap_or(0);
         let request = self.pieces.remove(place_of(id));
         let pending = self.requests.get_mut(request);
         pending.missing -= 1;
+        pending.failed |= failed;
         pending.done_at = pending.done_at.max(done_at.saturating_add(away_ns));
         if pending.missing > 0 {
             return None;
         }
-        let Pending { id, in_range, done_at, .. } = self.requests.remove(request);
-        self.completions.push(Reverse(Completion { done_at, id, in_range }));
-        Some(Event::Granted { id, done_at })
+        let Pending { id, in_range, failed, done_at, .. } = self.requests.remove(request);
+        let result = IoResult::of(in_range, failed);
+        self.completions.push(Reverse(Completion { done_at, id, result }));
+        Some(result.granted(id, done_at))
     }
 
     /// When the next request is complete.
@@ -203,8 +220,7 @@ impl Array {
 
     /// Takes the completion that is due at [`Self::next_done`].
     pub fn step(&mut self) -> Option<(Nanos, Event)> {
-        let Reverse(Completion { done_at, id, in_range }) = self.completions.pop()?;
-        let result = if in_range { IoResult::Ok } else { IoResult::OutOfRange };
+        let Reverse(Completion { done_at, id, result }) = self.completions.pop()?;
         Some((done_at, Event::Done { id, result }))
     }
 
@@ -227,9 +243,17 @@ fn place_of(id: IoId) -> usize {
 }
 
 /// The local copy with the fewest requests outstanding, beginning with the one whose turn it is.
-fn least_loaded(members: &[Member], turn: usize, load: impl Fn(usize) -> usize) -> Option<usize> {
+fn least_loaded(
+    members: &[Member],
+    turn: usize,
+    usable: impl Fn(&Member) -> bool,
+    load: impl Fn(usize) -> usize,
+) -> Option<usize> {
     let in_turn = (0..members.len()).map(|i| &members[(turn + i) % members.len()]);
-    in_turn.filter(|member| member.local).map(|member| member.volume).min_by_key(|volume| load(*volume))
+    in_turn
+        .filter(|member| member.local && usable(member))
+        .map(|member| member.volume)
+        .min_by_key(|volume| load(*volume))
 }
 
 /// Values at places that are used again.

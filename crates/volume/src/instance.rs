@@ -8,6 +8,7 @@ use crate::array::{Array, ArrayParams, Member};
 use crate::counters::Counters;
 use crate::io::{Change, Event, Io, Nanos, VolumeId};
 use crate::params::VolumeParams;
+use crate::stage::fault::Fault;
 use crate::stage::instance_limit::{InstanceCounters, InstanceLimit, InstanceLimits, Passing};
 use crate::volume::Volume;
 
@@ -143,7 +144,8 @@ impl Instance {
             Place::Array(array) => {
                 let mut pieces = std::mem::take(&mut self.pieces);
                 let volumes = &self.volumes;
-                self.arrays[array].submit(io, |volume| volumes[volume].outstanding(), &mut pieces);
+                let lost = |volume: usize| volumes[volume].volume.lost();
+                self.arrays[array].submit(io, |volume| volumes[volume].outstanding(), lost, &mut pieces);
                 for (index, piece) in pieces.drain(..) {
                     self.submit_to(now, index, piece);
                 }
@@ -171,6 +173,8 @@ impl Instance {
                 self.each(volume, |volume| volume.change_limits(now, iops_limit, throughput_limit));
             }
             Change::Credit { volume, level_ppm } => self.each(volume, |volume| volume.fill(now, level_ppm)),
+            Change::Fault { volume, fault } => self.each(volume, |volume| volume.fail(now, fault)),
+            Change::Heal { volume } => self.each(volume, |volume| volume.heal(now)),
             Change::InstanceCredit { level_ppm } => {
                 if let Some(limit) = &mut self.limit {
                     limit.fill(level_ppm, now);
@@ -224,6 +228,13 @@ impl Instance {
             Place::Volume(_) => members,
             Place::Array(array) => members.under(self.arrays[array].counters),
         }
+    }
+
+    /// Faults of a volume that are in force at the latest instant or will be. Of an array those of each member, with its place
+    /// among the members.
+    pub fn faults(&self, volume: VolumeId) -> impl Iterator<Item = (usize, Fault)> + '_ {
+        let members = self.indices(volume).enumerate();
+        members.flat_map(|(place, index)| self.volumes[index].volume.faults(self.now).map(move |fault| (place, fault)))
     }
 
     /// Counters of the instance, with its balances as of the last call; `None` without limits.

@@ -1,6 +1,7 @@
 //! What goes into the model and what comes out.
 
 use crate::params::BucketParams;
+use crate::stage::fault::Fault;
 
 /// Nanoseconds since the instance was attached; never decreasing from call to call.
 pub type Nanos = u64;
@@ -36,12 +37,33 @@ pub struct Io {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IoResult {
     /// As asked.
     Ok,
     /// It reached past the end of the volume.
     OutOfRange,
+    /// A fault ended it with an I/O error.
+    Failed,
+}
+
+impl IoResult {
+    /// Of a request that reaches past the end or not, and that a fault hit or not.
+    pub(crate) fn of(in_range: bool, failed: bool) -> Self {
+        match (failed, in_range) {
+            (true, _) => Self::Failed,
+            (false, true) => Self::Ok,
+            (false, false) => Self::OutOfRange,
+        }
+    }
+
+    /// What a host is told of the request when it is granted.
+    pub(crate) fn granted(self, id: IoId, done_at: Nanos) -> Event {
+        match self {
+            Self::Failed => Event::Failing { id, done_at },
+            Self::Ok | Self::OutOfRange => Event::Granted { id, done_at },
+        }
+    }
 }
 
 /// What the model tells its host, in order of time.
@@ -52,6 +74,13 @@ pub enum Event {
         /// Which request.
         id: IoId,
         /// When it completes.
+        done_at: Nanos,
+    },
+    /// The limits let the request pass, and a fault hit it: it ends at `done_at` with an I/O error.
+    Failing {
+        /// Which request.
+        id: IoId,
+        /// When it ends.
         done_at: Nanos,
     },
     /// The request is complete.
@@ -86,5 +115,17 @@ pub enum Change {
     InstanceCredit {
         /// Parts per million of the reserve.
         level_ppm: u32,
+    },
+    /// Adds a fault.
+    Fault {
+        /// Which volume.
+        volume: VolumeId,
+        /// What goes wrong, and when.
+        fault: Fault,
+    },
+    /// Ends all faults of a volume but the loss of it.
+    Heal {
+        /// Which volume.
+        volume: VolumeId,
     },
 }

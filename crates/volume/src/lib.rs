@@ -17,7 +17,8 @@
 //! A request passes the stages of [`stage`] in this order: what the instance can do for all its volumes
 //! ([`stage::instance_limit`]), its cost in I/O units ([`stage::split_merge`]), the two limits
 //! ([`stage::iops_limit`], [`stage::throughput_limit`]) and what they have in credits ([`stage::burst_credit`]) in the order of
-//! the volume ([`stage::queueing`]), and the device's own work ([`stage::service_time`]).
+//! the volume ([`stage::queueing`]), the device's own work ([`stage::service_time`]), and what goes wrong on purpose
+//! ([`stage::fault`]).
 
 mod array;
 mod bucket;
@@ -40,4 +41,5 @@ pub use instance::Instance;
 pub use io::{Change, Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
 pub use modification::{Course, FrequencyRule, ModificationState, Modifications, TooSoon};
 pub use params::*;
+pub use stage::fault::{ALL_PPM, Effect, Fault};
 pub use stage::instance_limit::{BURST_S, InstanceCounters, InstanceLimits, InstanceRate};

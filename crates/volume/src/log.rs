@@ -6,6 +6,7 @@
 
 use crate::io::{Change, Event, Io, IoId, Nanos, Op, VolumeId};
 use crate::params::BucketParams;
+use crate::stage::fault::{Effect, Fault};
 
 /// First bytes of every log; the last one is the version of the format.
 pub const MAGIC: [u8; 8] = *b"pgdyno\x00\x01";
@@ -41,6 +42,8 @@ pub enum Record {
         id: IoId,
         /// When it completes.
         done_at: Nanos,
+        /// It ends with an I/O error.
+        failing: bool,
     },
     /// A piece of a text, which the next record that is none is about.
     Text {
@@ -69,7 +72,8 @@ impl Record {
     /// The record of a grant; other events are not logged, they follow from it.
     pub fn of_event(event: &Event) -> Option<Self> {
         match *event {
-            Event::Granted { id, done_at } => Some(Self::Grant { id, done_at }),
+            Event::Granted { id, done_at } => Some(Self::Grant { id, done_at, failing: false }),
+            Event::Failing { id, done_at } => Some(Self::Grant { id, done_at, failing: true }),
             Event::Done { .. } => None,
         }
     }
@@ -101,7 +105,14 @@ impl Record {
             Self::Change { now, change: Change::InstanceCredit { level_ppm } } => {
                 pack(16, 0, 0, level_ppm, [now, 0, 0, 0, 0])
             }
-            Self::Grant { id, done_at } => pack(4, 0, 0, 0, [done_at, id.0, 0, 0, 0]),
+            Self::Change { now, change: Change::Fault { volume, fault } } => {
+                let Fault { from, until, share_ppm, .. } = fault;
+                let (kind, a, b) = effect_words(fault.effect);
+                let op = u8::from(fault.reads) | u8::from(fault.writes) << 1 | kind << 2;
+                pack(20, op, volume.0, share_ppm, [now, from, until, a, b])
+            }
+            Self::Change { now, change: Change::Heal { volume } } => pack(21, 0, volume.0, 0, [now, 0, 0, 0, 0]),
+            Self::Grant { id, done_at, failing } => pack(4, u8::from(failing), 0, 0, [done_at, id.0, 0, 0, 0]),
             Self::Overflow => pack(5, 0, 0, 0, [0; 5]),
             Self::Text { len, bytes } => {
                 let mut record = pack(17, len, 0, 0, [0; 5]);
@@ -133,7 +144,7 @@ impl Record {
                 },
             },
             3 => Self::Change { now: word(0), change: Change::Credit { volume, level_ppm: small } },
-            4 => Self::Grant { id: IoId(word(1)), done_at: word(0) },
+            4 => Self::Grant { id: IoId(word(1)), done_at: word(0), failing: bytes[1] == 1 },
             5 => Self::Overflow,
             16 => Self::Change { now: word(0), change: Change::InstanceCredit { level_ppm: small } },
             17 => {
@@ -142,6 +153,13 @@ impl Record {
             }
             18 => Self::Attach { now: word(0) },
             19 => Self::Modify { now: word(0), volume },
+            20 => {
+                let effect = effect_of(bytes[1] >> 2, word(3), word(4))?;
+                let (reads, writes) = (bytes[1] & 1 != 0, bytes[1] & 2 != 0);
+                let fault = Fault { from: word(1), until: word(2), reads, writes, share_ppm: small, effect };
+                Self::Change { now: word(0), change: Change::Fault { volume, fault } }
+            }
+            21 => Self::Change { now: word(0), change: Change::Heal { volume } },
             _ => return None,
         })
     }
@@ -161,6 +179,27 @@ impl TextReader {
     pub fn take(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.0)).into_owned()
     }
+}
+
+/// The number of an effect, and its two words.
+fn effect_words(effect: Effect) -> (u8, u64, u64) {
+    match effect {
+        Effect::Pause => (0, 0, 0),
+        Effect::Latency { added_ns } => (1, added_ns, 0),
+        Effect::Error { begin, end, once: false } => (2, begin, end),
+        Effect::Error { begin, end, once: true } => (3, begin, end),
+        Effect::Lose => (4, 0, 0),
+    }
+}
+
+fn effect_of(kind: u8, a: u64, b: u64) -> Option<Effect> {
+    Some(match kind {
+        0 => Effect::Pause,
+        1 => Effect::Latency { added_ns: a },
+        2 | 3 => Effect::Error { begin: a, end: b, once: kind == 3 },
+        4 => Effect::Lose,
+        _ => return None,
+    })
 }
 
 fn pack(kind: u8, op: u8, volume: u16, small: u32, words: [u64; 5]) -> [u8; RECORD_BYTES] {

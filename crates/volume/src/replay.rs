@@ -54,7 +54,7 @@ pub fn replay_with(
 ) -> Replay {
     let mut result = Replay::default();
     let mut text = TextReader::default();
-    let mut granted: BTreeMap<IoId, Nanos> = BTreeMap::new();
+    let mut granted = Granted::new();
     let mut events = Vec::new();
     for record in records {
         match record {
@@ -76,12 +76,12 @@ pub fn replay_with(
                     break;
                 }
             }
-            Record::Grant { id, done_at } => {
+            Record::Grant { id, done_at, failing } => {
                 result.grants += 1;
                 match next_grant_of(instance, &mut granted, &mut events, id, done_at) {
-                    Some(replayed) if replayed == done_at => result.identical += 1,
+                    Some(replayed) if replayed == (done_at, failing) => result.identical += 1,
                     replayed => {
-                        result.first_difference = Some((id, done_at, replayed));
+                        result.first_difference = Some((id, done_at, replayed.map(|(done_at, _)| done_at)));
                         break;
                     }
                 }
@@ -95,14 +95,17 @@ pub fn replay_with(
     result
 }
 
+/// When each granted request ends, and whether with an I/O error.
+type Granted = BTreeMap<IoId, (Nanos, bool)>;
+
 /// Advances from event to event until `id` is granted. A grant is never later than its `done_at`, so the search ends.
 fn next_grant_of(
     instance: &mut Instance,
-    granted: &mut BTreeMap<IoId, Nanos>,
+    granted: &mut Granted,
     events: &mut Vec<Event>,
     id: IoId,
     done_at: Nanos,
-) -> Option<Nanos> {
+) -> Option<(Nanos, bool)> {
     while !granted.contains_key(&id) {
         let next = instance.next_event().filter(|next| *next <= done_at)?;
         instance.advance(next.max(instance.now()), events);
@@ -111,9 +114,10 @@ fn next_grant_of(
     granted.remove(&id)
 }
 
-fn keep(granted: &mut BTreeMap<IoId, Nanos>, events: &mut Vec<Event>) {
+fn keep(granted: &mut Granted, events: &mut Vec<Event>) {
     granted.extend(events.drain(..).filter_map(|event| match event {
-        Event::Granted { id, done_at } => Some((id, done_at)),
+        Event::Granted { id, done_at } => Some((id, (done_at, false))),
+        Event::Failing { id, done_at } => Some((id, (done_at, true))),
         Event::Done { .. } => None,
     }));
 }

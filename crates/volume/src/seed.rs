@@ -19,8 +19,10 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) enum Purpose {
     /// How long a request takes; the ordinal is the request's.
     ServiceTime = 0,
+    /// Which requests a fault hits; the ordinal counts the questions.
+    Fault = 1,
     /// Who is granted next; the ordinal counts the choices.
-    Order = 1,
+    Order = 2,
 }
 
 /// The random values of one volume for one purpose.
@@ -31,7 +33,7 @@ impl Stream {
     pub fn new(seed: u64, volume: VolumeId, purpose: Purpose) -> Self {
         let stream = mix(seed.wrapping_add(GOLDEN.wrapping_mul(u64::from(volume.0) + 1)));
         // The salt is far above any ordinal, so the streams of two purposes do not overlap.
-        Self(stream ^ (purpose as u64) << 63)
+        Self(stream ^ (purpose as u64) << 62)
     }
 
     /// 64 uniform bits.
@@ -57,6 +59,9 @@ mod tests {
         assert_ne!(stream.draw(0), stream.draw(1));
         assert_ne!(stream.draw(0), service(2, 0).draw(0));
         assert_ne!(stream.draw(0), service(1, 1).draw(0));
-        assert_ne!(stream.draw(0), Stream::new(1, VolumeId(0), Purpose::Order).draw(0));
+        let of = |purpose| Stream::new(1, VolumeId(0), purpose).draw(0);
+        assert_ne!(stream.draw(0), of(Purpose::Order));
+        assert_ne!(stream.draw(0), of(Purpose::Fault));
+        assert_ne!(of(Purpose::Order), of(Purpose::Fault));
     }
 }

@@ -8,6 +8,7 @@ use crate::io::{Event, Io, IoId, IoResult, Nanos, VolumeId};
 use crate::params::{BucketParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
 use crate::stage::burst_credit::BurstCredit;
+use crate::stage::fault::{Fault, Faults, Hit};
 use crate::stage::iops_limit::IopsLimit;
 use crate::stage::queueing::{Queue, Waiting};
 use crate::stage::service_time::ServiceTime;
@@ -22,7 +23,7 @@ const EXPECTED_DEPTH: usize = 512;
 struct Completion {
     done_at: Nanos,
     id: IoId,
-    in_range: bool,
+    result: IoResult,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +36,7 @@ pub(crate) struct Volume {
     iops_credit: BurstCredit,
     throughput_credit: BurstCredit,
     service_time: ServiceTime,
+    faults: Faults,
     queue: Queue,
     in_flight: BinaryHeap<Reverse<Completion>>,
     ordinal: u64,
@@ -53,6 +55,7 @@ impl Volume {
             throughput_credit: BurstCredit::new(params.throughput_credit, now),
             split_merge,
             service_time: ServiceTime::new(params.service_time),
+            faults: Faults::new(Stream::new(seed, id, Purpose::Fault)),
             queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
             in_flight: BinaryHeap::with_capacity(EXPECTED_DEPTH),
             ordinal: 0,
@@ -95,6 +98,28 @@ impl Volume {
         self.hold(now);
         self.iops_limit.fill(level_ppm, now);
         self.throughput_limit.fill(level_ppm, now);
+    }
+
+    /// Adds a fault at `now`.
+    pub(crate) fn fail(&mut self, now: Nanos, fault: Fault) {
+        self.hold(now);
+        self.faults.add(now, fault);
+    }
+
+    /// Ends the faults at `now`: what waits is granted from then on.
+    pub(crate) fn heal(&mut self, now: Nanos) {
+        self.hold(now);
+        self.faults.heal();
+    }
+
+    /// Its faults that are in force or will be.
+    pub(crate) fn faults(&self, now: Nanos) -> impl Iterator<Item = Fault> + '_ {
+        self.faults.pending(now)
+    }
+
+    /// Whether it is lost.
+    pub(crate) fn lost(&self) -> bool {
+        self.faults.lost()
     }
 
     /// Settles what the head has waited so far, before a change or an arrival at `now` alters what it waits for or
@@ -144,8 +169,7 @@ impl Volume {
         match (grant, done_at) {
             (Some(grant), done_at) if done_at.is_none_or(|done_at| grant.at <= done_at) => self.grant(&grant),
             (_, Some(_)) => self.in_flight.pop().map(|Reverse(completion)| {
-                let result = if completion.in_range { IoResult::Ok } else { IoResult::OutOfRange };
-                (completion.done_at, Event::Done { id: completion.id, result })
+                (completion.done_at, Event::Done { id: completion.id, result: completion.result })
             }),
             _ => None,
         }
@@ -158,7 +182,8 @@ impl Volume {
         let iops_ready_at = self.iops_limit.ready_at(tokens, from).max(self.iops_credit.ready_at(tokens, from));
         let throughput_ready_at =
             self.throughput_limit.ready_at(bytes, from).max(self.throughput_credit.ready_at(bytes, from));
-        Some(Grant { from, charge, iops_ready_at, throughput_ready_at, at: iops_ready_at.max(throughput_ready_at) })
+        let at = self.faults.granted_at(iops_ready_at.max(throughput_ready_at))?;
+        Some(Grant { from, charge, iops_ready_at, throughput_ready_at, at })
     }
 
     fn grant(&mut self, grant: &Grant) -> Option<(Nanos, Event)> {
@@ -172,11 +197,14 @@ impl Volume {
         self.count_waiting(grant, grant.at);
         // The device works while the limiter paces: under saturation a latency is queue depth / IOPS, as measured on
         // EBS, and not that plus the service time (docs/decision/0003).
-        let done_at = grant.at.max(submitted_at.saturating_add(service_ns));
+        let Hit { added_ns, failed } = self.faults.hit(grant.at, &io);
+        let done_at = grant.at.max(submitted_at.saturating_add(service_ns)).saturating_add(added_ns);
         let in_range = io.offset.checked_add(u64::from(io.len)).is_some_and(|end| end <= self.size_bytes);
         self.split_merge.granted(io.id, done_at);
-        self.in_flight.push(Reverse(Completion { done_at, id: io.id, in_range }));
-        Some((grant.at, Event::Granted { id: io.id, done_at }))
+        let id = io.id;
+        let result = IoResult::of(in_range, failed);
+        self.in_flight.push(Reverse(Completion { done_at, id, result }));
+        Some((grant.at, result.granted(id, done_at)))
     }
 }
 

@@ -7,6 +7,7 @@ mod catch_up;
 mod closed_loop;
 mod common;
 mod determinism;
+mod fault;
 mod instance_limit;
 mod iops_limit;
 mod modification;

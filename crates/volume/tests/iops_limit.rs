@@ -19,7 +19,7 @@ fn grants(iops: u64, arrivals: &[(u64, u32)]) -> Vec<(Nanos, u64)> {
         .iter()
         .filter_map(|event| match event {
             Event::Granted { id, done_at } => Some((*done_at, lens[id.0 as usize])),
-            Event::Done { .. } => None,
+            Event::Failing { .. } | Event::Done { .. } => None,
         })
         .collect()
 }

@@ -28,7 +28,7 @@ fn more_iops_take_effect_at_one_token_boundary() {
             .iter()
             .filter_map(|event| match event {
                 Event::Granted { done_at, .. } => Some(*done_at),
-                Event::Done { .. } => None,
+                Event::Failing { .. } | Event::Done { .. } => None,
             })
             .collect();
         let took = granted.iter().max().unwrap() - change;
@@ -68,7 +68,7 @@ fn a_larger_volume_holds_more_and_an_array_with_it() {
             instance.advance(at, &mut events);
             events.into_iter().find_map(|event| match event {
                 Event::Done { result, .. } => Some(result),
-                Event::Granted { .. } => None,
+                Event::Granted { .. } | Event::Failing { .. } => None,
             })
         };
         assert_eq!(result(&mut instance), Some(IoResult::OutOfRange));

@@ -41,7 +41,7 @@ proptest! {
         instance.advance(u64::MAX / 2, &mut events);
         let granted: Vec<(Nanos, u128)> = events.iter().filter_map(|event| match event {
             Event::Granted { id, done_at } => Some((*done_at, u128::from(arrivals[id.0 as usize].1) * 4096)),
-            Event::Done { .. } => None,
+            Event::Failing { .. } | Event::Done { .. } => None,
         }).collect();
         for from in 0..granted.len() {
             let mut bytes = 0u128;

@@ -1,6 +1,7 @@
 //! The stages that a request passes: one idea, one file, one test, one page of `docs/concept/volume/`.
 
 pub mod burst_credit;
+pub mod fault;
 pub mod instance_limit;
 pub mod iops_limit;
 pub mod queueing;
