@@ -25,10 +25,11 @@ PLACE_KEYS = {"schema_version", "size_kib", "probability_ppm", "above"}
 def check(root: Path) -> list[Finding]:
     """Values without a known source, without a date, or bare numbers."""
     findings = []
-    for path in sorted((root / "catalog" / "volumes").glob("*.toml")):
+    catalogue = root / "catalog"
+    for path in sorted([*catalogue.glob("*.toml"), *(catalogue / "volumes").glob("*.toml")]):
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         sources = set(document.pop("sources", {}))
-        place = f"catalog/volumes/{path.name}"
+        place = path.relative_to(root).as_posix()
         findings += [Finding(place, 0, message) for message in _examine(document, "", sources)]
     for path in sorted((root / "catalog" / "instances").glob("*.toml")):
         findings += [Finding(f"catalog/instances/{path.name}", 0, message) for message in _examine_rows(path)]

@@ -14,10 +14,13 @@
 //!
 //! A twin is a volume that was fitted to a disk: its file has the figures themselves ([`Resolved::of_twin`]).
 //!
+//! Faults that a provider injects, and its scenarios, are in `catalog/faults.toml` ([`scenario`]).
+//!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
 mod error;
 mod fact;
+mod fault;
 mod hash;
 mod instance;
 mod nearest;
@@ -26,6 +29,7 @@ mod volume;
 
 pub use error::{CatalogError, SpecError};
 pub use fact::{Source, Status};
+pub use fault::{latency, require_latency, scenario};
 pub use hash::{MODEL_VERSION, model_hash};
 pub use instance::instance_type::{EbsLimits, InstanceType, instance_types};
 pub use units::size_key;

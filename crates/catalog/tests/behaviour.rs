@@ -264,7 +264,7 @@ proptest! {
         prop_assert_eq!(&ids(false), &all);
         let done_at = events.iter().filter_map(|event| match event {
             Event::Granted { done_at, .. } => Some(*done_at),
-            Event::Done { .. } => None,
+            Event::Failing { .. } | Event::Done { .. } => None,
         });
         let last_s = done_at.max().unwrap_or(0) as f64 / 1e9;
         if let Some(limit) = params.iops_limit {

@@ -16,6 +16,7 @@ use crate::calibrate::calibrate;
 use crate::command::Command;
 use crate::control::{self, Listener, Served};
 use crate::core::Core;
+use crate::fault;
 use crate::file_system;
 use crate::follow::PathFollower;
 use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
@@ -136,11 +137,13 @@ impl Attached {
 
     /// Refuses a place where its content cannot be kept as an image.
     pub(crate) fn require_savable(&self, target: &Path) -> Result<()> {
+        fault::require_content(&self.pipeline)?;
         self.pipeline.require_savable(target)
     }
 
-    /// From here on nothing is delayed: detaching takes as long as it takes.
+    /// From here on nothing is delayed and no fault is in force: detaching takes as long as it takes.
     pub(crate) fn hurry(&self) {
+        self.pipeline.heal();
         self.pipeline.set_mode(Mode::Bypass);
     }
 

@@ -28,7 +28,8 @@ fn patience(request: &Value, dilation: u32) -> Duration {
     }
 }
 
-/// Asks a volume's daemon. `request` is one of `stats`, `minutes`, `credit`, `instance_credit`, `modify`, `detach` with its fields.
+/// Asks a volume's daemon. `request` is one of `stats`, `minutes`, `credit`, `instance_credit`, `modify`, `fail`, `heal`,
+/// `detach` with its fields.
 pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
     let folder = VolumeDir::of(state_dir, name)?;
     let gone = || format!("the volume {name:?} does not answer");
@@ -67,7 +68,8 @@ pub fn detach(state_dir: &Path, name: &str, save_image: Option<&Path>) -> Result
 }
 
 /// Facts of every volume, each with `alive`: whether its daemon is still that process; `state`: `serving`, `stopped`,
-/// `silent` (it does not answer in time) or `dead`; and `store_failure`: when its store began to fail, and why.
+/// `silent` (it does not answer in time) or `dead`; and `store_failure`: when its store began to fail, and why; `faults`: those
+/// injected into it.
 pub fn list(state_dir: &Path) -> Vec<Value> {
     let asked: Vec<_> = all_facts(state_dir)
         .into_iter()
@@ -95,7 +97,9 @@ fn with_health(state_dir: &Path, mut facts: Value) -> Value {
     };
     facts["alive"] = json!(state != Daemon::Dead);
     facts["state"] = json!(said);
-    facts["store_failure"] = health.map_or(Value::Null, |health| health["store_failure"].clone());
+    let said = |key: &str| health.as_ref().map_or(Value::Null, |health| health[key].clone());
+    facts["store_failure"] = said("store_failure");
+    facts["faults"] = said("faults");
     facts
 }
 

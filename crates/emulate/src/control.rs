@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{error_document, send};
 use crate::command::Command;
+use crate::fault;
 use crate::modify::{Elastic, History, Seen, Wanted};
 use crate::pipeline::Pipeline;
 use crate::precautions;
@@ -49,6 +50,10 @@ pub(crate) enum Request {
         #[serde(default)]
         optimizing_s: Option<u64>,
     },
+    /// Injects faults.
+    Fail { fault: fault::Wanted },
+    /// Ends all faults but a loss.
+    Heal,
     /// Unmounts and ends; keeps the content as an image if a path is given.
     Detach {
         #[serde(default)]
@@ -125,7 +130,8 @@ impl Served {
         let facts = self.facts();
         let mut answer = json!({"t_ns": t_ns, "seen_ns": seen_ns, "dilation": facts["dilation"],
             "name": facts["name"], "spec": facts["spec"]["spec"], "counters": counters, "modification": progress,
-            "instance": self.pipeline.core.instance_counters(), "store_failure": self.pipeline.store_failure()});
+            "instance": self.pipeline.core.instance_counters(), "store_failure": self.pipeline.store_failure(),
+            "faults": fault::seen(&self.pipeline)});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);
         }
@@ -142,6 +148,12 @@ impl Served {
         let (monotonic_ns, unix_ns) = clock.seen(clock.now());
         json!({"name": facts["name"], "spec": facts["spec"]["spec"], "minutes": samples,
             "anchor": {"monotonic_ns": monotonic_ns, "unix_ns": unix_ns}})
+    }
+
+    fn fail(&self, wanted: &fault::Wanted) -> Result<Value> {
+        let faults = wanted.faults(&self.elastic().storage, self.pipeline.members())?;
+        self.pipeline.fail(wanted.member, &faults);
+        Ok(json!({"name": self.name, "faults": fault::seen(&self.pipeline)}))
     }
 
     fn modify(&self, wanted: &Wanted<'_>) -> Result<Value> {
@@ -227,7 +239,7 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
         let answer = match serde_json::from_str(&line) {
             Ok(Request::Stats { histograms }) => served.stats(histograms),
             Ok(Request::Minutes) => served.minutes(),
-            Ok(Request::Health) => json!({"store_failure": pipeline.store_failure()}),
+            Ok(Request::Health) => json!({"store_failure": pipeline.store_failure(), "faults": fault::seen(pipeline)}),
             Ok(Request::Credit { level_ppm }) => {
                 pipeline.change(|volume| Change::Credit { volume, level_ppm });
                 json!({"ok": {}})
@@ -240,6 +252,11 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
                 let wanted = Wanted { spec: &spec, rule, optimizing: optimizing_s.map(Duration::from_secs) };
                 served.modify(&wanted).unwrap_or_else(|error| error_document(&error))
             }
+            Ok(Request::Fail { fault }) => served.fail(&fault).unwrap_or_else(|error| error_document(&error)),
+            Ok(Request::Heal) => {
+                pipeline.heal();
+                json!({"name": served.name, "faults": fault::seen(pipeline)})
+            }
             Ok(Request::Detach { save_image }) => {
                 if let Ok(answer) = stream.try_clone() {
                     let _ = commands.send(Command::Detach { name: served.name.clone(), save_image, answer });
@@ -248,7 +265,7 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
             }
             Err(error) => error_document(&Fault::new(
                 format!("{line:?} is not a request: {error}"),
-                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"detach\"}",
+                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"fail\" | \"heal\" | \"detach\"}",
             )),
         };
         if send(stream, &answer).is_err() {

@@ -37,6 +37,8 @@ struct Schedule {
     done_at: u64,
     target: u64,
     held: bool,
+    /// A fault ends it with an I/O error.
+    failing: bool,
 }
 
 /// Everything under the one lock.
@@ -108,7 +110,8 @@ impl Core {
         }
         let volume = attach(&mut state.model);
         let first = number * SLOTS;
-        let idle = Schedule { op: Op::Read, len: 0, submitted_at: 0, done_at: 0, target: 0, held: false };
+        let idle =
+            Schedule { op: Op::Read, len: 0, submitted_at: 0, done_at: 0, target: 0, held: false, failing: false };
         state.schedule.resize(first + SLOTS, idle);
         // Room for all of them at once: nothing is asked for while they serve.
         state.releases.reserve(first + SLOTS);
@@ -123,11 +126,11 @@ impl Core {
         let _ = self.slots[lane].set(Arc::downgrade(slots));
     }
 
-    /// Answers a request whose instant has come.
-    pub(crate) fn answer(&self, index: SlotIndex) -> Answered {
+    /// Answers a request whose instant has come. `injected`: with an I/O error.
+    pub(crate) fn answer(&self, index: SlotIndex, injected: bool) -> Answered {
         let slots = self.slots[index.lane()].get().and_then(Weak::upgrade);
         // A volume is gone only when nothing of it is outstanding.
-        slots.map_or(Answered::Sent { failed: false }, |slots| slots.answer(index))
+        slots.map_or(Answered::Sent { failed: false }, |slots| slots.answer(index, injected))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -192,7 +195,8 @@ impl State {
         self.keep_minutes(now);
         let lane = &mut self.lanes[index.lane()];
         lane.stats.submitted(now);
-        let entry = Schedule { op: io.op, len: io.len, submitted_at: now, done_at: now, target: now, held: false };
+        let (op, len) = (io.op, io.len);
+        let entry = Schedule { op, len, submitted_at: now, done_at: now, target: now, held: false, failing: false };
         self.schedule[index.place()] = entry;
         match lane.mode {
             Mode::Bypass => Due::Now,
@@ -230,13 +234,15 @@ impl State {
             if let (Some(log), Some(record)) = (&mut self.log, Record::of_event(&event)) {
                 log.push(&record);
             }
-            let Event::Granted { id, done_at } = event else {
-                continue;
+            let (id, done_at, failing) = match event {
+                Event::Granted { id, done_at } => (id, done_at, false),
+                Event::Failing { id, done_at } => (id, done_at, true),
+                Event::Done { .. } => continue,
             };
             let index = SlotIndex::of(id);
             let lane = &self.lanes[index.lane()];
             let entry = &mut self.schedule[index.place()];
-            entry.done_at = done_at;
+            (entry.done_at, entry.failing) = (done_at, failing);
             // Never before it came in: a volume faster than the path is as fast as the path.
             entry.target = done_at.saturating_sub(lane.path_ns(entry.op, u64::from(entry.len))).max(entry.submitted_at);
             entry.held = entry.target > now;
@@ -257,6 +263,11 @@ impl State {
         Some(index)
     }
 
+    /// Whether a fault ends a granted request with an I/O error.
+    pub(crate) fn fails(&self, index: SlotIndex) -> bool {
+        self.schedule[index.place()].failing
+    }
+
     /// When the release thread has to look again: some time before the next release, or at the model's next grant, which
     /// cannot be asked for before its instant. `u64::MAX` when there is nothing to wait for.
     fn next_wake(&self) -> u64 {
@@ -267,7 +278,7 @@ impl State {
     /// Counts a request that was answered and frees its slot.
     pub(crate) fn finish(&mut self, index: SlotIndex, released_at: u64, overrun: bool, failed: bool) {
         self.keep_minutes(released_at);
-        let Schedule { op, len, submitted_at, done_at, target, held } = self.schedule[index.place()];
+        let Schedule { op, len, submitted_at, done_at, target, held, .. } = self.schedule[index.place()];
         let released = Released { op, len, submitted_at, done_at, target, released_at, held, overrun, failed };
         let lane = &mut self.lanes[index.lane()];
         lane.stats.released(&released, released_at);

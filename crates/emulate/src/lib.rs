@@ -20,6 +20,7 @@ mod command;
 mod control;
 mod core;
 mod failure;
+mod fault;
 mod file_system;
 mod follow;
 mod fs;

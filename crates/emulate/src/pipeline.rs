@@ -12,7 +12,7 @@ use pgdyno_catalog::Storage;
 use pgdyno_clock::process_cpu_ns;
 use pgdyno_host::{Fault, Result};
 use pgdyno_volume::log::Record;
-use pgdyno_volume::{Change, Io, Op, VolumeId};
+use pgdyno_volume::{Change, Io, Op, VolumeFault, VolumeId};
 
 use crate::core::Core;
 use crate::failure::{StoreFailure, StoreFailures};
@@ -76,6 +76,7 @@ impl Pipeline {
         let mut slot = self.slots.lock(index);
         let now = self.core.clock.now();
         let due = state.submit(now, index, Io { id: index.id(), op, offset, len });
+        slot.injected = due == Due::Now && state.fails(index);
         self.core.bring_alarm_forward(&mut state);
         drop(state);
         slot.len = len as usize;
@@ -207,16 +208,55 @@ impl Pipeline {
 
     /// Applies a change to the model, now.
     pub(crate) fn change(&self, change: impl FnOnce(VolumeId) -> Change) {
+        self.change_member(None, change);
+    }
+
+    /// Applies a change to one member of the array, or to the volume.
+    fn change_member(&self, member: Option<usize>, change: impl FnOnce(VolumeId) -> Change) {
         let mut state = self.core.lock();
         let now = self.core.clock.now();
         state.keep_minutes(now);
-        let change = change(state.lane(self.lane).volume);
+        let volume = state.lane(self.lane).volume;
+        let change = change(member.map_or(volume, |place| state.model.members(volume)[place]));
         state.model.change(now, change);
         if let Some(log) = &mut state.log {
             log.push(&Record::Change { now, change });
         }
         self.core.bring_alarm_forward(&mut state);
         drop(state);
+    }
+
+    /// Injects faults, whose instants are as of now, into the volume or into one member of its array, counted from 0.
+    pub(crate) fn fail(&self, member: Option<usize>, faults: &[VolumeFault]) {
+        let now = self.core.clock.now();
+        for fault in faults {
+            let (from, until) = (now.saturating_add(fault.from), now.saturating_add(fault.until));
+            self.change_member(member, |volume| Change::Fault { volume, fault: VolumeFault { from, until, ..*fault } });
+        }
+    }
+
+    /// Ends all faults but a loss.
+    pub(crate) fn heal(&self) {
+        self.change(|volume| Change::Heal { volume });
+    }
+
+    /// Members of the volume's array, 1 without an array.
+    pub(crate) fn members(&self) -> usize {
+        let mut state = self.core.lock();
+        let volume = state.lane(self.lane).volume;
+        state.model.members(volume).len()
+    }
+
+    /// Faults that are in force or will be, each with its member, as of the instant that comes with them.
+    pub(crate) fn faults(&self) -> (u64, Vec<(usize, VolumeFault)>) {
+        let mut state = self.core.lock();
+        let now = self.core.clock.now();
+        state.advance(now, None);
+        let volume = state.lane(self.lane).volume;
+        let faults = state.model.faults(volume).collect();
+        self.core.bring_alarm_forward(&mut state);
+        drop(state);
+        (now, faults)
     }
 
     pub(crate) fn stats(&self, histograms: bool, daemon_cpu_ns: u64) -> (CounterRecord, Option<Histograms>) {

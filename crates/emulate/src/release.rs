@@ -21,14 +21,14 @@ pub(crate) fn run(core: &Core) {
         state.advance(now, None);
         while batch.len() < BATCH {
             let Some(index) = state.pop_due(now) else { break };
-            batch.push((index, 0, false));
+            batch.push((index, 0, state.fails(index)));
         }
         if !batch.is_empty() {
             drop(state);
             batch.retain_mut(|(index, released_at, failed)| {
                 // Before the answer: sending it is part of the path that was calibrated.
                 *released_at = core.clock.now();
-                let answered = core.answer(*index);
+                let answered = core.answer(*index, *failed);
                 *failed = answered == Answered::Sent { failed: true };
                 answered != Answered::WaitsForData
             });

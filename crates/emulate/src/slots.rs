@@ -76,7 +76,10 @@ pub(crate) struct Slot {
     pub(crate) buffer: AlignedBuffer,
     pub(crate) len: usize,
     pub(crate) reply: Option<Reply>,
+    /// The store failed.
     pub(crate) failed: bool,
+    /// A fault of the model ends it with an I/O error.
+    pub(crate) injected: bool,
     /// Data that is not moved yet.
     pub(crate) moving: Option<Moving>,
 }
@@ -99,7 +102,7 @@ impl Slots {
     pub(crate) fn new(request_bytes: usize, resident: bool) -> Self {
         let buffer =
             || if resident { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
-        let slot = || Slot { buffer: buffer(), len: 0, reply: None, failed: false, moving: None };
+        let slot = || Slot { buffer: buffer(), len: 0, reply: None, failed: false, injected: false, moving: None };
         Self((0..SLOTS).map(|_| Mutex::new(slot())).collect())
     }
 
@@ -107,9 +110,10 @@ impl Slots {
         self.0[index.place() % SLOTS].lock().expect("a slot's holder does not panic")
     }
 
-    /// Answers a request whose instant has come.
-    pub(crate) fn answer(&self, index: SlotIndex) -> Answered {
+    /// Answers a request whose instant has come. `injected`: with an I/O error.
+    pub(crate) fn answer(&self, index: SlotIndex, injected: bool) -> Answered {
         let mut slot = self.lock(index);
+        slot.injected = injected;
         if let Some(moving) = &mut slot.moving {
             moving.due = Due::Now;
             return Answered::WaitsForData;
@@ -121,7 +125,7 @@ impl Slots {
 impl Slot {
     /// Sends the answer, and says whether it is an I/O error.
     pub(crate) fn answer(&mut self) -> bool {
-        let failed = std::mem::take(&mut self.failed);
+        let failed = std::mem::take(&mut self.failed) | std::mem::take(&mut self.injected);
         match self.reply.take() {
             Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
             Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),

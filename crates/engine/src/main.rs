@@ -174,6 +174,22 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
+    /// Injects faults into an attached volume.
+    Fail {
+        /// Name of the volume.
+        name: String,
+        /// What goes wrong, as one JSON document.
+        fault: String,
+        #[command(flatten)]
+        at: StateDir,
+    },
+    /// Ends the faults of a volume; a lost one stays lost.
+    Heal {
+        /// Name of the volume.
+        name: String,
+        #[command(flatten)]
+        at: StateDir,
+    },
     /// Unmounts and detaches a volume.
     Detach {
         /// Name of the volume.
@@ -308,6 +324,15 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             let spec = pgdyno_emulate::resolve(&spec)?.total.spec;
             let request = json!({"command": "modify", "spec": spec, "rule": rule, "optimizing_s": optimizing});
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
+        }
+        VolumeCommand::Fail { name, fault, at } => {
+            let fault: Value = serde_json::from_str(&fault).map_err(|error| {
+                Failure::new(format!("the fault is not JSON: {error}"), "for example {\"kind\": \"pause\"}".to_owned())
+            })?;
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "fail", "fault": fault}))?)
+        }
+        VolumeCommand::Heal { name, at } => {
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "heal"}))?)
         }
         VolumeCommand::Detach { name, save_image, at } => {
             Some(pgdyno_emulate::detach(&at.state_dir, &name, save_image.as_deref())?)

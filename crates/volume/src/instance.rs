@@ -8,7 +8,7 @@ use crate::array::{Array, ArrayParams, Member};
 use crate::counters::Counters;
 use crate::io::{Change, Event, Io, Nanos, VolumeId};
 use crate::params::VolumeParams;
-use crate::stage::fault::Fault;
+use crate::stage::fault::VolumeFault;
 use crate::stage::instance_limit::{InstanceCounters, InstanceLimit, InstanceLimits, Passing};
 use crate::volume::Volume;
 
@@ -232,7 +232,7 @@ impl Instance {
 
     /// Faults of a volume that are in force at the latest instant or will be. Of an array those of each member, with its place
     /// among the members.
-    pub fn faults(&self, volume: VolumeId) -> impl Iterator<Item = (usize, Fault)> + '_ {
+    pub fn faults(&self, volume: VolumeId) -> impl Iterator<Item = (usize, VolumeFault)> + '_ {
         let members = self.indices(volume).enumerate();
         members.flat_map(|(place, index)| self.volumes[index].volume.faults(self.now).map(move |fault| (place, fault)))
     }

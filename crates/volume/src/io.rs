@@ -1,7 +1,7 @@
 //! What goes into the model and what comes out.
 
 use crate::params::BucketParams;
-use crate::stage::fault::Fault;
+use crate::stage::fault::VolumeFault;
 
 /// Nanoseconds since the instance was attached; never decreasing from call to call.
 pub type Nanos = u64;
@@ -121,7 +121,7 @@ pub enum Change {
         /// Which volume.
         volume: VolumeId,
         /// What goes wrong, and when.
-        fault: Fault,
+        fault: VolumeFault,
     },
     /// Ends all faults of a volume but the loss of it.
     Heal {

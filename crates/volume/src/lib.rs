@@ -41,5 +41,5 @@ pub use instance::Instance;
 pub use io::{Change, Event, Io, IoId, IoResult, Nanos, Op, VolumeId};
 pub use modification::{Course, FrequencyRule, ModificationState, Modifications, TooSoon};
 pub use params::*;
-pub use stage::fault::{ALL_PPM, Effect, Fault};
+pub use stage::fault::{ALL_PPM, Effect, VolumeFault};
 pub use stage::instance_limit::{BURST_S, InstanceCounters, InstanceLimits, InstanceRate};

@@ -6,7 +6,7 @@
 
 use crate::io::{Change, Event, Io, IoId, Nanos, Op, VolumeId};
 use crate::params::BucketParams;
-use crate::stage::fault::{Effect, Fault};
+use crate::stage::fault::{Effect, VolumeFault};
 
 /// First bytes of every log; the last one is the version of the format.
 pub const MAGIC: [u8; 8] = *b"pgdyno\x00\x01";
@@ -106,7 +106,7 @@ impl Record {
                 pack(16, 0, 0, level_ppm, [now, 0, 0, 0, 0])
             }
             Self::Change { now, change: Change::Fault { volume, fault } } => {
-                let Fault { from, until, share_ppm, .. } = fault;
+                let VolumeFault { from, until, share_ppm, .. } = fault;
                 let (kind, a, b) = effect_words(fault.effect);
                 let op = u8::from(fault.reads) | u8::from(fault.writes) << 1 | kind << 2;
                 pack(20, op, volume.0, share_ppm, [now, from, until, a, b])
@@ -156,7 +156,7 @@ impl Record {
             20 => {
                 let effect = effect_of(bytes[1] >> 2, word(3), word(4))?;
                 let (reads, writes) = (bytes[1] & 1 != 0, bytes[1] & 2 != 0);
-                let fault = Fault { from: word(1), until: word(2), reads, writes, share_ppm: small, effect };
+                let fault = VolumeFault { from: word(1), until: word(2), reads, writes, share_ppm: small, effect };
                 Self::Change { now: word(0), change: Change::Fault { volume, fault } }
             }
             21 => Self::Change { now: word(0), change: Change::Heal { volume } },

@@ -8,7 +8,7 @@ use crate::io::{Event, Io, IoId, IoResult, Nanos, VolumeId};
 use crate::params::{BucketParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
 use crate::stage::burst_credit::BurstCredit;
-use crate::stage::fault::{Fault, Faults, Hit};
+use crate::stage::fault::{Faults, Hit, VolumeFault};
 use crate::stage::iops_limit::IopsLimit;
 use crate::stage::queueing::{Queue, Waiting};
 use crate::stage::service_time::ServiceTime;
@@ -101,7 +101,7 @@ impl Volume {
     }
 
     /// Adds a fault at `now`.
-    pub(crate) fn fail(&mut self, now: Nanos, fault: Fault) {
+    pub(crate) fn fail(&mut self, now: Nanos, fault: VolumeFault) {
         self.hold(now);
         self.faults.add(now, fault);
     }
@@ -113,7 +113,7 @@ impl Volume {
     }
 
     /// Its faults that are in force or will be.
-    pub(crate) fn faults(&self, now: Nanos) -> impl Iterator<Item = Fault> + '_ {
+    pub(crate) fn faults(&self, now: Nanos) -> impl Iterator<Item = VolumeFault> + '_ {
         self.faults.pending(now)
     }
 

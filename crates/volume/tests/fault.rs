@@ -7,8 +7,8 @@ use proptest::prelude::*;
 const MS: Nanos = 1_000_000;
 const SERVICE: Nanos = 500_000;
 
-fn fault(from: Nanos, until: Nanos, effect: Effect) -> Fault {
-    Fault { from, until, reads: true, writes: true, share_ppm: ALL_PPM, effect }
+fn fault(from: Nanos, until: Nanos, effect: Effect) -> VolumeFault {
+    VolumeFault { from, until, reads: true, writes: true, share_ppm: ALL_PPM, effect }
 }
 
 fn volume_of(iops: Option<u64>) -> (Instance, VolumeId) {
@@ -83,7 +83,8 @@ fn a_pause_without_an_end_lasts_until_it_is_healed_and_the_limit_holds_afterward
 fn latency_is_added_to_the_share_of_the_operations_that_it_names() {
     let (mut instance, volume) = volume_of(None);
     let added_ns = 50 * MS;
-    let slow = Fault { writes: false, share_ppm: 100_000, ..fault(SECOND, 11 * SECOND, Effect::Latency { added_ns }) };
+    let slow =
+        VolumeFault { writes: false, share_ppm: 100_000, ..fault(SECOND, 11 * SECOND, Effect::Latency { added_ns }) };
     instance.change(0, Change::Fault { volume, fault: slow });
     let mut took = [Vec::new(), Vec::new(), Vec::new()];
     let mut events = Vec::new();
@@ -111,7 +112,7 @@ fn an_error_hits_its_range_its_operation_and_once_if_so_asked() {
     let (mut instance, volume) = volume_of(None);
     let range = |once| Effect::Error { begin: 1 << 20, end: 2 << 20, once };
     let add = |instance: &mut Instance, fault| instance.change(instance.now(), Change::Fault { volume, fault });
-    add(&mut instance, Fault { reads: false, ..fault(0, Nanos::MAX, range(false)) });
+    add(&mut instance, VolumeFault { reads: false, ..fault(0, Nanos::MAX, range(false)) });
     let mut at = 0;
     let mut result = |instance: &mut Instance, op, offset, len| {
         at += 10 * MS;
@@ -164,7 +165,7 @@ fn a_stripe_is_lost_with_one_member_and_a_mirror_does_without_it() {
     }
 }
 
-fn any_fault() -> impl Strategy<Value = Fault> {
+fn any_fault() -> impl Strategy<Value = VolumeFault> {
     let effect = prop_oneof![
         Just(Effect::Pause),
         (1u64..20 * MS).prop_map(|added_ns| Effect::Latency { added_ns }),
@@ -175,7 +176,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
         }),
     ];
     (0u64..200 * MS, 1u64..100 * MS, any::<bool>(), any::<bool>(), 0u32..=ALL_PPM, effect).prop_map(
-        |(from, lasts, reads, writes, share_ppm, effect)| Fault {
+        |(from, lasts, reads, writes, share_ppm, effect)| VolumeFault {
             from,
             until: from + lasts,
             reads,

@@ -32,7 +32,7 @@ pub enum Effect {
 
 /// A fault, and when it is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct VolumeFault {
     /// From this instant on.
     pub from: Nanos,
     /// Until this instant; `Nanos::MAX`: until it is healed.
@@ -47,7 +47,7 @@ pub struct Fault {
     pub effect: Effect,
 }
 
-impl Fault {
+impl VolumeFault {
     fn in_force(&self, at: Nanos) -> bool {
         self.from <= at && at < self.until
     }
@@ -78,7 +78,7 @@ pub struct Hit {
 /// The faults of one volume.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    known: Vec<Fault>,
+    known: Vec<VolumeFault>,
     draws: Stream,
     ordinal: u64,
 }
@@ -90,7 +90,7 @@ impl Faults {
     }
 
     /// Adds a fault at `now`, and forgets those that are over.
-    pub fn add(&mut self, now: Nanos, fault: Fault) {
+    pub fn add(&mut self, now: Nanos, fault: VolumeFault) {
         self.known.retain(|known| known.until > now);
         self.known.push(fault);
     }
@@ -101,7 +101,7 @@ impl Faults {
     }
 
     /// Those that are in force at `now` or will be.
-    pub fn pending(&self, now: Nanos) -> impl Iterator<Item = Fault> + '_ {
+    pub fn pending(&self, now: Nanos) -> impl Iterator<Item = VolumeFault> + '_ {
         self.known.iter().copied().filter(move |fault| fault.until > now)
     }
 
