@@ -6,9 +6,8 @@ use std::collections::VecDeque;
 
 use crate::array::{Array, ArrayParams, Member};
 use crate::counters::Counters;
-use crate::io::{Change, Event, Io, Nanos, VolumeId};
+use crate::io::{Change, Event, Io, Nanos, VolumeFault, VolumeId};
 use crate::params::VolumeParams;
-use crate::stage::fault::VolumeFault;
 use crate::stage::instance_limit::{InstanceCounters, InstanceLimit, InstanceLimits, Passing};
 use crate::volume::Volume;
 

@@ -1,7 +1,6 @@
 //! What goes into the model and what comes out.
 
 use crate::params::BucketParams;
-use crate::stage::fault::VolumeFault;
 
 /// Nanoseconds since the instance was attached; never decreasing from call to call.
 pub type Nanos = u64;
@@ -128,4 +127,66 @@ pub enum Change {
         /// Which volume.
         volume: VolumeId,
     },
+}
+
+/// Parts per million that mean all.
+pub const ALL_PPM: u32 = 1_000_000;
+
+/// What a fault does to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// No request is granted.
+    Pause,
+    /// A request takes so much longer.
+    Latency {
+        /// What is added to its response time.
+        added_ns: Nanos,
+    },
+    /// A request that touches this range ends with an I/O error.
+    Error {
+        /// First byte.
+        begin: u64,
+        /// The byte after the last one.
+        end: u64,
+        /// Only the first request that it hits.
+        once: bool,
+    },
+    /// Every request ends with an I/O error, and [`Change::Heal`] does not end that.
+    Lose,
+}
+
+/// A fault, and when it is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeFault {
+    /// From this instant on.
+    pub from: Nanos,
+    /// Until this instant; `Nanos::MAX`: until it is healed.
+    pub until: Nanos,
+    /// Whether it hits reads.
+    pub reads: bool,
+    /// Whether it hits writes.
+    pub writes: bool,
+    /// The share of these that it hits, in parts per million. A pause and a loss hit all.
+    pub share_ppm: u32,
+    /// What it does.
+    pub effect: Effect,
+}
+
+impl VolumeFault {
+    pub(crate) fn in_force(&self, at: Nanos) -> bool {
+        self.from <= at && at < self.until
+    }
+
+    /// Whether it may hit `io`, if the share has it.
+    pub(crate) fn concerns(&self, io: &Io) -> bool {
+        let kind = match io.op {
+            Op::Read => self.reads,
+            Op::Write => self.writes,
+        };
+        let touched = match self.effect {
+            Effect::Error { begin, end, .. } => io.offset < end && begin < io.offset.saturating_add(u64::from(io.len)),
+            _ => true,
+        };
+        kind && touched
+    }
 }

@@ -4,9 +4,8 @@
 //! the lock was held. A grant carries the `done_at` that a replay must meet. No file is opened here: a host writes the
 //! bytes and reads them back.
 
-use crate::io::{Change, Event, Io, IoId, Nanos, Op, VolumeId};
+use crate::io::{Change, Effect, Event, Io, IoId, Nanos, Op, VolumeFault, VolumeId};
 use crate::params::BucketParams;
-use crate::stage::fault::{Effect, VolumeFault};
 
 /// First bytes of every log; the last one is the version of the format.
 pub const MAGIC: [u8; 8] = *b"pgdyno\x00\x01";

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::counters::Counters;
-use crate::io::{Event, Io, IoId, IoResult, Nanos, VolumeId};
+use crate::io::{Event, Io, IoId, IoResult, Nanos, VolumeFault, VolumeId};
 use crate::params::{BucketParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
 use crate::stage::burst_credit::BurstCredit;
-use crate::stage::fault::{Faults, Hit, VolumeFault};
+use crate::stage::fault::{Faults, Hit};
 use crate::stage::iops_limit::IopsLimit;
 use crate::stage::queueing::{Queue, Waiting};
 use crate::stage::service_time::ServiceTime;

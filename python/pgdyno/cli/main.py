@@ -38,7 +38,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run an experiment file.",
     "drive": "Run SQL scripts against a server, and measure them.",
     "load": "Load files into a running PostgreSQL, each row exactly once.",
-    "volume": "Attach, list, measure, modify and detach emulated volumes.",
+    "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",
     "generate": "Generate data sets as files.",
     "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",
     "instance": "List instance types, and show one of them.",

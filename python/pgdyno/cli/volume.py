@@ -1,4 +1,4 @@
-"""``pgdyno volume``: attach, list, measure, modify and detach emulated volumes."""
+"""``pgdyno volume``: attach, list, measure, modify, fail and detach emulated volumes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, shared, volume_fit, volume_types
+from pgdyno.cli import complete, shared, volume_fail, volume_fit, volume_types
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pgdyno.host.volume import AttachedVolume
 
 
-@click.group(short_help="Attach, list, measure, modify and detach emulated volumes.")
+@click.group(short_help="Attach, list, measure, modify, fail and detach emulated volumes.")
 def command() -> None:
-    """Attach, list, measure, modify and detach emulated volumes.
+    """Attach, list, measure, modify, fail and detach emulated volumes.
 
     A volume is written as its type and what differs from the type's defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
     `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno volume types` lists the types. An array is written
@@ -36,6 +36,8 @@ def command() -> None:
 
 command.add_command(volume_types.types)
 command.add_command(volume_fit.fit)
+command.add_command(volume_fail.fail)
+command.add_command(volume_fail.heal)
 
 
 @command.command()
@@ -135,7 +137,8 @@ def list_command(as_json: bool) -> None:
     """List the attached volumes with their states.
 
     A volume is `serving`, `stopped` (its daemon was stopped by a signal), `silent` (its daemon does not answer within two
-    seconds), or `dead`. If its store failed, because it is full or its disk is broken, the state says since when.
+    seconds), or `dead`. If its store failed, because it is full or its disk is broken, the state says since when; faults that
+    were injected are part of the state, too.
 
     \b
     Example:
@@ -185,6 +188,8 @@ def stats(name: str, as_json: bool) -> None:
         return
     if answer.get("store_failure"):
         click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
+    for fault in volume_notes.faults(answer["faults"]):
+        click.echo(f"note: {fault}", err=True)
     counters = answer["counters"]
     # Counters that the volume does not have, such as credits, are None.
     known = {key: value for key, value in counters.items() if value is not None}

@@ -6,8 +6,10 @@ import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.quantity import duration_words
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pgdyno.host.volume import AttachedVolume
@@ -61,13 +63,46 @@ def state(volume: AttachedVolume, found: Mapping[str, Any] | None) -> str:
     if found["state"] == "silent":
         return f"silent (process {pid} does not answer)"
     failure = found.get("store_failure")
-    return str(found["state"]) if failure is None else store_failure(failure)
+    if failure is not None:
+        return store_failure(failure)
+    return "; ".join([str(found["state"]), *faults(found.get("faults") or ())])
 
 
 def store_failure(failure: Mapping[str, Any]) -> str:
     """``store full since 2026-11-23 11:02:03 UTC``."""
     since = datetime.fromtimestamp(failure["since_unix_ns"] / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"store full since {since}" if failure["full"] else f"store fails since {since}: {failure['error']}"
+
+
+def faults(found: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The faults of a volume, one line for each that several members or operations share.
+
+    ``paused, 41 s left``, ``+500 ms on 50 % of reads``, ``I/O errors on 100 % of writes``, ``lost``.
+    """
+    whole: dict[str, list[int]] = {}
+    for one in found:
+        whole.setdefault(_fault(one), []).append(int(one["member"]))
+    for said, members in whole.items():
+        yield said if len(members) > 1 or members == [0] else f"member {members[0]}: {said}"
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    operations = " and ".join(operation for operation in ("reads", "writes") if fault[operation])
+    share = f"on {fault['share'] * 100:g} % of {operations}"
+    kind = fault["kind"]
+    if kind == "pause":
+        said = "paused"
+    elif kind == "latency":
+        said = f"+{fault['added_ms']:,g} ms {share}"
+    elif kind == "error":
+        place = f" from byte {fault['offset']:,} on for {_size(fault['bytes'])}" if fault["offset"] else ""
+        said = f"I/O errors {share}{place}" if not fault["once"] else f"one I/O error {share}{place}"
+    else:
+        return "lost"
+    if fault["begins_in_s"] > 0:
+        said += f", begins in {duration_words(fault['begins_in_s'])}"
+    left_s = fault["ends_in_s"]
+    return said if left_s is None else f"{said}, {duration_words(left_s)} left"
 
 
 def _size(size_bytes: int) -> str:

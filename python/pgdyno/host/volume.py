@@ -108,6 +108,21 @@ class AttachedVolume:
         self.facts["spec"] = answer["spec"]
         return answer
 
+    def fail(self, fault: dict[str, Any]) -> dict[str, Any]:
+        """Inject a fault, as the engine takes it (``crates/emulate/src/fault.rs``). Returns all faults of the volume.
+
+        :class:`InputError` where the provider injects no such fault, or the volume has no such member or range.
+        """
+        return self._tell("fail", json.dumps(fault))
+
+    def heal(self) -> dict[str, Any]:
+        """End all faults but a loss. Returns those that are left."""
+        return self._tell("heal")
+
+    def _tell(self, order: str, *what: str) -> dict[str, Any]:
+        self._require_daemon()
+        return _engine.run_json(["volume", order, self.name, *what, "--state-dir", str(self.state_dir)])
+
     @property
     def log_path(self) -> Path:
         """What its daemon wrote; it lasts as long as the volume."""
@@ -276,11 +291,12 @@ def attached(spec: str | VolumeSpec, **options: Any) -> Iterator[AttachedVolume]
 
 def states(state_dir: Path | None = None) -> dict[str, dict[str, Any]]:
     """What the daemons of the volumes do, by name: ``state`` is ``serving``, ``stopped`` (by a signal), ``silent`` (no answer
-    in time) or ``dead``; ``store_failure`` says since when the store fails, and why.
+    in time) or ``dead``; ``store_failure`` says since when the store fails, and why; ``faults`` are those injected into it.
     """
     state = (state_dir or paths.state_dir()).resolve()
     listed = _engine.run_json(["volume", "list", "--state-dir", str(state)])["volumes"]
-    return {str(one["name"]): {"state": one["state"], "store_failure": one["store_failure"]} for one in listed}
+    known = ("state", "store_failure", "faults")
+    return {str(one["name"]): {key: one[key] for key in known} for one in listed}
 
 
 def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:

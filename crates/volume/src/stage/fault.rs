@@ -4,67 +4,8 @@
 //! ends as it was said. The kinds are those of AWS's Fault Injection Service for EBS (pause, latency on a share of the
 //! requests) and those that no service offers and a block device can show (errors, loss).
 
-use crate::io::{Io, Nanos, Op};
+use crate::io::{ALL_PPM, Effect, Io, Nanos, VolumeFault};
 use crate::seed::Stream;
-
-/// What a fault does to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// No request is granted.
-    Pause,
-    /// A request takes so much longer.
-    Latency {
-        /// What is added to its response time.
-        added_ns: Nanos,
-    },
-    /// A request that touches this range ends with an I/O error.
-    Error {
-        /// First byte.
-        begin: u64,
-        /// The byte after the last one.
-        end: u64,
-        /// Only the first request that it hits.
-        once: bool,
-    },
-    /// Every request ends with an I/O error, and [`Faults::heal`] does not end that.
-    Lose,
-}
-
-/// A fault, and when it is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VolumeFault {
-    /// From this instant on.
-    pub from: Nanos,
-    /// Until this instant; `Nanos::MAX`: until it is healed.
-    pub until: Nanos,
-    /// Whether it hits reads.
-    pub reads: bool,
-    /// Whether it hits writes.
-    pub writes: bool,
-    /// The share of these that it hits, in parts per million. A pause and a loss hit all.
-    pub share_ppm: u32,
-    /// What it does.
-    pub effect: Effect,
-}
-
-impl VolumeFault {
-    fn in_force(&self, at: Nanos) -> bool {
-        self.from <= at && at < self.until
-    }
-
-    /// Whether it may hit `io`, if the share has it.
-    fn concerns(&self, io: &Io) -> bool {
-        let kind = match io.op {
-            Op::Read => self.reads,
-            Op::Write => self.writes,
-        };
-        let touched = match self.effect {
-            Effect::Error { begin, end, .. } => io.offset < end && begin < io.offset.saturating_add(u64::from(io.len)),
-            _ => true,
-        };
-        kind && touched
-    }
-}
 
 /// What the faults of one instant do to one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,9 +91,6 @@ impl Faults {
     }
 }
 
-/// Parts per million that mean all.
-pub const ALL_PPM: u32 = 1_000_000;
-
 /// Whether a share has this request: one more draw, unless the share has all.
 fn drawn(draws: Stream, ordinal: &mut u64, share_ppm: u32) -> bool {
     if share_ppm >= ALL_PPM {
@@ -161,5 +99,5 @@ fn drawn(draws: Stream, ordinal: &mut u64, share_ppm: u32) -> bool {
     let value = draws.draw(*ordinal);
     *ordinal += 1;
     // The high 64 bits of value x 10^6: uniform over [0, 10^6).
-    (u128::from(value) * u128::from(ALL_PPM) >> 64) < u128::from(share_ppm)
+    ((u128::from(value) * u128::from(ALL_PPM)) >> 64) < u128::from(share_ppm)
 }

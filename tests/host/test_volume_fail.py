@@ -1,0 +1,194 @@
+"""Faults injected into a volume on a real device: what a program sees, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import errno
+import json
+import mmap
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno import _engine
+from pgdyno.cli.main import run
+from pgdyno.errors import EXIT_USAGE, InputError
+from pgdyno.host import volume
+from pgdyno.host.clean import clean
+
+from .needs import expect, needs_fuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PAGE = 8192
+
+
+@pytest.fixture
+def bare(state: Path) -> Iterator[volume.AttachedVolume]:
+    """A gp3 without a file system, whose requests are logged; nothing is left of it."""
+    yield volume.attach("gp3:size=1GiB", mount=None, name="data", submit_log=state.parent / "log")
+    for found in volume.list_volumes(state):
+        found.detach()
+    clean(state)
+
+
+def request(device: str, write: bool, offset: int = 0) -> float:
+    """One request of 8 KiB past the page cache; seconds that it took. :class:`OSError` if it fails."""
+    page = mmap.mmap(-1, PAGE)
+    file = os.open(device, (os.O_WRONLY if write else os.O_RDONLY) | os.O_DIRECT)
+    try:
+        began = time.monotonic()
+        os.pwritev(file, [page], offset) if write else os.preadv(file, [page], offset)
+        return time.monotonic() - began
+    finally:
+        os.close(file)
+
+
+def assert_fails(device: str, write: bool, offset: int = 0) -> None:
+    """A request ends with EIO."""
+    with pytest.raises(OSError) as found:
+        request(device, write, offset)
+    assert found.value.errno == errno.EIO
+
+
+@needs_fuse
+def test_a_pause_holds_a_request_until_it_is_healed(
+    state: Path, bare: volume.AttachedVolume, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["volume", "fail", "data", "pause"]) == 0
+    assert capsys.readouterr().out == "data: paused\n"
+    with ThreadPoolExecutor(1) as writer:
+        try:
+            written = writer.submit(request, bare.block_device, True)
+            expect(lambda: bare.stats()["counters"]["queue_length"] == 1, "the write waits")
+            assert run(["volume", "list"]) == 0
+            assert "serving; paused" in capsys.readouterr().out
+            assert not written.done()
+        finally:
+            assert run(["volume", "heal", "data"]) == 0
+        assert capsys.readouterr().out == "data: no fault\n"
+        written.result(60)
+    assert run(["volume", "fail", "data", "pause", "--for", "2s", "--json"]) == 0
+    (fault,) = json.loads(capsys.readouterr().out)["faults"]
+    assert fault["kind"] == "pause"
+    assert 0 < fault["ends_in_s"] <= 2
+    assert request(bare.block_device, write=False) > fault["ends_in_s"] / 2
+    assert bare.stats()["faults"] == []
+    bare.detach()
+    replayed = _engine.run_json(["replay", str(state.parent / "log")])
+    assert replayed["complete"]
+    assert replayed["identical"] == replayed["grants"] >= 2
+
+
+@needs_fuse
+def test_latency_hits_the_operations_that_it_names(bare: volume.AttachedVolume) -> None:
+    assert run(["volume", "fail", "data", "latency", "--add", "300ms", "--writes", "0%"]) == 0
+    assert min(request(bare.block_device, write=False, offset=PAGE * i) for i in range(3)) >= 0.3
+    assert min(request(bare.block_device, write=True, offset=PAGE * i) for i in range(20)) < 0.3
+    counters = bare.stats()["counters"]
+    assert counters["read_time_ns"] / counters["read_ops"] >= 300e6
+
+
+@needs_fuse
+def test_errors_are_eio_in_their_range_and_end_with_the_fault(
+    bare: volume.AttachedVolume, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = bare.block_device
+    assert run(["volume", "fail", "data", "error", "--reads", "0%", "--offset", "1MiB", "--length", "64KiB"]) == 0
+    assert "I/O errors on 100 % of writes from byte 1,048,576 on for 0 MiB" in capsys.readouterr().out
+    assert_fails(device, write=True, offset=1 << 20)
+    request(device, write=True, offset=0)
+    request(device, write=False, offset=1 << 20)
+    assert bare.stats()["counters"]["failed_ops"] == 1
+    assert run(["volume", "heal", "data"]) == 0
+    request(device, write=True, offset=1 << 20)
+    assert run(["volume", "fail", "data", "error", "--once"]) == 0
+    assert_fails(device, write=False)
+    request(device, write=False)
+
+
+@needs_fuse
+def test_a_lost_volume_can_only_be_detached(state: Path, bare: volume.AttachedVolume) -> None:
+    assert run(["volume", "fail", "data", "lose"]) == 0
+    assert [fault["kind"] for fault in bare.heal()["faults"]] == ["lose"]
+    assert_fails(bare.block_device, write=False)
+    with pytest.raises(InputError, match="is lost, so its content cannot be saved"):
+        bare.detach(save_image=state.parent / "image")
+
+
+@needs_fuse
+@pytest.mark.parametrize(("spec", "survives"), [("2xgp3:size=1GiB", False), ("raid10:2xgp3:size=1GiB", True)])
+def test_a_mirror_does_without_a_lost_member(state: Path, spec: str, survives: bool) -> None:
+    with volume.attached(spec, mount=None, name="array") as array:
+        assert run(["volume", "fail", "array", "lose", "--member", "0"]) == 0
+        for write in (False, True):
+            if survives:
+                request(array.block_device, write)
+            else:
+                assert_fails(array.block_device, write)
+        with pytest.raises(InputError, match="has no member 2"):
+            array.fail({"kind": "lose", "member": 2})
+    clean(state)
+
+
+@needs_fuse
+def test_a_paused_file_system_with_unwritten_pages_is_detached(state: Path) -> None:
+    mount = state.parent / "mnt"
+    with volume.attached("gp3:size=1GiB", mount=mount, name="data") as data:
+        (mount / "dirty").write_bytes(b"x" * (4 << 20))
+        data.fail({"kind": "pause"})
+        data.detach()
+        assert not os.path.ismount(mount)
+    clean(state)
+
+
+@needs_fuse
+def test_a_request_of_a_paused_volume_whose_daemon_is_killed_ends_with_an_error(
+    state: Path, bare: volume.AttachedVolume
+) -> None:
+    bare.fail({"kind": "pause"})
+    with ThreadPoolExecutor(1) as writer:
+        written = writer.submit(request, bare.block_device, True)
+        try:
+            expect(lambda: bare.stats()["counters"]["queue_length"] == 1, "the write waits")
+        finally:
+            os.kill(bare.daemon.pid, 9)
+        with pytest.raises(OSError, match="Input/output error"):
+            written.result(60)
+    bare.detach()
+    assert volume.list_volumes(state) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["latency"], "needs either --add or --scenario"),
+        (["latency", "--add", "500"], "`500` is not a time"),
+        (["latency", "--add", "1s", "--scenario", "sustained"], "needs either --add or --scenario"),
+        (["latency", "--scenario", "sustained", "--for", "1s"], "a scenario has its own duration"),
+        (["latency", "--add", "1s", "--reads", "101%"], "--reads: `101%` is not a share"),
+        (["error", "--reads", "0%", "--writes", "0%"], "hits neither reads nor writes"),
+        (["error", "--offset", "1MiB"], "needs its length"),
+        (["pause", "--for", "soon"], "--for: `soon` is not understood"),
+        (["pause"], "no volume is called `nothing`"),
+    ],
+)
+def test_a_fault_that_makes_no_sense_is_refused(
+    state: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["volume", "fail", "nothing", *arguments]) == EXIT_USAGE
+    assert message in capsys.readouterr().err
+
+
+@needs_fuse
+def test_the_providers_ranges_hold(bare: volume.AttachedVolume) -> None:
+    with pytest.raises(InputError, match="adds 10 to 60000 ms to requests of gp3, not 1 ms"):
+        bare.fail({"kind": {"latency": {"added_ns": 1_000_000}}})
+    with pytest.raises(InputError, match="reaches past the end of the volume"):
+        bare.fail({"kind": {"error": {"offset": 1 << 30, "bytes": 1}}})
+    bare.fail({"kind": {"scenario": "increasing"}})
+    assert len(bare.heal()["faults"]) == 0
