@@ -57,7 +57,7 @@ def assert_fails(device: str, write: bool, offset: int = 0) -> None:
 
 @needs_fuse
 def test_a_pause_holds_a_request_until_it_is_healed(
-    state: Path, bare: volume.AttachedVolume, capsys: pytest.CaptureFixture[str]
+    state: Path, bare: volume.AttachedVolume, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(["volume", "fail", "data", "pause"]) == 0
     assert capsys.readouterr().out == "data: paused\n"
@@ -78,6 +78,11 @@ def test_a_pause_holds_a_request_until_it_is_healed(
     assert 0 < fault["ends_in_s"] <= 2
     assert request(bare.block_device, write=False) > fault["ends_in_s"] / 2
     assert bare.stats()["faults"] == []
+    # A directory of the same name is not taken for a run.
+    (state.parent / "data").mkdir()
+    monkeypatch.chdir(state.parent)
+    assert run(["metrics", "cloudwatch", "data"]) == 0
+    assert "WRITE IOPS" in capsys.readouterr().out
     bare.detach()
     replayed = _engine.run_json(["replay", str(state.parent / "log")])
     assert replayed["complete"]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.errors import InputError, PgdynoError
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.tables import TPCC_BYTES_PER_WAREHOUSE, TpccTables
 from pgdyno.workload.tpcc_conditions import CONDITIONS, conditions_of, violated
+from pgdyno.world.load_phase import require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,3 +145,13 @@ def test_only_what_is_pgdynos_is_dropped(hammerdb: Database, clone: Callable[[Da
     drop(mine, TpccTables(1))
     assert mine.tables() == ["orders"]
     assert mine.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'pgdyno_tpcc'") == []
+
+
+def test_a_load_that_is_not_what_it_is_called_is_refused(spec: Database, clone: Callable[[Database], Database]) -> None:
+    """The question that every load ends with, asked of tables that were changed."""
+    wrong = clone(spec)
+    require_whole(wrong, TpccTables(1, "spec"))
+    with psycopg.connect(wrong.dsn) as connection:
+        connection.execute("INSERT INTO pgdyno_tpcc.new_order (no_w_id, no_d_id, no_o_id) VALUES (1, 4, 2100)")
+    with pytest.raises(PgdynoError, match=r"condition 11 .* fails at 1/4"):
+        require_whole(wrong, TpccTables(1, "spec"))

@@ -291,7 +291,7 @@ def _require_schema(remote: RemoteServer, tables: TpccTables) -> None:
     """Refuse a server that lacks the tables, or has others."""
     from pgdyno.errors import InputError
     from pgdyno.postgres.remote_schema import lacks_schema
-    from pgdyno.workload.tables import TPCC_SCHEMA
+    from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA
 
     if lacks_schema(remote, TPCC_SCHEMA, tables.comment, yes_create=True):
         raise InputError(

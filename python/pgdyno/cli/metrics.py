@@ -194,12 +194,14 @@ def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samp
     """The volumes of a run or of the machine, each with its minutes."""
     from pgdyno.errors import InputError
     from pgdyno.host import preflight
-    from pgdyno.host.volume import find
+    from pgdyno.host.volume import find, list_volumes
     from pgdyno.metrics import periods, samples
     from pgdyno.store import open_run
 
     path = Path(source)
-    if path.is_dir():
+    # A directory beside which a volume has the same name, as `data`, is not meant unless it is a run's.
+    is_volume = not (path / "run.json").is_file() and any(one.name == source for one in list_volumes())
+    if path.is_dir() and not is_volume:
         if (path / "experiment.json").is_file():
             raise InputError(
                 f"{source} is an experiment", remedy=f"name one of its runs: {source.rstrip('/')}/runs/NAME"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pgdyno.errors import InputError
+from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, TpccProfile, conditions_of, drawn_warehouses, violated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import psycopg
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
-TpccProfile = Literal["hammerdb", "spec"]
 TpccRoutines = Literal["functions", "procedures"]
 
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
@@ -77,6 +82,11 @@ class PgbenchTables:
         """As a title has it."""
         return f"scale {self.scale}"
 
+    def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
+        """What is wrong with tables just loaded: there is nothing to ask but the counts, which the loader compares."""
+        del connection
+        return ()
+
 
 @dataclass(frozen=True)
 class SysbenchTables:
@@ -121,9 +131,12 @@ class SysbenchTables:
         """As a title has it."""
         return f"{self.count} × {self.rows_each:,} rows"
 
+    def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
+        """As :meth:`PgbenchTables.broken`."""
+        del connection
+        return ()
 
-TPCC_SCHEMA = "pgdyno_tpcc"
-"""The schema of the tables that are derived from TPC-C, and of their routines."""
+
 _TPCC_ROWS = {
     "order_line": 300_000, "stock": 100_000, "customer": 30_000, "orders": 30_000, "history": 30_000, "new_order": 9_000,
     "district": 10, "warehouse": 1,
@@ -169,6 +182,11 @@ class TpccTables:
         """As a title has it."""
         many = "warehouse" if self.warehouses == 1 else "warehouses"
         return f"{self.warehouses:,} {many}, profile {self.profile}, {self.routines}"
+
+    def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
+        """The consistency conditions that tables just loaded violate; those of lines are asked of two warehouses."""
+        asked = conditions_of(self.profile, loaded=True)
+        return violated(connection, asked, drawn_warehouses(self.warehouses, self.warehouses))
 
 
 @dataclass(frozen=True)

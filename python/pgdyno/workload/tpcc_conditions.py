@@ -6,18 +6,21 @@ balance knows, and 11 holds after a load alone. They are asked while no session 
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-from pgdyno.workload.tables import TPCC_SCHEMA
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import psycopg
 
-    from pgdyno.workload.tables import TpccProfile
+TpccProfile = Literal["hammerdb", "spec"]
 
+TPCC_SCHEMA = "pgdyno_tpcc"
+"""The schema of the tables that are derived from TPC-C, and of their routines."""
+ASKED_WAREHOUSES = 2
+"""Warehouses whose lines are read, unless all are to be."""
 SHOWN = 3
 """Rows that violate a condition, of which a check tells."""
 
@@ -118,6 +121,13 @@ def conditions_of(profile: TpccProfile, *, loaded: bool = False) -> tuple[Condit
     """Those that hold: just ``loaded``, or after a run."""
     missing = (_NOT_OF_HAMMERDB if profile == "hammerdb" else frozenset()) | (frozenset() if loaded else _ONLY_LOADED)
     return tuple(one for one in CONDITIONS if one.number not in missing)
+
+
+def drawn_warehouses(warehouses: int, seed: int) -> list[int] | None:
+    """The warehouses whose lines are read; None: of all."""
+    if warehouses <= ASKED_WAREHOUSES:
+        return None
+    return sorted(random.Random(seed).sample(range(1, warehouses + 1), ASKED_WAREHOUSES))
 
 
 def violated(

@@ -25,7 +25,8 @@ from pgdyno.postgres.remote_schema import lacks_schema
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
-from pgdyno.workload.tables import TPCC_SCHEMA, BulkTables, Tables, TpccTables
+from pgdyno.workload.tables import BulkTables, Tables, TpccTables
+from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA
 from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
 
 if TYPE_CHECKING:

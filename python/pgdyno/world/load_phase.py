@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from pgdyno.errors import PgdynoError
 from pgdyno.host.file_system import dilated_options
 from pgdyno.host.instance import Instance
 from pgdyno.host.placement import Placement
@@ -17,6 +18,7 @@ from pgdyno.probe.host import HostProbe, Role
 from pgdyno.store import load_record, record
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.writer import LoadWriter
+from pgdyno.workload.counting import counting
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
 from pgdyno.workload.tables import PgbenchTables, Tables
 
@@ -168,13 +170,26 @@ def measured(
         )
 
     try:
-        return _measured(work, tables, phase, writer)
+        found = _measured(work, tables, phase, writer)
+        require_whole(server, tables)
+        return found
     except Exception as error:
         writer.explain(error)
         raise
     except BaseException:
         writer.abandon()
         raise
+
+
+def require_whole(server: Server, tables: Tables) -> None:
+    """Refuse tables that are not what they are called: what runs on them would be something else."""
+    with counting(server) as connection:
+        wrong = list(tables.broken(connection))
+    if wrong:
+        raise PgdynoError(
+            f"the tables just loaded ({tables}) are wrong: {'; '.join(wrong)}",
+            remedy="this is a bug in pgdyno, unless another session wrote into them: load them again",
+        )
 
 
 def _measured(

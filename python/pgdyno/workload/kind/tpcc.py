@@ -7,7 +7,6 @@ driver counted. No figure of it is a result of TPC-C, and none has the name of o
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -18,14 +17,12 @@ from pgdyno.workload.counting import counting
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.driven import Filled
 from pgdyno.workload.tables import (
-    TPCC_SCHEMA,
-    TpccProfile,
     TpccRoutines,
     TpccTables,
     size_for_memory,
     warehouses_for,
 )
-from pgdyno.workload.tpcc_conditions import conditions_of, violated
+from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, TpccProfile, conditions_of, drawn_warehouses, violated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +34,6 @@ WAREHOUSES_MAX = 100_000
 DISTRICTS = 10
 MIX = (("new_order", 10), ("payment", 10), ("delivery", 1), ("stock_level", 1), ("order_status", 1))
 """The types of transaction with their weights in a deck of 23."""
-ASKED_WAREHOUSES = 2
-"""Warehouses whose lines are read after a run, unless all are to be."""
 MIX_ERRORS = 4.0
 """Standard errors by which the mix may be off: an honest run fails once in 16,000."""
 _DECK = sum(weight for _, weight in MIX)
@@ -170,9 +165,7 @@ class Tpcc(Filled):
 
     def _conditions(self, server: Server, *, full: bool) -> Check:
         asked = conditions_of(self.profile)
-        drawn = None
-        if not full and self.warehouses > ASKED_WAREHOUSES:
-            drawn = sorted(random.Random(self.seed).sample(range(1, self.warehouses + 1), ASKED_WAREHOUSES))
+        drawn = None if full else drawn_warehouses(self.warehouses, self.seed)
         with counting(server) as connection:
             wrong = list(violated(connection, asked, drawn))
         numbers = ", ".join(str(one.number) for one in asked)
