@@ -12,11 +12,16 @@ from pgdyno.cli import shared
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_BYTES = 9_500_000_000
-"""Bytes of all seven files at scale 1: about as many as the public files have."""
-
-
 _HEADER = ["FILE", "ROWS", "MB", "MB ON DISK"]
+
+_out = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the files; created if missing.",
+)
+_gzip = click.option("--gzip", is_flag=True, help="Compress the files.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group(short_help="Generate data sets as files.")
@@ -31,19 +36,14 @@ def command() -> None:
 
 @command.command()
 @click.option("--scale", type=shared.Number(), required=True, help="Size: 1 is 204 million rows, 9.5 GB.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for the files; created if missing.",
-)
+@_out
 @click.option(
     "--file", "files", multiple=True, help="Only this file, for example title.principals; repeatable [all seven]."
 )
-@click.option("--gzip", is_flag=True, help="Compress the files.")
+@_gzip
 @click.option("--seed", type=shared.Integer(0, 2**64 - 1), default=1, show_default=True, help="Seed of all values.")
 @click.option("--threads", type=shared.Integer(1), help="Files generated in parallel [number of cores].")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_json
 def imdb(
     scale: float, out: Path, files: tuple[str, ...], gzip: bool, seed: int, threads: int | None, as_json: bool
 ) -> None:
@@ -58,10 +58,11 @@ def imdb(
       pgdyno generate imdb --scale 0.001 --out imdb
       pgdyno generate imdb --scale 0.001 --out imdb --gzip --file title.principals --json
     """
-    if not files:
-        _require_room(out, scale * _BYTES, gzip=gzip)
-    asked = [f"--scale={scale!r}", f"--seed={seed}", *_common(out, files, gzip, threads)]
-    _make("imdb", asked, out, as_json=as_json)
+    from pgdyno.workload.imdb import SET
+
+    _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
+    asked = [*SET.arguments(scale, out, files, seed=seed, gzip=gzip), *_threads(threads)]
+    _make(SET.name, asked, out, as_json=as_json)
 
 
 @command.command()
@@ -71,20 +72,15 @@ def imdb(
     required=True,
     help="Scale factor in thousandths: 1 is 8.7 million rows, 1.1 GB.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for the files; created if missing.",
-)
+@_out
 @click.option("--file", "files", multiple=True, help="Only this file, for example lineitem; repeatable [all eight].")
 @click.option(
     "--for-copy", is_flag=True, help="Omit the separator at the end of each line, which COPY refuses and dbgen writes."
 )
-@click.option("--gzip", is_flag=True, help="Compress the files.")
+@_gzip
 @click.option("--overwrite", is_flag=True, help="Replace existing files [an existing file is an error].")
 @click.option("--threads", type=shared.Integer(1), help="Threads that generate the files [number of cores].")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_json
 def tpch(
     scale: float,
     out: Path,
@@ -108,19 +104,15 @@ def tpch(
     from pgdyno.host import preflight
     from pgdyno.workload.tpch import SET
 
-    names = {name.removesuffix(".gz").removesuffix(".tbl") for name in files or SET.files}
-    needed = SET.input_bytes(names & SET.files.keys(), scale)
-    _require_room(out, needed, gzip=gzip)
+    _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
     preflight.require_memory(SET.memory_bytes, "generating TPC-H's text")
-    asked = [f"--scale={scale!r}", *_common(out, files, gzip, threads)]
+    asked = [*SET.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
     asked += [flag for flag, given in (("--for-copy", for_copy), ("--overwrite", overwrite)) if given]
-    _make("tpch", asked, out, as_json=as_json)
+    _make(SET.name, asked, out, as_json=as_json)
 
 
-def _common(out: Path, files: tuple[str, ...], gzip: bool, threads: int | None) -> list[str]:
-    """What the engine is asked of any data set."""
-    asked = [f"--out={out}", *(f"--file={name}" for name in files)]
-    return asked + (["--gzip"] if gzip else []) + ([] if threads is None else [f"--threads={threads}"])
+def _threads(threads: int | None) -> list[str]:
+    return [] if threads is None else [f"--threads={threads}"]
 
 
 def _make(name: str, asked: list[str], out: Path, *, as_json: bool) -> None:

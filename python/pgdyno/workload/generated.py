@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
 GZIP_SHARE = 0.46
 """What gzip leaves of generated files at most: 0.44 of imdb's at scale 0.01, 0.451 of tpch's at scale 1."""
@@ -41,6 +42,19 @@ class GeneratedSet:
     def input_bytes(self, tables: Iterable[str], scale: float) -> int:
         """Bytes of the tables' files before any compression, about."""
         return round(sum(self.bytes_at_1[table] for table in tables) * scale)
+
+    def tables_of(self, files: Iterable[str]) -> list[str]:
+        """The tables of files, named with or without their suffixes; of all files if there are none."""
+        named = {name.removesuffix(".gz").removesuffix(".tbl").removesuffix(".tsv") for name in files}
+        return [table for table, file in self.files.items() if not named or file in named]
+
+    def arguments(
+        self, scale: float, out: Path, files: Iterable[str] = (), *, seed: int | None = None, gzip: bool = False
+    ) -> list[str]:
+        """What ``pgdyno-engine generate`` is asked for. A ``seed`` is left out where no value derives from one."""
+        asked = [f"--scale={scale!r}", f"--out={out}", *(f"--file={name}" for name in files)]
+        asked += [f"--seed={seed}"] if self.seeded else []
+        return asked + (["--gzip"] if gzip else [])
 
     def refusal(self, scale: float) -> str | None:
         """Why there is no such scale; None where there is."""

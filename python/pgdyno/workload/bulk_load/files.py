@@ -43,9 +43,8 @@ def generated(bulk: BulkTable, seed: int, progress: Progress) -> Iterator[tuple[
     needed = round(bulk.input_bytes() * (GZIP_SHARE if bulk.gzip else 1.0))
     preflight.require_memory(needed + made.memory_bytes, "making files to load")
     folder = paths.image_dir() / f"files-{secrets.token_hex(3)}"
-    asked = [f"--scale={bulk.scale!r}", f"--out={folder}", *made.engine_options]
-    asked += [f"--seed={seed}"] if made.seeded else []
-    asked += [f"--file={made.files[table]}" for table in bulk.names] + (["--gzip"] if bulk.gzip else [])
+    files = [made.files[table] for table in bulk.names]
+    asked = [*made.arguments(bulk.scale, folder, files, seed=seed, gzip=bulk.gzip), *made.engine_options]
     summary: dict[str, Any] = {}
     with Journal(paths.state_dir()).directory(folder):
         with contextlib.closing(_engine.lines(["generate", made.name, *asked], {})) as lines:
