@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.finding import worst
-from pgdyno.analysis.validity import lost_samples
+from pgdyno.analysis.validity import findings, lost_samples
 from pgdyno.analysis.volume_figures import volume_counters
 from pgdyno.store import open_experiment
 from pgdyno.store.record import Check
@@ -174,6 +174,27 @@ def test_gaps_that_the_probes_noted_are_shown(tmp_path: Path) -> None:
     pq.write_table(pa.table(rows), run / "probe" / "gap.parquet")
     found = [f for f in summarise(directory).arms[0].replicates[0].findings if f.check == "probes"]
     assert [finding.figure for finding in found] == ["sql.io was not sampled for 3.0 s: connection lost"]
+
+
+@pytest.mark.parametrize(
+    ("clients", "asked", "level"),
+    [
+        (8, {"warehouses": 8}, "ok"),
+        (9, {"warehouses": 8}, "warn"),
+        (9, {"warehouses": 8, "all_warehouses": True}, None),
+    ],
+)
+def test_clients_that_share_a_warehouse_are_said(
+    tmp_path: Path, clients: int, asked: dict[str, Any], level: str | None
+) -> None:
+    directory = make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20))
+    figures = summarise(directory).arms[0].replicates[0].figures
+    record = figures.record.model_copy(update={"workload": {"kind": "tpcc", "clients": clients} | asked})
+    found = [
+        one for one in findings(replace(figures, run=replace(figures.run, record=record))) if one.check == "row locks"
+    ]
+    assert [one.level for one in found] == ([] if level is None else [level])
+    assert all(one.figure.startswith(f"{clients} clients on 8 warehouses") for one in found)
 
 
 def test_worst() -> None:

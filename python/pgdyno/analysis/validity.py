@@ -68,6 +68,7 @@ def findings(run: RunFigures) -> list[Finding]:
         *_invariants(run),
         _failed(run),
         _skipped(run),
+        *_row_locks(run),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
@@ -141,6 +142,19 @@ def _skipped(run: RunFigures) -> Finding:
     # Skipped transactions are what the subject could not take: a result, not a fault of pgdyno.
     level: Level = "warn" if account.skipped else "ok"
     return Finding("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({percent(share)})")
+
+
+def _row_locks(run: RunFigures) -> Iterator[Finding]:
+    """Whether clients of transactions derived from TPC-C share warehouses: each writes the row of its own."""
+    workload = run.record.workload
+    clients, warehouses = workload.get("clients"), workload.get("warehouses")
+    if clients is None or warehouses is None or workload.get("all_warehouses"):
+        return
+    figure = f"{clients:,} clients on {warehouses:,} warehouses"
+    if clients > warehouses:
+        wait = "they wait for each other's rows, and a faster volume changes little"
+        figure += f": {wait}; use more warehouses, fewer clients or all_warehouses = true"
+    yield Finding("row locks", "warn" if clients > warehouses else "ok", figure)
 
 
 def _laboratory(run: RunFigures) -> Finding:

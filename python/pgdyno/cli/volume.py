@@ -188,7 +188,7 @@ def stats(name: str, as_json: bool) -> None:
         return
     if answer.get("store_failure"):
         click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
-    for fault in volume_notes.faults(answer["faults"]):
+    for fault in volume_notes.faults(answer.get("faults") or ()):
         click.echo(f"note: {fault}", err=True)
     counters = answer["counters"]
     # Counters that the volume does not have, such as credits, are None.
