@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pgdyno.analysis.binding.bought import AT_LIMIT, Bought
 from pgdyno.analysis.binding.device import Device
-from pgdyno.analysis.binding.evidence import Cpu, Given, Second
+from pgdyno.analysis.binding.evidence import Cpu, Exceeded, Given, Second
 from pgdyno.analysis.binding.limits import CAPS, LIMITS, Found
 from pgdyno.analysis.binding.rules import judge
 from pgdyno.analysis.binding.sessions import Sessions, state_of
@@ -148,6 +148,9 @@ seconds = st.builds(
     st.none() | some_sessions,
     st.dictionaries(st.sampled_from(["data", "wal"]), devices),
     st.none() | cpus,
+    exceeded=st.dictionaries(
+        st.sampled_from(["data", "wal"]), st.builds(Exceeded, share, share, share, share), max_size=1
+    ),
 )
 bought = st.sampled_from([GP3, FAST, GP2, ST1])
 givens = st.builds(
@@ -167,16 +170,16 @@ def test_nothing_is_sure_without_its_evidence(shown: Second, what: Given) -> Non
     if found.limit == "laboratory":
         assert shown.cpu is not None
     elif found.sure:
-        assert shown.sessions is not None
+        assert shown.sessions is not None or shown.exceeded
     if found.limit in CAPS:
-        assert shown.devices
-        assert what.bought or what.instance
+        assert shown.devices or shown.exceeded
+        assert what.bought or what.instance or shown.exceeded
     if found.sure and found.limit in ("volume_latency", "commit_latency", "client", "server_cpu"):
         assert shown.cpu is not None
     if found.sure and found.limit in ("volume_latency", "commit_latency", "locks"):
         assert shown.devices
     if found.role is not None and found.limit in CAPS:
-        assert found.role in what.bought
+        assert found.role in what.bought or (found.role in shown.exceeded and not found.sure)
 
 
 @drawn(some_sessions, devices, st.none() | cpus, st.floats(100, 20_000), st.floats(0.1, 1.0))

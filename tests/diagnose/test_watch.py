@@ -151,8 +151,8 @@ def test_a_volume_of_a_role_that_the_server_has_not_is_refused() -> None:
     """Where no device was seen, as of a server elsewhere or of one in memory, any role may be right."""
     purchase = purchase_of(["archive=st1:size=500GiB"], None)
     with pytest.raises(InputError, match="no archive volume of its own"):
-        require_roles(purchase, {"data": "vda", "wal": "vdb"})
-    require_roles(purchase, {})
+        require_roles(purchase.volumes, {"data", "wal"})
+    require_roles(purchase.volumes, set())
 
 
 def test_counters_that_begin_anew_are_refused() -> None:

@@ -86,7 +86,8 @@ def test_a_load_of_nothing_is_refused() -> None:
 
 def _with_queues(ops: list[float], queues: list[float], limited: bool | None = None) -> Measured:
     samples = tuple(
-        Sample(1, one, 0, one * 8192, 0, queue, limited=limited) for one, queue in zip(ops, queues, strict=True)
+        Sample(1, one, 0, one * 8192, 0, queue, exceeded={"iops": 1.0} if limited else {})
+        for one, queue in zip(ops, queues, strict=True)
     )
     return Measured("iostat", "nvme1n1", samples)
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from pgdyno.diagnose.bought import Purchase
     from pgdyno.diagnose.diagnosis import Diagnosis
-    from pgdyno.diagnose.provider import Provider
+    from pgdyno.diagnose.source import Source
 
 WATCH = "60s"
 """How long a server is watched by default."""
 
 
 @click.command(short_help="Say which limit binds on a running server, and what to do.")
-@click.argument("target", metavar="DSN|RUN")
+@click.argument("target", metavar="[DSN|RUN]", required=False)
 @click.option("--for", "watch_for", metavar="TIME", help=f"How long to watch. [{WATCH}]")
 @click.option(
     "--bought", multiple=True, metavar="[ROLE=]VOLUME",
@@ -34,39 +34,71 @@ WATCH = "60s"
 @click.option("--instance", metavar="TYPE", help="Instance type of the server, for example r6g.2xlarge.")
 @click.option("--keep", type=shared.PathParameter(), metavar="DIR", help="Keep what was seen, as a results folder.")
 @click.option(
+    "--iostat", multiple=True, metavar="[ROLE=]FILE", help="Output of `iostat -dxt 1` at the server; repeatable."
+)
+@click.option("--sar", multiple=True, metavar="[ROLE=]FILE", help="Output of `sar -d` at the server; repeatable.")
+@click.option(
     "--cloudwatch", multiple=True, metavar="[ROLE=]FILE",
-    help="With RUN: the volume's metrics, from `aws cloudwatch get-metric-data`; repeatable.",
+    help="The volume's metrics, from `aws cloudwatch get-metric-data`; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--nvme", multiple=True, metavar="[ROLE=]FILE",
+    help="Readings of `ebsnvme stats` at the server, two or more, in one file or several; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--device", multiple=True, metavar="[ROLE=]NAME",
+    help="The device in a file that a role's volume is: `wal=nvme2n1`; repeatable.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
-    target: str,
+    target: str | None,
     watch_for: str | None,
     bought: tuple[str, ...],
     instance: str | None,
     keep: Path | None,
+    iostat: tuple[str, ...],
+    sar: tuple[str, ...],
     cloudwatch: tuple[str, ...],
+    nvme: tuple[str, ...],
+    device: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Watch a server and say which limit binds, whose requests fill it, and what to do; or that nothing binds.
 
     DSN is a connection string, without a password; a role with pg_monitor sees all, and root is not needed. Nothing on the
     server is changed. RUN is the directory of a recorded run or of a watch that was kept, which is judged in the same way.
+    Files about its volumes stand beside either, or alone.
 
     \b
     Example:
       pgdyno diagnose service=app --bought data=gp3:iops=6000
-      pgdyno diagnose "host=db.example dbname=app user=monitor" --for 5min --json
+      pgdyno diagnose "host=db.example dbname=app user=monitor" --for 5min --nvme readings.txt
+      pgdyno diagnose --iostat load.txt --device nvme1n1 --bought gp3
     """
-    from pgdyno.diagnose.diagnosis import diagnose
+    from pgdyno.diagnose.bought import Purchase
+    from pgdyno.diagnose.diagnosis import begin_s, diagnose, diagnose_files
 
-    if _is_directory(target):
+    named = {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch, "--nvme": nvme}
+    files = {flag: words for flag, words in named.items() if words}
+    _refuse_device_without_file(device, files)
+    if target is None or _is_directory(target):
         _refuse_options_of_a_watch(watch_for, keep)
-        _show(diagnose(Path(target), _purchase(bought, instance), _providers(cloudwatch)), target, as_json)
+        purchase = _purchase(bought, instance)
+        if target is not None:
+            path = Path(target)
+            sources = _sources(files, device, begin_s(path)) if files else ()
+            _show(diagnose(path, purchase, sources), target, as_json)
+            return
+        _require_files(files)
+        _show(diagnose_files(_sources(files, device, None), purchase or Purchase()), None, as_json)
         return
     _refuse_metrics(cloudwatch)
+    _require_readable(files)
     with _folder(keep) as root:
         path = _watched(target, watch_for or WATCH, bought, instance, root)
-        _show(diagnose(path), None if keep is None else str(path), as_json)
+        with _kept(path) if files else contextlib.nullcontext():
+            found = diagnose(path, None, _sources(files, device, begin_s(path)) if files else ())
+        _show(found, None if keep is None else str(path), as_json)
     if keep is not None:
         click.echo(f"kept: {path}", err=True)
 
@@ -92,10 +124,50 @@ def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
     return purchase_of(bought, instance) if bought or instance is not None else None
 
 
-def _providers(cloudwatch: tuple[str, ...]) -> dict[str, Provider]:
-    from pgdyno.diagnose.provider import providers_of
+def _sources(files: dict[str, tuple[str, ...]], device: tuple[str, ...], near_s: float | None) -> tuple[Source, ...]:
+    from pgdyno.diagnose.source import sources_of
 
-    return providers_of(cloudwatch)
+    return sources_of(files, device, near_s)
+
+
+def _require_readable(files: dict[str, tuple[str, ...]]) -> None:
+    from pgdyno.diagnose.source import require_readable
+
+    require_readable(files)
+
+
+def _require_files(files: dict[str, tuple[str, ...]]) -> None:
+    from pgdyno.errors import InputError
+
+    if not files:
+        raise InputError(
+            "neither a server nor a file is named",
+            remedy='name a server, `pgdyno diagnose "host=db.example dbname=app user=monitor"`, or a file: --iostat load.txt',
+        )
+
+
+def _refuse_device_without_file(device: tuple[str, ...], files: dict[str, tuple[str, ...]]) -> None:
+    from pgdyno.errors import InputError
+
+    if device and not files.keys() - {"--nvme"}:
+        raise InputError(
+            "--device is for --iostat, --sar and --cloudwatch", remedy="omit it: a server's own devices are found"
+        )
+
+
+@contextlib.contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    """A file that is refused after a watch does not lose the watch."""
+    from pgdyno.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        kept = Path(tempfile.mkdtemp(prefix="pgdyno-diagnose-")) / path.parents[1].name
+        shutil.copytree(path.parents[1], kept)
+        raise InputError(
+            error.message, remedy=f"{error.remedy}; the watch is kept: pgdyno diagnose {kept}, with the file"
+        ) from error
 
 
 def _refuse_metrics(cloudwatch: tuple[str, ...]) -> None:
@@ -116,7 +188,7 @@ def _refuse_options_of_a_watch(*given: object) -> None:
     for name, value in zip(names, given, strict=True):
         if value:
             raise InputError(
-                f"{name} is for a server that is watched", remedy="omit it: a run's record says all that is known"
+                f"{name} is for a server that is watched", remedy="omit it: a record or a file says all that is known"
             )
 
 

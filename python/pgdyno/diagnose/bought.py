@@ -10,7 +10,7 @@ from pgdyno.store.record import InstanceRecord, VolumeRecord
 from pgdyno.store.tables import DATA_VOLUME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pgdyno.catalog import Catalog
 
@@ -42,9 +42,9 @@ def purchase_of(bought: Sequence[str], instance: str | None) -> Purchase:
     return Purchase(volumes, found)
 
 
-def require_roles(purchase: Purchase, seen: Mapping[str, str]) -> None:
-    """Refuse a volume of a role that the server does not have; where no device was seen, any role may be right."""
-    strange = next((role for role in purchase.volumes if seen and role not in seen), None)
+def require_roles(volumes: Mapping[str, VolumeRecord], seen: Collection[str]) -> None:
+    """Refuse a volume of a role that the server does not have; where no device was ``seen``, any role may be right."""
+    strange = next((role for role in volumes if seen and role not in seen), None)
     if strange is not None:
         raise InputError(
             f"--bought: the server has no {strange} volume of its own", remedy=f"it has {', '.join(sorted(seen))}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.circumstances import circumstances_of, is_watched
+from pgdyno.analysis.binding.circumstances import Circumstances, circumstances_of, is_watched
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
 from pgdyno.analysis.binding.evidence import evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
@@ -13,17 +13,20 @@ from pgdyno.analysis.binding.verdict import RunBinding, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
 from pgdyno.analysis.run_figures import figures_of
 from pgdyno.analysis.volume_figures import DATA
+from pgdyno.diagnose.alone import evidence_of_files, grid_of, run_of_files
+from pgdyno.diagnose.alongside import Grid, beside, check_words, most_used_words, totals_of
+from pgdyno.diagnose.bought import require_roles
 from pgdyno.diagnose.free import Free, free_of
-from pgdyno.diagnose.provider import Provider, beside, provider_words, totals_of
+from pgdyno.diagnose.source import Source, require_source_roles
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_run
 from pgdyno.store.names import EXPERIMENT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.diagnose.bought import Purchase
     from pgdyno.store import Run
     from pgdyno.store.record import RunRecord
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
                          "instance_bandwidth", "checkpoints"})  # fmt: skip
 """Limits that the consumers of a volume explain."""
+
+
+_UNKNOWN_PURCHASE = "what was bought: name it with --bought data=gp3:iops=6000, and the limits of the volume are known"
 
 
 @dataclass(frozen=True)
@@ -63,44 +69,82 @@ class Diagnosis:
     """What the limit asks for: a purchase with its price, or in words."""
     cost: Cost | None
     """None unless the run is a watch."""
+    sources: tuple[Source, ...] = ()
+    """Files that were read beside the server, or instead of one."""
 
 
-def diagnose(
-    path: Path, purchase: Purchase | None = None, providers: Mapping[str, Provider] | None = None
-) -> Diagnosis:
+def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Source] = ()) -> Diagnosis:
     """Judge the run in a directory, or the only one of an experiment's. :class:`InputError` where there is none.
 
-    ``purchase`` takes the place of what its record says to be bought; ``providers`` has the metrics of its volumes by role.
+    ``purchase`` takes the place of what its record says to be bought; ``sources`` are files about its volumes.
     """
-    run, providers = _opened(path), providers or {}
-    if (purchase is not None or providers) and not is_watched(run.record):
+    run = _opened(path)
+    if (purchase is not None or sources) and not is_watched(run.record):
         raise InputError(f"{path} is not a watch: its record says all that is known", remedy="name it alone")
     run = run if purchase is None else replace(run, record=_with_purchase(run.record, purchase))
     figures = figures_of(run)
     evidence = evidence_of(figures)
-    if providers:
-        evidence = beside(evidence, run.record, providers)
-    binding, around = of_evidence(evidence), circumstances_of(figures)
-    verdict, seconds = binding.verdict, len(evidence.seconds)
+    seen = frozenset(role for second in evidence.seconds for role in second.devices)
+    require_roles(run.record.world.volumes if purchase is not None else {}, seen)
+    require_source_roles(sources, seen)
+    grid = Grid.of(run.record, len(evidence.seconds))
+    if sources:
+        evidence = beside(evidence, grid, sources)
+    io_timing = figures.server.io_timing
+    return _judged(run, evidence, circumstances_of(figures), sources, grid, _missing(run.record, evidence, io_timing))
+
+
+def begin_s(path: Path) -> float:
+    """When the run in a directory began to be measured, in seconds since 1970."""
+    return Grid.of(_opened(path).record, 1).begin_s
+
+
+def diagnose_files(sources: Sequence[Source], purchase: Purchase) -> Diagnosis:
+    """Judge the volumes that files are about, without their server. :class:`InputError` for files of different times."""
+    grid = grid_of(sources)
+    run, evidence = run_of_files(sources, grid, purchase), evidence_of_files(sources, grid, purchase)
+    around = Circumstances(volumes=purchase.volumes, instance=purchase.instance)
+    missing = ["the server: name it beside the files, and who waits for the volume and who uses it are known"]
+    if not evidence.given.bought:
+        missing.append(_UNKNOWN_PURCHASE)
+    return _judged(run, evidence, around, sources, grid, lambda _: missing)
+
+
+def _judged(
+    run: Run,
+    evidence: Evidence,
+    around: Circumstances,
+    sources: Sequence[Source],
+    grid: Grid,
+    missing: Callable[[RunBinding], list[str]],
+) -> Diagnosis:
+    binding = of_evidence(evidence)
+    verdict = binding.verdict
     role = verdict.role or DATA
-    seen = consumers_of(run, role, verdict.limit)
-    moved = None if seen or role not in providers else totals_of(run.record, providers[role], seconds)
-    consumers = seen if moved is None else consumers_of(run, role, verdict.limit, moved)
-    told = [text for one in providers.values() for text in provider_words(run.record, one, seconds)]
+    consumers = consumers_of(run, role, verdict.limit)
+    for source in sources:
+        moved = totals_of(source, grid) if source.role == role and not consumers else None
+        consumers = consumers if moved is None else consumers_of(run, role, verdict.limit, moved)
     free = free_of(run, consumers) if verdict.limit in OF_STORAGE else ()
     remedy = remedy_of(binding, verdict, around)
     if verdict.limit == "checkpoints" and free:
         remedy = None  # the same in general
+    if all(one.what == "not_explained" for one in consumers):
+        consumers = ()  # the server counted nothing, or none was watched
+    told = [text for source in sources for text in check_words(source, grid)]
+    if verdict.limit is None and sources:
+        told += most_used_words(evidence)
     return Diagnosis(
         run=run,
         binding=binding,
         evidence=(*evidence_words(binding, verdict, around), *told),
-        missing=tuple(_missing(figures, binding)),
+        missing=tuple(missing(binding)),
         consumers=consumers,
         consumers_role=role,
         free=free,
         remedy=remedy if remedy is None or remedy.tps_ratio_max != 1.0 else replace(remedy, tps_ratio_max=None),
         cost=_cost(run) if is_watched(run.record) else None,
+        sources=tuple(sources),
     )
 
 
@@ -126,20 +170,24 @@ def _opened(path: Path) -> Run:
     return runs[0]
 
 
-def _missing(figures: RunFigures, binding: RunBinding) -> list[str]:
-    """What was not seen, with what would show it."""
-    record, said = figures.record, list(binding.evidence.missing)
-    watched = is_watched(record)
-    if watched and all(second.sessions is None for second in binding.evidence.seconds):
-        said = [one for one in said if not one.startswith("what sessions waited for")]
-        said.insert(0, "what sessions wait for: `GRANT pg_monitor TO` the role, and track_activities must be on")
-    if watched and not binding.evidence.given.bought:
-        said = [one for one in said if not one.startswith("what the volume was bought")]
-    if watched and not binding.evidence.given.bought and binding.verdict.limit in (None, *OF_STORAGE):
-        said.append("what was bought: name it with --bought data=gp3:iops=6000, and the limits of the volume are known")
-    if figures.server.io_timing is False and binding.verdict.limit in (None, "volume_latency", "commit_latency"):
-        said.append("how long reads took: track_io_timing is off")
-    return said
+def _missing(record: RunRecord, evidence: Evidence, io_timing: bool | None) -> Callable[[RunBinding], list[str]]:
+    """What was not seen, with what would show it, once it is known what binds."""
+
+    def of(binding: RunBinding) -> list[str]:
+        said, limit = list(evidence.missing), binding.verdict.limit
+        watched = is_watched(record)
+        if watched and all(second.sessions is None for second in evidence.seconds):
+            said = [one for one in said if not one.startswith("what sessions waited for")]
+            said.insert(0, "what sessions wait for: `GRANT pg_monitor TO` the role, and track_activities must be on")
+        if watched and not evidence.given.bought:
+            said = [one for one in said if not one.startswith("what the volume was bought")]
+            if limit in (None, *OF_STORAGE):
+                said.append(_UNKNOWN_PURCHASE)
+        if io_timing is False and limit in (None, "volume_latency", "commit_latency"):
+            said.append("how long reads took: track_io_timing is off")
+        return said
+
+    return of
 
 
 def _cost(run: Run) -> Cost | None:

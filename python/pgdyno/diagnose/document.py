@@ -30,6 +30,8 @@ class Watched(Part):
 
     begin_unix_ns: int
     seconds: float
+    sources: list[str]
+    """Files that were read beside the server, or instead of one."""
 
 
 class Verdict(Part):
@@ -95,7 +97,8 @@ class DiagnoseDocument(Part):
     command: Literal["diagnose"] = "diagnose"
     directory: str | None
     """Where what was seen is kept; null without `--keep`."""
-    target: Target
+    target: Target | None
+    """Null where files alone were read."""
     watched: Watched
     verdict: Verdict
     evidence: list[str]
@@ -115,7 +118,9 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
     server, workload, phase = record.world.server, record.workload, record.measure
     return DiagnoseDocument(
         directory=directory,
-        target=Target(
+        target=None
+        if server is None and found.sources
+        else Target(
             version=record.postgres.version,
             host=None if server is None else server.host,
             port=None if server is None else server.port,
@@ -123,7 +128,11 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
             standby=workload.get("standby"),
             pooler=workload.get("pooler"),
         ),
-        watched=Watched(begin_unix_ns=record.anchor.to_unix_ns(phase.begin_ns), seconds=round(phase.seconds, 3)),
+        watched=Watched(
+            begin_unix_ns=record.anchor.to_unix_ns(phase.begin_ns),
+            seconds=round(phase.seconds, 3),
+            sources=[one.path for one in found.sources],
+        ),
         verdict=Verdict(
             limit=verdict.limit,
             title=limit_title(found),

@@ -61,7 +61,7 @@ def watch(
     """
     server = target.server
     view = look(server.dsn)
-    require_roles(purchase, view.devices)
+    require_roles(purchase.volumes, view.devices)
     settings = server.settings()
     anchor = record.Anchor.read()
     samples, begin_ns, end_ns = _sampled(target, view, seconds, root, tell)

@@ -9,7 +9,7 @@ from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.diagnosis import OF_STORAGE
-from pgdyno.text import address, money, number, percent, times
+from pgdyno.text import address, duration, money, number, percent, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,9 @@ def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
     yield from _remedies(found, width)
     for place, one in enumerate(found.missing):
         yield from _entry("not seen" if place == 0 else "", one, width)
-    yield from _entry("watched" if found.cost is not None else "run", watched_words(found), width)
+    from_files = found.run.record.world.server is None and found.sources
+    label = "watched" if found.cost is not None else "read" if from_files else "run"
+    yield from _entry(label, watched_words(found), width)
 
 
 def _consumers(found: Diagnosis) -> str:
@@ -100,13 +102,16 @@ def watched_words(found: Diagnosis) -> str:
     """The server, for how long, and what the watch cost."""
     record = found.run.record
     server, workload = record.world.server, record.workload
+    files = [f"{one.measured.origin} of {one.measured.device}" for one in found.sources]
+    if server is None and found.sources:
+        return ", ".join([*files, duration(record.measure.seconds)])
     what = [f"PostgreSQL {record.postgres.version}"]
     if server is not None and server.host:
         what.append(f"at {address(server.host, server.port)}")
     what += [
         text for key, text in (("standby", "a standby"), ("pooler", "through a connection pooler")) if workload.get(key)
     ]
-    return ", ".join([*what, f"{record.measure.seconds:,.0f} s", *_cost(found.cost)])
+    return ", ".join([*what, f"{record.measure.seconds:,.0f} s", *_cost(found.cost), *files])
 
 
 def _cost(cost: Cost | None) -> Iterator[str]:

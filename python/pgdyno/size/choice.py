@@ -121,7 +121,12 @@ def _both(left: Sample, right: Sample) -> Sample:
     queues = [sample.queue_length for sample in (left, right) if sample.queue_length is not None]
     ops_per_s = left.ops_per_s + right.ops_per_s
     waits = [(s.latency_ms, s.ops_per_s) for s in (left, right) if s.latency_ms is not None]
-    flags = [sample.limited for sample in (left, right) if sample.limited is not None]
+    exceeded = {
+        name: max(one.exceeded.get(name, 0.0) for one in (left, right)) for name in {**left.exceeded, **right.exceeded}
+    }
+    balance = {
+        name: min(one.balance.get(name, 1.0) for one in (left, right)) for name in {**left.balance, **right.balance}
+    }
     return Sample(
         left.seconds,
         left.read_ops_per_s + right.read_ops_per_s,
@@ -130,7 +135,8 @@ def _both(left: Sample, right: Sample) -> Sample:
         left.write_bytes_per_s + right.write_bytes_per_s,
         queue_length=sum(queues) if queues else None,
         latency_ms=sum(ms * ops for ms, ops in waits) / ops_per_s if waits and ops_per_s else None,
-        limited=any(flags) if flags else None,
+        exceeded=exceeded,
+        balance=balance,
         at_s=left.at_s,
     )
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+Check = Literal["iops", "throughput", "instance_iops", "instance_throughput"]
+"""A limit that a provider watches itself: of the volume, or of its instance to all volumes together."""
+Reserve = Literal["burst", "instance_iops", "instance_throughput"]
+"""What a volume or an instance may take above its baseline."""
 
 
 @dataclass(frozen=True)
@@ -19,15 +26,22 @@ class Sample:
     """Requests waiting or in work, on average; ``None`` where the source does not say."""
     latency_ms: float | None = None
     """Mean time of a request; ``None`` where the source does not say, or there was no request."""
-    limited: bool | None = None
-    """Whether the provider says that more was wanted than provisioned; ``None`` where it says nothing."""
+    exceeded: Mapping[Check, float] = field(default_factory=dict)
+    """Limit -> share of the interval in which the provider says that more was wanted; absent where it says nothing."""
+    balance: Mapping[Reserve, float] = field(default_factory=dict)
+    """Reserve -> what is left of it, from 0 to 1; absent where the source does not say."""
     at_s: float | None = field(default=None, compare=False)
-    """When it began, in seconds since 1970, where intervals may be missing; ``None`` where the source has all."""
+    """When it began, in seconds since 1970; ``None`` where the source does not say."""
 
     @classmethod
     def idle(cls, seconds: float) -> Sample:
         """The interval of a device that a report omits, because it was idle."""
         return cls(seconds, 0, 0, 0, 0, 0.0)
+
+    @property
+    def limited(self) -> bool | None:
+        """Whether the provider says that more was wanted than provisioned; ``None`` where it says nothing."""
+        return any(share > 0 for share in self.exceeded.values()) if self.exceeded else None
 
     @property
     def ops_per_s(self) -> float:
@@ -55,7 +69,7 @@ class Measured:
     """The samples of one device, in the order of time. Intervals that are missing are left out, and are not zero."""
 
     origin: str
-    """``iostat``, ``sar``, ``CloudWatch`` or ``live``."""
+    """``iostat``, ``sar``, ``CloudWatch``, ``NVMe`` or ``live``."""
     device: str
     samples: tuple[Sample, ...]
     split_known: bool = True

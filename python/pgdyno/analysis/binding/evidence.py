@@ -51,6 +51,16 @@ class Cpu:
 
 
 @dataclass(frozen=True)
+class Exceeded:
+    """In which share of a second requests waited for a limit, as the provider counts it: the volume's own counters, or its checks."""
+
+    iops: float = 0.0
+    throughput: float = 0.0
+    instance_iops: float = 0.0
+    instance_throughput: float = 0.0
+
+
+@dataclass(frozen=True)
 class Second:
     """The evidence of one second."""
 
@@ -60,6 +70,8 @@ class Second:
     cpu: Cpu | None = None
     connections: float | None = None
     """Sessions over those that the server admits from ordinary roles; None where they were not counted."""
+    exceeded: Mapping[str, Exceeded] = field(default_factory=dict)
+    """By the role of the volume; one of which the provider says nothing is absent."""
 
 
 @dataclass(frozen=True)

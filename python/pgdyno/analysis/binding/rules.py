@@ -16,7 +16,7 @@ from pgdyno.analysis.binding.limits import Found, Limit
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.bought import Bought, BoughtInstance
     from pgdyno.analysis.binding.device import Device
-    from pgdyno.analysis.binding.evidence import Given, Second
+    from pgdyno.analysis.binding.evidence import Exceeded, Given, Second
 
 FAR_BELOW = 0.80
 """Share of what was bought below which a session that waits here does not wait for the limit."""
@@ -45,6 +45,11 @@ DRIVER_BUSY = 0.90
 """Busy share of the driver's threads, as the check of the driver has it."""
 MORE_THAN_THE_REST = 1.25
 """Times what the test harness and other processes use: then the server is the one that the CPU is short of."""
+EXCEEDED = 0.5
+"""Share of a second in which requests waited for a limit, by the provider's count, from which it is reached: what a check calls
+"consistently" (:data:`pgdyno.metrics.formulas.CONSISTENTLY_SHARE`), with a published run under full saturation at 0.7."""
+NOT_EXCEEDED = 0.05
+"""Share below which the provider contradicts a limit that is computed from what was said to be bought."""
 DEVICE_READS = 0.5
 """Reads in the device (Little's law) over sessions that wait for reads; below it the page cache answers."""
 
@@ -110,13 +115,15 @@ def unasked(second: Second, given: Given) -> Found | None:
 
 def volume(second: Second, given: Given) -> Found | None:
     """A volume or the instance is at a limit of what was bought, and sessions wait for it."""
-    found = max(caps(second, given), key=lambda cap: cap[1], default=None)
+    told = max(exceeded(second, given), key=lambda cap: cap[1], default=None)
+    found = told or max(caps(second, given), key=lambda cap: cap[1], default=None)
     if found is None:
         return None
     cap, _ = found
     sessions = second.sessions
     if sessions is None:
-        return Found(cap.limit, sure=False, role=cap.role)
+        # The provider saw requests wait; a rate that equals what was bought may be all that is wanted.
+        return Found(cap.limit, sure=cap.sure and told is not None, role=cap.role)
     if sessions.all > 0 and sessions.all - sessions.client < FEW_ACTIVE and not given.driven:
         return Found(cap.limit, sure=False, role=cap.role)
     if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
@@ -189,13 +196,20 @@ RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
 
 
 def caps(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
-    """Every limit of what was bought that is reached, with the share of it that is used."""
+    """Every limit that is reached: by the provider's own count, and of what was bought with the share of it that is used."""
+    yield from exceeded(second, given)
     for role, device in second.devices.items():
         bought = given.bought.get(role)
         if bought is not None:
-            yield from _of_volume(role, device, bought)
+            yield from _of_volume(role, device, bought, second.exceeded.get(role))
     if given.instance is not None and second.devices:
         yield from _of_instance(second, given, given.instance)
+
+
+def exceeded(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
+    """Every limit that the provider says was exceeded, with the share of the second in which it was."""
+    for role, told in second.exceeded.items():
+        yield from _told(role, told, second.devices.get(role), given.bought.get(role))
 
 
 def slowed(device: Device, bought: Bought | None) -> float | None:
@@ -206,9 +220,29 @@ def slowed(device: Device, bought: Bought | None) -> float | None:
     return device.request_ms / usual_ms if usual_ms > 0 else None
 
 
-def _of_volume(role: str, device: Device, bought: Bought) -> Iterator[tuple[Found, float]]:
+def _told(role: str, told: Exceeded, device: Device | None, bought: Bought | None) -> Iterator[tuple[Found, float]]:
+    """Limits that the provider says were exceeded. Whether it is one of credits that are gone, what was bought tells."""
+    for share in (told.instance_iops, told.instance_throughput):
+        if share >= EXCEEDED:
+            yield Found("instance_bandwidth", sure=True), share
+    limits: tuple[tuple[Limit, float], ...] = (("volume_iops", told.iops), ("volume_throughput", told.throughput))
+    for limit, share in limits:
+        if share < EXCEEDED:
+            continue
+        rate = None if bought is None else bought.iops if limit == "volume_iops" else bought.mib_per_s
+        if device is not None and bought is not None and rate is not None and rate.bursts:
+            size = bought.used_throughput(device.mib_per_s)
+            used = bought.used_iops(device) if limit == "volume_iops" else size
+            if used is not None and used < AT_LIMIT:
+                yield Found("burst_bucket", sure=True, role=role), share
+                continue
+        yield Found(limit, sure=bought is not None, role=role), share
+
+
+def _of_volume(role: str, device: Device, bought: Bought, told: Exceeded | None) -> Iterator[tuple[Found, float]]:
     slow = slowed(device, bought)
-    queued = slow is None or slow >= QUEUED
+    contradicted = told is not None and max(told.iops, told.throughput) < NOT_EXCEEDED
+    queued = not contradicted and (slow is None or slow >= QUEUED)
     iops = bought.used_iops(device)
     size = bought.used_throughput(device.mib_per_s)
     by_size = size is not None and size >= AT_LIMIT
@@ -220,7 +254,7 @@ def _of_volume(role: str, device: Device, bought: Bought) -> Iterator[tuple[Foun
         if rate is not None and used is not None and rate.bursts and used < AT_LIMIT:
             left = used * rate.maximum / rate.sustained
             if AT_LIMIT <= left <= LEFT_ABOVE and (slow is None or slow >= QUEUED_BELOW_LIMIT):
-                yield Found("burst_bucket", slow is not None, role), left
+                yield Found("burst_bucket", slow is not None and not contradicted, role), left
 
 
 def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iterator[tuple[Found, float]]:
@@ -250,7 +284,7 @@ def _below_limits(second: Second, given: Given) -> bool:
         return False
     for role, device in second.devices.items():
         bought = given.bought.get(role)
-        if bought is None:
+        if bought is None or role in given.inferred:
             return False
         used = (bought.used_iops(device), bought.used_throughput(device.mib_per_s))
         if any(one is not None and one > FAR_BELOW for one in used):

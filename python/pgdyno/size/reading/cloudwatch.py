@@ -20,10 +20,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import Check, Measured, Reserve, Sample
 from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
 
 SUM, RATE, AVERAGE = "Sum", "Rate", "Average"
@@ -37,24 +37,33 @@ METRICS: dict[str, tuple[str, str, float]] = {
     "VolumeTotalReadTime": ("busy_s", SUM, 1),
     "VolumeTotalWriteTime": ("busy_s", SUM, 1),
     "VolumeQueueLength": ("queue", AVERAGE, 1),
-    "VolumeIOPSExceededCheck": ("limited", AVERAGE, 1),
-    "VolumeThroughputExceededCheck": ("limited", AVERAGE, 1),
+    "VolumeAvgReadLatency": ("read_ms", AVERAGE, 1),
+    "VolumeAvgWriteLatency": ("write_ms", AVERAGE, 1),
+    "VolumeIOPSExceededCheck": ("exceeded iops", AVERAGE, 1),
+    "VolumeThroughputExceededCheck": ("exceeded throughput", AVERAGE, 1),
+    "BurstBalance": ("balance burst", AVERAGE, 0.01),
     "VolumeAvgIOPS": ("ops", RATE, 1),
     "VolumeAvgThroughput": ("bytes", RATE, 1024),
     "EBSReadOps": ("read_ops", SUM, 1),
     "EBSWriteOps": ("write_ops", SUM, 1),
     "EBSReadBytes": ("read_bytes", SUM, 1),
     "EBSWriteBytes": ("write_bytes", SUM, 1),
-    "InstanceEBSIOPSExceededCheck": ("limited", AVERAGE, 1),
-    "InstanceEBSThroughputExceededCheck": ("limited", AVERAGE, 1),
+    "InstanceEBSIOPSExceededCheck": ("exceeded instance_iops", AVERAGE, 1),
+    "InstanceEBSThroughputExceededCheck": ("exceeded instance_throughput", AVERAGE, 1),
+    "EBSIOBalance%": ("balance instance_iops", AVERAGE, 0.01),
+    "EBSByteBalance%": ("balance instance_throughput", AVERAGE, 0.01),
     "ReadIOPS": ("read_ops", RATE, 1),
     "WriteIOPS": ("write_ops", RATE, 1),
     "ReadThroughput": ("read_bytes", RATE, 1),
     "WriteThroughput": ("write_bytes", RATE, 1),
+    "ReadLatency": ("read_ms", AVERAGE, 1000),
+    "WriteLatency": ("write_ms", AVERAGE, 1000),
     "DiskQueueDepth": ("queue", AVERAGE, 1),
 }
 """What each metric is for: the figure, how its values are to be taken, and their unit."""
-_NAME = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(METRICS)})(?![A-Za-z])", re.IGNORECASE)
+_EXCEEDED, _BALANCE, _OF_INSTANCE = "exceeded ", "balance ", " instance_"
+"""In the names of figures that are the checks of a provider, reserves, and an instance's."""
+_NAME = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(METRICS)})(?![A-Za-z%])", re.IGNORECASE)
 _EXACT = {name.lower(): name for name in METRICS}
 _VOLUME = re.compile(r"vol-[0-9a-f]+")
 _REMEDY = "ask for VolumeReadOps, VolumeWriteOps, VolumeReadBytes and VolumeWriteBytes with Stat Sum, at a Period of 60"
@@ -108,7 +117,21 @@ def read(text: str, path: str, interval_s: float | None = None, wanted: Collecti
         raise InputError(
             f"{path} has metrics without a value", remedy="ask for a time in which the volume was attached"
         )
+    measured = _with_instance(measured)
     return {name: _measured(name, metrics, path, interval_s, notes) for name, metrics in measured.items()}
+
+
+def _with_instance(owners: dict[str, dict[str, dict[float, float]]]) -> dict[str, dict[str, dict[float, float]]]:
+    """Checks and reserves of an instance, which are its volumes' too where both are in one file."""
+    of_instance = {
+        name: metrics
+        for name, metrics in owners.items()
+        if all(_OF_INSTANCE in METRICS[metric][0] for metric in metrics)
+    }
+    if len(of_instance) != 1 or len(owners) == 1:
+        return owners
+    ((instance, shared),) = of_instance.items()
+    return {name: {**shared, **metrics} for name, metrics in owners.items() if name != instance}
 
 
 def _known(text: str, path: str) -> Iterator[Series]:
@@ -255,7 +278,7 @@ def _refuse_statistic(series: Series, path: str) -> None:
     """
     metric, statistic = series.metric, series.statistic
     figure, kind, _ = METRICS[metric]
-    if kind != SUM and statistic == SUM and figure != "limited":
+    if kind != SUM and statistic == SUM and not figure.startswith(_EXCEEDED):
         raise InputError(f"{path}: {metric} is a sum of rates", remedy="request it with Stat Average")
     if kind != SUM or metric.endswith("Time") or statistic == SUM:
         return
@@ -327,7 +350,15 @@ def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, 
         read_bytes, write_bytes = figures["read_bytes"][at], figures["write_bytes"][at]
     else:  # VolumeAvgIOPS and VolumeAvgThroughput are sums of reads and writes; all are taken for writes
         reads, writes, read_bytes, write_bytes = 0.0, figures["ops"][at], 0.0, figures["bytes"][at]
-    busy_s, limited = figures.get("busy_s", {}).get(at), figures.get("limited", {}).get(at)
+    # A check is 0 or 1 for each minute; its sum over a longer period is the minutes in which it was 1.
+    exceeded, balance = (
+        {
+            name.removeprefix(kind): min(1.0, points[at])
+            for name, points in figures.items()
+            if name.startswith(kind) and at in points
+        }
+        for kind in (_EXCEEDED, _BALANCE)
+    )
     return Sample(
         period_s,
         reads,
@@ -335,10 +366,23 @@ def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, 
         read_bytes,
         write_bytes,
         queue_length=figures.get("queue", {}).get(at),
-        latency_ms=1000 * busy_s / (reads + writes) if busy_s is not None and reads + writes else None,
-        limited=limited > 0 if limited is not None else None,
+        latency_ms=_latency_ms(figures, at, reads, writes),
+        exceeded=cast("dict[Check, float]", exceeded),
+        balance=cast("dict[Reserve, float]", balance),
         at_s=at,
     )
+
+
+def _latency_ms(figures: dict[str, dict[float, float]], at: float, reads: float, writes: float) -> float | None:
+    """Mean over all requests: from their time together, else from the means of reads and of writes."""
+    busy_s, read_ms, write_ms = (figures.get(name, {}).get(at) for name in ("busy_s", "read_ms", "write_ms"))
+    if not reads + writes:
+        return None
+    if busy_s is not None:
+        return 1000 * busy_s / (reads + writes)
+    if read_ms is None or write_ms is None:
+        return None
+    return (read_ms * reads + write_ms * writes) / (reads + writes)
 
 
 def _refuse_other_periods(metrics: dict[str, dict[float, float]], period_s: float, path: str, was_said: bool) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import FirstReport, Measured, Sample
 from pgdyno.size.reading import columns
-from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, without_set_back
+from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, unix_s, without_set_back
 
 _STAMP = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T].*|Time: .*|\d{9,11}")
 SHARED_OUT = "reads and writes were not counted apart: they are shared out by their bytes"
@@ -33,6 +33,10 @@ class Report:
     """The cells of each device by column."""
     at_s: float | None = None
     """The time of day, if there is one."""
+    stamp: str = ""
+    """The date and time as they are written; empty where there are none."""
+    end_s: float | None = None
+    """When it ended, in seconds since 1970; ``None`` where its stamp does not tell."""
     is_first: bool = False
     """Whether a run of iostat begins with it."""
     seconds: float = 0.0
@@ -41,8 +45,15 @@ class Report:
     """Whether it is an interval; ``None`` where a first report may be the time since boot."""
 
 
-def read(text: str, path: str, interval_s: float | None = None, keep_first: bool | None = None) -> dict[str, Measured]:
-    """The devices of a file by name. ``interval_s`` is what the caller knows of an interval's length.
+def read(
+    text: str,
+    path: str,
+    interval_s: float | None = None,
+    keep_first: bool | None = None,
+    near_s: float | None = None,
+) -> dict[str, Measured]:
+    """The devices of a file by name. ``interval_s`` is what the caller knows of an interval's length, ``near_s`` the instant, in
+    seconds since 1970, near which it expects the file's.
 
     ``keep_first``: first reports are intervals, as of ``iostat -y``, or are not. Without it they are left for
     :mod:`pgdyno.size.choice` to judge, unless the file says how long they were. :class:`InputError` when nothing can be read,
@@ -58,6 +69,7 @@ def read(text: str, path: str, interval_s: float | None = None, keep_first: bool
         )
     notes = _with_lengths(reports, path, interval_s)
     for report in reports:
+        report.end_s = unix_s(report.stamp, near_s)
         if report.is_first:
             report.counts = _is_interval(report) if keep_first is None else keep_first
     if any(report.counts is False for report in reports):
@@ -78,6 +90,8 @@ def _measured(name: str, reports: list[Report], notes: list[str]) -> Measured:
             sample = one[0]
         else:  # `-z` leaves out a device that did nothing
             sample = Sample.idle(report.seconds)
+        if report.end_s is not None:
+            sample = replace(sample, at_s=report.end_s - report.seconds)
         if report.counts is None:
             first_reports.append(FirstReport(len(samples), sample))
         elif report.counts:
@@ -132,7 +146,7 @@ def _of_text(text: str, path: str) -> Iterator[Report]:
             told = bool(report.cells or seen)  # names of columns alone: no device did anything, and `-z` leaves all out
             if told:
                 yield report
-            report = Report(at_s=seconds_of_day(line), is_first=report.is_first and not told)
+            report = Report(at_s=seconds_of_day(line), stamp=line.strip(), is_first=report.is_first and not told)
             names, seen = [], set()
         elif columns.is_header(words):
             if seen & set(words) - {"Device", "Device:"}:  # a column again: the next report begins
@@ -153,7 +167,8 @@ def _of_json(text: str, path: str) -> Iterator[Report]:
     remedy = "end iostat by a count, `iostat -dxt -o JSON 1 60`, so that it closes its document"
     for place, one in enumerate(columns.statistics(text, f"{path} is not JSON of iostat, or was cut off", remedy)):
         at = one.get("timestamp")
-        report = Report(at_s=seconds_of_day(at) if isinstance(at, str) else None, is_first=place == 0)
+        stamp = at if isinstance(at, str) else ""
+        report = Report(at_s=seconds_of_day(stamp), stamp=stamp, is_first=place == 0)
         for disk in one["disk"]:
             if "disk_device" in disk:  # sadf, whose first interval is none since boot, writes `disk-device`
                 where = f"{path}, report {place + 1}, {disk['disk_device']}"

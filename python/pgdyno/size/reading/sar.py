@@ -7,14 +7,14 @@ header has the time at which the first one began. ``-z`` leaves out a device tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured, Sample
 from pgdyno.size.reading import columns
 from pgdyno.size.reading.iostat import SHARED_OUT
 from pgdyno.size.reading.possible import SECONDS_MAX, possible
-from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, without_set_back
+from pgdyno.size.reading.times import DAY_S, SET_BACK, SET_BACK_S, elapsed_s, seconds_of_day, unix_s, without_set_back
 
 _MERIDIEM = ("AM", "PM", "am", "pm")
 
@@ -25,19 +25,24 @@ class Interval:
 
     seconds: float
     cells: dict[str, dict[str, float]] = field(default_factory=dict)
+    end_s: float | None = None
+    """When it ended, in seconds since 1970; ``None`` where the file does not tell."""
 
 
-def read(text: str, path: str) -> dict[str, Measured]:
-    """The devices of a file by name. :class:`InputError` when it has none."""
+def read(text: str, path: str, near_s: float | None = None) -> dict[str, Measured]:
+    """The devices of a file by name; ``near_s`` is the instant near which the caller expects the file's, in seconds since 1970.
+
+    :class:`InputError` when it has none.
+    """
     notes = [SHARED_OUT]
     if text.lstrip().startswith("{"):
         intervals = list(_of_json(text, path))
     elif text.startswith("# hostname;") or "\n# hostname;" in text:
         intervals = list(_of_database(text, path))
     else:
-        intervals = list(_of_text(text, path))
+        intervals = list(_of_text(text, path, near_s))
         lengths, set_back = without_set_back([one.seconds for one in intervals])
-        intervals = [Interval(seconds, one.cells) for one, seconds in zip(intervals, lengths, strict=True)]
+        intervals = [replace(one, seconds=seconds) for one, seconds in zip(intervals, lengths, strict=True)]
         notes += [SET_BACK] if set_back else []
     samples = _samples([one for one in intervals if one.seconds > 0])
     if not samples:
@@ -55,15 +60,41 @@ def _samples(intervals: list[Interval]) -> dict[str, tuple[Sample, ...]]:
         known = [columns.sample_of(one.cells[name], one.seconds) if name in one.cells else None for one in intervals]
         if any(known):
             found[name] = tuple(
-                one[0] if one else Sample.idle(interval.seconds) for one, interval in zip(known, intervals, strict=True)
+                _dated(one[0] if one else Sample.idle(interval.seconds), interval)
+                for one, interval in zip(known, intervals, strict=True)
             )
     return found
 
 
-def _of_text(text: str, path: str) -> Iterator[Interval]:
+def _dated(sample: Sample, interval: Interval) -> Sample:
+    return sample if interval.end_s is None else replace(sample, at_s=interval.end_s - interval.seconds)
+
+
+@dataclass
+class _Calendar:
+    """The date of a text: its head has one, and rows have times of day that begin again at midnight."""
+
+    near_s: float | None
+    midnight_s: float | None = None
+    last_s: float = 0.0
+
+    def begin(self, head: str) -> None:
+        """The line of the system's name."""
+        date = head.partition(")")[2]  # behind the kernel's version, which may look like one
+        self.midnight_s, self.last_s = unix_s(f"{date} 00:00:00", self.near_s), 0.0
+
+    def at(self, of_day_s: float) -> float | None:
+        """The instant of a time of day."""
+        if self.midnight_s is not None and self.last_s - of_day_s > SET_BACK_S:
+            self.midnight_s += DAY_S
+        self.last_s = of_day_s
+        return None if self.midnight_s is None else self.midnight_s + of_day_s
+
+
+def _of_text(text: str, path: str, near_s: float | None) -> Iterator[Interval]:
     lines = text.splitlines()
     names: list[str] = []
-    stamp = 0.0
+    stamp, calendar = 0.0, _Calendar(near_s)
     interval = Interval(0.0)
     for place, line in enumerate(lines):
         words = line.split()
@@ -72,9 +103,12 @@ def _of_text(text: str, path: str) -> Iterator[Interval]:
             if words
             else None
         )
+        if columns.is_head(line):
+            calendar.begin(line)
         if at is None or "RESTART" in line:  # blank, the system's line, averages, a restart
             names = []
             continue
+        instant_s = calendar.at(at)
         words = words[2:] if words[1:2] and words[1] in _MERIDIEM else words[1:]
         if columns.is_header(words):
             names, stamp = words, at
@@ -83,7 +117,7 @@ def _of_text(text: str, path: str) -> Iterator[Interval]:
             if found is not None:
                 if at != stamp:
                     yield from _whole(interval)
-                    interval, stamp = Interval(elapsed_s(stamp, at)), at
+                    interval, stamp = Interval(elapsed_s(stamp, at), end_s=instant_s), at
                 interval.cells[found[0]] = found[1]
     yield from _whole(interval)
 
@@ -104,7 +138,7 @@ def _of_database(text: str, path: str) -> Iterator[Interval]:
             if found is not None:
                 if fields[2] != end:
                     yield from _whole(interval)
-                    interval, end = Interval(_seconds(fields[1], where)), fields[2]
+                    interval, end = Interval(_seconds(fields[1], where), end_s=unix_s(fields[2])), fields[2]
                 interval.cells[found[0]] = found[1]
     yield from _whole(interval)
 
@@ -132,10 +166,13 @@ def _of_json(text: str, path: str) -> Iterator[Interval]:
         # iostat's own JSON has a time alone there: its reports are not intervals that say how long they are.
         stamp = one.get("timestamp")
         where = f"{path}, interval {place + 1}"
-        seconds = _seconds(stamp.get("interval", 0), where) if isinstance(stamp, dict) else 0.0
+        stamp = stamp if isinstance(stamp, dict) else {}
+        seconds = _seconds(stamp.get("interval", 0), where)
+        zone = " UTC" if stamp.get("utc") else ""
+        end_s = unix_s(f"{stamp.get('date')} {stamp.get('time')}{zone}")
         cells = {}
         for disk in one["disk"]:
             name = str(disk.get("disk-device"))
             cells[name] = columns.row(list(disk), list(disk.values()), f"{where}, {name}")
         if cells:
-            yield Interval(seconds, cells)
+            yield Interval(seconds, cells, end_s)

@@ -1,14 +1,16 @@
-"""Times of day as sysstat prints them, and how long an interval was.
+"""Times as sysstat prints them: the time of day, how long an interval was, and the instant on the wall clock.
 
-A date may be written month first or day first and with two digits of a year; so only the time of day is used. That is
-enough for intervals of less than a day.
+A date may be written month first or day first and with two digits of a year; so lengths of intervals come from the time of day
+alone. Where the instant matters, the date is read in the order that brings it nearest to the one that it is compared with.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
 
 DAY_S = 86_400.0
 SET_BACK_S = DAY_S / 2
@@ -17,6 +19,10 @@ SET_BACK = "the clock was set back within an interval: its length is taken to be
 """What a reader must know of it."""
 _TIME = re.compile(r"(?<![\d:])(\d{1,2}):(\d{2}):(\d{2})\b(?:\s*([AaPp])\.?[Mm]\b)?")
 _EPOCH = re.compile(r"\s*(\d{9,11})\s*")
+_DATE = re.compile(r"(?<![\d:])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\d:])")
+_ZONE = re.compile(r":\d{2}(?:[.,]\d+)?\s*(Z|UTC|GMT|([+-])(\d{2}):?(\d{2}))\b")
+_CENTURY = 2000
+"""Of years with two digits."""
 
 
 def seconds_of_day(text: str) -> float | None:
@@ -46,3 +52,42 @@ def without_set_back(lengths: Sequence[float]) -> tuple[list[float], bool]:
         return list(lengths), False
     median = statistics.median(usual)
     return [length if length <= SET_BACK_S else median for length in lengths], True
+
+
+def unix_s(text: str, near_s: float | None = None) -> float | None:
+    """Seconds since 1970 of the date and time in ``text``, or of such seconds alone; ``None`` without both.
+
+    Without a zone it is a time of this machine's. A date that can be read in several ways is the one nearest to ``near_s``; without
+    it, the American order comes first.
+    """
+    epoch = _EPOCH.fullmatch(text)
+    if epoch:
+        return float(epoch[1])
+    of_day, date = seconds_of_day(text), _DATE.search(text)
+    if of_day is None or date is None:
+        return None
+    zone = _zone(text)
+    found = [(day.replace(tzinfo=zone) + timedelta(seconds=of_day)).timestamp() for day in _days(date)]
+    if near_s is not None:
+        return min(found, key=lambda one: abs(one - near_s), default=None)
+    return found[0] if found else None
+
+
+def _zone(text: str) -> timezone | None:
+    found = _ZONE.search(text)
+    if found is None:
+        return None
+    if found[2] is None:
+        return UTC
+    offset = timedelta(hours=int(found[3]), minutes=int(found[4]))
+    return timezone(-offset if found[2] == "-" else offset)
+
+
+def _days(date: re.Match[str]) -> Iterator[datetime]:
+    """The days that a date may be, the likeliest first."""
+    first, between, middle, last = int(date[1]), date[2], int(date[3]), int(date[4])
+    month_first, day_first, year_first = (last, first, middle), (last, middle, first), (first, middle, last)
+    orders = [day_first, month_first] if between == "." else [month_first, day_first, year_first]
+    for year, month, day in [year_first] if len(date[1]) == 4 else orders:
+        with contextlib.suppress(ValueError):
+            yield datetime(year if year >= 100 else _CENTURY + year, month, day)  # noqa: DTZ001 (the zone is set by the caller)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pgdyno.cli.main import cli
 from pgdyno.diagnose.bought import purchase_of
 from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.provider import providers_of
+from pgdyno.diagnose.source import sources_of
 from pgdyno.errors import InputError
 from pgdyno.store import open_run
 
@@ -84,26 +84,29 @@ def test_sql_alone_names_no_volume_and_says_what_would_show_it(watched: Path) ->
 
 def test_a_volume_at_its_limit_is_named_by_its_metrics(watched: Path, tmp_path: Path) -> None:
     file = metrics(tmp_path / "metrics.json", watched, limited=1.0)
-    found = diagnose(watched, purchase_of(["gp3"], None), providers_of([file]))
+    found = diagnose(watched, purchase_of(["gp3"], None), sources_of({"--cloudwatch": [file]}))
     verdict = found.binding.verdict
     assert (verdict.limit, verdict.role, verdict.confidence) == ("volume_iops", "data", "high")
     assert found.evidence[0] == "2,990 IOPS of 3,000 bought"
-    assert found.evidence[-1].startswith("the provider says that in 100 % of the time")
+    assert (
+        found.evidence[-1]
+        == "by CloudWatch's checks the IOPS limit of the data volume was exceeded in 100 % of the time"
+    )
     assert found.remedy is not None
     assert found.remedy.usd_per_month is not None
     assert sum(one.iops for one in found.consumers) == pytest.approx(2990, rel=0.01)
 
 
 def test_without_what_was_bought_no_limit_of_a_volume_is_named(watched: Path, tmp_path: Path) -> None:
-    found = diagnose(watched, None, providers_of([metrics(tmp_path / "metrics.json", watched)]))
+    found = diagnose(watched, None, sources_of({"--cloudwatch": [metrics(tmp_path / "metrics.json", watched)]}))
     assert found.binding.verdict.limit == "volume_latency"
     assert found.binding.verdict.confidence == "low"
 
 
 def test_metrics_of_another_time_are_refused(watched: Path, tmp_path: Path) -> None:
     file = metrics(tmp_path / "metrics.json", watched, late_s=3600)
-    with pytest.raises(InputError, match="has no value of the time of the watch, which began at 20"):
-        diagnose(watched, None, providers_of([file]))
+    with pytest.raises(InputError, match=r"has metrics of 20.* to 20.*, and the server was watched from 20"):
+        diagnose(watched, None, sources_of({"--cloudwatch": [file]}))
 
 
 def test_a_run_of_an_experiment_takes_no_metrics(tmp_path: Path) -> None:
@@ -116,6 +119,3 @@ def test_metrics_are_for_a_watch_that_was_kept(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["diagnose", "dbname=app", "--cloudwatch", str(tmp_path / "metrics.json")])
     assert isinstance(result.exception, InputError)
     assert "watch with --keep" in result.exception.remedy
-    missing = CliRunner().invoke(cli, ["diagnose", str(tmp_path), "--cloudwatch", str(tmp_path / "none.json")])
-    assert isinstance(missing.exception, InputError)
-    assert "cannot be read" in missing.exception.message

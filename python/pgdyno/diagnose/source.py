@@ -1,0 +1,151 @@
+"""Files about the volumes of a server: what iostat, sar, CloudWatch or a volume's own NVMe counters say, by role.
+
+They are read as ``pgdyno size`` reads them. Clocks are compared by wall time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.diagnose.bought import role_and_value
+from pgdyno.errors import InputError
+from pgdyno.size.choice import choose
+from pgdyno.size.reading import cloudwatch, iostat, nvme, sar
+from pgdyno.store.tables import DATA_VOLUME
+
+if TYPE_CHECKING:
+    from pgdyno.size.measured import Measured, Sample
+
+NVME = "--nvme"
+CLOUDWATCH = "--cloudwatch"
+_READERS: dict[str, Callable[[str, str, float | None], dict[str, Measured]]] = {
+    "--iostat": lambda text, path, near_s: iostat.read(text, path, near_s=near_s),
+    "--sar": sar.read,
+    CLOUDWATCH: lambda text, path, _: cloudwatch.read(text, path),
+}
+FLAGS = (*_READERS, NVME)
+RECORD_AGAIN: dict[str, str] = {
+    "--iostat": "record it while the server is watched, with `S_TIME_FORMAT=ISO iostat -dxt 1`; a file without a time zone is"
+    " taken to be of this machine's: TZ=UTC before the command names another",
+    "--sar": "record it while the server is watched; a file without a time zone is taken to be of this machine's: TZ=UTC before the"
+    " command names another",
+    CLOUDWATCH: "ask for metrics from a minute before the watch on; they come some minutes late",
+    NVME: "take one reading before the watch and one after it",
+}
+"""What to do about a file of another time."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one file says of one volume."""
+
+    flag: str
+    path: str
+    role: str
+    measured: Measured
+
+    @cached_property
+    def begins_s(self) -> list[float]:
+        """When each interval began, in seconds since 1970."""
+        return [sample.at_s or 0.0 for sample in self.measured.samples]
+
+    @property
+    def span_s(self) -> tuple[float, float]:
+        """From the first interval's begin to the last one's end."""
+        return self.begins_s[0], self.begins_s[-1] + self.measured.samples[-1].seconds
+
+    def at(self, unix_s: float) -> Sample | None:
+        """The interval that an instant lies in."""
+        place = bisect_right(self.begins_s, unix_s) - 1
+        if place < 0:
+            return None
+        sample = self.measured.samples[place]
+        return sample if unix_s < self.begins_s[place] + sample.seconds else None
+
+
+def sources_of(
+    files: Mapping[str, Sequence[str]], devices: Sequence[str] = (), near_s: float | None = None
+) -> tuple[Source, ...]:
+    """From ``[ROLE=]FILE`` by flag and ``[ROLE=]DEVICE``, the device in a file that a role's volume is.
+
+    ``near_s`` is the time of the watch, in seconds since 1970. :class:`InputError` where a file cannot be read, has several devices
+    of which none is named, or does not say when it was recorded.
+    """
+    named: dict[str, list[str]] = {}
+    for word in devices:
+        role, name = role_and_value(word)
+        named.setdefault(role, []).append(name)
+    found: list[Source] = []
+    for flag, words in files.items():
+        made = (
+            _nvme(words, near_s)
+            if flag == NVME
+            else [one for word in words for one in _of_file(flag, word, named, near_s)]
+        )
+        twice = next(
+            (one.role for place, one in enumerate(made) if one.role in [other.role for other in made[:place]]), None
+        )
+        if twice is not None:
+            raise InputError(f"{flag} names {twice} twice", remedy=f"name one file for each volume: {flag} wal=FILE")
+        found += made
+    for one in found:
+        if any(sample.at_s is None for sample in one.measured.samples):
+            raise InputError(f"{one.path} does not say on which day it was recorded", remedy=RECORD_AGAIN[one.flag])
+    return tuple(found)
+
+
+def require_readable(files: Mapping[str, Sequence[str]]) -> None:
+    """Refuse, before a watch, what cannot be read after it. :class:`InputError`."""
+    for words in files.values():
+        for word in words:
+            _text(Path(role_and_value(word)[1]))
+
+
+def _of_file(flag: str, word: str, named: Mapping[str, list[str]], near_s: float | None) -> list[Source]:
+    """A file with a role has that volume alone; one without has those of the named devices that it knows."""
+    role, name = role_and_value(word)
+    known = _READERS[flag](_text(Path(name)), name, near_s)
+    said = word != name
+    roles = [role] if said or not named else list(named)
+    return [Source(flag, name, each, choose(known, named.get(each, []), name)) for each in roles]
+
+
+def _nvme(words: Sequence[str], near_s: float | None) -> list[Source]:
+    """Readings may be in several files of one volume."""
+    paths: dict[str, list[str]] = {}
+    for word in words:
+        role, name = role_and_value(word)
+        paths.setdefault(role, []).append(name)
+    return [
+        Source(NVME, ", ".join(names), role, nvme.read([_changed(Path(name)) for name in names], near_s))
+        for role, names in paths.items()
+    ]
+
+
+def _changed(path: Path) -> tuple[str, str, float]:
+    text = _text(path)
+    return text, str(path), path.stat().st_mtime
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="name a file that you may read"
+        ) from error
+
+
+def require_source_roles(sources: Sequence[Source], seen: frozenset[str]) -> None:
+    """Refuse a file about a volume that the server does not have; where no device was seen, any role may be right."""
+    strange = next((one for one in sources if seen and one.role not in seen), None)
+    if strange is not None:
+        raise InputError(
+            f"{strange.flag}: the server has no {strange.role} volume of its own",
+            remedy=f"it has {', '.join(sorted(seen))}: {strange.flag} {DATA_VOLUME}={strange.path}",
+        )
