@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,6 @@ from pgdyno.errors import HostError
 from pgdyno.host import cgroup
 
 from .needs import needs_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def line(target: Path | str, fstype: str, options: str) -> str:
@@ -80,6 +78,55 @@ def test_a_containers_own_group_is_refused_before_anything_is_made(tmp_path: Pat
     (tmp_path / "cgroup.procs").write_text("1\n")
     (tmp_path / "cgroup.subtree_control").write_text("cpuset cpu memory\n")
     found.require_groups()
+
+
+@pytest.mark.parametrize(
+    ("own_group", "said", "remedy"),
+    [(False, "have no memory controller", "cgroup_enable=memory"), (True, "not handed down to it", "Delegate=")],
+)
+def test_version_2_without_memory_is_refused_with_what_to_do(
+    tmp_path: Path, own_group: bool, said: str, remedy: str
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io\n")
+    if own_group:
+        (tmp_path / "cgroup.type").write_text("domain\n")
+    info = tmp_path / "mountinfo"
+    info.write_text(line(tmp_path, "cgroup2", "rw"))
+    with pytest.raises(HostError, match=said) as caught:
+        cgroup.find_hierarchy(info)
+    assert remedy in caught.value.remedy
+    memory = tmp_path / "memory"
+    info.write_text(info.read_text() + line(memory, "cgroup", "rw,memory"))
+    assert cgroup.find_hierarchy(info).group("memory", "x").is_relative_to(memory), "version 1 has it"
+
+
+def test_what_is_not_offered_has_a_remedy_for_each_kind_of_root(tmp_path: Path) -> None:
+    assert "mount -t cgroup -o cpuset" in cgroup.V1({"memory": tmp_path}).how_to_offer(["cpuset"])
+    found = cgroup.V2(tmp_path, frozenset({"memory"}))
+    assert "cgroup_disable=" in found.how_to_offer(["cpuset"])
+    (tmp_path / "cgroup.type").write_text("domain\n")
+    assert "Delegate=cpu cpuset memory" in found.how_to_offer(["cpuset"])
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "remedy"),
+    [
+        (errno.EBUSY, "and has processes", "--cgroupns=host"),
+        (errno.EINVAL, "real-time process", "ps -eo"),
+        (errno.EACCES, "Permission denied", "--privileged"),
+    ],
+)
+def test_why_nothing_is_handed_down_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str, remedy: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    found = cgroup.V2(tmp_path, frozenset({"memory", "cpu"}))
+    with pytest.raises(HostError, match=said) as caught:
+        found.prepare(found.group("memory", "x"), "memory")
+    assert remedy in caught.value.remedy
 
 
 @pytest.mark.parametrize("version", [1, 2])

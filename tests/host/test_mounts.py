@@ -6,8 +6,11 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pgdyno.host import mounts
 from pgdyno.host.cgroup import find_hierarchy
+from pgdyno.host.process import identity
 
 from .needs import needs_root
 
@@ -63,3 +66,27 @@ def test_a_busy_file_system_on_a_loop_device_is_taken_down(state: Path) -> None:
     assert mounts.detach_loop(loop)
     assert mounts.detach_loop(loop), "what is detached is done"
     assert loop not in mounts.loops()
+
+
+def test_a_device_that_another_is_built_on_names_it(tmp_path: Path) -> None:
+    """Device-mapper and RAID hold a device without a process that could be named or ended."""
+    holders = tmp_path / "loop7" / "holders"
+    (holders / "dm-0" / "dm").mkdir(parents=True)
+    (holders / "dm-0" / "dm" / "name").write_text("over\n")
+    (holders / "md0").mkdir()
+    assert mounts.built_on("/dev/loop7", tmp_path) == ["/dev/mapper/over", "/dev/md0"]
+    assert mounts.built_on("/dev/loop8", tmp_path) == []
+
+
+def test_how_to_free_a_device_names_processes_and_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = identity(os.getpid())
+    assert process is not None
+    monkeypatch.setattr(
+        mounts, "holders", lambda device, _: [mounts.Holder(process, "dd")] if device == "/dev/a" else []
+    )
+    monkeypatch.setattr(mounts, "built_on", lambda device: ["/dev/mapper/over"] if device != "/dev/c" else [])
+    ended = f"end dd (process {os.getpid()})"
+    removed = "remove /dev/mapper/over (`dmsetup remove`, `mdadm --stop`)"
+    assert mounts.how_to_free(["/dev/a"]) == f"{ended} and {removed}"
+    assert mounts.how_to_free(["/dev/b"]) == removed
+    assert mounts.how_to_free(["/dev/c"]) == ""

@@ -21,6 +21,10 @@ PARENT = "pgdyno"
 Controller = Literal["memory", "cpu", "cpuacct", "cpuset"]
 CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
 _OUT_OF_THE_CONTAINER = "run outside of the container, or start it with `--cgroupns=host --privileged`"
+_FOR_THE_KERNEL = "boot without `cgroup_disable=` and without `systemd.unified_cgroup_hierarchy=0` (Raspberry Pi: with `cgroup_enable=memory`)"
+_DELEGATE = (
+    f"{_OUT_OF_THE_CONTAINER}; in a container of systemd or LXC give its unit `Delegate=cpu cpuset memory` on the host"
+)
 
 
 class Hierarchy(Protocol):
@@ -32,6 +36,9 @@ class Hierarchy(Protocol):
 
     def offers(self, controller: Controller) -> bool:
         """Whether groups can have this controller here."""
+
+    def how_to_offer(self, controllers: Sequence[Controller]) -> str:
+        """What to do about controllers that it does not offer."""
 
     def group(self, controller: Controller, name: str) -> Path:
         """The directory of the group ``name`` for a controller."""
@@ -59,6 +66,11 @@ class V1:
     def offers(self, controller: Controller) -> bool:
         """Whether the controller's tree is mounted."""
         return controller in self.mounts
+
+    def how_to_offer(self, controllers: Sequence[Controller]) -> str:
+        """Their trees are to be mounted."""
+        wanted = (f"`mount -t cgroup -o {name} cgroup /sys/fs/cgroup/{name}`" for name in controllers)
+        return f"mount the controllers named: {', '.join(wanted)}"
 
     def group(self, controller: Controller, name: str) -> Path:
         """``/sys/fs/cgroup/CONTROLLER/pgdyno/NAME``."""
@@ -102,6 +114,10 @@ class V2:
         """Whether the root can hand it down. CPU time is counted in every group, without a controller."""
         return controller == "cpuacct" or controller in self.controllers
 
+    def how_to_offer(self, controllers: Sequence[Controller]) -> str:
+        """The kernel does not have them there, or the group above a container's own does not hand them down."""
+        return _FOR_THE_KERNEL if _is_the_kernels(self.root) else _DELEGATE
+
     def group(self, controller: Controller, name: str) -> Path:
         """The same directory for every controller."""
         return self.root / PARENT / name
@@ -110,9 +126,10 @@ class V2:
         """The tree can be written to, and its root hands controllers down or can: it is the kernel's, or empty."""
         _require_writable(self.root)
         handed_down = set((self.root / "cgroup.subtree_control").read_text().split())
-        is_the_kernels = not (self.root / "cgroup.type").exists()
-        if not (self.controllers <= handed_down or is_the_kernels) and (self.root / "cgroup.procs").read_text().strip():
-            raise _hands_nothing_down(self.root, os.strerror(errno.EBUSY))
+        if self.controllers <= handed_down or _is_the_kernels(self.root):
+            return
+        if (self.root / "cgroup.procs").read_text().strip():
+            raise _hands_nothing_down(self.root, OSError(errno.EBUSY, os.strerror(errno.EBUSY)))
 
     def prepare(self, group: Path, controller: Controller) -> None:
         """Hand the controllers down from the root to the groups beneath the parent.
@@ -125,8 +142,7 @@ class V2:
             try:
                 (folder / "cgroup.subtree_control").write_text(wanted)
             except OSError as error:
-                # A group that is not the real root may hand controllers down or have processes, not both.
-                raise _hands_nothing_down(folder, str(error.strerror)) from None
+                raise _hands_nothing_down(folder, error) from None
 
     def limit_memory(self, group: Path, memory_bytes: int) -> None:
         """Sets ``memory.max``, no swap for the group."""
@@ -144,31 +160,65 @@ def _require_writable(tree: Path) -> None:
         raise HostError(f"{tree} is read-only here: no control group can be created", remedy=_OUT_OF_THE_CONTAINER)
 
 
-def _hands_nothing_down(folder: Path, why: str) -> HostError:
-    return HostError(
-        f"{folder} hands no controllers down ({why}): it is a container's own group", remedy=_OUT_OF_THE_CONTAINER
-    )
+def _is_the_kernels(root: Path) -> bool:
+    """Whether this is version 2's own root, and not the group that a container sees as its root."""
+    return not (root / "cgroup.type").exists()
+
+
+def _hands_nothing_down(folder: Path, error: OSError) -> HostError:
+    """What a group's refusal to hand controllers down means (the kernel's ``cgroup-v2.rst``)."""
+    if error.errno == errno.EBUSY:
+        # A group that is not the real root may hand controllers down or have processes, not both.
+        return HostError(
+            f"{folder} hands no controllers down ({error.strerror}): it is a container's own group, and has processes",
+            remedy=_OUT_OF_THE_CONTAINER,
+        )
+    if error.errno == errno.EINVAL:
+        # Kernels with CONFIG_RT_GROUP_SCHED; others control real-time processes with all others.
+        return HostError(
+            f"{folder} does not hand the CPU controller down: this kernel cannot while a real-time process is in a group",
+            remedy="find it with `ps -eo pid,cls,comm`, and end it or move it: `echo PID > /sys/fs/cgroup/cgroup.procs`",
+        )
+    return HostError(f"{folder} hands no controllers down: {error.strerror}", remedy=_OUT_OF_THE_CONTAINER)
 
 
 def find_hierarchy(mountinfo: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
     """The version whose memory controller is usable here. :class:`HostError` when there is none."""
     v1: dict[str, Path] = {}
     v2: V2 | None = None
+    without_memory: Path | None = None
     for line in kernel_lines(mountinfo):
         left, right = line.split(" - ", 1)
         target, (fstype, _, options) = Path(left.split(" ")[4]), right.split(" ", 2)
         if fstype == "cgroup":
             v1.update({name: target for name in options.split(",") if name in CONTROLLERS})
         elif fstype == "cgroup2" and (target / "cgroup.controllers").is_file():
-            offered = (target / "cgroup.controllers").read_text().split()
-            v2 = V2(target, frozenset({"memory", "cpu", "cpuset"} & set(offered))) if "memory" in offered else v2
+            offered = set((target / "cgroup.controllers").read_text().split())
+            if "memory" in offered:
+                v2 = V2(target, frozenset({"memory", "cpu", "cpuset"} & offered))
+            else:
+                without_memory = target
     if "memory" in v1:
         return V1(v1)
     if v2 is not None:
         return v2
+    if without_memory is not None:
+        raise _no_memory(without_memory)
     raise HostError(
         "this kernel offers no memory control group, so an instance's memory cannot be bounded",
         remedy="mount cgroup2 at /sys/fs/cgroup (systemd does), or run outside of the container that hides it",
+    )
+
+
+def _no_memory(root: Path) -> HostError:
+    """Version 2 is there, without the controller that an instance needs."""
+    if _is_the_kernels(root):
+        return HostError(
+            f"the control groups at {root} have no memory controller, so an instance's memory cannot be bounded",
+            remedy=_FOR_THE_KERNEL,
+        )
+    return HostError(
+        f"{root} is a container's own group, and the memory controller is not handed down to it", remedy=_DELEGATE
     )
 
 

@@ -41,20 +41,17 @@ def clean(state_dir: Path | None = None) -> list[str]:
         done = _clean(state)
     stuck = leftovers(state)
     if stuck:
-        users = _users(state)
-        hint = f"end {users}" if users else "end the programs that use them (a shell in a mounted directory?)"
+        hint = mounts.how_to_free(_busy(state)) or "end the programs that use them (a shell in a mounted directory?)"
         if dirty_limits.abandoned():
             hint += "; the kernel's limits can be restored where /proc/sys is writable, as on the host itself"
         raise HostError("some leftovers could not be removed: " + "; ".join(stuck), remedy=f"{hint}, then run it again")
     return done
 
 
-def _users(state: Path) -> str:
-    """Programs that keep devices of dead volumes busy."""
+def _busy(state: Path) -> list[str]:
+    """Devices of dead volumes that are still there."""
     dead = [paths.volumes_dir(state) / name for name in _dead_volumes(state)]
-    busy = [one.device for one in mounts.loops() if any(paths.is_below(one.backing_file, folder) for folder in dead)]
-    held = [holder for device in busy for holder in mounts.holders(device, None)]
-    return ", ".join(f"{one.name} (process {one.process.pid})" for one in held)
+    return [one.device for one in mounts.loops() if any(paths.is_below(one.backing_file, folder) for folder in dead)]
 
 
 def leftovers(state_dir: Path | None = None) -> list[str]:

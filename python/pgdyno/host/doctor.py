@@ -151,7 +151,7 @@ def _cgroups() -> Check:
     hierarchy.require_groups()
     lacks = [controller for controller in cgroup.CONTROLLERS if not hierarchy.offers(controller)]
     found = f"version {hierarchy.version}" + (f", without {' and '.join(lacks)}" if lacks else "")
-    return Check("control groups", "warn" if lacks else "ok", found, "mount the controllers named" if lacks else "")
+    return Check("control groups", "warn" if lacks else "ok", found, hierarchy.how_to_offer(lacks) if lacks else "")
 
 
 def _memory() -> Check:

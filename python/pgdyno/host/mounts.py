@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,10 +119,22 @@ def holders(device: str, target: Path | None) -> list[Holder]:
     return found
 
 
-def users(device: str, target: Path | None) -> str:
-    """Who keeps a device or a mount busy, for a remedy: ``dd (process 123)``."""
-    named = [f"{holder.name} (process {holder.process.pid})" for holder in holders(device, target)]
-    return ", ".join(named) or f"the programs that use {target or device}"
+def built_on(device: str, block_devices: Path = Path("/sys/block")) -> list[str]:
+    """The kernel's own devices that lie on ``device``, of device-mapper or RAID: they keep it busy without a process."""
+    found = []
+    for holder in sorted((block_devices / Path(device).name / "holders").glob("*")):
+        name = holder / "dm" / "name"
+        found.append(f"/dev/mapper/{name.read_text().strip()}" if name.is_file() else f"/dev/{holder.name}")
+    return found
+
+
+def how_to_free(devices: Sequence[str], target: Path | None = None) -> str:
+    """What keeps devices or a mount busy and what to do about it, for a remedy: ``end dd (process 123)``; empty if unknown."""
+    held = [holder for device in devices for holder in holders(device, target)]
+    built = [above for device in devices for above in built_on(device)]
+    ended = [f"end {', '.join(f'{one.name} (process {one.process.pid})' for one in held)}"] if held else []
+    removed = [f"remove {', '.join(built)} (`dmsetup remove`, `mdadm --stop`)"] if built else []
+    return " and ".join(ended + removed)
 
 
 def unmount(mount: Mount, timeout_s: float) -> bool:

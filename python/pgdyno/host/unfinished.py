@@ -38,10 +38,8 @@ class Unfinished:
         if exists(self.state_dir, self.name):
             folder = paths.volumes_dir(self.state_dir) / self.name
             devices = [loop.device for loop in mounts.loops() if paths.is_below(loop.backing_file, folder)]
-            users = mounts.users(devices[0], None) if devices else "the programs that use it"
-            raise HostError(
-                f"what is left of volume `{self.name}` is still in use", remedy=f"end {users}, then run it again"
-            )
+            how = mounts.how_to_free(devices) or f"end the programs that use {', '.join(devices) or 'it'}"
+            raise HostError(f"what is left of volume `{self.name}` is still in use", remedy=f"{how}, then run it again")
         journal = Journal(self.state_dir)
         journal.forget_abandoned("volume", self.name)
 

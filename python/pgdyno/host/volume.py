@@ -185,9 +185,11 @@ class AttachedVolume:
         remove_volume(self.state_dir, self.name)
         self._reap()
         if exists(self.state_dir, self.name):
+            how = mounts.how_to_free([self.block_device], self.mount)
+            how = how or f"end the programs that use {self.mount or self.block_device}"
             raise HostError(
                 f"volume `{self.name}` could not be removed completely: it is still in use",
-                remedy=f"end {mounts.users(self.block_device, self.mount)}, then run `pgdyno doctor --clean`",
+                remedy=f"{how}, then run `pgdyno doctor --clean`",
             )
         self.keep()
 
