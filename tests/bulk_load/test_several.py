@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.errors import EngineError, PgdynoError
-from pgdyno.workload.bulk_load.loading import _environment
-from pgdyno.workload.bulk_load.process import LoaderProcess
+from pgdyno.workload.bulk_load.loading import WORDS
+from pgdyno.workload.helper_process import HelperProcess, environment
 
 from ..loader.conftest import database
 from ..support.servers import cluster
@@ -37,9 +37,9 @@ def document(folder: Path, dsn: str, *, parallel: bool) -> dict[str, Any]:
     return {"parallel": parallel, "loads": loads}
 
 
-def said(asked: dict[str, Any], log: Path) -> tuple[list[dict[str, Any]], LoaderProcess]:
+def said(asked: dict[str, Any], log: Path) -> tuple[list[dict[str, Any]], HelperProcess]:
     """Every line after the word go."""
-    with LoaderProcess(COMMAND, log, _environment(None)) as process:
+    with HelperProcess(COMMAND, log, environment(None), WORDS) as process:
         process.ask(asked)
         return list(process.go(LIMIT_S)), process
 
@@ -76,7 +76,7 @@ def test_an_option_that_makes_no_sense_is_said_before_anything_begins(tmp_path: 
     asked = document(tmp_path, "dbname=x", parallel=False)
     asked["loads"][1]["connections"] = 300
     with (
-        LoaderProcess(COMMAND, tmp_path / "log", _environment(None)) as process,
+        HelperProcess(COMMAND, tmp_path / "log", environment(None), WORDS) as process,
         pytest.raises(PgdynoError, match="--connections: 300 is more than 256") as caught,
     ):
         process.ask(asked)
@@ -90,7 +90,7 @@ def test_a_load_that_takes_too_long_is_ended_and_said(tmp_path: Path) -> None:
         "-c",
         "import sys; print('{\"ready\": true}', flush=True); sys.stdin.readline(); sys.stdin.read()",
     ]
-    with LoaderProcess(command, tmp_path / "log", _environment(None)) as process:
+    with HelperProcess(command, tmp_path / "log", environment(None), WORDS) as process:
         process.ask({})
         assert list(process.go(0.2)) == []
         assert "was not done within" in process.failure(0.2).message
@@ -100,10 +100,10 @@ def test_a_process_that_is_never_ready_is_not_a_load_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More time for the load would not help: it has not begun."""
-    monkeypatch.setattr("pgdyno.workload.bulk_load.process._START_S", 0.2)
+    monkeypatch.setattr("pgdyno.workload.helper_process._START_S", 0.2)
     command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     with (
-        LoaderProcess(command, tmp_path / "log", _environment(None)) as process,
+        HelperProcess(command, tmp_path / "log", environment(None), WORDS) as process,
         pytest.raises(EngineError, match="was not ready within") as caught,
     ):
         process.ask({})
@@ -113,7 +113,7 @@ def test_a_process_that_is_never_ready_is_not_a_load_that_takes_too_long(
 def test_a_process_that_ends_before_it_is_ready_is_said_with_its_last_words(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no such thing')"]
     with (
-        LoaderProcess(command, tmp_path / "log", _environment(None)) as process,
+        HelperProcess(command, tmp_path / "log", environment(None), WORDS) as process,
         pytest.raises(EngineError, match="no such thing"),
     ):
         process.ask({})
@@ -129,7 +129,7 @@ def test_it_ends_with_whoever_asked(database: Database, tmp_path: Path, engine: 
         COMMAND,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=_environment({"PGDYNO_STATE_DIR": str(tmp_path / "state")}),
+        env=environment({"PGDYNO_STATE_DIR": str(tmp_path / "state")}),
         start_new_session=True,
     )
     assert process.stdin is not None
@@ -148,6 +148,6 @@ def test_it_ends_with_whoever_asked(database: Database, tmp_path: Path, engine: 
 def test_the_servers_variables_of_the_caller_do_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGOPTIONS", "-c work_mem=1GB")
     monkeypatch.setenv("PGDYNO_ENGINE", "/somewhere")
-    found = _environment({"PGPASSWORD": "secret"})
+    found = environment({"PGPASSWORD": "secret"})
     assert "PGOPTIONS" not in found
     assert (found["PGDYNO_ENGINE"], found["PGPASSWORD"]) == ("/somewhere", "secret")

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from pgdyno import _engine
 from pgdyno.cli import main as cli_main
-from pgdyno.workload import tpch
+from pgdyno.workload.tpch import files as tpch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

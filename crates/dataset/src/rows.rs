@@ -19,6 +19,11 @@ pub trait Rows: Debug + Send + Sync {
         self.units()
     }
 
+    /// The columns of a row in their order, where a table may have them in another; `None`: as the table has them.
+    fn columns(&self) -> Option<&str> {
+        None
+    }
+
     /// Takes units off the front of `units` and writes them until `out` has `bytes` or more, or no unit is left. Returns the
     /// number of rows.
     fn write_until(&self, bytes: usize, units: &mut Range<u64>, out: &mut Vec<u8>) -> u64 {

@@ -6,6 +6,7 @@ use crate::pgbench::PgbenchTables;
 use crate::sysbench::SysbenchTables;
 use crate::table::DataSet;
 use crate::tpcc::TpccTables;
+use crate::tpch::TpchTables;
 
 /// The tables of a workload, by its name. A further data set is a file, a variant and its line in `set`.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,6 +18,8 @@ pub enum Tables {
     Sysbench(SysbenchTables),
     /// Those derived from TPC-C.
     Tpcc(TpccTables),
+    /// Those derived from TPC-H.
+    Tpch(TpchTables),
 }
 
 impl Tables {
@@ -26,6 +29,7 @@ impl Tables {
             Self::Pgbench(asked) => asked,
             Self::Sysbench(asked) => asked,
             Self::Tpcc(asked) => asked,
+            Self::Tpch(asked) => asked,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pgdyno_dataset::DataFile;
-use pgdyno_dataset::tpch::{Ending, Scale, TableFile, files};
+use pgdyno_dataset::tpch::{Ending, Profile, Scale, TableFile, TpchTables, answers, files};
+use pgdyno_dataset::{DataFile, DataSet};
 
 fn file(table: TableFile, scale: f64, ending: Ending) -> DataFile {
     files(scale, ending).unwrap().remove(table as usize)
@@ -123,4 +123,46 @@ fn keys_lead_from_table_to_table_below_scale_1() {
         assert!(supplied.iter().all(|(part, supplier)| parts.contains(part) && suppliers.contains(supplier)));
         assert!(column(&lines, 1).zip(column(&lines, 2)).all(|pair| supplied.contains(&pair)), "{scale}");
     }
+}
+
+#[test]
+fn tables_are_copied_as_the_files_lines_into_columns_that_they_name() {
+    for profile in [Profile::Spec, Profile::Hammerdb] {
+        let asked = TpchTables { scale_factor: 0.01, profile };
+        asked.check().unwrap();
+        let tables = asked.tables(7);
+        assert_eq!(tables.len(), 8);
+        for table in tables {
+            let name = table.name.strip_prefix("pgdyno_tpch.").unwrap();
+            let file = TableFile::ALL.into_iter().find(|file| file.name() == name).unwrap();
+            let mut out = Vec::new();
+            let rows: u64 = (0..table.rows.units()).map(|unit| table.rows.write(unit, &mut out)).sum();
+            let (expected, text) = whole(file, 0.01);
+            assert_eq!(rows, expected);
+            assert!(out == text.replace("|\n", "\n").replace('|', "\t").into_bytes(), "{name}");
+            // Each column of the rows is one of the table, and there are no others.
+            let (_, columns) = table.create.split_once(" (").unwrap();
+            let made = columns.replace("decimal(15,2)", "decimal");
+            let made: BTreeSet<&str> = made.split(", ").map(|column| column.split(' ').next().unwrap()).collect();
+            assert_eq!(table.rows.columns().unwrap().split(", ").collect::<BTreeSet<_>>(), made, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_scale_at_which_partsupp_has_no_primary_key_is_refused() {
+    for (scale_factor, why) in [(0.001, "one supplier twice"), (0.021, "one supplier twice"), (0.0, "is not between")] {
+        let refusal = TpchTables { scale_factor, profile: Profile::Spec }.check().unwrap_err();
+        assert!(refusal.message.contains(why), "{refusal}");
+    }
+}
+
+#[test]
+fn answers_are_known_of_scale_1_alone() {
+    let found = answers(1.0).unwrap();
+    // Rows of the specification's answers, and a line of names.
+    let rows: Vec<u64> = found.iter().map(|file| file.rows.units() - 1).collect();
+    let known = [4, 100, 10, 5, 5, 1, 4, 2, 175, 20, 1048, 2, 42, 1, 1, 18314, 1, 57, 1, 186, 100, 7];
+    assert_eq!(rows, known);
+    assert!(answers(2.0).unwrap_err().message.contains("scale 1"));
 }

@@ -24,6 +24,9 @@ pub(crate) enum GenerateCommand {
         /// dbgen's scale factor: 0.001 to 1000 in thousandths.
         #[arg(long)]
         scale: f64,
+        /// Instead of the data, dbgen's answers to the 22 queries; they are of scale 1.
+        #[arg(long)]
+        answers: bool,
         /// Omit the separator behind the last value of a line, which COPY refuses.
         #[arg(long)]
         for_copy: bool,
@@ -55,7 +58,10 @@ impl GenerateCommand {
     pub(crate) fn spec(self) -> Result<GenerateSpec, Refusal> {
         let (set, scale, seed, overwrite, made) = match self {
             Self::Imdb { scale, seed, made } => (imdb::files(scale, seed)?, scale, Some(seed), true, made),
-            Self::Tpch { scale, for_copy, overwrite, made } => {
+            Self::Tpch { scale, answers: true, overwrite, made, .. } => {
+                (tpch::answers(scale)?, scale, None, overwrite, made)
+            }
+            Self::Tpch { scale, for_copy, overwrite, made, .. } => {
                 let ending = if for_copy { Ending::Value } else { Ending::Separator };
                 (tpch::files(scale, ending)?, scale, None, overwrite, made)
             }

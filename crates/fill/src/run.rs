@@ -163,7 +163,8 @@ impl Shared<'_> {
 
     /// Copies the rows of some units, and returns their number.
     fn copy(&self, session: &mut Connection, table: &Table, mut units: Range<u64>, freeze: bool) -> Result<u64, Fault> {
-        let sql = format!("COPY {} FROM STDIN{}", table.name, if freeze { " WITH (FREEZE)" } else { "" });
+        let columns = table.rows.columns().map(|names| format!(" ({names})")).unwrap_or_default();
+        let sql = format!("COPY {}{columns} FROM STDIN{}", table.name, if freeze { " WITH (FREEZE)" } else { "" });
         let weight = unit_weight(table);
         let mut sent = 0;
         let taken = session.copy_in(&sql, |out| {

@@ -22,6 +22,7 @@ from pgdyno.analysis.interval import ratio_interval
 from pgdyno.analysis.loads import LoadFigures
 from pgdyno.analysis.metric import Line, lines_of
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
+from pgdyno.analysis.queries import agreement
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.sweep import Sweep, sweep_of
@@ -182,13 +183,14 @@ def _arms(figures: Sequence[RunFigures], factors: Sequence[Factor], planned: int
     runs_of = [runs for _, runs in sorted(by_arm.items())]
     levels = [levels_of(factors, runs[0].record) for runs in runs_of]
     labels = _numbered([arm_label(factors, each) for each in levels])
+    agreed = agreement(figures)
     return tuple(
         ArmSummary(
             index=runs[0].record.arm_index,
             volume=runs[0].record.arm,
             label=label,
             replicates=tuple(
-                Replicate(run, tuple(findings(run)))
+                Replicate(run, (*findings(run), *agreed.get(str(run.run.path), ())))
                 for run in sorted(runs, key=lambda run: (run.record.experiment_id, run.record.block))
             ),
             missing=max(0, planned - len(runs)),

@@ -66,6 +66,10 @@ def _seconds(record: RunRecord) -> float:
     return record.measure.seconds if record.account.succeeded else 0.0
 
 
+def _geomean(record: RunRecord) -> float:
+    return 0.0 if record.streams is None else record.streams.geometric_mean_s
+
+
 TPS: Final = Headline(
     "tps", "transactions per second", "TPS", "1/s", "more", work_per_s, "transactions", "does", "do", "did", "fewer", "fewest"
 )  # fmt: skip
@@ -75,7 +79,10 @@ NOPM: Final = Headline(
 SECONDS: Final = Headline(
     "seconds", "seconds", "seconds", "s", "less", _seconds, "time", "takes", "take", "took", "less", "least"
 )  # fmt: skip
-HEADLINES: Final = {one.name: one for one in (TPS, NOPM, SECONDS)}
+GEOMEAN: Final = Headline(
+    "geomean_s", "geometric mean of query seconds", "geo mean s", "s", "less", _geomean, "geometric mean of query seconds", "takes", "take", "took", "less", "least"
+)  # fmt: skip
+HEADLINES: Final = {one.name: one for one in (TPS, NOPM, SECONDS, GEOMEAN)}
 
 
 def headline_of(record: RunRecord) -> Headline:

@@ -1,4 +1,4 @@
-"""What a run counts while it lasts: transactions, or the rows of a load."""
+"""What a run counts while it lasts: transactions, the rows of a load, or queries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ class Unit:
 
 TRANSACTIONS: Final = Unit("transaction", "transactions")
 ROWS: Final = Unit("row", "rows")
+QUERIES: Final = Unit("query", "queries")
 
 
 def unit_of(record: RunRecord) -> Unit:
     """What the account of a run counts."""
+    if record.streams is not None:
+        return QUERIES
     return TRANSACTIONS if record.bulk_load is None else ROWS

@@ -16,6 +16,7 @@ from pgdyno.analysis.distance import distance
 from pgdyno.analysis.driven import driven
 from pgdyno.analysis.finding import Finding, Level, graded, why_invalid
 from pgdyno.analysis.on_time import of, on_time
+from pgdyno.analysis.queries import parallel_workers
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, figures_of
 from pgdyno.analysis.steady import steadiness
 from pgdyno.analysis.unit import unit_of
@@ -69,6 +70,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _failed(run),
         _skipped(run),
         *_row_locks(run),
+        *parallel_workers(run),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
@@ -120,8 +122,8 @@ def _invariants(run: RunFigures) -> Iterator[Finding]:
 
 
 def _steadiness(run: RunFigures) -> Iterator[Finding]:
-    """A load is measured from its begin to its end, and has no state that it could come to."""
-    if run.record.bulk_load is None:
+    """Of what ends with its work nothing has to be steady."""
+    if not run.record.ends_with_its_work:
         yield steadiness(run.steady, run.work_per_s)
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import Said
     from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import TpccTables
 
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
 _OF_SCRIPTS = ("setup", "scale")
 _OF_TPCC = ("warehouses", "profile")
+_OF_TPCH = ("scale_factor", "query_sets", "degree")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
 """Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
@@ -49,9 +49,19 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 @click.option(
     "--profile",
     type=click.Choice(["hammerdb", "spec"]),
-    help="For `tpcc`: as HammerDB's TPROC-C, or as TPC-C says [hammerdb].",
+    help="For `tpcc` and `tpch`: as HammerDB's TPROC-C and TPROC-H, or as TPC-C and TPC-H say [hammerdb].",
 )
-@click.option("-c", "--clients", type=int, default=8, show_default=True, help="Number of clients.")
+@click.option("--scale-factor", type=shared.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1].")
+@click.option("--query-sets", type=shared.Integer(1), help="For `tpch`: how often a stream asks all queries [1].")
+@click.option("--degree", type=shared.Integer(0), help="For `tpch`: parallel workers of a query [2].")
+@click.option(
+    "-c",
+    "--clients",
+    type=int,
+    default=8,
+    show_default=True,
+    help="Number of clients; of `tpch` streams, 1 by default.",
+)
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve the clients.")
 @shared.protocol
 @shared.rate
@@ -82,7 +92,8 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     """Run SQL scripts against a server, and measure them.
 
     A SCRIPT is a file in pgbench's language, or `tpcb-like`, `simple-update`, `select-only`; `@9` after it is its weight
-    in a mix. `tpcc` runs five transactions derived from TPC-C. `idle` sends nothing and measures the driver. Without --dsn an
+    in a mix. `tpcc` runs five transactions derived from TPC-C. `tpch` asks 22 queries derived from TPC-H and ends with them;
+    --duration is then the longest time that they may take [1h]. `idle` sends nothing and measures the driver. Without --dsn an
     embedded server with the tables is started and removed afterwards. On an existing server the tables must exist, and scripts
     may change them.
 
@@ -95,11 +106,16 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       pgdyno drive experiments/scripts/transfer.sql@9 experiments/scripts/balance.sql --rate 200
       pgdyno drive tpcb-like --dsn "host=db.example dbname=app user=bench" --json
       pgdyno drive tpcc --warehouses 2
+      pgdyno drive tpch --scale-factor 0.1
       pgdyno drive idle --rate 20000
     """
-    from pgdyno.cli import drive_result
+    from pgdyno.cli import drive_result, drive_tpch
     from pgdyno.errors import Interrupted, PgdynoError, RunInvalid
 
+    if scripts == ("tpch",):
+        drive_tpch.run(options, as_json=as_json, keep_invalid=keep_invalid)
+        return
+    _refuse_options_of_tpch()
     spec, said, interrupted = _drive(_spec(scripts, options), options)
     result = drive_result.of(spec, said, interrupted=interrupted)
     drive_result.show(result, as_json)
@@ -151,6 +167,17 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     assert spec is not None
     native.require(spec)
     return spec
+
+
+def _refuse_options_of_tpch() -> None:
+    from pgdyno.cli.drive_tpch import given
+    from pgdyno.errors import InputError
+
+    foreign = [f"--{name.replace('_', '-')}" for name in _OF_TPCH if given(name)]
+    if foreign:
+        raise InputError(
+            f"{' and '.join(foreign)} would have no effect: it is for `tpch`", remedy=f"omit {' and '.join(foreign)}"
+        )
 
 
 def _refuse_server(options: Mapping[str, Any]) -> None:
@@ -252,9 +279,10 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
     from pgdyno.postgres import settings
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.postgres.remote import RemoteServer
+    from pgdyno.postgres.remote_schema import require_schema
     from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.load import fill, load
-    from pgdyno.workload.tables import PgbenchTables, TpccTables
+    from pgdyno.workload.tables import PgbenchTables, SchemaTables
 
     if not spec.asks_server:
         yield _Found(None)
@@ -267,8 +295,8 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
             remote.require_prepared()
         remote.require_engine()
         needed = spec.needed_tables()
-        if isinstance(needed, TpccTables):
-            _require_schema(remote, needed)
+        if isinstance(needed, SchemaTables):
+            require_schema(remote, needed.schema, needed.comment, needed.family)
             yield _Found(remote)
             return
         _set_up(remote, options["setup"])
@@ -278,26 +306,13 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
     connections = {"max_connections": str(spec.clients + settings.CONNECTIONS_BESIDE)}
     with throwaway(binaries, settings.tuned(_EMBEDDED_MEMORY_BYTES, binaries.major) | connections) as cluster:
         needed = spec.needed_tables()
-        if isinstance(needed, TpccTables):
+        if isinstance(needed, SchemaTables):
             fill(cluster, needed, lambda share, text: bar.show(share, f"fill: {text}"))
         elif needed is not None or options["setup"] is None:
             tables = PgbenchTables(_SCALE_DEFAULT if options["scale"] is None else options["scale"])
             load(cluster, tables, lambda share, text: bar.show(share, f"fill: {text}"))
         _set_up(cluster, options["setup"])
         yield _Found(cluster)
-
-
-def _require_schema(remote: RemoteServer, tables: TpccTables) -> None:
-    """Refuse a server that lacks the tables, or has others."""
-    from pgdyno.errors import InputError
-    from pgdyno.postgres.remote_schema import lacks_schema
-    from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA
-
-    if lacks_schema(remote, TPCC_SCHEMA, tables.comment, yes_create=True):
-        raise InputError(
-            f"the database {remote.record.dbname} has no schema {TPCC_SCHEMA}",
-            remedy='make it by an experiment of kind = "tpcc": `pgdyno run FILE --yes-create`',
-        )
 
 
 def _scale_of(remote: RemoteServer, asked: int | None, spec: Clients) -> int:

@@ -75,6 +75,9 @@ def imdb(
 @_out
 @click.option("--file", "files", multiple=True, help="Only this file, for example lineitem; repeatable [all eight].")
 @click.option(
+    "--answers", is_flag=True, help="Instead of the data, dbgen's answers to the 22 queries; they are of scale 1."
+)
+@click.option(
     "--for-copy", is_flag=True, help="Omit the separator at the end of each line, which COPY refuses and dbgen writes."
 )
 @_gzip
@@ -85,6 +88,7 @@ def tpch(
     scale: float,
     out: Path,
     files: tuple[str, ...],
+    answers: bool,
     for_copy: bool,
     gzip: bool,
     overwrite: bool,
@@ -99,15 +103,19 @@ def tpch(
     \b
     Example:
       pgdyno generate tpch --scale 0.01 --out tpch
+      pgdyno generate tpch --scale 1 --answers --out answers
       pgdyno generate tpch --scale 0.01 --out tpch-copy --for-copy --file lineitem --file orders --json
     """
     from pgdyno.host import preflight
-    from pgdyno.workload.tpch import SET
+    from pgdyno.workload.tpch.files import SET
 
-    _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
-    preflight.require_memory(SET.memory_bytes, "generating TPC-H's text")
+    if not answers:
+        _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
+        preflight.require_memory(SET.memory_bytes, "generating TPC-H's text")
     asked = [*SET.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
-    asked += [flag for flag, given in (("--for-copy", for_copy), ("--overwrite", overwrite)) if given]
+    asked += [
+        flag for flag, given in (("--for-copy", for_copy), ("--answers", answers), ("--overwrite", overwrite)) if given
+    ]
     _make(SET.name, asked, out, as_json=as_json)
 
 

@@ -89,6 +89,7 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
             queries=outcome.queries,
             succeeded_by_type=dict(outcome.succeeded_by_type),
             bulk_load=outcome.bulk_load,
+            streams=outcome.streams,
             metric=cell.arm.workload.headline,
             checks=measured.checks,
             validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),

@@ -50,6 +50,15 @@ def lacks_schema(server: RemoteServer, name: str, comment: str, *, yes_create: b
     return True
 
 
+def require_schema(server: RemoteServer, name: str, comment: str, kind: str) -> None:
+    """Refuse a server that lacks the schema with the tables of a ``kind`` of workload, or has others. :class:`InputError`."""
+    if lacks_schema(server, name, comment, yes_create=True):
+        raise InputError(
+            f"the database {server.record.dbname} has no schema {name}",
+            remedy=f'make it by an experiment of kind = "{kind}": `pgdyno run FILE --yes-create`',
+        )
+
+
 def _require_same(name: str, found: str | None, wanted: str, *, may_use: bool) -> None:
     if found != wanted:
         raise InputError(

@@ -61,10 +61,14 @@ def context_line(comparison: Comparison) -> list[str]:
         parts.append(f"{len(record.bulk_load.tables)} tables")
     if "warehouses" in workload:
         parts.append(f"{workload['warehouses']:,} warehouses, derived from TPC-C")
+    if "scale_factor" in workload:
+        parts.append(f"scale factor {workload['scale_factor']:g}, derived from TPC-H")
     if "rows" in workload:
         tables = workload.get("tables", 1)
         parts.append(f"{tables} table{'s' if tables > 1 else ''} of {workload['rows']:,} rows")
-    if "clients" in workload:
+    if record.streams is not None:
+        parts.append(f"streams: {clients_of(comparison)}")
+    elif "clients" in workload:
         loop = "closed loop" if workload.get("closed") else "open loop"
         parts.append(f"{clients_of(comparison)} clients, {loop}")
     parts += _drivers(comparison)
@@ -243,6 +247,8 @@ def _course(comparison: Comparison) -> Pairs:
         (
             ("measured", "each load as a whole")
             if record.bulk_load is not None
+            else ("measured", "each run until its last query")
+            if record.streams is not None
             else ("warm-up, measured", f"{warmup:,.0f} s, {record.measure.seconds:,.0f} s")
         ),
         ("order of the runs", _order(comparison)),

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, trust
+from pgdyno.report import binding, bulk_load, cost, queries, trust
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -208,9 +208,11 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
 
 
 def _loads(comparison: Comparison, width: int) -> list[str]:
-    """What each arm's load took, where loads are what was measured."""
+    """What each arm's load or queries took, where these are what was measured."""
     found = bulk_load.lines(comparison)
-    return ["", "the load", *(line for text in found for line in _wrapped(text, width, "", "    "))] if found else []
+    title = "the load" if found else "the queries"
+    found = found or queries.lines(comparison)
+    return ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))] if found else []
 
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:

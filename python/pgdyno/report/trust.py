@@ -206,7 +206,10 @@ def trust(comparison: Comparison) -> list[str]:
         "A run's figure is the mean of its whole measure phase. Whether it was steady is judged from its seconds, and where"
         " checkpoints began from whole cycles of them. Where credits went or came back, the longest part between is"
         " judged."
-        if record.bulk_load is None
+        if not record.ends_with_its_work
+        else "A run is streams of queries from the first query to the end of the last; its figure is the geometric mean of their"
+        " seconds. There is no warm-up."
+        if record.streams is not None
         else "A run is one load of all files into empty tables, from the word go until a checkpoint has everything on the volume:"
         " that time is its figure."
     )

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pgdyno.store.record import SCHEMA_VERSION, Anchor, Count, PostgresRecord, Record
+from pgdyno.store.record import SCHEMA_VERSION, Anchor, PostgresRecord
+from pgdyno.store.record_base import Count, Record
 
 
 class LoadedStep(Record):

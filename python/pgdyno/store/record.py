@@ -10,18 +10,13 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from pgdyno.store.record_base import Count, Record
+from pgdyno.store.work_record import BulkLoadRecord, StreamsRecord
 
 SCHEMA_VERSION: Final = 1
 """Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
-
-Count = Annotated[int, Field(ge=0)]
-
-
-class Record(BaseModel):
-    """A record is written once and never changed, and a misspelt field is an error rather than lost."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Anchor(Record):
@@ -220,8 +215,8 @@ class Lateness(Record):
 class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
-    engine: Literal["native", "pgbench", "sysbench", "loader"]
-    """``loader`` is ``pgdyno load``, whose transactions are rows."""
+    engine: Literal["native", "pgbench", "sysbench", "loader", "streams"]
+    """``loader`` is ``pgdyno load``, whose transactions are rows; ``streams`` asks queries, which are its transactions."""
     version: str | None = None
     """Version of a program that is not part of pgdyno, as it reports it."""
     threads: Annotated[int, Field(ge=1)] = 1
@@ -323,42 +318,6 @@ class Validity(Record):
         return self
 
 
-class BulkLoadedTable(Record):
-    """One table of a load that was measured."""
-
-    table: str
-    files: Count
-    stored_bytes: Count
-    """Bytes of its files on disk."""
-    bytes: Count
-    """Uncompressed bytes of its files: the input of COPY."""
-    rows: Count
-    chunks: Count
-    """Each one COPY and one commit."""
-    connections: Count
-    """Sessions that copied, at the end."""
-    begin_ns: int
-    end_ns: int
-    """When its last commit was durable; the checkpoint is not in it."""
-    seconds: dict[str, float] = Field(default_factory=dict)
-    """By step, in their order: ``transfer``, ``put_back`` (indexes that were built again among it), ``vacuum``, ``checkpoint`` (waiting
-    for the last commit)."""
-    limits: dict[str, float] = Field(default_factory=dict)
-    """Limit that the loader reported while it copied -> share of the seconds, 0 to 1."""
-    indexes: str = ""
-    """Its decision about indexes, and the reason."""
-
-
-class BulkLoadRecord(Record):
-    """A load that was the workload of a run: `kind = "load"`."""
-
-    parallel: bool
-    """Whether all tables were loaded in parallel."""
-    tables: tuple[BulkLoadedTable, ...]
-    checkpoint_s: Annotated[float, Field(ge=0)] | None = None
-    """The CHECKPOINT at the end, which is in the measured phase; None if the role was not allowed to."""
-
-
 class RunRecord(Record):
     """One run: one arm, one replicate."""
 
@@ -398,8 +357,10 @@ class RunRecord(Record):
     and in older records."""
     bulk_load: BulkLoadRecord | None = None
     """The result of a measured load; its account counts rows."""
+    streams: StreamsRecord | None = None
+    """The result of streams of queries; its account counts queries."""
     metric: str | None = None
-    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``); None in older records."""
+    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``, ``geomean_s``); None in older records."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()
@@ -413,6 +374,11 @@ class RunRecord(Record):
             if phase.name == name:
                 return phase
         raise KeyError(f"run {self.run_id} has no phase {name}")
+
+    @property
+    def ends_with_its_work(self) -> bool:
+        """Whether it was measured from its begin to its end, and has no state that it could come to: loads, and streams of queries."""
+        return self.bulk_load is not None or self.streams is not None
 
     @property
     def measure(self) -> Phase:

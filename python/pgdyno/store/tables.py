@@ -23,6 +23,8 @@ TABLES: dict[str, str] = {
     " numbered in the order of the scripts",
     "workload/throughput": "transactions that ended in each second of the run",
     "workload/bulk_load": "a measured load: progress of each table about once a second, and the limit that the loader reported",
+    "workload/query": "streams of queries: each query with its parameters as JSON, its rows and the sum of their hashes, bytes of its"
+    " temporary files (NULL is unknown) and its plan; error is empty where it brought its rows",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
     "probe/instance": "counters of the instance's limits on its volumes, cumulative, if it has limits; reserves in"
@@ -51,6 +53,8 @@ _COLUMNS: dict[str, str] = {
     "workload/statement": "t_begin_ns:i t_end_ns:i number:i statement:s latency_us:i count:i",
     "workload/throughput": "t_begin_ns:i t_end_ns:i script:s transactions:i failed:i skipped:i",
     "workload/bulk_load": "t_ns:i target:s rows:i bytes:i connections:i binding:s",
+    "workload/query": "stream:i query_set:i place:i query:i parameters:s t_begin_ns:i t_end_ns:i rows:i rows_hash:i"
+    " temp_bytes:i plan:s error:s",
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",
     "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.store.record import Account, BulkLoadRecord, Check, DriverRecord, Phase
+from pgdyno.store.record import Account, Check, DriverRecord, Phase
+from pgdyno.store.work_record import BulkLoadRecord, StreamsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,6 +56,10 @@ class Outcome:
     """What was loaded; None of other workloads."""
     moments: pa.Table | None = None
     """``workload/bulk_load`` of a load."""
+    streams: StreamsRecord | None = None
+    """What streams of queries came to; None of other workloads."""
+    query_rows: pa.Table | None = None
+    """``workload/query`` of streams of queries."""
 
     @property
     def tps(self) -> float:
@@ -72,6 +77,7 @@ class Outcome:
             ("workload/service", self.service),
             ("workload/statement", self.statement),
             ("workload/bulk_load", self.moments),
+            ("workload/query", self.query_rows),
         ):
             if table is not None:
                 writer.table(name, table)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pgdyno.errors import InputError
 from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, TpccProfile, conditions_of, drawn_warehouses, violated
+from pgdyno.workload.tpch.files import MEMORY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
 TpccRoutines = Literal["functions", "procedures"]
+TpchProfile = Literal["hammerdb", "spec"]
+TPCH_SCHEMA = "pgdyno_tpch"
+"""The schema of the tables that are derived from TPC-H."""
 
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
 """Rows for each unit of the scale factor; ``pgbench_history`` begins empty."""
@@ -45,6 +49,7 @@ class PgbenchTables:
     """Those of ``pgbench -i``."""
 
     family: ClassVar[str] = "pgbench"
+    filling_bytes: ClassVar[int] = 0
 
     scale: int
     """100,000 accounts each."""
@@ -93,6 +98,7 @@ class SysbenchTables:
     """Those of sysbench's OLTP tests: ``sbtest1``, ``sbtest2``, ..."""
 
     family: ClassVar[str] = "sysbench"
+    filling_bytes: ClassVar[int] = 0
 
     count: int
     """How many tables."""
@@ -153,6 +159,8 @@ class TpccTables:
     """Those derived from TPC-C, with their routines."""
 
     family: ClassVar[str] = "tpcc"
+    schema: ClassVar[str] = TPCC_SCHEMA
+    filling_bytes: ClassVar[int] = 0
 
     warehouses: int
     profile: TpccProfile = "hammerdb"
@@ -189,11 +197,62 @@ class TpccTables:
         return violated(connection, asked, drawn_warehouses(self.warehouses, self.warehouses))
 
 
+_TPCH_ROWS = {
+    "lineitem": 6_001_215, "orders": 1_500_000, "partsupp": 800_000, "part": 200_000, "customer": 150_000, "supplier": 10_000,
+}  # fmt: skip
+"""Rows at scale factor 1; lines of orders at others are about as many by scale."""
+_TPCH_ROWS_FIXED = {"nation": 25, "region": 5}
+TPCH_BYTES_PER_SCALE: dict[TpchProfile, int] = {"hammerdb": 2_047 << 20, "spec": 1_546 << 20}
+"""Tables with their keys and indexes at scale factor 1; tests/tpch/test_tables.py compares them with smaller ones."""
+
+
+@dataclass(frozen=True)
+class TpchTables:
+    """Those derived from TPC-H, with dbgen's rows."""
+
+    family: ClassVar[str] = "tpch"
+    schema: ClassVar[str] = TPCH_SCHEMA
+    filling_bytes: ClassVar[int] = MEMORY_BYTES
+
+    scale_factor: float
+    profile: TpchProfile = "hammerdb"
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table, about: an order has one to seven lines."""
+        each = {table: round(count * self.scale_factor) for table, count in _TPCH_ROWS.items()}
+        return {f"{TPCH_SCHEMA}.{table}": count for table, count in (each | _TPCH_ROWS_FIXED).items()}
+
+    @property
+    def size_bytes(self) -> int:
+        """Tables with their indexes, about."""
+        return round(self.scale_factor * TPCH_BYTES_PER_SCALE[self.profile]) + _TABLE_BYTES_LEAST
+
+    @property
+    def comment(self) -> str:
+        """What the schema's comment says, by which tables are recognised that are there already."""
+        return f"pgdyno: derived from TPC-H; profile {self.profile}, scale factor {self.scale_factor:.6g}"
+
+    def document(self) -> dict[str, Any]:
+        """In the input of ``pgdyno-engine fill``."""
+        return {"tpch": {"scale_factor": self.scale_factor, "profile": self.profile}}
+
+    def __str__(self) -> str:
+        """As a title has it."""
+        return f"TPC-H's tables at scale factor {self.scale_factor:.6g}, profile {self.profile}"
+
+    def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
+        """Nothing is left to ask: keys and references were checked by the server, and the loader compares the counts."""
+        del connection
+        return ()
+
+
 @dataclass(frozen=True)
 class BulkTables:
     """Those of a load that is measured: empty when it begins."""
 
     family: ClassVar[str] = "load"
+    filling_bytes: ClassVar[int] = 0
 
     definitions: str
     """SQL that makes them; empty where the load makes them itself."""
@@ -210,7 +269,9 @@ class BulkTables:
         return f"empty tables for {self.input_bytes / 2**20:,.0f} MiB of files"
 
 
-Tables = PgbenchTables | SysbenchTables | TpccTables
+SchemaTables = TpccTables | TpchTables
+"""Tables in a schema of their own, which says in its comment what they are."""
+Tables = PgbenchTables | SysbenchTables | SchemaTables
 """What is filled before a run."""
 
 
@@ -227,6 +288,11 @@ def sysbench_rows_for(size_bytes: float, tables: int, *, secondary_index: bool =
 def warehouses_for(size_bytes: float) -> int:
     """The number of warehouses whose tables with their indexes take about this number of bytes; at least 1."""
     return max(1, round((size_bytes - _TPCC_BYTES_OF_ITEMS) / TPCC_BYTES_PER_WAREHOUSE))
+
+
+def scale_factor_for(size_bytes: float, profile: TpchProfile) -> float:
+    """The scale factor whose tables with their indexes take about this number of bytes, in hundredths; at least 0.01."""
+    return max(1, round(100 * (size_bytes - _TABLE_BYTES_LEAST) / TPCH_BYTES_PER_SCALE[profile])) / 100
 
 
 def size_for_memory(memory_bytes: int, data_to_memory: float) -> float:

@@ -25,8 +25,7 @@ from pgdyno.postgres.remote_schema import lacks_schema
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
-from pgdyno.workload.tables import BulkTables, Tables, TpccTables
-from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA
+from pgdyno.workload.tables import BulkTables, SchemaTables, Tables
 from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
 
 if TYPE_CHECKING:
@@ -149,17 +148,17 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
     """
     asked = [(one.arm, one.arm.workload.needed_tables()) for one in arms]
     tables = next((needed for _, needed in asked if needed is not None), None)
-    if isinstance(tables, TpccTables):
+    if isinstance(tables, SchemaTables):
         for arm, needed in asked:
             if needed is not None and needed != tables:
                 raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
         server = arms[0].server
         assert server is not None
-        return tables if lacks_schema(server, TPCC_SCHEMA, tables.comment, yes_create=yes_create) else None
+        return tables if lacks_schema(server, tables.schema, tables.comment, yes_create=yes_create) else None
     if tables is None:
         return None  # what scripts of the user's need is not known; a test of sysbench finds its tables or says which it misses
     for arm, needed in asked:
-        if isinstance(needed, TpccTables):
+        if isinstance(needed, SchemaTables):
             raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
         if needed is not None and (needed.scale, needed.fillfactor) != (tables.scale, tables.fillfactor):
             raise experiment.error(arm, ("workload", "scale"), "an existing server has its tables at one scale")
@@ -201,6 +200,7 @@ def loaded(
     """
     # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
     needed = sum(key.bytes_needed for key in wanted) + max((key.bytes_needed for key in wanted), default=0)
+    needed += max((key.tables.filling_bytes for key in wanted), default=0)
     preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
     with contextlib.ExitStack() as stack:
         made = {}

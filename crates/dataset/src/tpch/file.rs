@@ -30,6 +30,8 @@ pub enum Ending {
     Separator,
     /// With the last value: COPY takes a further separator for a further column, and refuses it.
     Value,
+    /// With the last value, and tabs between values: a line of COPY's text format.
+    Copy,
 }
 
 /// Lines of the orders of scale 1 (dbgen's `lineitem.tbl`), by which those of other scales are predicted.
@@ -59,6 +61,26 @@ impl TableFile {
             Self::Partsupp => "partsupp",
             Self::Region => "region",
             Self::Supplier => "supplier",
+        }
+    }
+
+    /// The columns of its lines, in their order (clause 1.4.1).
+    pub(super) fn columns(self) -> &'static str {
+        match self {
+            Self::Customer => "c_custkey, c_name, c_address, c_nationkey, c_phone, c_acctbal, c_mktsegment, c_comment",
+            Self::Lineitem => {
+                "l_orderkey, l_partkey, l_suppkey, l_linenumber, l_quantity, l_extendedprice, l_discount, l_tax, \
+                 l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode, l_comment"
+            }
+            Self::Nation => "n_nationkey, n_name, n_regionkey, n_comment",
+            Self::Orders => {
+                "o_orderkey, o_custkey, o_orderstatus, o_totalprice, o_orderdate, o_orderpriority, o_clerk, \
+                 o_shippriority, o_comment"
+            }
+            Self::Part => "p_partkey, p_name, p_mfgr, p_brand, p_type, p_size, p_container, p_retailprice, p_comment",
+            Self::Partsupp => "ps_partkey, ps_suppkey, ps_availqty, ps_supplycost, ps_comment",
+            Self::Region => "r_regionkey, r_name, r_comment",
+            Self::Supplier => "s_suppkey, s_name, s_address, s_nationkey, s_phone, s_acctbal, s_comment",
         }
     }
 

@@ -3,10 +3,17 @@
 //! The rows are the crate `tpchgen`'s, which is compared with dbgen; here are the scales at which that holds, the parts in
 //! which the rows are made, and how a row is written. dbgen's seeds are fixed: a table's rows depend on the scale alone.
 
+mod answers;
+mod definitions;
 mod file;
+mod profile;
 mod rows;
 mod scale;
+mod tables;
 
+pub use answers::answers;
 pub use file::{Ending, TableFile};
+pub use profile::Profile;
 pub use rows::files;
 pub use scale::Scale;
+pub use tables::TpchTables;

@@ -40,7 +40,7 @@ pub fn files(scale: f64, ending: Ending) -> Result<Vec<DataFile>, Refusal> {
 
 /// The rows of one table. A unit is one of dbgen's parts: equally many driving rows, and in the last what is left.
 #[derive(Debug)]
-struct TableRows {
+pub(super) struct TableRows {
     table: TableFile,
     scale: Scale,
     ending: Ending,
@@ -48,7 +48,7 @@ struct TableRows {
 }
 
 impl TableRows {
-    fn new(table: TableFile, scale: Scale, ending: Ending) -> Self {
+    pub(super) fn new(table: TableFile, scale: Scale, ending: Ending) -> Self {
         let of_part = match table {
             TableFile::Lineitem | TableFile::Partsupp => PART_ROWS_OF_SEVERAL,
             _ => PART_ROWS,
@@ -61,10 +61,15 @@ impl TableRows {
     fn write_all<R: Display>(&self, rows: impl Iterator<Item = R>, out: &mut Vec<u8>) -> u64 {
         let mut count = 0;
         for row in rows {
+            let first = out.len();
             write!(out, "{row}").expect("memory takes all that is written");
-            if self.ending == Ending::Value {
+            if self.ending != Ending::Separator {
                 let last = out.pop();
                 debug_assert_eq!(last, Some(b'|'), "each value has a separator behind it");
+            }
+            if self.ending == Ending::Copy {
+                // Its texts have neither a separator nor anything that COPY takes for something else.
+                out[first..].iter_mut().filter(|byte| **byte == b'|').for_each(|byte| *byte = b'\t');
             }
             out.push(b'\n');
             count += 1;
@@ -95,5 +100,9 @@ impl Rows for TableRows {
 
     fn rows_expected(&self) -> u64 {
         self.table.rows(self.scale)
+    }
+
+    fn columns(&self) -> Option<&str> {
+        Some(self.table.columns())
     }
 }

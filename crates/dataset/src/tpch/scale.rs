@@ -41,6 +41,15 @@ impl Scale {
         base * self.thousandths / 1000
     }
 
+    /// Whether the specification's formula for the four suppliers of a part gives some part the same one twice: it has a
+    /// period, and there are few suppliers. Supplier `i` of a part is `i · (S/4 + q)` further on, where `q` is the part's
+    /// number by `S` suppliers (clause 4.2.3).
+    pub(super) fn repeats_suppliers(self) -> bool {
+        let (suppliers, parts) = (self.count(10_000), self.count(200_000));
+        let laps = 0..parts.div_ceil(suppliers);
+        laps.into_iter().any(|lap| (1..4).any(|step| step * (suppliers / 4 + lap) % suppliers == 0))
+    }
+
     /// For `tpchgen`, which multiplies and rounds down: the product of 150,000 and 0.009 is then 1349.9999999999998.
     ///
     /// The next larger number has products that are at or above the right ones, and below the next whole ones.
@@ -62,6 +71,13 @@ mod tests {
                 assert_eq!((base as f64 * scale.factor()) as u64, base * thousandths / 1000, "{base}, {thousandths}");
             }
         }
+    }
+
+    #[test]
+    fn few_suppliers_are_given_twice() {
+        // Looked up in dbgen's files.
+        let found = (1..3_000).filter(|&thousandths| Scale { thousandths }.repeats_suppliers());
+        assert_eq!(found.collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 9, 12, 15, 18, 21]);
     }
 
     #[test]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pgdyno.errors import InputError
-from pgdyno.workload import imdb, tpch
+from pgdyno.workload import imdb
 from pgdyno.workload.quantity import Bytes, Seconds
+from pgdyno.workload.tpch import files as tpch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.store import record, tables
+from pgdyno.store.work_record import BulkLoadedTable, BulkLoadRecord
 from pgdyno.workload.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -163,19 +164,19 @@ class Heard:
             name="loaded_in_this_run", ok=not repeated, detail=", ".join(repeated) or "no table had been loaded before"
         )
 
-    def _record(self, bulk: BulkTable, clock: SubjectClock) -> record.BulkLoadRecord:
+    def _record(self, bulk: BulkTable, clock: SubjectClock) -> BulkLoadRecord:
         made = self._checkpoint
-        return record.BulkLoadRecord(
+        return BulkLoadRecord(
             parallel=bulk.order == "parallel",
             tables=tuple(self._table(table, clock) for table in self._files),
             checkpoint_s=None if made is None else (made["end_ns"] - made["begin_ns"]) / 1e9 / clock.dilation,
         )
 
-    def _table(self, table: str, clock: SubjectClock) -> record.BulkLoadedTable:
+    def _table(self, table: str, clock: SubjectClock) -> BulkLoadedTable:
         course, files = self._courses[table], self._files[table]
         loaded = course.loaded
         assert course.end_ns is not None, "the load came to its end"
-        return record.BulkLoadedTable(
+        return BulkLoadedTable(
             table=table,
             files=len(files.paths),
             stored_bytes=self._sizes[table],

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload.bulk_load.heard import Heard
-from pgdyno.workload.bulk_load.process import LoaderProcess
+from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
+
+WORDS = Words("the loader", "the load", "raise workload.bulk.timeout")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Loading:
         heard = Heard(self.files)
         limit_s = self.bulk.timeout_s * own.dilation
         command = [*prefix, sys.executable, "-m", "pgdyno.loader.several"]
-        with LoaderProcess(command, out_dir / "load.log", _environment(env)) as process:
+        with HelperProcess(command, out_dir / "load.log", environment(env), WORDS) as process:
             process.ask(self._document(server))
             if on_start is not None:
                 on_start(process.pid)
@@ -97,11 +98,3 @@ class Loading:
         if bulk.connections is not None:
             asked |= {"connections": bulk.connections, "connections_max": bulk.connections}
         return asked if bulk.chunk_bytes is None else asked | {"chunk_bytes": bulk.chunk_bytes}
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    """This process's own, without PostgreSQL's variables: the server is named, and what else holds is the server's."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith("PG") or name.startswith("PGDYNO_")
-    }
-    return {**kept, "LC_ALL": "C", **(more or {})}

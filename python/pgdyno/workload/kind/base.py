@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import BulkTables, PgbenchTables, Tables, TpccTables
+    from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, Tables
 
 SESSIONS_DEFAULT = 8
 """Sessions that PostgreSQL is set for where a kind does not say how many it opens."""
@@ -127,7 +127,7 @@ class Workload(KeyTable, ABC):
     def data_set(self) -> Tables | BulkTables:
         """The tables that it begins with."""
 
-    def needed_tables(self) -> PgbenchTables | TpccTables | None:
+    def needed_tables(self) -> PgbenchTables | SchemaTables | None:
         """The tables that an existing server must have; None where that is not known, or is found out by the run."""
         return None
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Self
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.errors import InputError
-from pgdyno.workload.kind.base import LoadTable, Refusal
 from pgdyno.workload.kind.clients import Clients
+from pgdyno.workload.kind.filled import WithTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pgdyno.workload.outcome import Runner
     from pgdyno.workload.server import Server
@@ -68,32 +66,8 @@ def _reaches(server: Server) -> bool:
         return False
 
 
-class Filled(Driven):
-    """Keys of the kinds `pgbench`, `script`, `sysbench` and `tpcc`, whose tables are filled before the first run."""
-
-    data_to_memory: Annotated[float, Field(gt=0)] | None = None
-    """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale`, `rows` or `warehouses`, so that the same share is cached as on a larger machine."""
-    load: LoadTable = Field(default_factory=LoadTable)
-    """How the data set is filled."""
-
-    @property
-    def making(self) -> LoadTable:
-        """As the file says."""
-        return self.load
-
-    def refusals_on_existing(self) -> Iterator[Refusal]:
-        """The server has its own memory and its own volumes."""
-        remove, fixed = "remove the key", 'with kind = "real" the server is measured as it is'
-        if self.data_to_memory is not None:
-            yield Refusal("data_to_memory", f"it needs the memory of an emulated instance; {fixed}", remove)
-        if self.load.limited:
-            yield Refusal("load.limited", f"it needs emulated volumes; {fixed}", remove)
-
-    def _of_size(self, key: str) -> Iterator[Refusal]:
-        """The size is said once: by ``key``, or by the memory."""
-        if self.data_to_memory is not None and key in self.model_fields_set:
-            said = f"it sets the amount of data, and so does {key}; omit one of them"
-            yield Refusal("data_to_memory", said)
+class Filled(WithTables, Driven):
+    """The kinds `pgbench`, `script`, `sysbench` and `tpcc`, whose tables are filled before the first run."""
 
     def _own_record(self) -> dict[str, Any]:
         own = super()._own_record()

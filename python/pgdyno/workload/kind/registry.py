@@ -17,6 +17,7 @@ from pgdyno.workload.kind.pgbench import Pgbench
 from pgdyno.workload.kind.script import Script
 from pgdyno.workload.kind.sysbench import Sysbench
 from pgdyno.workload.kind.tpcc import Tpcc
+from pgdyno.workload.kind.tpch import Tpch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,7 @@ def register(kind: type[Workload]) -> None:
     KINDS[kind.model_fields["kind"].default] = kind
 
 
-for _kind in (Pgbench, Script, Sysbench, Tpcc, Idle, Load):
+for _kind in (Pgbench, Script, Sysbench, Tpcc, Tpch, Idle, Load):
     register(_kind)
 
 

@@ -1,4 +1,4 @@
-"""The loader's process: started, told what to load, let go, listened to, and ended whatever happens."""
+"""A process of pgdyno's own that does a run's work: started, told what to do, let go, listened to, and ended whatever happens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import _engine
@@ -19,15 +20,27 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _START_S = 60.0
-"""Within which the process has to be ready: it imports what a load needs, which takes a second or two."""
+"""Within which the process has to be ready: it imports what its work needs, which takes a second or two."""
 _EXIT_S = 10.0
 
 
-class LoaderProcess:
-    """The loader's process, in a group of its own with the engines that it starts; leaving the block ends what is left of it."""
+@dataclass(frozen=True)
+class Words:
+    """What its errors call it."""
 
-    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str]) -> None:
-        self._command, self._log, self._env = command, log, env
+    process: str
+    """``the loader``."""
+    work: str
+    """``the load``."""
+    late_remedy: str
+    """What to do when the work takes too long."""
+
+
+class HelperProcess:
+    """The process, in a group of its own with the engines that it starts; leaving the block ends what is left of it."""
+
+    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str], words: Words) -> None:
+        self._command, self._log, self._env, self._words = command, log, env, words
         self._late = threading.Event()
         self._error: dict[str, Any] | None = None
 
@@ -65,15 +78,16 @@ class LoaderProcess:
         """Its process id."""
         return self._process.pid
 
-    def ask(self, document: Mapping[str, Any]) -> None:
-        """Tell it what to load, and wait until it could begin."""
+    def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Tell it what to do, and wait until it could begin; returns the line that says so."""
         self._send(json.dumps(document))
         with contextlib.closing(self._lines(_START_S)) as lines:
-            if any(line.get("ready") for line in lines):
-                return
+            for line in lines:
+                if line.get("ready"):
+                    return line
         if self._late.is_set():
             raise EngineError(
-                f"the loader was not ready within {_START_S:,.0f} s",
+                f"{self._words.process} was not ready within {_START_S:,.0f} s",
                 remedy="run it again when the machine is less busy",
             )
         raise self.failure(_START_S)
@@ -88,9 +102,11 @@ class LoaderProcess:
         if self._error is not None:
             return PgdynoError(self._error["message"], remedy=self._error["remedy"])
         if self._late.is_set():
-            return PgdynoError(f"the load was not done within {limit_s:,.0f} s", remedy="raise workload.bulk.timeout")
+            return PgdynoError(
+                f"{self._words.work} was not done within {limit_s:,.0f} s", remedy=self._words.late_remedy
+            )
         said = self._log.read_text(errors="replace")[-1000:].strip() or "it said nothing"
-        return EngineError(f"the loader ended early: {said}", remedy="look at the server's log")
+        return EngineError(f"{self._words.process} ended early: {said}", remedy="look at the server's log")
 
     def _lines(self, limit_s: float) -> Generator[dict[str, Any]]:
         assert self._process.stdout is not None
@@ -121,3 +137,11 @@ class LoaderProcess:
         # The group outlives its first process as long as an engine is there.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
+
+
+def environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    """This process's own, without PostgreSQL's variables: the server is named, and what else holds is the server's."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("PG") or name.startswith("PGDYNO_")
+    }
+    return {**kept, "LC_ALL": "C", **(more or {})}

@@ -1,0 +1,175 @@
+"""Streams of queries: what each query took, whether all runs brought the same rows, and whether they were asked the same.
+
+The unit of inference is the run, as everywhere: a query's time in a run is the geometric mean over its streams and sets, and ratios
+of arms are paired by replicate.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
+from pgdyno.analysis.server_figures import growth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.store.work_record import StreamsRecord
+
+SHOWN = 3
+"""Queries that a finding names; it says how many there are."""
+WORKERS = ("parallel_workers_to_launch", "parallel_workers_launched")
+"""Counters of ``pg_stat_database``."""
+SPILL_WAITS = {"BufFileRead": "temporary files read", "BufFileWrite": "temporary files written"}
+"""Wait events of temporary files, in words."""
+
+
+@dataclass(frozen=True)
+class ArmQueries:
+    """The queries of an arm over its replicates."""
+
+    by_block: Mapping[tuple[str, int], StreamsRecord]
+
+    @cached_property
+    def query_s(self) -> dict[int, Estimate]:
+        """Query -> its seconds in a run, in the order of their numbers."""
+        found: dict[int, list[float]] = defaultdict(list)
+        for run in self.by_block.values():
+            for query, seconds in run.query_s.items():
+                found[int(query)].append(seconds)
+        return {query: t_interval(found[query]) for query in sorted(found)}
+
+    @property
+    def slowest_stream_s(self) -> float:
+        """Mean of the seconds of each run's slowest stream."""
+        slowest = [max(run.stream_s.values()) for run in self.by_block.values()]
+        return sum(slowest) / len(slowest)
+
+    @property
+    def temp_bytes(self) -> dict[int, float] | None:
+        """Query -> bytes of temporary files of a run, all of its executions together; None where they were not counted."""
+        if any(run.temp_unseen for run in self.by_block.values()):
+            return None
+        names = sorted({int(query) for run in self.by_block.values() for query in run.temp_bytes})
+        runs = list(self.by_block.values())
+        return {query: sum(run.temp_bytes.get(str(query), 0) for run in runs) / len(runs) for query in names}
+
+    def ratios(self, base: ArmQueries) -> dict[int, Estimate]:
+        """Query -> the ratio of its seconds to those of another arm, paired by replicate."""
+        found = {}
+        for query in self.query_s:
+            pairs = [
+                (run.query_s[str(query)], other.query_s[str(query)])
+                for block, run in self.by_block.items()
+                if (other := base.by_block.get(block)) is not None
+                and str(query) in run.query_s
+                and str(query) in other.query_s
+            ]
+            if pairs:
+                found[query] = ratio_interval(pairs)
+        return found
+
+
+def queries_of(arm: ArmSummary) -> ArmQueries | None:
+    """The queries of an arm; None of other workloads."""
+    found = {
+        replicate.block: streams
+        for replicate in arm.replicates
+        if (streams := replicate.figures.record.streams) is not None
+    }
+    return ArmQueries(found) if found else None
+
+
+def workers_of(run: RunFigures) -> dict[str, float]:
+    """Parallel workers of a run: those that plans had, and those that were launched; nothing before PostgreSQL 18."""
+    return growth_of(run.run, "probe/database", WORKERS)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query as it was asked: what makes two of them the same."""
+
+    profile: str
+    scale_factor: float
+    query: int
+    parameters: str
+
+
+def agreement(runs: Sequence[RunFigures]) -> dict[str, list[Finding]]:
+    """Directory of a run -> findings: whether its queries brought what those of the other runs brought, by the same plans.
+
+    Rows are compared by their number and the sum of their hashes. Runs that disagree are invalid, all of them: which one is wrong
+    is not known.
+    """
+    found: dict[str, list[Finding]] = {}
+    rows = {str(run.run.path): _rows(run) for run in runs if run.record.streams is not None}
+    answers: dict[_Asked, set[tuple[int, int]]] = defaultdict(set)
+    plans: dict[_Asked, set[str]] = defaultdict(set)
+    for each in rows.values():
+        for asked, row in each:
+            answers[asked].add((row["rows"], row["rows_hash"]))
+            plans[asked].add(row["plan"])
+    times = sum(len(each) for each in rows.values())
+    for path, each in rows.items():
+        differ = {asked.query for asked, _ in each if len(answers[asked]) > 1}
+        planned = {asked.query for asked, _ in each if len(plans[asked]) > 1}
+        same = f"{times:,} queries of {len(rows)} runs: the same question brought the same rows each time"
+        found[path] = [
+            Finding("answers", "invalid", f"{_named(differ)} brought other rows than the same question in another run")
+            if differ
+            else Finding("answers", "ok", same),
+            Finding(
+                "plans",
+                "warn",
+                f"{_named(planned)} had another plan in another run: the volumes were not asked the same",
+            )
+            if planned
+            else Finding("plans", "ok", "the same question had the same plan each time"),
+        ]
+    return found
+
+
+def parallel_workers(run: RunFigures) -> list[Finding]:
+    """Whether the server can give the workers that the streams may ask for at the same time."""
+    workload = run.record.workload
+    degree = workload.get("degree")
+    if run.record.streams is None or degree is None:
+        return []
+    settings = run.run.table("postgres/settings")
+    found = dict(zip(settings["name"].to_pylist(), settings["setting"].to_pylist(), strict=True))
+    most = found.get("max_parallel_workers")
+    if most is None:
+        return []
+    asked = int(degree) * int(workload.get("clients", 1))
+    figure = f"the streams may ask for {asked:,} workers at a time, and max_parallel_workers is {int(most):,}"
+    if asked > int(most):
+        figure += ": some queries run with fewer; raise it, or use a smaller degree"
+    return [Finding("parallel workers", "warn" if asked > int(most) else "ok", figure)]
+
+
+def _rows(run: RunFigures) -> list[tuple[_Asked, dict[str, Any]]]:
+    """Queries that brought their rows."""
+    workload = run.record.workload
+    table = run.run.table("workload/query").select(["query", "parameters", "rows", "rows_hash", "plan", "error"])
+    return [
+        (
+            _Asked(
+                str(workload.get("profile")), float(workload.get("scale_factor", 0)), row["query"], row["parameters"]
+            ),
+            row,
+        )
+        for row in table.to_pylist()
+        if not row["error"]
+    ]
+
+
+def _named(queries: set[int]) -> str:
+    ordered = [f"Q{query}" for query in sorted(queries)]
+    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
+    return f"{', '.join(ordered[:SHOWN])}{more}"

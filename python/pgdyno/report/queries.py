@@ -1,0 +1,184 @@
+"""Streams of queries in words: what each query took, its ratio, what it spilled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.queries import SPILL_WAITS, WORKERS, queries_of, workers_of
+from pgdyno.report.figures import queries as figure
+from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.queries import ArmQueries
+
+_MIB = 2**20
+_NOTE = (
+    "Derived from TPC-H; these are not TPC results. A query's time in a run is the geometric mean over its streams and sets, from"
+    " sending it until its last row; intervals are over replicates. Queries per hour counts all streams over the whole run."
+)
+_SPILL_NOTE = (
+    "Temporary files hold what does not fit into work_mem. Bytes are those of all executions of a run, as the server tells of each"
+    " file when it removes it, those of parallel workers too. Waits are the mean number of sessions seen in them."
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """The queries of each arm."""
+    if not measured(comparison):
+        return None
+    drawing = Drawing(
+        name="queries",
+        alternative="Bars: mean seconds of each query by arm, with 95 % intervals.",
+        caption="Seconds of each query, mean of the replicates; lines are 95 % intervals.",
+        make=lambda width_px, theme: figure.seconds(comparison.arms, width_px, theme),
+        key=of_arms(comparison) or "arms",
+    )
+    return Section(
+        "queries",
+        "Queries",
+        (
+            Matrix(tuple(rows(comparison))),
+            Note(_NOTE),
+            drawing,
+            _each(comparison),
+            Heading("Temporary files"),
+            Matrix(tuple(spill(comparison))),
+            Note(_SPILL_NOTE),
+            *(Note(text) for text in unseen(comparison)),
+        ),
+        brief=True,
+    )
+
+
+def measured(comparison: Comparison) -> bool:
+    """Whether streams of queries are what was measured."""
+    return any(queries_of(arm) is not None for arm in comparison.arms)
+
+
+def rows(comparison: Comparison) -> list[Row]:
+    """The figures of each arm's runs."""
+    return [
+        Row(
+            "geometric mean of query seconds",
+            tuple(_interval(arm.headline) for arm in comparison.arms),
+            strong=True,
+        ),
+        Row(
+            f"times that of {comparison.arms[0].label}",
+            ("1", *(UNKNOWN if one.estimate is None else _interval(one.estimate) for one in comparison.ratios)),
+        ),
+        Row("queries per hour", _of(comparison, lambda arm, _: number(_per_hour(arm)))),
+        Row("slowest stream, seconds", _of(comparison, lambda _, one: number(one.slowest_stream_s))),
+        Row(
+            "streams", _of(comparison, lambda arm, _: str(arm.replicates[0].figures.record.workload.get("clients", 1)))
+        ),
+    ]
+
+
+def spill(comparison: Comparison) -> list[Row]:
+    """What went into temporary files, and who waited for it."""
+    temp = _of(
+        comparison, lambda _, one: UNKNOWN if one.temp_bytes is None else number(sum(one.temp_bytes.values()) / _MIB)
+    )
+    most = _of(comparison, lambda _, one: _most(one))
+    found = [Row("written, MiB a run", temp), Row("queries that wrote most, MiB", most)]
+    for event, words in SPILL_WAITS.items():
+        cells = tuple(_waited(arm, event) for arm in comparison.arms)
+        found.append(Row(f"sessions waiting: {words} ({event})", cells))
+    for name, words in zip(
+        WORKERS, ("parallel workers planned, a run", "parallel workers launched, a run"), strict=True
+    ):
+        found.append(Row(words, tuple(_workers(arm, name) for arm in comparison.arms)))
+    return found
+
+
+def unseen(comparison: Comparison) -> list[str]:
+    """Why temporary files were not counted."""
+    reasons = {
+        run.temp_unseen
+        for arm in comparison.arms
+        if (found := queries_of(arm)) is not None
+        for run in found.by_block.values()
+        if run.temp_unseen
+    }
+    return [f"Temporary files were not counted: {reason}." for reason in sorted(reasons)]
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """A line for each arm, for the terminal; empty of other workloads."""
+    found = []
+    for arm in comparison.arms:
+        one = queries_of(arm)
+        if one is not None:
+            slowest = sorted(one.query_s.items(), key=lambda item: -item[1].mean)[:3]
+            named = ", ".join(f"Q{query} {number(each.mean)} s" for query, each in slowest)
+            spilled = one.temp_bytes
+            temp = "" if spilled is None else f"; {number(sum(spilled.values()) / _MIB)} MiB of temporary files a run"
+            found.append(
+                f"{arm.label}: derived from TPC-H, {number(_per_hour(arm))} queries per hour, slowest stream"
+                f" {number(one.slowest_stream_s)} s; slowest queries: {named}{temp}"
+            )
+    return found
+
+
+def _each(comparison: Comparison) -> Grid:
+    """A row for each query: its seconds by arm, and ratios to the first."""
+    arms = [(arm, queries_of(arm)) for arm in comparison.arms]
+    first = arms[0][1]
+    numbers = sorted({query for _, one in arms if one is not None for query in one.query_s})
+    ratios = [{} if one is None or first is None else one.ratios(first) for _, one in arms[1:]]
+    heads = (
+        "query",
+        *(f"{arm.label}, s" for arm, _ in arms),
+        *(f"{arm.label}: times {arms[0][0].label}" for arm, _ in arms[1:]),
+    )
+    cells = tuple(
+        (
+            f"Q{query}",
+            *(UNKNOWN if one is None or query not in one.query_s else _interval(one.query_s[query]) for _, one in arms),
+            *(_interval(one[query]) if query in one else UNKNOWN for one in ratios),
+        )
+        for query in numbers
+    )
+    return Grid(heads, cells)
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ({number(max(0.0, estimate.low))} to {number(estimate.high)})"
+
+
+def _of(comparison: Comparison, words: Callable[[ArmSummary, ArmQueries], str]) -> tuple[str, ...]:
+    return tuple(UNKNOWN if (one := queries_of(arm)) is None else words(arm, one) for arm in comparison.arms)
+
+
+def _per_hour(arm: ArmSummary) -> float:
+    runs = [replicate.figures.work_per_s * 3600 for replicate in arm.replicates]
+    return sum(runs) / len(runs)
+
+
+def _most(one: ArmQueries) -> str:
+    if one.temp_bytes is None:
+        return UNKNOWN
+    most = sorted(((count, query) for query, count in one.temp_bytes.items() if count), reverse=True)[:3]
+    return ", ".join(f"Q{query} {number(count / _MIB)}" for count, query in most) or "none"
+
+
+def _waited(arm: ArmSummary, event: str) -> str:
+    if not arm.waits:
+        return UNKNOWN
+    return number(sum(sessions for wait, sessions in arm.waits.items() if wait.event == event))
+
+
+def _workers(arm: ArmSummary, name: str) -> str:
+    counted = [workers_of(replicate.figures).get(name) for replicate in arm.replicates]
+    known = [one for one in counted if one is not None]
+    return number(sum(known) / len(known)) if known else UNKNOWN

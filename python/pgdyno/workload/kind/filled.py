@@ -1,0 +1,40 @@
+"""Kinds whose tables are filled before the first run, on as much memory as is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from pgdyno.workload.kind.base import LoadTable, Refusal, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class WithTables(Workload):
+    """Keys of the kinds whose tables are filled before the first run."""
+
+    data_to_memory: Annotated[float, Field(gt=0)] | None = None
+    """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale`, `rows`, `warehouses` or `scale_factor`, so that the same share is cached as on a larger machine."""
+    load: LoadTable = Field(default_factory=LoadTable)
+    """How the data set is filled."""
+
+    @property
+    def making(self) -> LoadTable:
+        """As the file says."""
+        return self.load
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """The server has its own memory and its own volumes."""
+        remove, fixed = "remove the key", 'with kind = "real" the server is measured as it is'
+        if self.data_to_memory is not None:
+            yield Refusal("data_to_memory", f"it needs the memory of an emulated instance; {fixed}", remove)
+        if self.load.limited:
+            yield Refusal("load.limited", f"it needs emulated volumes; {fixed}", remove)
+
+    def _of_size(self, key: str) -> Iterator[Refusal]:
+        """The size is said once: by ``key``, or by the memory."""
+        if self.data_to_memory is not None and key in self.model_fields_set:
+            said = f"it sets the amount of data, and so does {key}; omit one of them"
+            yield Refusal("data_to_memory", said)

@@ -1,0 +1,162 @@
+"""Kind `tpch`: streams of queries derived from TPC-H, as HammerDB's TPROC-H asks them or as the specification says.
+
+A run ends with its queries. No figure of it is a result of TPC-H, and none has the name of one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from pgdyno.store.record import Check
+from pgdyno.workload.kind.base import Refusal, Workload
+from pgdyno.workload.kind.filled import WithTables
+from pgdyno.workload.quantity import Seconds
+from pgdyno.workload.tables import TpchProfile, TpchTables, scale_factor_for, size_for_memory
+from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST
+from pgdyno.workload.tpch.streams import Streams
+from pgdyno.workload.tpch.texts import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.workload.outcome import Outcome, Runner
+    from pgdyno.workload.server import Server
+
+_SET_S_PER_SCALE = 40.0
+"""Seconds of a set of 22 queries at scale factor 1, on two cores; it only feeds estimates."""
+_SET_READS_PER_SCALE = 60_000
+"""Requests to a volume of a set at scale factor 1, where little is cached; it only feeds estimates."""
+
+
+class Tpch(WithTables, Workload):
+    """`tpch`: derived from TPC-H."""
+
+    headline: ClassVar[str] = "geomean_s"
+    blamed: ClassVar[str] = "profile"
+    without: ClassVar[str] = "a stream asks its next query when the last one has ended, and ends with its queries"
+    forks: ClassVar[bool] = True
+
+    kind: Literal["tpch"] = "tpch"
+    """Streams of analytical queries derived from TPC-H."""
+    profile: TpchProfile = "hammerdb"
+    """`hammerdb`: tables, keys and queries as HammerDB's TPROC-H; `spec`: as TPC-H 3.0. The rows are dbgen's in both."""
+    scale_factor: Annotated[float, Field(ge=SCALE_LEAST, le=SCALE_MOST)] = 1.0
+    """dbgen's scale factor, 0.01 to 1000 in thousandths: 1 is 8.7 million rows, about 2 GiB with keys and indexes."""
+    clients: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Number of streams, each with a connection. One asks in the order of the power run, several each in an order of its own."""
+    query_sets: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """How often a stream asks all queries, each time with other parameters."""
+    degree: Annotated[int, Field(ge=0, le=1024)] | None = None
+    """Parallel workers of a query: `max_parallel_workers_per_gather`. Default: 2 for profile `hammerdb`, the server's setting for `spec`."""
+    queries: tuple[Annotated[int, Field(ge=QUERIES.start, le=QUERIES.stop - 1)], ...] = tuple(QUERIES)
+    """The queries that are asked, by their numbers. Default: all 22."""
+    limit_s: Annotated[Seconds, Field(ge=1)] = Field("1h", alias="duration", validate_default=True)
+    """The longest time that a run may take. A query that takes longer is cancelled, and the run is invalid."""
+
+    @property
+    def driver(self) -> str:
+        """A process with a thread for each stream."""
+        return "streams"
+
+    @property
+    def writes(self) -> bool:
+        """Views are made and dropped."""
+        return True
+
+    @property
+    def sessions(self) -> int | None:
+        """One for each stream."""
+        return self.clients
+
+    @property
+    def prepares(self) -> bool:
+        """A session's settings and notices have to be its own."""
+        return True
+
+    @property
+    def streams(self) -> Streams:
+        """What is asked."""
+        degree = 2 if self.degree is None and self.profile == "hammerdb" else self.degree
+        return Streams(self.profile, self.scale_factor, self.clients, self.query_sets, self.queries, degree, self.seed)
+
+    @property
+    def phases_s(self) -> tuple[float, float]:
+        """There is no warm-up: a stream's first queries are part of it."""
+        return 0.0, self.limit_s
+
+    @property
+    def estimate_s(self) -> float:
+        """The longest that it may take."""
+        return self.limit_s
+
+    @property
+    def counted(self) -> bool:
+        """It ends with its queries."""
+        return True
+
+    def work_s(self, iops: float) -> float:
+        """By the scale factor; or when the volume has done the requests of all queries."""
+        sets = self.scale_factor * self.query_sets * self.clients * len(self.queries) / len(QUERIES)
+        return max(sets * _SET_S_PER_SCALE, sets * _SET_READS_PER_SCALE / iops)
+
+    def require(self) -> None:
+        """Nothing beside Python is needed."""
+
+    def data_set(self) -> TpchTables:
+        """The eight tables."""
+        return TpchTables(self.scale_factor, self.profile)
+
+    def needed_tables(self) -> TpchTables:
+        """See :meth:`Workload.needed_tables`."""
+        return self.data_set()
+
+    @property
+    def size_key(self) -> str:
+        """See :meth:`Workload.size_key`."""
+        return "scale_factor" if self.data_to_memory is None else "data_to_memory"
+
+    def sized(self, memory_bytes: int) -> Self:
+        """See :meth:`Workload.sized`."""
+        if self.data_to_memory is None:
+            return self
+        found = scale_factor_for(size_for_memory(memory_bytes, self.data_to_memory), self.profile)
+        return self.model_copy(update={"scale_factor": min(found, float(SCALE_MOST))})
+
+    def refusals(self) -> Iterator[Refusal]:
+        """See :meth:`Workload.refusals`."""
+        yield from self._of_size("scale_factor")
+        thousandths = self.scale_factor / SCALE_LEAST
+        if abs(thousandths - round(thousandths)) > 1e-6:
+            yield Refusal("scale_factor", f"{self.scale_factor:g} is not a whole number of thousandths")
+        if not self.queries or len(set(self.queries)) < len(self.queries):
+            yield Refusal("queries", "it should be numbers of 1 to 22, each once")
+        if self.load.foreign_keys:
+            yield Refusal("load", "foreign_keys are for pgbench's tables; those of tpch always have theirs")
+
+    def runner(self, shared: Any = None) -> Runner:
+        """See :class:`pgdyno.workload.tpch.running.Running`."""
+        from pgdyno.workload.tpch.running import Running
+
+        del shared
+        return Running(self.streams)
+
+    def proofs(
+        self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
+    ) -> tuple[Check, ...]:
+        """That no stream left its view there."""
+        from pgdyno.workload.tpch.answers import left_views
+
+        del outcome, baseline, full
+        left = left_views(server)
+        detail = f"left in the schema: {', '.join(left)}" if left else "no view of a stream is left"
+        return (Check(name="tpch_views", ok=not left, detail=detail),)
+
+    def record(self) -> dict[str, Any]:
+        """What of it was in use."""
+        own = {"profile", "scale_factor", "clients", "query_sets", "queries"}
+        own |= set() if self.data_to_memory is None else {"data_to_memory"}
+        first = {"kind": self.kind, "seed": self.seed, "degree": self.streams.degree}
+        last = {"limit_s": self.limit_s, "driver_cpus": self.driver_cpus}
+        return first | self.model_dump(mode="json", include=own) | last

@@ -1,0 +1,1 @@
+"""What is derived from TPC-H: files, tables, queries in streams."""

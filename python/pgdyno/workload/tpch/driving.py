@@ -1,0 +1,242 @@
+"""The process that drives streams of queries: ``python -m pgdyno.workload.tpch.driving``.
+
+Standard input has a document (:func:`pgdyno.workload.tpch.streams.document`) on its first line, and a second line when the
+streams shall begin. Each stream is a thread with a session. Standard output has a line of JSON for whatever happens; instants
+are CLOCK_MONOTONIC::
+
+    {"ready": true, "spill": null}                            all are connected; or why temporary bytes are not counted
+    {"query": {"stream", "set", "place", "query", "parameters", "begin_ns", "end_ns", "rows", "rows_hash",
+               "temp_bytes", "plan", "error", "cancelled"}}
+    {"end": true, "t_ns": ..., "cpu_ns": ..., "stopped": ""}  ``late`` or ``told`` where it ended before its work
+
+or, last, ``{"error": {"message", "remedy"}}`` and exit code 2. After ``limit_s``, on SIGTERM, SIGINT and at the end of standard input
+what is under way is cancelled on the server, and the views of the streams are dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from pgdyno import session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from psycopg.pq.abc import PGresult
+
+    Tell = Callable[[Mapping[str, Any]], None]
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+_CHECK_EVERY_S = 0.1
+"""How soon an end is noticed. A cancellation that comes between two statements is lost, so it is repeated as often."""
+_DROP_TRIES = 3
+"""A cancellation may be on its way when a stream begins to remove what it made."""
+_CANCEL_TIMEOUT_S = 5.0
+_SWITCH_S = 0.0005
+"""How long a thread that hashes rows may keep one waiting whose query has ended, whose end is then late by as much."""
+_TEMP_FILE = re.compile(r"(\d+)$")
+"""The end of what the server says of a temporary file, in any language."""
+_COUNT_SPILL = (
+    # It comes first: a role that may not set it may not set the last one either.
+    "SET log_temp_files = 0",
+    # So this session hears of each temporary file when it is removed, those of its parallel workers too.
+    "SET client_min_messages = log",
+    # And to the server's log not: there is a line for each file.
+    "SET log_min_messages = fatal",
+)
+
+
+class Stream:
+    """A session that asks one query after another."""
+
+    def __init__(self, asked: Mapping[str, Any], connection: Connection, tell: Tell, stop: threading.Event) -> None:
+        self.asked, self.connection, self._tell, self._stop = asked, connection, tell, stop
+        self._temp_bytes = 0
+        self._works = False
+        connection.add_notice_handler(self._noticed)
+
+    def run(self, *, counts_spill: bool) -> None:
+        """All of its steps; ends early when it has to, or when the session is lost."""
+        self._works = True
+        try:
+            for step in self.asked["steps"]:
+                if self._stop.is_set() or self.connection.closed:
+                    break
+                self._query(step, counts_spill=counts_spill)
+        finally:
+            self._works = False
+            for statement in self.asked["after"]:
+                for _ in range(_DROP_TRIES):
+                    with contextlib.suppress(psycopg.Error):
+                        self._execute(statement)
+                        break
+
+    def cancel(self) -> None:
+        """Cancel what it has under way on the server."""
+        if self._works:
+            with contextlib.suppress(psycopg.Error):
+                self.connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+
+    def _query(self, step: Mapping[str, Any], *, counts_spill: bool) -> None:
+        told = {key: step[key] for key in ("set", "place", "query", "parameters")}
+        found: dict[str, Any] = {
+            "rows": 0,
+            "rows_hash": 0,
+            "temp_bytes": None,
+            "plan": "",
+            "error": "",
+            "cancelled": False,
+        }
+        begin_ns = _now_ns()
+        try:
+            for statement in step["before"]:
+                self._execute(statement)
+            plan = self._execute(f"EXPLAIN (COSTS OFF) {step['text']}")
+            found["plan"] = "\n".join(_text(plan, row, 0) for row in range(plan.ntuples))
+            self._temp_bytes = 0
+            begin_ns = _now_ns()
+            result = self._execute(step["text"])
+            end_ns = _now_ns()
+            found |= {"rows": result.ntuples, "rows_hash": rows_hash(result)}
+            found["temp_bytes"] = self._temp_bytes if counts_spill else None
+        except psycopg.Error as error:
+            end_ns = _now_ns()
+            found |= {"error": _words(error), "cancelled": self._stop.is_set()}
+        self._tell({"query": {"stream": self.asked["stream"], **told, "begin_ns": begin_ns, "end_ns": end_ns, **found}})
+
+    def _execute(self, statement: str) -> PGresult:
+        """Bring all rows, as the server's text."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement.encode())
+            assert cursor.pgresult is not None
+            return cursor.pgresult
+
+    def _noticed(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        size = _TEMP_FILE.search(diagnostic.message_primary or "")
+        if diagnostic.severity_nonlocalized == "LOG" and size:
+            self._temp_bytes += int(size[1])
+
+
+def rows_hash(result: PGresult) -> int:
+    """The sum of a hash of each row, so that their order is none of it: 64 bits with a sign."""
+    total = 0
+    columns = range(result.nfields)
+    for row in range(result.ntuples):
+        one = hashlib.blake2b(digest_size=8)
+        for column in columns:
+            value = result.get_value(row, column)
+            # A length before each value: no two rows are the same bytes.
+            one.update(b"-" if value is None else b"%d:" % len(value))
+            one.update(value or b"")
+        total += int.from_bytes(one.digest(), "big")
+    return (total & (2**64 - 1)) - (2**64 if total & 2**63 else 0)
+
+
+def _connect(document: Mapping[str, Any], number: int) -> Connection:
+    connection = psycopg.connect(
+        document["dsn"], autocommit=True, application_name=f"pgdyno stream {number}", **session.OPTIONS
+    )
+    for statement in document["settings"]:
+        connection.execute(statement.encode())
+    return connection
+
+
+def _spill(connection: Connection) -> str:
+    """Let the server tell of temporary files; why it does not, if it does not."""
+    try:
+        for statement in _COUNT_SPILL:
+            connection.execute(statement.encode())
+    except psycopg.errors.InsufficientPrivilege:
+        return "the role may not set log_temp_files"
+    return ""
+
+
+def drive(document: Mapping[str, Any], tell: Tell, stop: threading.Event, go: Callable[[], bool]) -> None:
+    """Everything from the connections to the end."""
+    with contextlib.ExitStack() as stack:
+        streams, spill = [], ""
+        for number, asked in enumerate(document["streams"]):
+            connection = stack.enter_context(contextlib.closing(_connect(document, number)))
+            spill = spill or _spill(connection)
+            streams.append(Stream(asked, connection, tell, stop))
+        tell({"ready": True, "spill": spill or None})
+        if not go():
+            return
+        threading.Thread(target=_stop_with_who_asked, args=(stop,), name="pgdyno-asked", daemon=True).start()
+        threads = [
+            threading.Thread(target=one.run, kwargs={"counts_spill": not spill}, name=f"stream-{one.asked['stream']}")
+            for one in streams
+        ]
+        cpu_ns, deadline = time.process_time_ns(), time.monotonic() + float(document["limit_s"])
+        for thread in threads:
+            thread.start()
+        late = _wait(threads, streams, stop, deadline)
+        stopped = "late" if late else "told" if stop.is_set() else ""
+        tell({"end": True, "t_ns": _now_ns(), "cpu_ns": time.process_time_ns() - cpu_ns, "stopped": stopped})
+
+
+def _wait(threads: list[threading.Thread], streams: list[Stream], stop: threading.Event, deadline: float) -> bool:
+    """Until all threads have ended; whether they were stopped because it took too long."""
+    late = False
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        if not stop.is_set() and time.monotonic() >= deadline:
+            late = True
+            stop.set()
+        for one in streams if stop.is_set() else ():
+            one.cancel()
+        alive[0].join(_CHECK_EVERY_S)
+    return late
+
+
+def _stop_with_who_asked(stop: threading.Event) -> None:
+    """Wait for the end of standard input, below Python's buffers, which this thread must not hold when the process ends."""
+    while os.read(sys.stdin.fileno(), 1 << 10):
+        pass
+    stop.set()
+
+
+def main() -> int:
+    """Do what standard input asks for; returns the exit code."""
+    document, lock, stop = json.loads(sys.stdin.readline()), threading.Lock(), threading.Event()
+    sys.setswitchinterval(_SWITCH_S)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+    def tell(event: Mapping[str, Any]) -> None:
+        with lock, contextlib.suppress(BrokenPipeError):
+            sys.stdout.write(json.dumps(event) + "\n")
+            sys.stdout.flush()
+
+    try:
+        drive(document, tell, stop, lambda: bool(sys.stdin.readline()))
+    except psycopg.Error as error:
+        tell({"error": {"message": _words(error), "remedy": "see the server's log"}})
+        return 2
+    return 0
+
+
+def _text(result: PGresult, row: int, column: int) -> str:
+    return (result.get_value(row, column) or b"").decode(errors="replace")
+
+
+def _words(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())
+
+
+def _now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

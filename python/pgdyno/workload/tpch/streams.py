@@ -1,0 +1,77 @@
+"""What each stream asks, as the process that drives them takes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.workload.tables import TPCH_SCHEMA
+from pgdyno.workload.tpch.orders import POWER, order_of
+from pgdyno.workload.tpch.parameters import drawn
+from pgdyno.workload.tpch.texts import VIEW_QUERY, text_of, view_name, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pgdyno.workload.tables import TpchProfile
+    from pgdyno.workload.tpch.parameters import Parameters
+
+CHECK_CLIENT = "10s"
+"""How often a server looks whether this machine is still there while it works on a query (PostgreSQL 14 and later)."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Streams of queries."""
+
+    profile: TpchProfile
+    scale_factor: float
+    clients: int
+    query_sets: int
+    queries: Sequence[int]
+    degree: int | None
+    seed: int
+
+    @property
+    def numbers(self) -> range:
+        """One goes as the power run does; several are numbered from 1."""
+        return range(POWER, 1) if self.clients == 1 else range(1, self.clients + 1)
+
+    @property
+    def planned(self) -> int:
+        """How many queries they ask."""
+        return len(self.queries) * self.query_sets * self.clients
+
+    def document(self, dsn: str, limit_s: float) -> dict[str, Any]:
+        """The first line of the process's input. ``limit_s`` is how long all of it may take."""
+        settings = [f"SET search_path = {TPCH_SCHEMA}", f"SET client_connection_check_interval = '{CHECK_CLIENT}'"]
+        if self.degree is not None:
+            settings.append(f"SET max_parallel_workers_per_gather = {self.degree}")
+        return {
+            "dsn": dsn,
+            "settings": settings,
+            "limit_s": limit_s,
+            "streams": [self._stream(number) for number in self.numbers],
+        }
+
+    def _stream(self, number: int) -> dict[str, Any]:
+        drop = [f"DROP VIEW IF EXISTS {view_name(number)}"] if VIEW_QUERY in self.queries else []
+        return {"stream": number, "steps": list(self._steps(number)), "after": drop}
+
+    def _steps(self, number: int) -> Iterator[dict[str, Any]]:
+        asked = [query for query in order_of(number) if query in self.queries]
+        for query_set in range(1, self.query_sets + 1):
+            for place, query in enumerate(asked, 1):
+                parameters = drawn(
+                    query, number, query_set, seed=self.seed, profile=self.profile, scale_factor=self.scale_factor
+                )
+                told = {"set": query_set, "place": place, "query": query, "parameters": parameters}
+                yield told | step(query, parameters, number, limited=self.profile == "spec")
+
+
+def step(query: int, parameters: Parameters, stream: int, *, limited: bool) -> dict[str, Any]:
+    """The statements of a query: those before it, which are not timed, and its own."""
+    before = []
+    if query == VIEW_QUERY:
+        before = [f"DROP VIEW IF EXISTS {view_name(stream)}", view_of(parameters, stream)]
+    return {"before": before, "text": text_of(query, parameters, stream, limited=limited)}

@@ -1,0 +1,1 @@
+"""Queries derived from TPC-H."""

@@ -1,0 +1,76 @@
+"""The queries of the validation bring dbgen's own answers at scale factor 1."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from pgdyno.cli.main import run as pgdyno
+from pgdyno.workload.fill import fill
+from pgdyno.workload.tables import TPCH_SCHEMA, TpchTables
+from pgdyno.workload.tpch import parameters
+from pgdyno.workload.tpch.streams import step
+from pgdyno.workload.tpch.texts import QUERIES
+
+from ..fill.filled import Database
+from .test_queries import CENT, cells
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+
+def _value(text: str) -> Any:
+    """A cell of an answer: a number to the cent, or a text without padding."""
+    try:
+        return Decimal(text.strip()).quantize(CENT)
+    except InvalidOperation:
+        return text.strip()
+
+
+def _same(found: tuple[Any, ...], known: tuple[Any, ...]) -> bool:
+    """dbgen's amounts are exact to the cent, its averages and shares rounded to it, perhaps from binary fractions."""
+    if len(found) != len(known):
+        return False
+    pairs = zip(found, known, strict=True)
+    return all(
+        abs(one - other) <= CENT if isinstance(one, Decimal) and isinstance(other, Decimal) else str(one) == str(other)
+        for one, other in pairs
+    )
+
+
+def _cell(value: Any) -> Any:
+    """What the server brought, as an answer has it."""
+    return _value(value) if isinstance(value, str) else value
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("profile", ["spec", "hammerdb"])
+def test_all_answers_are_dbgens_at_scale_factor_1(cluster: Cluster, tmp_path: Path, profile: Any) -> None:
+    assert pgdyno(["generate", "tpch", "--scale=1", "--answers", f"--out={tmp_path}"]) == 0
+    with cluster.connect() as connection:
+        connection.execute(f"CREATE DATABASE answers_{profile}")
+    database = Database(cluster, f"answers_{profile}")
+    fill(database, TpchTables(1.0, profile))
+    wrong = []
+    with psycopg.connect(database.dsn, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {TPCH_SCHEMA}".encode())
+        for query in QUERIES:
+            lines = (tmp_path / f"q{query}.out").read_text().splitlines()[1:]
+            known = [tuple(map(_value, line.split("|"))) for line in lines]
+            statements = step(query, parameters.validation(query), 0, limited=True)
+            for statement in statements["before"]:
+                connection.execute(statement.encode())
+            rows = connection.execute(statements["text"].encode()).fetchall()
+            found = [tuple(map(_cell, cells(row))) for row in rows]
+            # Rows that tie in ORDER BY may come in any order.
+            ordered = [sorted(each, key=str) for each in (found, known)]
+            if len(found) != len(known) or not all(map(_same, *ordered)):
+                wrong.append(query)
+    with cluster.connect() as connection:
+        connection.execute(f"DROP DATABASE answers_{profile} WITH (FORCE)")
+    assert wrong == []

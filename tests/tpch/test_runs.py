@@ -1,0 +1,214 @@
+"""Streams of queries: they end with their work, count what they spill, and leave nothing on the server however they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from pgdyno.errors import PgdynoError
+from pgdyno.workload.helper_process import HelperProcess, Words, environment
+from pgdyno.workload.kind.registry import workload_of
+from pgdyno.workload.kind.tpch import Tpch
+from pgdyno.workload.tpch.orders import order_of
+from pgdyno.workload.tpch.running import Running
+
+from .conftest import SCALE_FACTOR
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.workload.outcome import Outcome
+
+    from ..fill.filled import Database
+
+SLOW = "SELECT count(*) FROM generate_series(1, 10000000000)"
+"""A query that takes hours."""
+TEMP_BYTES = "SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()"
+WAITS_FOR = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno stream 0' AND query = '{}'"
+
+
+def tpch(**asked: Any) -> Tpch:
+    """A small one."""
+    keys: dict[str, Any] = {"kind": "tpch", "scale_factor": SCALE_FACTOR, "profile": "spec", "seed": 3}
+    found = workload_of(**(keys | asked))
+    assert isinstance(found, Tpch)
+    return found
+
+
+def run(asked: Tpch, database: Database, folder: Path, limit_s: float = 300.0) -> Outcome:
+    """Run it to its end."""
+    return asked.runner()(database, duration_s=limit_s, out_dir=folder)
+
+
+def rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """``workload/query``."""
+    assert outcome.query_rows is not None
+    found: list[dict[str, Any]] = outcome.query_rows.to_pylist()
+    return found
+
+
+def wrong(outcome: Outcome) -> list[str]:
+    """What failed checks say."""
+    return [f"{one.name}: {one.detail}" for one in outcome.checks if not one.ok]
+
+
+def test_a_run_asks_every_query_in_the_order_of_its_stream_and_ends(spec: Database, tmp_path: Path) -> None:
+    asked = tpch(query_sets=2)
+    outcome = run(asked, spec, tmp_path)
+    assert wrong(outcome) == []
+    found = rows(outcome)
+    assert [row["query"] for row in found] == [*order_of(0), *order_of(0)]
+    assert [(row["query_set"], row["place"]) for row in found[21:23]] == [(1, 22), (2, 1)]
+    assert all(row["t_end_ns"] > row["t_begin_ns"] for row in found)
+    assert outcome.account.succeeded == 44
+    first = {row["query"]: row for row in found[:22]}
+    # Every set has parameters of its own, and the plan is kept.
+    assert sum(row["parameters"] == first[row["query"]]["parameters"] for row in found[22:]) < 11
+    assert all(row["plan"] for row in found)
+    assert all(row["rows"] <= 100 or row["query"] in (9, 11, 16) for row in found)
+    assert outcome.streams is not None
+    product = 1.0
+    for row in found:
+        product *= (row["t_end_ns"] - row["t_begin_ns"]) / 1e9
+    assert outcome.streams.geometric_mean_s == pytest.approx(product ** (1 / 44))
+    assert outcome.streams.query_s.keys() == {str(query) for query in range(1, 23)}
+    assert [one for one in asked.proofs(spec, outcome) if not one.ok] == []
+
+
+def test_the_same_query_brings_the_same_hash_in_any_run_and_another_row_changes_it(
+    hammerdb: Database, tmp_path: Path
+) -> None:
+    asked = tpch(profile="hammerdb", clients=2, queries=(1, 3, 10, 15, 16))
+    one, other = rows(run(asked, hammerdb, tmp_path)), rows(run(asked, hammerdb, tmp_path))
+    key = ("stream", "query", "parameters")
+    hashes = [
+        {tuple(row[name] for name in key): (row["rows"], row["rows_hash"]) for row in run} for run in (one, other)
+    ]
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes[0].values())) == 10
+    assert {row["stream"] for row in one} == {1, 2}
+    with contextlib.closing(psycopg.connect(hammerdb.dsn, autocommit=True)) as connection:
+        changed = (
+            "UPDATE pgdyno_tpch.lineitem SET l_quantity = l_quantity + {} WHERE (l_orderkey, l_linenumber) = (7, 1)"
+        )
+        connection.execute(changed.format(1).encode())
+        try:
+            third = rows(run(asked, hammerdb, tmp_path))
+        finally:
+            connection.execute(changed.format(-1).encode())
+    changed_of = {row["query"] for row in third if hashes[0][tuple(row[name] for name in key)][1] != row["rows_hash"]}
+    assert changed_of == {1}
+
+
+def test_temporary_files_are_counted_where_they_are_written(spec: Database, tmp_path: Path) -> None:
+    asked = tpch(queries=(1, 6, 9, 16, 18), degree=2)
+    spec.run(f"ALTER DATABASE {spec.name} SET work_mem = '64kB'")
+    ((before,),) = spec.rows(TEMP_BYTES)
+    try:
+        found = {row["query"]: row for row in rows(run(asked, spec, tmp_path))}
+    finally:
+        spec.run(f"ALTER DATABASE {spec.name} RESET work_mem")
+    # Question 16 sorts thousands of rows, 6 adds up a single one.
+    assert found[16]["temp_bytes"] > 10_000
+    assert found[6]["temp_bytes"] == 0
+    # The sessions have ended, so that the server has counted what they did.
+    ((after,),) = spec.rows(TEMP_BYTES)
+    assert sum(row["temp_bytes"] for row in found.values()) == after - before
+
+
+def test_a_role_that_may_not_have_them_counted_is_told_why(spec: Database, tmp_path: Path) -> None:
+    spec.run("CREATE ROLE analyst LOGIN")
+    spec.run("GRANT USAGE ON SCHEMA pgdyno_tpch TO analyst")
+    spec.run("GRANT SELECT ON ALL TABLES IN SCHEMA pgdyno_tpch TO analyst")
+    try:
+        with contextlib.closing(psycopg.connect(spec.dsn)) as connection:
+            user = connection.info.user
+        dsn = spec.dsn.replace(f"user={user}", "user=analyst")
+        server = type("Other", (), {"dsn": dsn})()
+        outcome = Running(tpch(queries=(6,)).streams)(server, duration_s=60, out_dir=tmp_path)
+        assert rows(outcome)[0]["temp_bytes"] is None
+        assert outcome.streams is not None
+        assert "log_temp_files" in outcome.streams.temp_unseen
+        with pytest.raises(PgdynoError, match="query 15: permission denied for schema pgdyno_tpch"):
+            Running(tpch(queries=(15,)).streams)(server, duration_s=60, out_dir=tmp_path)
+    finally:
+        spec.run("DROP OWNED BY analyst")
+        spec.run("DROP ROLE analyst")
+
+
+def _long(database: Database, **more: Any) -> dict[str, Any]:
+    """Two streams whose second query takes hours."""
+    document = tpch(clients=2, queries=(6, 15)).streams.document(database.dsn, 300.0)
+    for stream in document["streams"]:
+        stream["steps"] = sorted(stream["steps"], key=lambda step: -int(step["query"]))
+        stream["steps"][1]["text"] = SLOW
+    return {**document, **more}
+
+
+@pytest.mark.parametrize("how", ["late", "told", "parent"])
+def test_a_query_that_is_ended_is_cancelled_on_the_server_and_its_view_is_gone(
+    spec: Database, tmp_path: Path, how: str
+) -> None:
+    document = _long(spec, limit_s=1.0 if how == "late" else 300.0)
+    command = [sys.executable, "-m", "pgdyno.workload.tpch.driving"]
+    words = Words("the process", "the streams", "wait")
+    with HelperProcess(command, tmp_path / "log", environment(None), words) as process:
+        process.ask(document)
+        lines = process.go(120.0)
+        said = []
+        for line in lines:
+            said.append(line)
+            both = sum("query" in line for line in said) == 2
+            if both and how != "late":
+                _wait_for(spec)
+                if how == "told":
+                    process._signal(signal.SIGTERM)
+                else:
+                    assert process._process.stdin is not None
+                    process._process.stdin.close()
+    queries = [line["query"] for line in said if "query" in line]
+    assert [(line["query"], line["cancelled"]) for line in queries] == [(15, False)] * 2 + [(6, True)] * 2
+    assert all("canceling statement" in line["error"] for line in queries[2:])
+    assert said[-1]["stopped"] == ("late" if how == "late" else "told")
+    assert spec.rows(WAITS_FOR.format(SLOW)) == [(0,)]
+    assert spec.rows("SELECT 1 FROM pg_class WHERE relkind = 'v' AND relname LIKE 'revenue%'") == []
+
+
+def _wait_for(database: Database, tries: int = 600) -> None:
+    """Until the long query is under way."""
+    waiting = threading.Event()
+    for _ in range(tries):
+        if database.rows(WAITS_FOR.format(SLOW)) == [(1,)]:
+            return
+        waiting.wait(0.05)
+    raise AssertionError("the query did not begin")
+
+
+def test_a_run_that_takes_too_long_is_invalid_and_names_the_query(spec: Database, tmp_path: Path) -> None:
+    """It waits for a lock that somebody holds."""
+    locked = psycopg.connect(spec.dsn)
+    try:
+        locked.execute(b"LOCK TABLE pgdyno_tpch.customer IN ACCESS EXCLUSIVE MODE")
+        outcome = run(tpch(queries=(6, 13)), spec, tmp_path, limit_s=3.0)
+    finally:
+        locked.close()
+    (reason,) = wrong(outcome)
+    assert "query 13 of stream 0: cancelled" in reason
+    assert "longer than workload.duration" in reason
+    assert (outcome.account.succeeded, outcome.account.failed) == (1, 1)
+
+
+def test_records_are_as_they_were_asked_for() -> None:
+    record = tpch(clients=3).record()
+    assert json.loads(json.dumps(record)) == {
+        "kind": "tpch", "seed": 3, "degree": None, "profile": "spec", "scale_factor": 0.01, "clients": 3, "query_sets": 1,
+        "queries": list(range(1, 23)), "limit_s": 3600.0, "driver_cpus": None,
+    }  # fmt: skip
+    assert tpch(profile="hammerdb").record()["degree"] == 2
