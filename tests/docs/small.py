@@ -53,7 +53,8 @@ def smaller(words: list[str]) -> list[str]:
         sizes = [setting for setting in SMALLER["drive"] if not setting.startswith("--scale=")]
         return [*words, "--warehouses=1", *sizes]
     if words[0] == "diagnose":
-        return [*words, *([] if Path(words[1]).is_dir() else ["--for=5s"])]
+        once = ["--every=10s", "--until=8s"] if "--every" in words else []
+        return [*words, *([] if Path(words[1]).is_dir() else ["--for=5s", *once])]
     more: list[str] = []
     if words[0] == "run":
         more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnose.calendar_document import CalendarDocument
 from pgdyno.diagnose.document import DiagnoseDocument
 from tools.reference import markdown as md
 from tools.reference import schema
@@ -10,9 +11,19 @@ INTRODUCTION = """
 The output of `pgdyno diagnose --json`. Fields may be added, but are never renamed and never change their meaning; a figure that was not
 seen is null. [The schema](../../schema/diagnose.schema.json) has the same for programs.
 """
+CALENDAR = """
+The output of `pgdyno diagnose DIR --json`, of a directory with several watches. [The schema](../../schema/diagnose-calendar.schema.json).
+"""
 
 
 def page() -> str:
     """The text of the page."""
     found = schema.sections(DiagnoseDocument, "The document")
-    return md.page("JSON of a diagnosis", "`python/pgdyno/diagnose/document.py`", INTRODUCTION, *found)
+    known = {part.split("\n", 1)[0] for part in found}
+    hours = [
+        part
+        for part in schema.sections(CalendarDocument, "A directory of watches")
+        if part.split("\n", 1)[0] not in known
+    ]
+    source = "`python/pgdyno/diagnose/document.py` and `calendar_document.py`"
+    return md.page("JSON of a diagnosis", source, INTRODUCTION, *found, CALENDAR.strip(), *hours)

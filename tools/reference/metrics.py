@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from pgdyno.diagnose.open_metrics import FAMILIES as VERDICTS
 from pgdyno.metrics import formulas
 from pgdyno.metrics.cloudwatch import EBS, EC2, METRICS
 from pgdyno.metrics.open_metrics import FAMILIES, full_name
@@ -25,12 +26,17 @@ OPEN_METRICS = """
 Every sample has the label `volume`. A counter's samples end in `_total`, the information's in `_info`, a histogram's in `_bucket`,
 `_count` and `_sum`.
 """
+VERDICT = """
+What `pgdyno metrics serve --diagnose DIR` adds: the newest watch of each directory. Every sample has the label `server`.
+"""
 
 
 def page() -> str:
     """The text of the page."""
     metrics = [[md.code(one.name), one.unit, one.statistic, one.meaning] for one in METRICS]
-    families = [[md.code(full_name(one)), one.kind, one.unit, one.meaning] for one in FAMILIES]
+    families, verdicts = (
+        [[md.code(full_name(one)), one.kind, one.unit, one.meaning] for one in group] for group in (FAMILIES, VERDICTS)
+    )
     return md.page(
         "Metrics",
         "`python/pgdyno/metrics`",
@@ -41,6 +47,8 @@ def page() -> str:
         md.table(["function", "meaning"], _formulas()),
         f"## OpenMetrics\n\n{OPEN_METRICS.strip()}",
         md.table(["family", "type", "unit", "meaning"], families),
+        f"### Verdicts\n\n{VERDICT.strip()}",
+        md.table(["family", "type", "unit", "meaning"], verdicts),
     )
 
 

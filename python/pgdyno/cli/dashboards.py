@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import click
 
+ENDINGS = (".json", ".yml")
+"""Of dashboards, and of alerts."""
 
-@click.command(short_help="Print the dashboard for Grafana.")
+
+@click.command(short_help="Print the dashboard for Grafana, or alerts for Prometheus.")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """Print a dashboard of the metrics that `pgdyno metrics serve` offers; without NAME list them.
+    """Print a dashboard or the alerts of the metrics that `pgdyno metrics serve` offers; without NAME list them.
 
     \b
     Example:
       pgdyno dashboards
       pgdyno dashboards grafana-volumes > grafana-volumes.json
+      pgdyno dashboards prometheus-diagnose > pgdyno.rules.yml
     """
     from pgdyno.cli import came_with
 
     if name is None:
-        for one in came_with.files("dashboards", ".json"):
-            click.echo(one)
-    else:
-        click.echo(came_with.named("dashboards", ".json", name).read_text(encoding="utf-8"), nl=False)
+        for ending in ENDINGS:
+            for one in came_with.files("dashboards", ending):
+                click.echo(one)
+        return
+    ending = ENDINGS[1] if name.removesuffix(ENDINGS[1]) in came_with.files("dashboards", ENDINGS[1]) else ENDINGS[0]
+    click.echo(came_with.named("dashboards", ending, name).read_text(encoding="utf-8"), nl=False)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.diagnose.bought import Purchase
+    from pgdyno.diagnose.calendar import Calendar
     from pgdyno.diagnose.diagnosis import Diagnosis
     from pgdyno.diagnose.source import Source
 
@@ -25,7 +26,7 @@ WATCH = "60s"
 
 
 @click.command(short_help="Say which limit binds on a running server, and what to do.")
-@click.argument("target", metavar="[DSN|RUN]", required=False)
+@click.argument("target", metavar="[DSN|RUN|DIR]", required=False)
 @click.option("--for", "watch_for", metavar="TIME", help=f"How long to watch. [{WATCH}]")
 @click.option(
     "--bought", multiple=True, metavar="[ROLE=]VOLUME",
@@ -49,6 +50,9 @@ WATCH = "60s"
     "--device", multiple=True, metavar="[ROLE=]NAME",
     help="The device in a file that a role's volume is: `wal=nvme2n1`; repeatable.",
 )  # fmt: skip
+@click.option("--every", metavar="TIME", help="Watch again and again, for example each `1h`; needs --keep.")
+@click.option("--until", metavar="TIME", help="With --every: `08:00`, `2026-11-26T08:00` or `24h`. [until Ctrl-C]")
+@click.option("--html", type=shared.PathParameter(), metavar="FILE", help="Also write an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
     target: str | None,
@@ -61,19 +65,25 @@ def command(
     cloudwatch: tuple[str, ...],
     nvme: tuple[str, ...],
     device: tuple[str, ...],
+    every: str | None,
+    until: str | None,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Watch a server and say which limit binds, whose requests fill it, and what to do; or that nothing binds.
 
     DSN is a connection string, without a password; a role with pg_monitor sees all, and root is not needed. Nothing on the
     server is changed. RUN is the directory of a recorded run or of a watch that was kept, which is judged in the same way.
-    Files about its volumes stand beside either, or alone.
+    Files about its volumes stand beside either, or alone. DIR is the --keep of several watches: it says which limit bound when, as
+    a calendar of hours.
 
     \b
     Example:
       pgdyno diagnose service=app --bought data=gp3:iops=6000
       pgdyno diagnose "host=db.example dbname=app user=monitor" --for 5min --nvme readings.txt
       pgdyno diagnose --iostat load.txt --device nvme1n1 --bought gp3
+      pgdyno diagnose service=app --every 1h --until 24h --keep watches
+      pgdyno diagnose watches --html calendar.html
     """
     from pgdyno.diagnose.bought import Purchase
     from pgdyno.diagnose.diagnosis import begin_s, diagnose, diagnose_files
@@ -82,15 +92,17 @@ def command(
     files = {flag: words for flag, words in named.items() if words}
     _refuse_device_without_file(device, files)
     if target is None or _is_directory(target):
-        _refuse_options_of_a_watch(watch_for, keep)
+        _refuse_options_of_a_watch(watch_for, keep, every, until)
         purchase = _purchase(bought, instance)
         if target is not None:
-            path = Path(target)
-            sources = _sources(files, device, begin_s(path)) if files else ()
-            _show(diagnose(path, purchase, sources), target, as_json)
+            _show(_judged(Path(target), purchase, files, device), target, as_json, html)
             return
         _require_files(files)
-        _show(diagnose_files(_sources(files, device, None), purchase or Purchase()), None, as_json)
+        _show(diagnose_files(_sources(files, device, None), purchase or Purchase()), None, as_json, html)
+        return
+    if every is not None or until is not None:
+        _refuse_beside_every(html, as_json, files)
+        _repeat(target, watch_for or WATCH, bought, instance, keep, every, until)
         return
     _refuse_metrics(cloudwatch)
     _require_readable(files)
@@ -98,9 +110,76 @@ def command(
         path = _watched(target, watch_for or WATCH, bought, instance, root)
         with _kept(path) if files else contextlib.nullcontext():
             found = diagnose(path, None, _sources(files, device, begin_s(path)) if files else ())
-        _show(found, None if keep is None else str(path), as_json)
+        _show(found, None if keep is None else str(path), as_json, html)
     if keep is not None:
         click.echo(f"kept: {path}", err=True)
+
+
+def _judged(
+    path: Path, purchase: Purchase | None, files: dict[str, tuple[str, ...]], device: tuple[str, ...]
+) -> Diagnosis | Calendar:
+    """A run or a watch; of a directory with several watches their calendar."""
+    from pgdyno.diagnose import calendar
+    from pgdyno.diagnose.diagnosis import begin_s, diagnose
+    from pgdyno.errors import InputError
+
+    if calendar.is_calendar(path):
+        runs = calendar.runs_of(path)
+        if len(runs) > 1 and files:
+            raise InputError(
+                f"{next(iter(files))} is for one watch, and {path} has {len(runs)}",
+                remedy=f"name one of them, for example {runs[0].path}",
+            )
+        if len(runs) > 1:
+            return calendar.calendar_of(path, purchase, tell=_tell_judged)
+        path = runs[0].path
+    return diagnose(path, purchase, _sources(files, device, begin_s(path)) if files else ())
+
+
+def _repeat(
+    target: str,
+    watch_for: str,
+    bought: tuple[str, ...],
+    instance: str | None,
+    keep: Path | None,
+    every: str | None,
+    until: str | None,
+) -> None:
+    """Watch at each instant of a schedule; a line for each watch."""
+    import time
+    from datetime import datetime
+
+    from pgdyno.diagnose import repeat, words
+    from pgdyno.diagnose.diagnosis import diagnose
+    from pgdyno.errors import InputError
+    from pgdyno.quantity import parse_seconds
+
+    if every is None:
+        raise InputError("--until is for watches that are repeated", remedy="add --every, for example --every 1h")
+    if keep is None:
+        raise InputError(
+            "--every needs a directory for its watches", remedy="name one with --keep, for example --keep watches"
+        )
+    root = keep.absolute()
+    schedule = repeat.schedule_of(every, until, parse_seconds(watch_for, "--for"), time.time())
+
+    def once() -> None:
+        found = diagnose(_watched(target, watch_for, bought, instance, root))
+        click.echo(f"{datetime.now().astimezone():%a %H:%M}  {words.summary(found)}")
+
+    made = repeat.repeated(schedule, once, root, _tell_next, lambda text: click.echo(text, err=True))
+    click.echo(f"kept: {made:,} watches in {root}; `pgdyno diagnose {keep}` shows them by the hour", err=True)
+
+
+def _refuse_beside_every(html: Path | None, as_json: bool, files: dict[str, tuple[str, ...]]) -> None:
+    from pgdyno.errors import InputError
+
+    given = [name for name, value in (("--html", html), ("--json", as_json), *files.items()) if value]
+    if given:
+        raise InputError(
+            f"{given[0]} is for one answer, and --every gives one after the other",
+            remedy="omit it, and name the directory of the watches, or one of them, afterwards: `pgdyno diagnose DIR`",
+        )
 
 
 def _is_directory(target: str) -> bool:
@@ -184,7 +263,7 @@ def _refuse_metrics(cloudwatch: tuple[str, ...]) -> None:
 def _refuse_options_of_a_watch(*given: object) -> None:
     from pgdyno.errors import InputError
 
-    names = ("--for", "--keep")
+    names = ("--for", "--keep", "--every", "--until")
     for name, value in zip(names, given, strict=True):
         if value:
             raise InputError(
@@ -226,11 +305,39 @@ def _tell(left_s: float) -> None:
         click.echo(f"watching: {left_s:,.0f} s left  {end}", err=True, nl=False)
 
 
-def _show(found: Diagnosis, directory: str | None, as_json: bool) -> None:
-    from pgdyno.diagnose import document, words
+def _tell_judged(place: int, of: int) -> None:
+    """How many watches are judged, on a terminal only."""
+    if sys.stderr.isatty():
+        click.echo(
+            f"judging: {place + 1:,} of {of:,} watches  {chr(13) if place + 1 < of else chr(10)}", err=True, nl=False
+        )
 
-    if as_json:
-        click.echo(document.document(found, directory).model_dump_json(indent=2))
-        return
-    for line in words.lines(found, shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns):
+
+def _tell_next(unix_s: float) -> None:
+    """When the next watch begins, on a terminal only."""
+    from datetime import datetime
+
+    if sys.stderr.isatty():
+        at = datetime.fromtimestamp(unix_s).astimezone()
+        click.echo(f"next watch at {at:%H:%M:%S}; Ctrl-C ends it, and what was seen is kept", err=True)
+
+
+def _show(found: Diagnosis | Calendar, directory: str | None, as_json: bool, html: Path | None) -> None:
+    from pgdyno.diagnose import calendar_document, calendar_words, document, words
+    from pgdyno.diagnose.calendar import Calendar
+
+    if html is not None:
+        from pgdyno.diagnose.page import write_page
+
+        write_page(found, html)
+    width = shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns
+    if isinstance(found, Calendar):
+        lines = calendar_words.lines(found, width)
+        text = calendar_document.calendar_document(found).model_dump_json(indent=2) if as_json else None
+    else:
+        lines = words.lines(found, width)
+        text = document.document(found, directory).model_dump_json(indent=2) if as_json else None
+    for line in lines if text is None else [text]:
         click.echo(line)
+    if html is not None:
+        click.echo(f"page: {html}", err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete
+from pgdyno.cli import complete, shared
 from pgdyno.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
@@ -147,29 +147,45 @@ def nvme(name: str, as_json: bool) -> None:
 @command.command()
 @click.argument("names", nargs=-1, shell_complete=complete.attached_volumes)
 @click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT", help="Address, on loopback.")
+@click.option(
+    "--diagnose", "watches", multiple=True, type=shared.PathParameter(), metavar="DIR",
+    help="Serve the verdict of the newest watch in DIR, the --keep of `pgdyno diagnose`; repeatable.",
+)  # fmt: skip
 @click.option("--once", is_flag=True, help="Print the metrics once instead of serving them.")
-def serve(names: tuple[str, ...], listen: str, once: bool) -> None:
+def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: bool) -> None:
     """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
 
-    The page is /metrics. `pgdyno dashboards grafana-volumes` prints a dashboard for Grafana.
+    With --diagnose and without NAMES only verdicts are served, and root is not needed. The page is /metrics.
+    `pgdyno dashboards` lists a dashboard for Grafana and alerts for Prometheus.
 
     \b
     Example:
       sudo pgdyno metrics serve
       sudo pgdyno metrics serve gp3-1 --once
+      pgdyno metrics serve --diagnose watches
     """
     from pgdyno.host import preflight
     from pgdyno.metrics import server
 
-    preflight.require_root("reading the counters of volumes")
+    if names or not watches:
+        preflight.require_root("reading the counters of volumes")
     if once:
-        click.echo(server.exposition(names), nl=False)
+        click.echo(_exposition(names, watches), nl=False)
         return
     address = server.parse_listen(listen)
-    server.exposition(names)  # an unknown name is refused now, not at the first scrape
-    with server.MetricsServer(address, lambda: server.exposition(names, known=True)) as serving:
+    _exposition(names, watches)  # an unknown name is refused now, not at the first scrape
+    with server.MetricsServer(address, lambda: _exposition(names, watches, known=True)) as serving:
         click.echo(f"serving {serving.url} until Ctrl-C", err=True)
         serving.serve_forever()
+
+
+def _exposition(names: tuple[str, ...], watches: tuple[Path, ...], *, known: bool = False) -> str:
+    """Volumes, verdicts, or both."""
+    from pgdyno.diagnose import open_metrics as verdicts
+    from pgdyno.metrics import open_metrics, server
+
+    volumes = server.lines(names, known=known) if names or not watches else []
+    return open_metrics.exposition([*volumes, *verdicts.lines(watches)])
 
 
 @command.command(name="names")

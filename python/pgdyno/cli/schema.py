@@ -6,9 +6,11 @@ import click
 
 
 @click.command(short_help="Print the JSON Schema of experiment files, or of results.")
-@click.argument("name", type=click.Choice(["experiment", "compare"]))
+@click.argument("name", type=click.Choice(["experiment", "compare", "diagnose", "diagnose-calendar"]))
 def command(name: str) -> None:
-    """Print a JSON Schema: of experiment files, for editors, or of what `compare` and `run` print with --json.
+    """Print a JSON Schema: of experiment files, for editors, or of what a command prints with --json.
+
+    `compare` is that of `compare` and `run`; `diagnose-calendar` that of `diagnose DIR`.
 
     \b
     Example:

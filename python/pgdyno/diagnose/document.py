@@ -154,12 +154,13 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
             for one in found.consumers
         ],
         bought={role: volume.spec["spec"] for role, volume in record.world.volumes.items() if volume.spec},
-        remedies=_remedies(found),
+        remedies=remedies(found),
         cost=None if found.cost is None else Cost.model_validate(found.cost),
     )
 
 
-def _remedies(found: Diagnosis) -> list[Remedy]:
+def remedies(found: Diagnosis) -> list[Remedy]:
+    """What costs nothing first, then what the limit asks for."""
     made = [
         Remedy(
             kind=one.kind,

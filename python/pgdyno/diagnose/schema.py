@@ -1,9 +1,9 @@
-"""Writes ``schema/diagnose.schema.json`` from the model, or says that the file is not what the model makes.
+"""Writes the schemas of ``pgdyno diagnose --json`` from the models, or says that a file is not what its model makes.
 
 ::
 
-    python -m pgdyno.diagnose.schema           write it
-    python -m pgdyno.diagnose.schema --check   exit 1 when the file differs
+    python -m pgdyno.diagnose.schema           write them
+    python -m pgdyno.diagnose.schema --check   exit 1 when a file differs
 """
 
 from __future__ import annotations
@@ -11,24 +11,37 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pgdyno.diagnose.calendar_document import CalendarDocument
 from pgdyno.diagnose.document import DiagnoseDocument
 from pgdyno.report.schema import write_or_check
 
-SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schema" / "diagnose.schema.json"
-"""Where the schema lies in a clone; an installed package has none."""
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+FOLDER = Path(__file__).resolve().parents[3] / "schema"
+"""Where the schemas lie in a clone; an installed package has none."""
+DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
+    "diagnose.schema.json": (DiagnoseDocument, "pgdyno diagnose --json"),
+    "diagnose-calendar.schema.json": (CalendarDocument, "pgdyno diagnose DIR --json"),
+}
+"""File -> its model and its title."""
 
 
-def schema_text() -> str:
-    """The JSON Schema (2020-12) of the document."""
-    schema = DiagnoseDocument.model_json_schema()
-    titled = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "pgdyno diagnose --json"}
+def schema_text(model: type[BaseModel], title: str) -> str:
+    """The JSON Schema (2020-12) of a document."""
+    titled = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema(), "title": title}
     return json.dumps(titled, indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
     """Write or check; returns the exit code."""
-    return write_or_check(SCHEMA_FILE, schema_text(), "pgdyno.diagnose.schema", arguments)
+    codes = [
+        write_or_check(FOLDER / name, schema_text(*document), "pgdyno.diagnose.schema", arguments)
+        for name, document in DOCUMENTS.items()
+    ]
+    return max(codes)
 
 
 if __name__ == "__main__":

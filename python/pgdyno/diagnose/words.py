@@ -25,43 +25,59 @@ WIDTH_MAX = 100
 _LABEL = 10
 _KEPT_TOGETHER = "\N{NO-BREAK SPACE}%"
 """A number and its sign stand on one line."""
-_WATCHED: dict[Limit, str] = {
+WATCHED: dict[Limit, str] = {
     "client": "nothing binds: the clients ask for no more",
     "laboratory": "other processes of this host",
 }
 """What two limits are called on a server that was watched."""
-_SURE = {"high": "", "low": "probably ", "unknown": ""}
+SURE = {"high": "", "low": "probably ", "unknown": ""}
 
 
 def limit_title(found: Diagnosis) -> str:
     """The limit in a few words."""
     verdict = found.binding.verdict
-    if verdict.limit is None:
+    return name_of(verdict.limit, verdict.role, watched=not found.binding.evidence.given.driven)
+
+
+def name_of(limit: Limit | None, role: str | None = None, *, watched: bool = True) -> str:
+    """A limit in a few words, with the volume that it is one of where that is not the data's."""
+    if limit is None:
         return "no limit stands out"
-    watched = not found.binding.evidence.given.driven
-    title = _WATCHED.get(verdict.limit, TITLES[verdict.limit]) if watched else TITLES[verdict.limit]
-    return title if verdict.role in (None, DATA) else f"{title} of the {verdict.role} volume"
+    title = WATCHED.get(limit, TITLES[limit]) if watched else TITLES[limit]
+    return title if role in (None, DATA) else f"{title} of the {role} volume"
+
+
+def summary(found: Diagnosis) -> str:
+    """The verdict in a line: limit, share of the seconds, the largest use of the volume."""
+    verdict = found.binding.verdict
+    share = (
+        "" if verdict.limit is None else f", in {percent(verdict.share)} of {found.run.record.measure.seconds:,.0f} s"
+    )
+    text = SURE[verdict.confidence] + limit_title(found) + share
+    if found.consumers and verdict.limit in OF_STORAGE:
+        text += f"; mostly {CONSUMERS[found.consumers[0].what]} ({percent(found.consumers[0].share)})"
+    return text
 
 
 def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
     """The screen."""
     verdict, phase = found.binding.verdict, found.run.record.measure
-    head = _SURE[verdict.confidence] + limit_title(found)
+    head = SURE[verdict.confidence] + limit_title(found)
     share = "" if verdict.limit is None else f", in {percent(verdict.share)} of {phase.seconds:,.0f} s"
-    yield from _entry("limit", f"{head}{share}", width)
+    yield from entry("limit", f"{head}{share}", width)
     if verdict.limit is None and verdict.shares:
         parts = [f"{TITLES[limit]} {percent(part)}" for limit, part in list(verdict.shares.items())[:3]]
-        yield from _entry("", f"of the seconds: {', '.join(parts)}", width)
+        yield from entry("", f"of the seconds: {', '.join(parts)}", width)
     for place, one in enumerate(found.evidence):
-        yield from _entry("because" if place == 0 else "", one, width)
+        yield from entry("because" if place == 0 else "", one, width)
     if found.consumers and verdict.limit in (None, *OF_STORAGE):
-        yield from _entry("used by", _consumers(found), width)
-    yield from _remedies(found, width)
+        yield from entry("used by", _consumers(found), width)
+    yield from remedy_lines(found, width)
     for place, one in enumerate(found.missing):
-        yield from _entry("not seen" if place == 0 else "", one, width)
+        yield from entry("not seen" if place == 0 else "", one, width)
     from_files = found.run.record.world.server is None and found.sources
     label = "watched" if found.cost is not None else "read" if from_files else "run"
-    yield from _entry(label, watched_words(found), width)
+    yield from entry(label, watched_words(found), width)
 
 
 def _consumers(found: Diagnosis) -> str:
@@ -72,13 +88,13 @@ def _consumers(found: Diagnosis) -> str:
     return f"{', '.join(shown)}; of {number(iops)} IOPS and {number(mib_per_s)} MiB/s{volume}"
 
 
-def _remedies(found: Diagnosis, width: int) -> Iterator[str]:
+def remedy_lines(found: Diagnosis, width: int) -> Iterator[str]:
     """The best that costs nothing, and what the limit asks for."""
     texts = [_free(one) for one in found.free[:1]]
     if found.remedy is not None:
         texts.append(remedy_words(found.remedy))
     for place, one in enumerate(texts):
-        yield from _entry("remedy" if place == 0 else "or", one, width)
+        yield from entry("remedy" if place == 0 else "or", one, width)
 
 
 def _free(one: Free) -> str:
@@ -100,18 +116,23 @@ def remedy_words(one: Remedy) -> str:
 
 def watched_words(found: Diagnosis) -> str:
     """The server, for how long, and what the watch cost."""
+    return ", ".join(watched_parts(found))
+
+
+def watched_parts(found: Diagnosis) -> list[str]:
+    """The same, one by one."""
     record = found.run.record
     server, workload = record.world.server, record.workload
     files = [f"{one.measured.origin} of {one.measured.device}" for one in found.sources]
     if server is None and found.sources:
-        return ", ".join([*files, duration(record.measure.seconds)])
+        return [*files, duration(record.measure.seconds)]
     what = [f"PostgreSQL {record.postgres.version}"]
     if server is not None and server.host:
         what.append(f"at {address(server.host, server.port)}")
     what += [
         text for key, text in (("standby", "a standby"), ("pooler", "through a connection pooler")) if workload.get(key)
     ]
-    return ", ".join([*what, f"{record.measure.seconds:,.0f} s", *_cost(found.cost), *files])
+    return [*what, f"{record.measure.seconds:,.0f} s", *_cost(found.cost), *files]
 
 
 def _cost(cost: Cost | None) -> Iterator[str]:
@@ -125,7 +146,8 @@ def _cost(cost: Cost | None) -> Iterator[str]:
     yield f"one each {number(cost.interval_ms)} ms{cpu}"
 
 
-def _entry(label: str, text: str, width: int) -> list[str]:
+def entry(label: str, text: str, width: int) -> list[str]:
+    """A label and its text, wrapped beside it."""
     wrapped = textwrap.wrap(
         text.replace(" %", _KEPT_TOGETHER),
         max(40, min(width, WIDTH_MAX)),

@@ -31,13 +31,14 @@ class Volume:
 
 @dataclass(frozen=True)
 class Family:
-    """A family of metrics: its name without prefix, type, unit, meaning, and the samples of one volume."""
+    """A family of metrics: its name without prefix, type, unit, meaning, and the samples of one subject: here, of a volume."""
 
     name: str
     kind: str
     unit: str
     meaning: str
-    samples: Callable[[Volume], Iterator[Sample]]
+    samples: Callable[[Any], Iterator[Sample]]
+    prefix: str = PREFIX
 
 
 def _counters(volume: Volume) -> Mapping[str, Any]:
@@ -226,22 +227,32 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def text(volumes: Sequence[Volume]) -> str:
-    """The exposition of all volumes, to its end mark. A family without a sample is left out."""
+    """The exposition of all volumes, to its end mark."""
+    return exposition(lines_of(FAMILIES, [({"volume": volume.name}, volume) for volume in volumes]))
+
+
+def lines_of(families: Sequence[Family], subjects: Sequence[tuple[Mapping[str, str], Any]]) -> list[str]:
+    """The families of several subjects, each with the labels that tell it apart. A family without a sample is left out."""
     lines: list[str] = []
-    for family in FAMILIES:
+    for family in families:
         samples = [
-            line(full_name(family) + suffix, {"volume": volume.name, **labels}, value)
-            for volume in volumes
-            for suffix, labels, value in family.samples(volume)
+            line(full_name(family) + suffix, {**own, **labels}, value)
+            for own, subject in subjects
+            for suffix, labels, value in family.samples(subject)
         ]
         if samples:
             lines += [*_head(family), *samples]
+    return lines
+
+
+def exposition(lines: Sequence[str]) -> str:
+    """Families' lines to the format's end mark."""
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
 def full_name(family: Family) -> str:
     """The family's name with its prefix."""
-    return (PREFIX + family.name).rstrip("_")
+    return (family.prefix + family.name).rstrip("_")
 
 
 def line(name: str, labels: Mapping[str, str], value: float) -> str:

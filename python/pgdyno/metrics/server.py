@@ -15,7 +15,8 @@ from typing import Any
 
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.host.volume import AttachedVolume, find, list_volumes
-from pgdyno.metrics.open_metrics import CONTENT_TYPE, Volume, text
+from pgdyno.metrics import open_metrics
+from pgdyno.metrics.open_metrics import CONTENT_TYPE, Volume
 
 DEFAULT_LISTEN = "127.0.0.1:9273"
 PATH = "/metrics"
@@ -95,7 +96,12 @@ def parse_listen(listen: str) -> tuple[str, int]:
 
 
 def exposition(names: Sequence[str], *, known: bool = False) -> str:
-    """The text of the volumes of those names, or of all that are attached now. :class:`InputError` for an unknown name.
+    """The text of the volumes of those names, or of all that are attached now."""
+    return open_metrics.exposition(lines(names, known=known))
+
+
+def lines(names: Sequence[str], *, known: bool = False) -> list[str]:
+    """The same without its end mark. :class:`InputError` for an unknown name.
 
     Names that were ``known`` before may be of volumes that were detached since: those are down, and hide no other.
     """
@@ -105,7 +111,8 @@ def exposition(names: Sequence[str], *, known: bool = False) -> str:
     wanted = names or tuple(attached)
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as asked:
         said = list(asked.map(_read, [attached[name] for name in wanted if name in attached]))
-    return text([*said, *(Volume(name, {}, None) for name in wanted if name not in attached)])
+    volumes = [*said, *(Volume(name, {}, None) for name in wanted if name not in attached)]
+    return open_metrics.lines_of(open_metrics.FAMILIES, [({"volume": one.name}, one) for one in volumes])
 
 
 def _read(attached: AttachedVolume) -> Volume:
