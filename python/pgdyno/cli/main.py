@@ -49,7 +49,7 @@ COMMANDS: dict[str, str] = {
     "report": "Write the report of an experiment again.",
     "examples": "List, print or copy the experiment files that came with pgdyno.",
     "schema": "Print the JSON Schema of experiment files, or of results.",
-    "dashboards": "Print the dashboard for Grafana.",
+    "dashboards": "Print the dashboard for Grafana, or alerts for Prometheus.",
     "completion": "Print the completion script of a shell.",
 }
 """Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""
