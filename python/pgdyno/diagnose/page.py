@@ -54,7 +54,7 @@ def of_diagnosis(found: Diagnosis) -> str:
         context=[*words.watched_parts(found), *_bought(found)],
         missing=found.missing,
         moment=moment(record.anchor.to_unix_ns(record.measure.begin_ns)),
-        source=str(found.run.path),
+        source=found.run.record.arm if found.sources and record.world.server is None else str(found.run.path),
     )
 
 
