@@ -11,8 +11,9 @@ import pytest
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.workload.fill import fill
 from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.tpcc import MIX, Grown, Tpcc
+from pgdyno.workload.kind.tpcc import MIX, Tpcc
 from pgdyno.workload.tables import TpccTables
+from pgdyno.workload.tpcc_proofs import Grown
 
 from ..drive.driven import drive
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
     from ..fill.filled import Database
 
+COLUMNS = {
+    "orders": "o_id, o_w_id, o_c_id, o_d_id, o_carrier_id, o_ol_cnt, o_all_local",
+    "order_line": "ol_o_id, ol_i_id, ol_supply_w_id, ol_d_id, ol_number, ol_quantity, ol_amount, ol_dist_info",
+    "customer": "c_id, c_d_id, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, left(c_data, 40)",
+    "history": "h_c_id, h_d_id, h_amount, h_data",
+    "stock": "s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt",
+}
+"""What runs change, but for times."""
 NEW_ORDER = "SELECT pgdyno_tpcc.neword(1, 1, 3, 77, 15, {})"
 
 
@@ -46,8 +55,9 @@ def test_the_tables_grow_by_what_was_counted(
     found = asked.proofs(mine, outcome, full=True)
     assert wrong((*outcome.checks, *found)) == []
     assert {one.name for one in found} == {
-        "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_conditions", "tpcc_mix",
+        "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_conditions", "tpcc_mix", "tpcc_inputs",
     }  # fmt: skip
+    assert found[0].figures == {"warehouses_used": 1}
     assert list(outcome.succeeded_by_type) == [name for name, _ in MIX]
     assert outcome.succeeded_by_type["new_order"] > 0
     assert outcome.account.succeeded == sum(outcome.succeeded_by_type.values())
@@ -56,7 +66,7 @@ def test_the_tables_grow_by_what_was_counted(
     before = Grown.loaded(1)
     lie = replace(
         before,
-        next_orders=before.next_orders - 1,
+        next_orders=(before.next_orders[0] - 1, *before.next_orders[1:]),
         history=before.history + 1,
         open_orders=before.open_orders + 100_000,
     )
@@ -90,6 +100,38 @@ def test_procedures_do_the_same(hammerdb: Database, clone: Callable[[Database], 
     assert mine.rows("SELECT count(*) > 0 FROM pgdyno_tpcc.customer WHERE c_data LIKE '% 1 % 1 %'") == [(True,)]
 
 
+def _digests(mine: Database) -> list[Any]:
+    """Of every table but for its times."""
+    return [
+        mine.rows(
+            f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM (SELECT {columns} FROM pgdyno_tpcc.{table}) t"
+        )
+        for table, columns in COLUMNS.items()
+    ]
+
+
+def test_statements_of_the_client_do_what_the_functions_do(
+    spec: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    """The same transactions leave the same rows, and are proven in the same way."""
+    found = []
+    for routines in ("functions", "statements"):
+        mine, asked = clone(spec), tpcc(profile="spec", routines=routines)
+        order = {"workload": asked.native(), "clients": 1, "duration_ms": 30_000, "transactions_max": 300, "seed": 5}
+        told = drive(mine.dsn, order).summary
+        ended = [(one["succeeded"], one["rolled_back"]) for one in told["scripts"]]
+        found.append((_digests(mine), ended, told["inputs"]))
+    assert found[0] == found[1]
+    assert found[0][1][0][1] > 0, "an order was rolled back on purpose"
+    # Of the last run: the statements, by the protocol that is the default, and as text.
+    assert sum(one["count"] for one in told["statements"]) > 300 * 15
+    for protocol in ("prepared", "simple"):
+        asked = tpcc(profile="spec", routines="statements", protocol=protocol)
+        before = asked.baseline(mine)
+        outcome = asked.runner()(mine, duration_s=1.0, out_dir=tmp_path)
+        assert wrong((*outcome.checks, *asked.proofs(mine, outcome, before, full=True))) == []
+
+
 @pytest.mark.parametrize("profile", ["hammerdb", "spec"])
 def test_one_seed_leaves_equal_tables(
     request: pytest.FixtureRequest, clone: Callable[[Database], Database], profile: str
@@ -99,19 +141,7 @@ def test_one_seed_leaves_equal_tables(
         mine = clone(request.getfixturevalue(profile))
         order = tpcc(profile=profile).native()
         drive(mine.dsn, {"workload": order, "clients": 1, "duration_ms": 30_000, "transactions_max": 150, "seed": seed})
-        digests = [
-            mine.rows(
-                f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM (SELECT {columns} FROM pgdyno_tpcc.{table}) t"
-            )
-            for table, columns in {
-                "orders": "o_id, o_w_id, o_c_id, o_d_id, o_carrier_id, o_ol_cnt, o_all_local",
-                "order_line": "ol_o_id, ol_i_id, ol_supply_w_id, ol_d_id, ol_number, ol_quantity, ol_amount, ol_dist_info",
-                "customer": "c_id, c_d_id, c_balance, c_ytd_payment, left(c_data, 40)",
-                "history": "h_c_id, h_d_id, h_amount, h_data",
-                "stock": "s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt",
-            }.items()
-        ]
-        found.append(digests)
+        found.append(_digests(mine))
     assert found[0] == found[1]
     assert all(one != other for last in found[2:] for one, other in zip(found[0], last, strict=True))
 
@@ -193,7 +223,8 @@ def test_an_unused_item_rolls_the_specifications_order_back(spec: Database) -> N
         ({"warehouses": 0}, "warehouses: "),
         ({"warehouses": 1.5}, "warehouses: "),
         ({"warehouses": 100_001}, "warehouses: "),
-        ({"profile": "spec", "routines": "procedures"}, "routines: the profile spec has functions alone"),
+        ({"profile": "spec", "routines": "procedures"}, "routines: the profile spec has functions or statements"),
+        ({"routines": "statements"}, "routines: the profile hammerdb has functions or procedures"),
         ({"profile": "spec", "names_match": True}, "names_match: names match there anyway"),
         ({"keying": True, "rate_per_s": 5.0}, "keying: clients of an open loop"),
         ({"keying": True, "think_ms": 5.0}, "keying: it has a think time for each type"),

@@ -1,5 +1,6 @@
 //! The whole of a run: connect, drive, add up, say.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -149,6 +150,7 @@ struct Sum<'a> {
     whole: Record,
     scheduled: u64,
     disconnected: u64,
+    inputs: BTreeMap<&'static str, u64>,
     ending: Option<Ending>,
     cpu_before_ns: (u64, u64),
 }
@@ -166,6 +168,7 @@ impl<'a> Sum<'a> {
             whole: Record::new(workload.scripts().len(), workload.groups().texts.len(), warmup_ns),
             scheduled: 0,
             disconnected: 0,
+            inputs: BTreeMap::new(),
             ending: None,
             cpu_before_ns: process_cpu_ns(),
         }
@@ -187,7 +190,8 @@ impl<'a> Sum<'a> {
                     stop();
                     self.ending.get_or_insert(ending);
                 }
-                Report::End { last, scheduled, disconnected } => {
+                Report::End { last, scheduled, disconnected, inputs } => {
+                    inputs.into_iter().for_each(|(name, count)| *self.inputs.entry(name).or_default() += count);
                     self.scheduled += scheduled;
                     self.disconnected += disconnected;
                     self.rest(*last);
@@ -249,6 +253,7 @@ impl<'a> Sum<'a> {
             process_user_ns: user - self.cpu_before_ns.0,
             process_system_ns: system - self.cpu_before_ns.1,
             clients_disconnected: self.disconnected,
+            inputs: self.inputs,
             ended_by: self.ending.as_ref().map(|ending| ending.ended_by(self.workload)),
             unit: "us",
         };

@@ -7,7 +7,7 @@ mod slot;
 mod turn;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::sync::mpsc::Sender;
 
@@ -45,6 +45,8 @@ pub(crate) enum Report {
         scheduled: u64,
         /// Clients that had no connection when the time was over.
         disconnected: u64,
+        /// What its clients asked for, counted.
+        inputs: BTreeMap<&'static str, u64>,
     },
     /// The run cannot go on, and has no figures.
     Failure(Fault),
@@ -162,7 +164,11 @@ impl<'a> Worker<'a> {
         let now = self.shared.clock.now();
         self.end_stretch(now);
         let (scheduled, disconnected) = (self.arrivals.claimed(), self.disconnected);
-        let _ = self.report.send(Report::End { last: self.record, scheduled, disconnected });
+        let mut inputs = BTreeMap::new();
+        for (name, count) in self.slots.iter().flat_map(|slot| slot.program.inputs()) {
+            *inputs.entry(name).or_default() += count;
+        }
+        let _ = self.report.send(Report::End { last: self.record, scheduled, disconnected, inputs });
     }
 
     fn serve(&mut self) -> Result<(), Fault> {

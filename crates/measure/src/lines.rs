@@ -135,6 +135,8 @@ pub struct Summary {
     pub process_system_ns: u64,
     /// Clients that had no connection when the time was over.
     pub clients_disconnected: u64,
+    /// What clients asked for since the beginning, counted by the workload; empty where it counts nothing.
+    pub inputs: BTreeMap<&'static str, u64>,
     /// Why the run ended before its time.
     pub ended_by: Option<EndedBy>,
     /// The unit of histograms.

@@ -3,6 +3,8 @@
 //! When a line changes, `PGDYNO_WRITE_LINES=1 cargo test -p pgdyno-measure` writes the file again, and
 //! `tests/workload/test_native_record.py` says whether it is still understood.
 
+use std::collections::BTreeMap;
+
 use pgdyno_measure::*;
 use pgdyno_workload::{Failure, Groups, ScriptInfo, SqlState, Template, Transaction, Verdict};
 use serde_json::Value;
@@ -46,6 +48,7 @@ fn lines() -> Vec<u8> {
         process_user_ns: 2_000,
         process_system_ns: 1_000,
         clients_disconnected: 0,
+        inputs: BTreeMap::from([("payments", 3)]),
         ended_by,
         unit: "us",
     };

@@ -23,6 +23,9 @@ pub trait Client {
     /// What to do next at `now`. `arrivals` is shared by the clients of one thread of the host: whoever is free takes
     /// the next transaction.
     fn next(&mut self, now: Nanos, outcome: Outcome<'_>, arrivals: &mut Arrivals) -> Next<'_>;
+
+    /// Counts of what was asked for since the first transaction, as [`Program::inputs`](crate::Program::inputs).
+    fn inputs(&self) -> Vec<(&'static str, u64)>;
 }
 
 /// What the host is to do.

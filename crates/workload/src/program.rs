@@ -19,6 +19,11 @@ pub trait Program {
     /// The statement of the last [`Step::Send`].
     fn statement(&self) -> Statement<'_>;
 
+    /// Counts of what was asked for since the first transaction, each with its name; nothing of kinds without such counts.
+    fn inputs(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Why the last step was [`Step::Abort`], or where it ended.
     fn error(&self) -> &RunError;
 

@@ -222,4 +222,8 @@ impl<P: Program> Client for Session<P> {
             (State::Done, _) => Next::Done,
         }
     }
+
+    fn inputs(&self) -> Vec<(&'static str, u64)> {
+        self.program.inputs()
+    }
 }

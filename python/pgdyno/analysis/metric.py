@@ -175,7 +175,7 @@ def _nopm_per_warehouse(run: RunFigures) -> float | None:
 
 METRICS = (
     Metric("tpm", "transactions per minute", "1/min", "more", _tpm),
-    Metric("tpm_per_nopm", "transactions for each New-Order (2.300 by the mix)", "", None, _tpm_per_nopm),
+    Metric("tpm_per_nopm", "transactions for each New-Order", "", None, _tpm_per_nopm),
     Metric(
         "nopm_per_warehouse",
         "New-Orders per minute and warehouse (12.86 at most, if paced)",

@@ -216,10 +216,12 @@ def _remarks(result: Result) -> Iterator[str]:
     if result.whole.rolled_back:
         yield f"rolled back on purpose: {result.whole.rolled_back:,}"
     if (new_orders := new_orders_per_minute(result)) is not None:
-        tpm = 60 * result.whole.tps
+        from pgdyno.workload.tpcc_audit import tpm_per_nopm
+
+        tpm, by_mix = 60 * result.whole.tps, tpm_per_nopm(result.spec.record()["profile"])
         yield (
             f"derived from TPC-C: {number(new_orders)} New-Orders per minute (NOPM), {number(tpm)} transactions per minute (TPM);"
-            f" TPM/NOPM {tpm / new_orders if new_orders else 0:.3f}, by the mix 2.300"
+            f" TPM/NOPM {tpm / new_orders if new_orders else 0:.3f}, by the mix {by_mix:.3f}"
         )
     if driver.errors:
         yield "failed: " + ", ".join(f"{name} {count:,}" for name, count in driver.errors.items())

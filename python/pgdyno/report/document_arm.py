@@ -13,6 +13,7 @@ from pgdyno.analysis.series_mean import SeriesMean
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.document_binding import Binding, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
+from pgdyno.report.document_tpcc import TpccOf, tpcc_document
 from pgdyno.report.part import Part, Share
 
 if TYPE_CHECKING:
@@ -201,6 +202,8 @@ class Arm(Part):
     """The limit that binds, its evidence, and the remedy."""
     bulk_load: BulkLoadOf | None
     """Of workload kind `load`: what it took, and what the loader said bound; null of other workloads."""
+    tpcc: TpccOf | None
+    """Of workload kind `tpcc`: figures derived from TPC-C; null of other workloads."""
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -257,6 +260,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         cost=comparison.costs[arm.index],
         binding=binding_of(comparison.bindings[arm.index]),
         bulk_load=bulk_load_of(arm, comparison.bindings[arm.index].verdict.limit),
+        tpcc=tpcc_document(arm),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, queries, trust
+from pgdyno.report import binding, bulk_load, cost, queries, tpcc, trust
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -55,7 +55,7 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *((*_wrapped(comparison.experiment.title, width), "") if comparison.experiment.title else ()),
         *(of_arms if whole else _pivots(comparison, width)),
         *_effects(comparison, width),
-        *_loads(comparison, width),
+        *_of_kind(comparison, width),
         *(_cost(comparison, names, width) if whole else ()),
         "",
         *_wrapped(comparison.verdict, width),
@@ -207,12 +207,17 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
     return lines + [line for hint in hints(comparison) for line in _wrapped(hint, width, "depends: ")]
 
 
-def _loads(comparison: Comparison, width: int) -> list[str]:
-    """What each arm's load or queries took, where these are what was measured."""
-    found = bulk_load.lines(comparison)
-    title = "the load" if found else "the queries"
-    found = found or queries.lines(comparison)
-    return ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))] if found else []
+def _of_kind(comparison: Comparison, width: int) -> list[str]:
+    """A line for each arm of what its kind of workload has beside the headline."""
+    lines: list[str] = []
+    for title, found in (
+        ("the load", bulk_load.lines(comparison)),
+        ("the queries", queries.lines(comparison)),
+        ("derived from TPC-C", tpcc.lines(comparison)),
+    ):
+        if found:
+            lines += ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))]
+    return lines
 
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:

@@ -303,6 +303,8 @@ class Check(Record):
     ok: bool
     detail: str
     """The figures that were compared, in words."""
+    figures: dict[str, float] = Field(default_factory=dict)
+    """Figures that a report shows; empty for most, and in older records."""
 
 
 class Validity(Record):
@@ -353,8 +355,7 @@ class RunRecord(Record):
     """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
     them, and retries count again. None for other workloads, and in older records."""
     succeeded_by_type: dict[str, Count] = Field(default_factory=dict)
-    """Succeeded transactions of the measure phase by type, for workloads that are judged by one of them (`tpcc`). Empty for others,
-    and in older records."""
+    """Succeeded transactions of the measure phase by type, for kind `tpcc`; empty for others, and in older records."""
     bulk_load: BulkLoadRecord | None = None
     """The result of a measured load; its account counts rows."""
     streams: StreamsRecord | None = None

@@ -80,6 +80,7 @@ def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outco
         queries=_queries(spec, measured),
         succeeded_by_type=_by_type(spec, measured),
         succeeded_by_type_total=_by_type(spec, [*warmup, summary]),
+        inputs=summary["inputs"],
     )
 
 

@@ -52,6 +52,8 @@ class Outcome:
     """Succeeded transactions of the measure phase by type, where a workload is judged by one of them."""
     succeeded_by_type_total: Mapping[str, int] = field(default_factory=dict)
     """The same since the driver began."""
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    """What clients asked for since the driver began, where a workload counts it: ``payments_by_name``."""
     bulk_load: BulkLoadRecord | None = None
     """What was loaded; None of other workloads."""
     moments: pa.Table | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import psycopg
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
-TpccRoutines = Literal["functions", "procedures"]
+TpccRoutines = Literal["functions", "procedures", "statements"]
 TpchProfile = Literal["hammerdb", "spec"]
 TPCH_SCHEMA = "pgdyno_tpch"
 """The schema of the tables that are derived from TPC-H."""

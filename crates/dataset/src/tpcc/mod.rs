@@ -43,6 +43,7 @@ impl TpccTables {
         let routines = match self.routines {
             Routines::Functions => "functions",
             Routines::Procedures => "procedures",
+            Routines::Statements => "statements",
         };
         format!("pgdyno: derived from TPC-C; profile {profile}, {} warehouses, {routines}", self.warehouses)
     }
@@ -56,6 +57,12 @@ impl DataSet for TpccTables {
         }
         if self.profile == Profile::Spec && self.routines == Routines::Procedures {
             return Err(Refusal::new("the profile spec has no procedures", "take functions"));
+        }
+        if self.profile == Profile::Hammerdb && self.routines == Routines::Statements {
+            return Err(Refusal::new(
+                "the profile hammerdb has its statements in routines",
+                "take functions or procedures",
+            ));
         }
         Ok(())
     }

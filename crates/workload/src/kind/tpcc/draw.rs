@@ -26,14 +26,14 @@ pub(crate) struct Terminal {
 
 /// `C` of NURand, the same for all clients of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Constants {
-    name: i64,
-    customer: i64,
-    item: i64,
+pub(crate) struct Constants {
+    pub name: i64,
+    pub customer: i64,
+    pub item: i64,
 }
 
 /// Who pays, or asks for an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Customer {
     pub warehouse: i64,
     pub district: i64,
@@ -61,6 +61,16 @@ impl Terminal {
             Profile::Spec => (client % clients + 1, client / clients % DISTRICTS + 1),
         };
         Self { constants: Constants::of_run(settings.profile, seed), settings, client, home, district }
+    }
+
+    /// Whose laws hold.
+    pub fn profile(&self) -> Profile {
+        self.settings.profile
+    }
+
+    /// `C` of NURand.
+    pub fn constants(&self) -> &Constants {
+        &self.constants
     }
 
     /// The district that this client asks for its stock.

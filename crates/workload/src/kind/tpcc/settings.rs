@@ -25,6 +25,8 @@ pub enum Routines {
     Functions,
     /// In procedures of the server.
     Procedures,
+    /// In the client, which sends them one by one.
+    Statements,
 }
 
 /// All of it.

@@ -6,6 +6,8 @@ use serde::Deserialize;
 
 use super::routine::Routine;
 use super::settings::{Profile, Routines, Settings, WAREHOUSES_MAX};
+use super::sql::{Prepared, statements};
+use super::statements::Statements;
 use super::template::{TYPES, calls};
 use crate::arrivals::Think;
 use crate::client::Client;
@@ -47,7 +49,15 @@ pub struct TpccSpec {
 /// The workload, for any number of clients.
 pub(crate) struct Tpcc {
     settings: Arc<Settings>,
-    statements: Arc<Vec<Template>>,
+    sent: Sent,
+}
+
+/// What clients send.
+enum Sent {
+    /// A call for each transaction.
+    Calls(Arc<Vec<Template>>),
+    /// The statements of a transaction.
+    Statements(Arc<Vec<Prepared>>),
 }
 
 impl TpccSpec {
@@ -59,6 +69,12 @@ impl TpccSpec {
         }
         if self.profile == Profile::Spec && self.routines == Routines::Procedures {
             return Err(Refusal::new("the profile spec has no procedures", "take functions"));
+        }
+        if self.profile == Profile::Hammerdb && self.routines == Routines::Statements {
+            return Err(Refusal::new(
+                "the profile hammerdb has its statements in routines",
+                "take functions or procedures",
+            ));
         }
         if self.profile == Profile::Spec && self.names_match {
             return Err(Refusal::new("names always match in the profile spec", "omit names_match"));
@@ -72,8 +88,11 @@ impl TpccSpec {
             keying: self.keying,
             names_match: self.names_match,
         };
-        let statements = Arc::new(calls(&settings));
-        Ok(Tpcc { settings: Arc::new(settings), statements })
+        let sent = match self.routines {
+            Routines::Statements => Sent::Statements(Arc::new(statements())),
+            Routines::Functions | Routines::Procedures => Sent::Calls(Arc::new(calls(&settings))),
+        };
+        Ok(Tpcc { settings: Arc::new(settings), sent })
     }
 }
 
@@ -97,7 +116,10 @@ impl Kind for Tpcc {
     }
 
     fn statements(&self) -> Vec<Template> {
-        self.statements.to_vec()
+        match &self.sent {
+            Sent::Calls(calls) => calls.to_vec(),
+            Sent::Statements(statements) => statements.iter().map(|one| one.template.clone()).collect(),
+        }
     }
 
     /// HammerDB prepares functions, and sends calls of procedures as text.
@@ -106,7 +128,10 @@ impl Kind for Tpcc {
     }
 
     fn client(&self, clients: &Clients, identity: Identity) -> Box<dyn Client + Send> {
-        let (settings, statements) = (Arc::clone(&self.settings), Arc::clone(&self.statements));
-        clients.client(Routine::new(settings, statements, identity.seed, identity.client), identity)
+        let (settings, Identity { seed, client, .. }) = (Arc::clone(&self.settings), identity);
+        match &self.sent {
+            Sent::Calls(calls) => clients.client(Routine::new(settings, Arc::clone(calls), seed, client), identity),
+            Sent::Statements(all) => clients.client(Statements::new(settings, Arc::clone(all), seed, client), identity),
+        }
     }
 }

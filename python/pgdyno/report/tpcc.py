@@ -1,0 +1,110 @@
+"""Transactions derived from TPC-C: New-Orders and transactions per minute, who counted them, and how real the load was."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.tpcc import PACED_MAX, ArmTpcc, tpcc_of
+from pgdyno.report.section import Matrix, Note, Section
+from pgdyno.report.transactions import percentiles
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.analysis.compare import Comparison
+
+_NOTE = (
+    "Counted at the client over the measured phase. HammerDB counts TPM on the server: commits and rollbacks of all its databases,"
+    f" by any session. Beyond {PACED_MAX:g} New-Orders a minute a warehouse is asked for more than users who key in and think"
+    " would ask, so few warehouses are hot and cached. The figures are not results of TPC-C and must not be compared with any."
+)
+_NAMES = {
+    "new_order": "New-Order",
+    "payment": "Payment",
+    "delivery": "Delivery",
+    "stock_level": "Stock-Level",
+    "order_status": "Order-Status",
+}
+
+
+def section(comparison: Comparison) -> Section | None:
+    """Nothing of other workloads."""
+    found = rows(comparison)
+    if not found:
+        return None
+    return Section("tpcc", "Derived from TPC-C", (Matrix(tuple(found)), Note(_NOTE)), brief=True)
+
+
+def measured(comparison: Comparison) -> bool:
+    """Whether the workload is derived from TPC-C."""
+    return any(tpcc_of(arm) is not None for arm in comparison.arms)
+
+
+def rows(comparison: Comparison) -> list[Row]:
+    """The figures of each arm."""
+    every = [tpcc_of(arm) for arm in comparison.arms]
+    if not any(every):
+        return []
+
+    def row(title: str, words: Callable[[ArmTpcc], str], *, strong: bool = False) -> Row:
+        return Row(title, tuple(UNKNOWN if one is None else words(one) for one in every), strong)
+
+    found = [
+        row("New-Orders per minute (NOPM)", lambda one: number(one.nopm), strong=True),
+        row("transactions per minute (TPM)", lambda one: number(one.tpm), strong=True),
+        row("TPM by the server's counters, as HammerDB counts", lambda one: number(one.tpm_of_server)),
+        row("of these, not by the clients", lambda one: percent(one.other_share)),
+        row("TPM/NOPM, with its standard error", _ratio),
+        row("from what the mix gives", _off),
+        row("New-Orders per minute and warehouse", _per_warehouse),
+        row("warehouses in use", _used),
+    ]
+    for name in dict.fromkeys(name for one in every if one is not None for name in one.time_share):
+        title = _NAMES.get(name, name)
+        found.append(row(f"{title}: share of the time", partial(_share, name)))
+        times = (percentiles(arm.scripts_ms.get(name)) for arm in comparison.arms)
+        found.append(Row(f"{title}: p50 / p95 / p99, ms", tuple(times)))
+    return [one for one in found if any(cell != UNKNOWN for cell in one.cells)]
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """A line for each arm, for the terminal; empty of other workloads."""
+    found = []
+    for arm in comparison.arms:
+        one = tpcc_of(arm)
+        if one is not None:
+            server = "" if one.tpm_of_server is None else f" ({number(one.tpm_of_server)} by the server's counters)"
+            mix = "" if one.tpm_per_nopm_by_mix is None else f", by the mix {one.tpm_per_nopm_by_mix:.3f}"
+            used = "" if one.warehouses_used is None else f"; {_used(one)} warehouses in use"
+            found.append(
+                f"{arm.label}: {number(one.nopm)} NOPM, {number(one.tpm)} TPM{server}, TPM/NOPM {_ratio(one)}{mix};"
+                f" {_per_warehouse(one)} New-Orders a minute and warehouse{used}"
+            )
+    return found
+
+
+def _share(name: str, one: ArmTpcc) -> str:
+    return percent(one.time_share.get(name))
+
+
+def _ratio(one: ArmTpcc) -> str:
+    if one.tpm_per_nopm is None or one.tpm_per_nopm_error is None:
+        return UNKNOWN
+    return f"{one.tpm_per_nopm:.3f} ± {one.tpm_per_nopm_error:.3f}"
+
+
+def _off(one: ArmTpcc) -> str:
+    if one.errors_off is None or one.tpm_per_nopm_by_mix is None:
+        return UNKNOWN
+    return f"{one.errors_off:.1f} standard errors from {one.tpm_per_nopm_by_mix:.3f}"
+
+
+def _per_warehouse(one: ArmTpcc) -> str:
+    return number(one.nopm_per_warehouse) + (" (paced)" if one.paced else " (not paced)")
+
+
+def _used(one: ArmTpcc) -> str:
+    return UNKNOWN if one.warehouses_used is None else f"{one.warehouses_used:g} of {one.warehouses:,}"

@@ -1,0 +1,182 @@
+"""The input audit of TPC-C (5.11, 9.2.2.5): whether what was asked for had the shares that it should have.
+
+The specification's windows are for runs of two hours. A share of n draws passes within its window, or within four standard errors
+of what is expected, whichever is wider: an honest run fails one line of the audit in 16,000.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, TpccProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import psycopg
+
+STANDARD_ERRORS = 4.0
+"""By which a share may be off."""
+MIX: Final = (("new_order", 10), ("payment", 10), ("delivery", 1), ("stock_level", 1), ("order_status", 1))
+"""The types of transaction with their weights in a deck of 23."""
+_DECK = sum(weight for _, weight in MIX)
+_ROLLED_BACK = 0.01
+"""Of New-Orders of the profile `spec`, on purpose."""
+_LINES = range(5, 16)
+"""Lines of an order."""
+_LINES_MEAN = 10.0
+_LINES_VARIANCE = (len(_LINES) ** 2 - 1) / 12
+_UNIFORM_CHI2_MAX = 36.7
+"""Of χ² with the ten degrees of freedom of eleven counts, exceeded as seldom as four standard errors are (6.3e-5)."""
+_NURAND_ODD = 0.75
+"""A value of NURand without its constant is `U | V` of two uniform draws: odd unless both are even."""
+_UNIFORM_ODD = 0.5
+_UNUSED_ITEM = 100_001
+
+
+@dataclass(frozen=True)
+class Share:
+    """One line of the audit: how many of how many, and how many it should be."""
+
+    what: str
+    found: int
+    of: int
+    expected: float
+    window: float = 0.0
+    """The specification's, to each side."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether it is within the window, or within four standard errors. Nothing drawn, nothing wrong."""
+        if self.of == 0:
+            return self.found == 0
+        error = math.sqrt(self.expected * (1 - self.expected) / self.of)
+        return abs(self.found / self.of - self.expected) <= max(self.window, STANDARD_ERRORS * error)
+
+    def __str__(self) -> str:
+        """``by name in Payment 60.1 % of 5,000``."""
+        share = f"{self.found / self.of:.2%}".replace("%", " %") if self.of else "none"
+        return f"{self.what} {share} of {self.of:,}"
+
+    @property
+    def wrong(self) -> str:
+        """The same with what it should be."""
+        return f"{self}, and should be {100 * self.expected:.4g} %"
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """What the tables say of the orders of a run."""
+
+    sizes: Mapping[int, int]
+    """Lines of an order -> how many orders have that many."""
+    lines: int
+    lines_remote: int
+    """Of another warehouse than the order's."""
+    unused: int
+    """Lines of the item that does not exist."""
+
+    @classmethod
+    def since(cls, connection: psycopg.Connection[tuple[Any, ...]], first_orders: Sequence[int]) -> Self:
+        """Orders from those numbers on, a number for each district by warehouse and district. They are found by their keys."""
+        new = f"""
+            (SELECT d_w_id AS w, d_id AS d, row_number() OVER (ORDER BY d_w_id, d_id) AS place FROM {TPCC_SCHEMA}.district) AS d
+            JOIN unnest(%s::integer[]) WITH ORDINALITY AS f (first, place) USING (place)"""
+        sizes = f"""
+            SELECT o_ol_cnt, count(*) FROM {new} CROSS JOIN LATERAL (
+                SELECT o_ol_cnt FROM {TPCC_SCHEMA}.orders WHERE o_w_id = w AND o_d_id = d AND o_id >= first OFFSET 0) AS o
+            GROUP BY 1"""
+        lines = f"""
+            SELECT coalesce(sum(n), 0), coalesce(sum(remote), 0), coalesce(sum(unused), 0) FROM {new} CROSS JOIN LATERAL (
+                SELECT count(*) AS n, count(*) FILTER (WHERE ol_supply_w_id <> ol_w_id) AS remote,
+                    count(*) FILTER (WHERE ol_i_id = {_UNUSED_ITEM}) AS unused
+                FROM {TPCC_SCHEMA}.order_line WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id >= first) AS l"""
+        firsts = [list(first_orders)]
+        counted = {int(size): int(many) for size, many in connection.execute(sizes.encode(), firsts).fetchall()}
+        row = connection.execute(lines.encode(), firsts).fetchone()
+        assert row is not None
+        return cls(counted, *map(int, row))
+
+    @property
+    def orders(self) -> int:
+        """All of them."""
+        return sum(self.sizes.values())
+
+    def of_sizes(self) -> Iterator[tuple[str, bool]]:
+        """The lines of an order, in the mean and in their distribution: in words, and whether they are as they should be."""
+        if not self.orders:
+            return
+        mean = sum(size * many for size, many in self.sizes.items()) / self.orders
+        window = max(0.5, STANDARD_ERRORS * math.sqrt(_LINES_VARIANCE / self.orders))
+        yield f"{mean:.2f} lines per order, and should be 10", abs(mean - _LINES_MEAN) <= window
+        each = self.orders / len(_LINES)
+        chi2 = sum((self.sizes.get(size, 0) - each) ** 2 / each for size in _LINES)
+        outside = sum(many for size, many in self.sizes.items() if size not in _LINES)
+        yield (
+            f"lines per order are not uniform over 5 to 15 (χ² {chi2:.1f}, {outside:,} outside)",
+            chi2 <= _UNIFORM_CHI2_MAX and not outside,
+        )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a run counted of its inputs."""
+
+    profile: TpccProfile
+    warehouses: int
+    inputs: Mapping[str, int]
+    """What clients asked for."""
+    new_orders: int
+    """That succeeded."""
+    rolled_back: int
+    """On purpose."""
+    ordered: Ordered
+
+    def shares(self) -> Iterator[Share]:
+        """The lines of the audit that are shares."""
+        spec, told = self.profile == "spec", self.inputs
+        remote = 0.0 if self.warehouses == 1 else 1.0
+        # HammerDB draws a remote line's warehouse among all of them, so it may be the home again.
+        elsewhere = 0.01 * (remote if spec else 1 - 1 / self.warehouses)
+        if spec:
+            orders = self.new_orders + self.rolled_back
+            yield Share("rolled back of New-Orders", self.rolled_back, orders, _ROLLED_BACK, 0.001)
+        else:
+            yield Share("orders of an unused item", self.ordered.unused, self.ordered.orders, 0.01, 0.001)
+        yield Share(
+            "remote lines", self.ordered.lines_remote, self.ordered.lines, elsewhere, 0.0005 if elsewhere else 0.0
+        )
+        yield Share(
+            "remote payments", told["payments_remote"], told["payments"], 0.15 * remote, 0.01 if remote else 0.0
+        )
+        yield Share("by name in Payment", told["payments_by_name"], told["payments"], 0.60, 0.03)
+        yield Share("by name in Order-Status", told["order_statuses_by_name"], told["order_statuses"], 0.60, 0.03)
+        by_name = told["payments_by_name"] + told["order_statuses_by_name"]
+        yield Share("odd names by NURand", told["names_odd"], by_name, _NURAND_ODD)
+        customers = "odd customers by NURand" if spec else "odd customers, drawn uniformly,"
+        yield Share(customers, told["customers_odd"], told["customers"], _NURAND_ODD if spec else _UNIFORM_ODD)
+        if spec:
+            yield Share("odd items by NURand", told["items_odd"], told["items"], _NURAND_ODD)
+
+    def audit(self) -> tuple[list[str], list[str]]:
+        """(Shares in words, what is wrong)."""
+        shares = list(self.shares())
+        wrong = [one.wrong for one in shares if not one.passes]
+        wrong += [text for text, right in self.ordered.of_sizes() if not right]
+        return [str(one) for one in shares], wrong
+
+
+def mix(by_type: Mapping[str, int]) -> Iterator[Share]:
+    """Each type's share of all transactions that ended well."""
+    total = sum(by_type.values())
+    for name, weight in MIX:
+        yield Share(name, by_type.get(name, 0), total, weight / _DECK)
+
+
+def tpm_per_nopm(profile: TpccProfile) -> float:
+    """Transactions for each New-Order, as the mix gives them; those that are rolled back on purpose are in neither."""
+    orders = dict(MIX)["new_order"]
+    rolled_back = _ROLLED_BACK * orders if profile == "spec" else 0.0
+    return (_DECK - rolled_back) / (orders - rolled_back)

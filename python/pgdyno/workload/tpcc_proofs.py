@@ -1,0 +1,133 @@
+"""What proves a run of transactions derived from TPC-C: growth of the tables, consistency conditions, mix and inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pgdyno.store.record import Check
+from pgdyno.workload.counting import counting
+from pgdyno.workload.tpcc_audit import Drawn, Ordered, mix, tpm_per_nopm
+from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, conditions_of, drawn_warehouses, violated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.workload.outcome import Outcome
+    from pgdyno.workload.server import Server
+    from pgdyno.workload.tables import TpccTables
+
+DISTRICTS = 10
+_GROWTH = f"""
+SELECT (SELECT array_agg(d_next_o_id ORDER BY d_w_id, d_id) FROM {TPCC_SCHEMA}.district),
+       (SELECT count(*) FROM {TPCC_SCHEMA}.history), (SELECT count(*) FROM {TPCC_SCHEMA}.new_order)
+"""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What of the tables grows or shrinks in a run."""
+
+    next_orders: tuple[int, ...]
+    """The number of the next order of each district, by warehouse and district."""
+    history: int
+    open_orders: int
+
+    @classmethod
+    def loaded(cls, warehouses: int) -> Self:
+        """Of tables just loaded."""
+        return cls((3_001,) * (DISTRICTS * warehouses), 30_000 * warehouses, 9_000 * warehouses)
+
+    @classmethod
+    def of(cls, server: Server) -> Self:
+        """Of tables as they are."""
+        with counting(server) as connection:
+            row = connection.execute(_GROWTH.encode()).fetchone()
+        assert row is not None
+        return cls(tuple(map(int, row[0] or ())), int(row[1]), int(row[2]))
+
+
+def proofs(
+    tables: TpccTables, seed: int, server: Server, outcome: Outcome, before: Grown, *, full: bool
+) -> tuple[Check, ...]:
+    """All of them. Conditions about lines of orders are asked of two warehouses that the seed draws, with ``full`` of all."""
+    after = Grown.of(server)
+    return (
+        _new_orders(before, after, outcome),
+        _history(before, after, outcome),
+        _deliveries(before, after, outcome),
+        _conditions(tables, server, None if full else drawn_warehouses(tables.warehouses, seed)),
+        _mix(tables, outcome),
+        _inputs(tables, server, before, outcome),
+    )
+
+
+def _new_orders(before: Grown, after: Grown, outcome: Outcome) -> Check:
+    each = [now - then for now, then in zip(after.next_orders, before.next_orders, strict=True)]
+    grown, counted = sum(each), outcome.succeeded_by_type_total.get("new_order", 0)
+    used = len({place // DISTRICTS for place, one in enumerate(each) if one})
+    return Check(
+        name="tpcc_new_orders",
+        ok=counted <= grown <= counted + outcome.uncounted_max,
+        detail=f"the districts' next orders grew by {grown:,}, {counted:,} New-Orders succeeded",
+        figures={"warehouses_used": used},
+    )
+
+
+def _history(before: Grown, after: Grown, outcome: Outcome) -> Check:
+    grown = after.history - before.history
+    return Check(
+        name="tpcc_history",
+        ok=outcome.writes_total <= grown <= outcome.writes_total + outcome.uncounted_max,
+        detail=f"history grew by {grown:,} rows, {outcome.writes_total:,} payments succeeded",
+    )
+
+
+def _deliveries(before: Grown, after: Grown, outcome: Outcome) -> Check:
+    """A delivery takes an open order of each district, none where a district has none, or where another delivery took it."""
+    ordered = sum(after.next_orders) - sum(before.next_orders)
+    delivered = before.open_orders + ordered - after.open_orders
+    told, skipped = outcome.inputs["orders_delivered"], outcome.inputs["districts_skipped"]
+    deliveries = outcome.succeeded_by_type_total.get("delivery", 0)
+    return Check(
+        name="tpcc_deliveries",
+        ok=told <= delivered <= told + DISTRICTS * outcome.uncounted_max and told + skipped == DISTRICTS * deliveries,
+        detail=f"{delivered:,} orders were delivered; {deliveries:,} deliveries took {told:,} and found none in"
+        f" {skipped:,} districts",
+    )
+
+
+def _conditions(tables: TpccTables, server: Server, drawn: Sequence[int] | None) -> Check:
+    conditions = conditions_of(tables.profile)
+    with counting(server) as connection:
+        wrong = list(violated(connection, conditions, drawn))
+    numbers = ", ".join(str(one.number) for one in conditions)
+    of = "" if drawn is None else f", those of lines in warehouses {drawn[0]} and {drawn[1]}"
+    detail = "; ".join(wrong) if wrong else f"conditions {numbers} of TPC-C hold{of}"
+    return Check(name="tpcc_conditions", ok=not wrong, detail=detail)
+
+
+def _mix(tables: TpccTables, outcome: Outcome) -> Check:
+    """The mix of all transactions that ended well; New-Orders that were rolled back on purpose are among them."""
+    by_type = dict(outcome.succeeded_by_type_total)
+    by_type["new_order"] = by_type.get("new_order", 0) + outcome.account_total.rolled_back
+    off = [one.wrong for one in mix(by_type) if not one.passes]
+    mixed = f"the five types of {sum(by_type.values()):,} transactions are mixed 10 : 10 : 1 : 1 : 1"
+    figures = {"tpm_per_nopm_by_mix": tpm_per_nopm(tables.profile)}
+    return Check(name="tpcc_mix", ok=not off, detail="; ".join(off) or mixed, figures=figures)
+
+
+def _inputs(tables: TpccTables, server: Server, before: Grown, outcome: Outcome) -> Check:
+    """The input audit."""
+    with counting(server) as connection:
+        ordered = Ordered.since(connection, before.next_orders)
+    drawn = Drawn(
+        profile=tables.profile,
+        warehouses=tables.warehouses,
+        inputs=outcome.inputs,
+        new_orders=outcome.succeeded_by_type_total.get("new_order", 0),
+        rolled_back=outcome.account_total.rolled_back,
+        ordered=ordered,
+    )
+    shares, wrong = drawn.audit()
+    return Check(name="tpcc_inputs", ok=not wrong, detail="; ".join(wrong or shares))
