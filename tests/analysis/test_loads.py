@@ -38,6 +38,9 @@ def write_load(directory: Path, *, limited: bool = True, seconds: int = SECONDS,
         counted = dict.fromkeys((DISK if table == "probe/disk" else VOLUME).split(), 0)
         counted["write_bytes"] = second * WRITE_BYTES_PER_S
         counted["writes" if table == "probe/disk" else "write_ops"] = second * 400
+        # 2.5 ms each; nothing is read.
+        time_ms = second * 1_000
+        counted |= {"write_time_ms": time_ms} if table == "probe/disk" else {"write_time_ns": time_ms * 1_000_000}
         if table == "probe/volume":
             counted["exceeded_throughput_ns"] = second * SECOND_NS // 2
         rows.append({"t_ns": BOOT_NS + second * SECOND_NS, **counted})
@@ -81,6 +84,7 @@ def test_pace_and_volumes_are_read_from_the_record(experiment: Path) -> None:
     assert (volume.role, volume.iops) == ("data", pytest.approx(400.0))
     assert volume.write_mib_per_s == pytest.approx(100.0)
     assert volume.write_bytes == pytest.approx(SECONDS * WRITE_BYTES_PER_S)
+    assert (volume.write_ms_mean, volume.read_ms_mean) == (pytest.approx(2.5), None)
     assert volume.time_above_limit == {"iops": 0.0, "throughput": pytest.approx(0.5)}
     assert free.volumes[0].time_above_limit == {}, "a volume without limits is above none"
 

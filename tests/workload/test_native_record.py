@@ -80,6 +80,7 @@ def said(warmup: list[Latencies], measured: list[Latencies], tail: Latencies, sk
     summary |= {
         "scheduled_with_warmup": settled + summary["succeeded"] + summary["skipped_late"],
         "ended_by": None,
+        "inputs": {},
     }
     return Said({"begin_ns": BOOT_NS, "connect_ns": 4_000_000}, seconds, summary), span
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.volume_figures import DATA, of_role, time_above_limit, volume_counters
+from pgdyno.analysis.volume_figures import DATA, mean_ms, of_role, time_above_limit, volume_counters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,9 @@ class LoadedVolume:
     write_mib_per_s: float | None
     write_bytes: float | None
     """That were written from the beginning of the load to its end, the checkpoint's too."""
+    read_ms_mean: float | None
+    """Mean latency of its reads; None where there were none."""
+    write_ms_mean: float | None
     time_above_limit: Mapping[str, float]
     """Limit -> share of the load in which requests waited for it; empty for volumes without limits."""
     course_mib_per_s: tuple[tuple[float, float], ...]
@@ -88,6 +91,8 @@ class LoadFigures:
             iops=counters.mean_rate("ops", *span),
             write_mib_per_s=None if written is None else written / 2**20,
             write_bytes=counters.delta("write_bytes", *span),
+            read_ms_mean=mean_ms(counters, "read", span),
+            write_ms_mean=mean_ms(counters, "write", span),
             time_above_limit=time_above_limit(counters, *span) if emulated and self.record.limited else {},
             course_mib_per_s=_course(counters, *span),
         )

@@ -93,8 +93,8 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
         iops=counters.mean_rate("ops", *span),
         mib_per_s=None if size is None else size / 2**20,
         queue_length=None if queue_ns is None else queue_ns / 1e9,
-        read_ms_mean=_mean_ms(counters, "read", span),
-        write_ms_mean=_mean_ms(counters, "write", span),
+        read_ms_mean=mean_ms(counters, "read", span),
+        write_ms_mean=mean_ms(counters, "write", span),
         read_ms=by_operation.get("read", nothing),
         write_ms=by_operation.get("write", nothing),
         read_lateness_ms=by_operation.get("read lateness", nothing),
@@ -103,7 +103,8 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
     )
 
 
-def _mean_ms(counters: Counters, operation: str, span: tuple[int, int]) -> float | None:
+def mean_ms(counters: Counters, operation: str, span: tuple[int, int]) -> float | None:
+    """Mean latency of a volume's ``read``s or ``write``s over [begin, end); None where there were none."""
     time_ns, count = counters.delta(f"{operation}_time_ns", *span), counters.delta(f"{operation}s", *span)
     return time_ns / count / 1e6 if time_ns is not None and count else None
 

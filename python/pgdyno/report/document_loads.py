@@ -17,6 +17,9 @@ class LoadedVolumeOf(Part):
     write_mib_per_s: float | None
     write_bytes: float | None
     """From the beginning of the load to its end, the checkpoint's too."""
+    read_ms_mean: float | None
+    """Mean latency of its reads; null where there were none."""
+    write_ms_mean: float | None
     time_above_limit: dict[str, Share]
     """Limit -> share of the load in which requests waited for it; empty for volumes without limits."""
     course_mib_per_s: list[tuple[float, float]]

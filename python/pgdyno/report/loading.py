@@ -95,6 +95,14 @@ def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[Row]:
         ),
         Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in volumes)),
         Row(
+            f"{role} volume: writes, mean, ms",
+            tuple(number(one.write_ms_mean) if one else UNKNOWN for one in volumes),
+        ),
+        Row(
+            f"{role} volume: reads, mean, ms",
+            tuple(number(one.read_ms_mean) if one else UNKNOWN for one in volumes),
+        ),
+        Row(
             f"{role} volume: above a limit", tuple(most_waited(one.time_above_limit if one else {}) for one in volumes)
         ),
     ]
