@@ -105,7 +105,7 @@ def say(asked: Run, seconds: float) -> None:
 def bench(folder: str | None) -> int:
     """Run the measurements, of one folder of tests if it is named."""
     with own_state() as (_, environment):
-        where = [f"tests/{folder}"] if folder else []
+        where = [f"tests/{folder.replace('-', '_')}"] if folder else []
         process = subprocess.Popen([sys.executable, "-m", "pytest", "-m", "bench", "-s", *where], env=environment)
         signal.signal(signal.SIGINT, lambda *_: None)  # the terminal interrupts pytest as well, which ends in its time
         signal.signal(signal.SIGTERM, lambda *_: process.send_signal(signal.SIGINT))

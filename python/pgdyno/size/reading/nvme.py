@@ -43,6 +43,8 @@ _ROW = re.compile(r"\s*(?P<what>Read|Write|IOPS|Throughput)\s*:\s*(?P<value>\d+)
 _POLLING = re.compile(r"Polling EBS stats every (\d+) sec")
 GREW_MAX = 1.05
 """Times the time between two readings that a counter of time may grow: the clock of the readings is another one."""
+RESOLUTION_S = 1.0
+"""`date -Is` leaves out parts of a second, so between two of its times up to so much more may have passed."""
 _REMEDY = "write `date -Is` before each reading: (date -Is; ebsnvme stats --json /dev/nvme1n1) >> FILE"
 
 
@@ -179,7 +181,7 @@ def _sample(reading: Reading, grown: Mapping[str, int]) -> Sample:
     rates = {name: value / seconds for name, value in grown.items()}
     shares = {check: rates[name] / 1e6 for name, check in CHECKS.items()}
     most = max(shares.values())
-    if most > GREW_MAX:
+    if most * seconds > GREW_MAX * seconds + RESOLUTION_S:
         raise InputError(
             f"{reading.path}: {most * seconds:,.0f} s above a limit in {seconds:,.0f} s before {_utc(reading.at_s)}: the times"
             " of the readings are not right",

@@ -1,0 +1,195 @@
+"""A watched server does as much as one that is not, and is as it was.
+
+These judge times and CPU: run them on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import statistics
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from scipy import stats
+
+from pgdyno.diagnose.bought import Purchase
+from pgdyno.diagnose.diagnosis import diagnose
+from pgdyno.diagnose.target import target_of
+from pgdyno.diagnose.watch import watch
+
+from ..support.pooler import CLEAN, pgbouncer
+from ..support.servers import throwaway_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+pytestmark = pytest.mark.bench
+
+CPU_MAX = 0.01
+"""Of one core: the bar of the project."""
+RATIO_MIN = 0.99
+"""Of the transactions; the 95 % interval lies above it."""
+TABLES = 10_000
+SESSIONS = (100, 1000)
+PAIRS = 16
+TURN_S = 8
+WATCH_S = 20.0
+SCALE = 5
+_TPS = re.compile(r"tps = ([\d.]+)")
+_TABLES = (
+    "DO $$ BEGIN FOR i IN {} LOOP EXECUTE format('CREATE TABLE many.t%s (a int PRIMARY KEY)', i); END LOOP; END $$"
+)
+_STATE = (
+    "SELECT name, setting, source FROM pg_settings ORDER BY name",
+    "SELECT datname, stats_reset FROM pg_stat_database ORDER BY 1",
+    "SELECT backend_type, object, context, stats_reset FROM pg_stat_io ORDER BY 1, 2, 3",
+    "SELECT stats_reset FROM pg_stat_bgwriter",
+    "SELECT stats_reset FROM pg_stat_wal",
+    "SELECT stats_reset FROM pg_stat_checkpointer",
+    "SELECT oid, relname, relowner, relkind, relacl FROM pg_class ORDER BY 1",
+    "SELECT oid, proname, prosrc FROM pg_proc ORDER BY 1",
+    "SELECT oid, rolname, rolconfig FROM pg_roles ORDER BY 1",
+    "SELECT * FROM pg_db_role_setting ORDER BY 1, 2",
+    "SELECT oid, extname FROM pg_extension ORDER BY 1",
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'",
+    "SELECT slot_name FROM pg_replication_slots",
+)
+"""What a watch could change: settings, resets of statistics, contents of the catalogs, locks and slots."""
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Iterator[Cluster]:
+    """A server with 10,000 tables that takes 1,000 sessions and more, and a role with pg_monitor."""
+    with throwaway_cluster() as cluster:
+        with cluster.connect() as connection:
+            connection.execute("ALTER SYSTEM SET max_connections = 1100")
+            connection.execute("CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor; CREATE SCHEMA many")
+        cluster.stop()
+        cluster.start({"shared_buffers": "256MB", "synchronous_commit": "off"})
+        with cluster.connect() as connection:
+            for begin in range(0, TABLES, 1000):  # a transaction holds a lock for each
+                connection.execute(_TABLES.format(f"{begin}..{begin + 999}"))
+        pgbench(cluster, "-i", "-q", "-s", str(SCALE))
+        yield cluster
+
+
+def pgbench(cluster: Cluster, *arguments: str) -> str:
+    """What pgbench of the server's version says."""
+    command = [str(cluster.binaries.program("pgbench")), *arguments, cluster.dsn]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=cluster.binaries.environment)
+    return done.stdout
+
+
+def monitor(cluster: Cluster) -> str:
+    """How the watch reaches it."""
+    return cluster.dsn.replace("user=postgres", "user=monitor")
+
+
+@contextlib.contextmanager
+def connected(cluster: Cluster, count: int) -> Iterator[None]:
+    """So many sessions, idle; four more are at work."""
+    stop = threading.Event()
+
+    def work() -> None:
+        with cluster.connect() as connection:
+            while not stop.is_set():
+                connection.execute("SELECT sum(abalance) FROM pgbench_accounts WHERE aid < 2000")
+
+    with contextlib.ExitStack() as ending:
+        for _ in range(count - 4):
+            ending.enter_context(psycopg.connect(cluster.dsn, autocommit=True))
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.join()
+
+
+def state(cluster: Cluster) -> list[list[tuple[object, ...]]]:
+    """All that must be as it was."""
+    with cluster.connect() as connection:
+        return [connection.execute(query.encode()).fetchall() for query in _STATE]
+
+
+@pytest.mark.parametrize("sessions", SESSIONS)
+def test_the_probes_sessions_take_at_most_a_hundredth_of_a_core(
+    crowded: Cluster, tmp_path: Path, sessions: int
+) -> None:
+    before = state(crowded)
+    with connected(crowded, sessions):
+        found = diagnose(watch(target_of(monitor(crowded)), Purchase(), WATCH_S, tmp_path))
+    assert state(crowded) == before
+    cost = found.cost
+    assert cost is not None
+    assert cost.server_cpu_share is not None
+    print(f"\n{sessions} sessions, {TABLES} tables: {cost.server_cpu_share:.4f} of a core, {cost.samples} looks, {cost.lost} lost,"
+          f" one each {cost.interval_ms or 0:.0f} ms")  # fmt: skip
+    assert cost.server_cpu_share <= CPU_MAX
+
+
+def test_a_watched_server_does_as_many_transactions(crowded: Cluster, tmp_path: Path) -> None:
+    """Select-only, all in memory, in turns on one server; the order within a pair alternates."""
+    turn = ("-n", "-S", "-c", "4", "-j", "1", "-T", str(TURN_S))
+    pgbench(crowded, *turn)  # warm
+    ratios = []
+    for pair in range(PAIRS):
+        found = {}
+        for watched in (True, False) if pair % 2 else (False, True):
+            found[watched] = _tps(crowded, turn, tmp_path / str(pair), watched=watched)
+        ratios.append(math.log(found[True] / found[False]))
+    mean = statistics.mean(ratios)
+    half = float(stats.t.ppf(0.975, PAIRS - 1)) * statistics.stdev(ratios) / math.sqrt(PAIRS)
+    low, high = math.exp(mean - half), math.exp(mean + half)
+    print(
+        f"\ntransactions with a watch over those without: {math.exp(mean):.4f} ({low:.4f} to {high:.4f}), {PAIRS} pairs"
+    )
+    assert low > RATIO_MIN
+
+
+def _tps(cluster: Cluster, turn: tuple[str, ...], root: Path, *, watched: bool) -> float:
+    """Transactions per second of a turn; the watch begins before and ends after it."""
+    said: list[str] = []
+    worker = threading.Thread(target=lambda: said.append(pgbench(cluster, *turn)))
+    if not watched:
+        worker.start()
+        worker.join()
+    else:
+        target = target_of(monitor(cluster))
+        begun = threading.Event()
+        watching = threading.Thread(target=watch, args=(target, Purchase(), TURN_S + 1.0, root, lambda _: begun.set()))
+        watching.start()
+        assert begun.wait(60)
+        worker.start()
+        worker.join()
+        watching.join()
+    match = _TPS.search(said[0])
+    assert match, said
+    return float(match[1])
+
+
+@pytest.mark.needs_pgbouncer
+def test_through_a_pooler_the_next_client_sees_its_own_settings(crowded: Cluster, tmp_path: Path) -> None:
+    """In transaction mode: a client's settings before a watch are those after it, in each session of the pool."""
+    before = state(crowded)
+    with pgbouncer(crowded) as pooler:
+        watch(target_of(pooler.dsn()), Purchase(), 5.0, tmp_path)
+        assert pooler.leftovers() == [CLEAN] * pooler.pool_size
+        with psycopg.connect(pooler.dsn(), autocommit=True, prepare_threshold=None) as client:
+            shown = client.execute(
+                "SELECT current_setting('default_transaction_read_only'), current_setting('statement_timeout')"
+            )
+            assert shown.fetchone() == ("off", "0")
+            client.execute("CREATE TEMPORARY TABLE written (a int) ON COMMIT DROP")
+    assert state(crowded) == before

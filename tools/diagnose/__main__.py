@@ -1,0 +1,128 @@
+"""Measures a draw and writes its page: ``python -m tools.diagnose``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from pgdyno import _engine
+from pgdyno.errors import HostError, PgdynoError
+from pgdyno.host import preflight
+from tools.diagnose import claims, page
+from tools.diagnose.measure import measure
+from tools.diagnose.record import FACTS, Facts, Measured, digest, folder_of, left
+from tools.diagnose.scenarios import FAMILIES, OLDER, Stand, draw, scenarios
+from tools.diagnose.stand import DataSets, running
+from tools.diagnose.truth import refuted
+from tools.diagnose.views import answers
+from tools.measured import code, ended, none_yet, published
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tools.diagnose.record import Answer
+    from tools.diagnose.scenarios import Load
+    from tools.fidelity.claim import Claim
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results" / "diagnose"
+PAGE = ROOT / "docs" / "reference" / "diagnosis.md"
+SEED = 20_261_125
+ROUNDS = 4
+"""Stands of each family and version."""
+
+
+def main() -> int:
+    """The command line; exit code 1 when a claim does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tools.diagnose", description=__doc__)
+    parser.add_argument("--seed", type=int, default=SEED, help="of the draw [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="stands of each family and version [%(default)s]")
+    parser.add_argument("--family", choices=list(FAMILIES), action="append", help="only these stands; repeatable")
+    parser.add_argument("--seconds", type=float, help="begin no further stand after this time; the next call resumes")
+    parser.add_argument("--list", action="store_true", help="print the draw")
+    parser.add_argument(
+        "--page", action="store_true", help="measure nothing: ask the rules about what is there, write the page"
+    )
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
+    stands = [one for one in draw(asked.seed, asked.rounds) if asked.family is None or one.family in asked.family]
+    if asked.list:
+        print("\n".join(f"{key}: {stand.volumes} {load.consumer or ''}" for key, stand, load in scenarios(stands)))
+        return 0
+    if not asked.page:
+        collect(stands, asked.seed, asked.seconds)
+    return code(write(draw(asked.seed, asked.rounds), asked.seed))
+
+
+def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None) -> None:
+    """Measure what is missing of some stands, until the time is over."""
+    preflight.require_root("the record of diagnosis")
+    preflight.require_fuse()
+    preflight.require_programs("iostat")
+    if not OLDER.is_dir():
+        raise HostError(f"there is no PostgreSQL 15 in {OLDER}", remedy="install Debian's postgresql-15")
+    folder, begin = folder_of(RESULTS, seed), time.monotonic()
+    missing = left(folder, list(scenarios(list(stands))))
+    print(f"rules {digest()}; {len(missing)} scenarios are missing", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as name, DataSets(Path(name)) as data_sets:
+        for place, (_, group) in enumerate(groupby(missing, key=lambda one: one[1].number)):
+            if place and seconds is not None and time.monotonic() - begin > seconds:
+                print("the time is over; the same command resumes", file=sys.stderr)
+                return
+            _stand(list(group), data_sets, Path(name), folder)
+
+
+def _stand(group: Sequence[tuple[str, Stand, Load]], data_sets: DataSets, scratch: Path, folder: Path) -> None:
+    """The scenarios of one stand. One that breaks is said and is missing still."""
+    stand = group[0][1]
+    with running(stand, data_sets, scratch) as server:
+        for key, _, load in group:
+            begin = time.monotonic()
+            shutil.rmtree(folder / key, ignore_errors=True)
+            try:
+                facts = measure(server, stand, load, key, folder / key)
+            except (PgdynoError, psycopg.Error, OSError, AssertionError) as error:
+                print(f"{key}: {error!r:.300}", file=sys.stderr, flush=True)
+                continue
+            state = refuted(facts, load.clients) or "labelled"
+            print(f"{key}: {state} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+
+
+def measured(stands: Sequence[Stand], seed: int) -> list[Measured]:
+    """What is there of a draw."""
+    folder, found = folder_of(RESULTS, seed), []
+    for key, _, load in scenarios(list(stands)):
+        if (path := folder / key / FACTS).is_file():
+            facts = Facts.model_validate_json(path.read_text())
+            found.append(Measured(folder / key, facts, refuted(facts, load.clients)))
+    return found
+
+
+def write(stands: Sequence[Stand], seed: int) -> list[Claim]:
+    """Ask the rules about all that was measured, write the page, print the claims."""
+    found = measured(stands, seed)
+    if not found:
+        raise none_yet("diagnose")
+    judged: list[Answer] = []
+    with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as scratch:
+        for one in found:
+            if one.refuted is None:
+                judged += answers(one, Path(scratch))
+    verdicts = claims.judge(judged)
+    facts = {"seed": str(seed), "rules": digest(), "build_hash": _engine.facts().build_hash[:12]}
+    return published(PAGE, page.render(found, judged, verdicts, **facts), verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
