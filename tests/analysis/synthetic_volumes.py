@@ -61,6 +61,7 @@ def _volume(
         "overrun_ops": (ops * arm.overrun_share).astype(np.int64),
         "daemon_cpu_ns": elapsed // 8,
     }
+    members = _members(arm, columns)
     kept = [second for second in range(len(t_ns)) if second not in arm.lost_seconds]
     disk = {
         "t_ns": t_ns,
@@ -78,7 +79,30 @@ def _volume(
         "probe/volume": pa.table(columns).take(kept),
         "probe/disk": pa.table(disk),
         "probe/volume_latency": _volume_latency(arm, t_ns, reads, writes, rng),
-    }
+    } | ({} if members is None else {"probe/member": members})
+
+
+def _members(arm: Arm, volume: dict[str, Any]) -> pa.Table | None:
+    """Each has its part of the array's requests; the last takes twice the time."""
+    count = columns_of(arm)
+    if not count:
+        return None
+    at = [WARMUP_S, len(volume["t_ns"]) - 1]
+    rows = []
+    for member in range(count):
+        slower = 2 if member == count - 1 else 1
+        counted = {
+            name: volume[name][at] // count * (slower if name.endswith("_time_ns") else 1)
+            for name in ("read_ops", "write_ops", "read_time_ns", "write_time_ns")
+        }
+        exceeded = {name: volume[name][at] for name in ("exceeded_iops_ns", "exceeded_throughput_ns")}
+        rows.append(pa.table({"t_ns": volume["t_ns"][at], "member": [member] * 2, **counted, **exceeded}))
+    return pa.concat_tables(rows)
+
+
+def columns_of(arm: Arm) -> int:
+    """Columns of the arm's array, 0 without one."""
+    return int(arm.spec.partition("x")[0]) if arm.spec[:1].isdigit() else 0
 
 
 def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random.Generator) -> pa.Table:
@@ -108,7 +132,7 @@ def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random
 
 
 def spec_of(arm: Arm) -> dict[str, Any]:
-    columns = int(arm.spec.partition("x")[0]) if arm.spec[:1].isdigit() else 0
+    columns = columns_of(arm)
     return {
         "spec": arm.spec,
         "type": arm.kind,

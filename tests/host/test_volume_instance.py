@@ -121,6 +121,11 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
     read_directly(second.block_device, READS)
     assert second.stats()["instance"]["ops"] >= shared["ops"] + READS
     assert first.stats()["counters"]["read_ops"] < READS, "each has counters of its own"
+    assert first.stats()["members"] == [], "a single volume has none"
+    members = second.stats()["members"]
+    assert len(members) == 4
+    assert sum(one["read_ops"] for one in members) >= READS
+    assert all(one["write_time_ns"] > 0 for one in members if one["write_ops"])
     content = (top / "b" / "file").read_bytes()
     first.detach()
     assert second.alive, "the daemon serves the rest"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import EngineError
 from pgdyno.probe.host import read_samples
-from pgdyno.probe.samples import Gap, GapLedger, Samples, volume_latency
+from pgdyno.probe.samples import Gap, GapLedger, Samples, volume_details
 from pgdyno.store import RunWriter
-from pgdyno.store.tables import conform, empty
+from pgdyno.store.tables import columns, conform, empty
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,11 +112,19 @@ def test_samples_of_two_probes_are_one() -> None:
     assert len(both.gaps) == 2
 
 
-def test_the_volumes_histograms_at_two_instants() -> None:
+def test_what_daemons_said_at_two_instants() -> None:
     histograms = {"read_latency_ns": [[100, 2], [200, 1]], "write_latency_ns": []}
     histograms |= {"read_lateness_ns": [[7, 3]], "write_lateness_ns": []}
-    said = [{"t_ns": t_ns, "histograms": histograms} for t_ns in (1, 2)]
-    samples = volume_latency({"data": said, "wal": said[:1]})
+    counters = dict.fromkeys(columns("probe/member").names[3:], 0)
+    said = [
+        {"t_ns": t_ns, "histograms": histograms, "members": [counters, {**counters, "read_ops": t_ns}]}
+        for t_ns in (1, 2)
+    ]
+    samples = volume_details({"data": said, "wal": [{**said[0], "members": []}]})
+    members = samples.tables["probe/member"].to_pylist()
+    assert [(row["t_ns"], row["volume"], row["member"], row["read_ops"]) for row in members] == [
+        (1, "data", 0, 0), (1, "data", 1, 1), (2, "data", 0, 0), (2, "data", 1, 2)
+    ]  # fmt: skip
     rows = samples.tables["probe/volume_latency"].to_pylist()
     assert rows[:3] == [
         {"t_ns": 1, "volume": "data", "op": "read", "latency_ns": 100, "count": 2},

@@ -134,6 +134,7 @@ impl Served {
             "faults": fault::seen(&self.pipeline)});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);
+            answer["members"] = json!(self.pipeline.member_stats());
         }
         answer
     }

@@ -21,7 +21,7 @@ use crate::log_buffer::LogBuffer;
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
 use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
-use crate::stats::{Completed, CounterRecord, Histograms, HostStats, Totals};
+use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
 use crate::store::Store;
 use crate::work_queue::WorkQueue;
 
@@ -269,6 +269,15 @@ impl Pipeline {
         self.core.bring_alarm_forward(&mut state);
         drop(state);
         (counters, copy.map(|stats| stats.histograms()))
+    }
+
+    /// What each member of the volume's array has counted; nothing without an array.
+    pub(crate) fn member_stats(&self) -> Vec<MemberRecord> {
+        let mut state = self.core.lock();
+        let volume = state.lane(self.lane).volume;
+        let members = state.model.members(volume);
+        let each = members.iter().map(|member| state.model.counters(*member).into());
+        if members.len() > 1 { each.collect() } else { Vec::new() }
     }
 
     /// What had been counted at each full minute of the last day, the oldest first, in the time of those who use it.

@@ -257,6 +257,31 @@ pub(crate) struct CounterRecord {
     daemon_cpu_ns: u64,
 }
 
+/// What the model counts of one member of an array: the pieces of requests that it was given, cumulative.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct MemberRecord {
+    /// Pieces that its limits let pass, and the time from when they reached it to their completion, as the model says.
+    read_ops: u64,
+    write_ops: u64,
+    read_time_ns: u64,
+    write_time_ns: u64,
+    exceeded_iops_ns: u64,
+    exceeded_throughput_ns: u64,
+}
+
+impl From<Counters> for MemberRecord {
+    fn from(counters: Counters) -> Self {
+        Self {
+            read_ops: counters.granted_read_ops,
+            write_ops: counters.granted_write_ops,
+            read_time_ns: counters.read_time_ns,
+            write_time_ns: counters.write_time_ns,
+            exceeded_iops_ns: counters.exceeded_iops_ns,
+            exceeded_throughput_ns: counters.exceeded_throughput_ns,
+        }
+    }
+}
+
 /// Distributions as (highest value of the bucket, count).
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Histograms {

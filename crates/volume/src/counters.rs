@@ -15,6 +15,14 @@ pub struct Counters {
     pub write_bytes: u64,
     /// I/O units charged, after splitting and merging.
     pub io_units: u64,
+    /// Reads that the limits let pass and that do not fail.
+    pub granted_read_ops: u64,
+    /// Writes that the limits let pass and that do not fail.
+    pub granted_write_ops: u64,
+    /// Time of the granted reads, from when each reached the volume to its completion.
+    pub read_time_ns: Nanos,
+    /// Time of the granted writes.
+    pub write_time_ns: Nanos,
     /// Time in which the head of the queue waited for the IOPS limit, up to the last grant.
     pub exceeded_iops_ns: Nanos,
     /// Time in which the head of the queue waited for the throughput limit, up to the last grant.
@@ -39,6 +47,16 @@ impl Counters {
         *bytes += u64::from(io.len);
     }
 
+    /// Counts a request that the limits let pass, and how long the volume has it.
+    pub(crate) fn granted(&mut self, op: Op, time_ns: Nanos) {
+        let (ops, time) = match op {
+            Op::Read => (&mut self.granted_read_ops, &mut self.read_time_ns),
+            Op::Write => (&mut self.granted_write_ops, &mut self.write_time_ns),
+        };
+        *ops += 1;
+        *time = time.saturating_add(time_ns);
+    }
+
     /// Of two members of an array: sums, of the time above a limit the longer one, and of the balances the lower one.
     pub(crate) fn with(self, other: Self) -> Self {
         Self {
@@ -47,6 +65,10 @@ impl Counters {
             read_bytes: self.read_bytes + other.read_bytes,
             write_bytes: self.write_bytes + other.write_bytes,
             io_units: self.io_units + other.io_units,
+            granted_read_ops: self.granted_read_ops + other.granted_read_ops,
+            granted_write_ops: self.granted_write_ops + other.granted_write_ops,
+            read_time_ns: self.read_time_ns + other.read_time_ns,
+            write_time_ns: self.write_time_ns + other.write_time_ns,
             exceeded_iops_ns: self.exceeded_iops_ns.max(other.exceeded_iops_ns),
             exceeded_throughput_ns: self.exceeded_throughput_ns.max(other.exceeded_throughput_ns),
             io_credits: sum(self.io_credits, other.io_credits),
@@ -55,7 +77,7 @@ impl Counters {
         }
     }
 
-    /// Of an array's members, with the requests as the array had them.
+    /// Of an array's members, with the requests as the array had them; what was granted are pieces of them.
     pub(crate) fn under(self, array: Self) -> Self {
         let Self { read_ops, write_ops, read_bytes, write_bytes, .. } = array;
         Self { read_ops, write_ops, read_bytes, write_bytes, ..self }

@@ -199,6 +199,9 @@ impl Volume {
         // EBS, and not that plus the service time (docs/decision/0003).
         let Hit { added_ns, failed } = self.faults.hit(grant.at, &io);
         let done_at = grant.at.max(submitted_at.saturating_add(service_ns)).saturating_add(added_ns);
+        if !failed {
+            self.counters.granted(io.op, done_at - submitted_at);
+        }
         let in_range = io.offset.checked_add(u64::from(io.len)).is_some_and(|end| end <= self.size_bytes);
         self.split_merge.granted(io.id, done_at);
         let id = io.id;

@@ -63,8 +63,15 @@ fn copies_share_reads_and_each_have_every_write() {
     }
     let written: Vec<u64> = instance.members(array).iter().map(|id| instance.counters(*id).write_ops).collect();
     assert_eq!(written, [50; 4]);
+    instance.advance(SECOND, &mut Vec::new());
+    for id in instance.members(array) {
+        let counters = instance.counters(id);
+        assert_eq!(counters.granted_write_ops, 50);
+        assert_eq!(counters.write_time_ns, 50 * 300_000, "each piece takes the service time, as no limit binds");
+        assert_eq!((counters.granted_read_ops, counters.read_time_ns), (0, 0));
+    }
     assert_eq!(instance.counters(array).write_ops, 100);
-    assert_eq!(instance.outstanding(array), 100);
+    assert_eq!(instance.outstanding(array), 0);
 }
 
 #[test]

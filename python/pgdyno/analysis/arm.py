@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pgdyno.analysis.instance_figures import InstanceFigures
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.analysis.server_figures import IoRate
-    from pgdyno.analysis.volume_figures import VolumeFigures
+    from pgdyno.analysis.volume_figures import MemberFigures, VolumeFigures
     from pgdyno.analysis.waits import Wait
     from pgdyno.store.record import Visibility
 
 _Name = TypeVar("_Name")
-_Figures = TypeVar("_Figures", bound="VolumeFigures | InstanceFigures")
+_Figures = TypeVar("_Figures", bound="VolumeFigures | MemberFigures | InstanceFigures")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Means(Generic[_Figures]):
-    """What a volume and the instance above it have alike over the replicates; a rate is the mean of those that have it."""
+    """What a volume, a member of it and the instance above it have alike over the replicates; a rate is the mean of those that have it."""
 
     figures: tuple[_Figures, ...]
 
@@ -63,14 +63,24 @@ class Means(Generic[_Figures]):
         return mean_known([one.iops for one in self.figures])
 
     @property
-    def mib_per_s(self) -> float | None:
-        """Throughput."""
-        return mean_known([one.mib_per_s for one in self.figures])
-
-    @property
     def time_above_limit(self) -> dict[str, float]:
         """Limit -> share of the time in which requests waited for it."""
         return mean_by_name([one.time_above_limit for one in self.figures])
+
+
+@dataclass(frozen=True)
+class MemberSummary(Means["MemberFigures"]):
+    """One member of an array over the replicates."""
+
+    @property
+    def read_ms_mean(self) -> float | None:
+        """Mean time of its reads."""
+        return mean_known([one.read_ms_mean for one in self.figures])
+
+    @property
+    def write_ms_mean(self) -> float | None:
+        """Mean time of its writes."""
+        return mean_known([one.write_ms_mean for one in self.figures])
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,16 @@ class VolumeSummary(Means["VolumeFigures"]):
     """Its resolved specification, from the first replicate; empty for a device that was there."""
     attach: dict[str, Any]
     """What its daemon said when it was ready, from the first replicate."""
+
+    @property
+    def mib_per_s(self) -> float | None:
+        """Throughput."""
+        return mean_known([one.mib_per_s for one in self.figures])
+
+    @property
+    def members(self) -> tuple[MemberSummary, ...]:
+        """The members of an array, in their order; empty where a run did not record them."""
+        return tuple(MemberSummary(each) for each in zip(*(one.members for one in self.figures), strict=False))
 
     @property
     def queue_length(self) -> float | None:
@@ -122,6 +142,11 @@ class InstanceSummary(Means["InstanceFigures"]):
     type: str
     limits: dict[str, Any]
     """Its EBS limits, as recorded."""
+
+    @property
+    def mib_per_s(self) -> float | None:
+        """Throughput of all its volumes."""
+        return mean_known([one.mib_per_s for one in self.figures])
 
     @property
     def reserve(self) -> dict[str, float]:

@@ -22,6 +22,18 @@ _LIMIT_PREFIX, _LIMIT_SUFFIX = "exceeded_", "_ns"
 
 
 @dataclass(frozen=True)
+class MemberFigures:
+    """One member of an array in one run. Its requests are the pieces that it was given of the array's."""
+
+    iops: float | None
+    read_ms_mean: float | None
+    """Mean time of its reads as the model gave it, without waiting for the instance; None where there were none."""
+    write_ms_mean: float | None
+    time_above_limit: Mapping[str, float]
+    """Limit (``iops``, ``throughput``) -> share of the phase in which its requests waited for it."""
+
+
+@dataclass(frozen=True)
 class VolumeFigures:
     """One volume of one run. A figure is None when the run did not record what it needs."""
 
@@ -42,6 +54,8 @@ class VolumeFigures:
     write_lateness_ms: Distribution
     time_above_limit: Mapping[str, float]
     """Limit (``iops``, ``throughput``) -> share of the phase in which requests waited for it."""
+    members: tuple[MemberFigures, ...] = ()
+    """The members of an array, in their order; empty without an array, and in runs that did not record it."""
 
 
 def volume_roles(run: Run) -> tuple[str, ...]:
@@ -100,6 +114,22 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
         read_lateness_ms=by_operation.get("read lateness", nothing),
         write_lateness_ms=by_operation.get("write lateness", nothing),
         time_above_limit=time_above_limit(counters, *span),
+        members=_members(run, role, span),
+    )
+
+
+def _members(run: Run, role: str, span: tuple[int, int]) -> tuple[MemberFigures, ...]:
+    table = of_role(run.table("probe/member"), role)
+    numbers = sorted(set(table["member"].to_pylist()))
+    each = (_ops(Counters.of(_rows(table, "member", number))) for number in numbers)
+    return tuple(
+        MemberFigures(
+            iops=counters.mean_rate("ops", *span),
+            read_ms_mean=mean_ms(counters, "read", span),
+            write_ms_mean=mean_ms(counters, "write", span),
+            time_above_limit=time_above_limit(counters, *span),
+        )
+        for counters in each
     )
 
 
@@ -117,13 +147,8 @@ def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
     """
     table = of_role(run.table("probe/volume"), role)
     if table.num_rows:
-        counters = Counters.of(table)
-        columns = counters.columns
-        derived = {
-            "ops": columns["read_ops"] + columns["write_ops"],
-            "reads": columns["read_ops"],
-            "writes": columns["write_ops"],
-        }
+        counters = _ops(Counters.of(table))
+        derived = {}
     else:
         counters = device_counters(run, role)
         columns = counters.columns
@@ -133,8 +158,15 @@ def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
             "read_time_ns": columns["read_time_ms"] * 1e6,
             "write_time_ns": columns["write_time_ms"] * 1e6,
         }
+    columns = counters.columns
     derived["bytes"] = columns["read_bytes"] + columns["write_bytes"]
     return Counters(counters.t_ns, {**columns, **derived})
+
+
+def _ops(counters: Counters) -> Counters:
+    """The counters of an emulated volume or a member, with those that are derived from them: ``ops``, ``reads``, ``writes``."""
+    reads, writes = counters.columns["read_ops"], counters.columns["write_ops"]
+    return Counters(counters.t_ns, {**counters.columns, "ops": reads + writes, "reads": reads, "writes": writes})
 
 
 def device_counters(run: Run | Load, role: str = DATA) -> Counters:
@@ -144,9 +176,13 @@ def device_counters(run: Run | Load, role: str = DATA) -> Counters:
 
 def of_role(table: pa.Table, role: str) -> pa.Table:
     """The rows of one volume."""
+    return _rows(table, "volume", role)
+
+
+def _rows(table: pa.Table, column: str, value: str | int) -> pa.Table:
     import pyarrow.compute as pc
 
-    return table.filter(pc.equal(table["volume"], role))
+    return table.filter(pc.equal(table[column], value))
 
 
 def time_above_limit(counters: Counters, begin_ns: int, end_ns: int) -> dict[str, float]:

@@ -94,8 +94,8 @@ class GapLedger:
         self._closed.append(Gap(first_ns, last_ns, *key))
 
 
-def volume_latency(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
-    """``probe/volume_latency`` from what each volume's daemon said, by the volume's role (``data``, ``wal``, ...).
+def volume_details(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
+    """``probe/volume_latency`` and ``probe/member`` from what each volume's daemon said, by the volume's role (``data``, ``wal``, ...).
 
     As a rule each was asked when measuring began and when it ended.
     """
@@ -114,4 +114,11 @@ def volume_latency(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
         for op, histogram in names.items()
         for latency_ns, count in said["histograms"][histogram]
     ]
-    return Samples({"probe/volume_latency": from_rows("probe/volume_latency", rows)})
+    members = [
+        {"t_ns": said["t_ns"], "volume": volume, "member": member, **counters}
+        for volume, answers in stats.items()
+        for said in answers
+        for member, counters in enumerate(said["members"])
+    ]
+    tables = {"probe/volume_latency": rows} | ({"probe/member": members} if members else {})
+    return Samples({name: from_rows(name, found) for name, found in tables.items()})

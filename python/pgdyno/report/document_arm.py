@@ -99,6 +99,15 @@ class Disk(Part):
 _OF_VOLUME = (*Disk.model_fields, "read_ms_mean", "write_ms_mean", "read_ms_p99", "write_ms_p99")
 
 
+class Member(Part):
+    """One member of an array, means of the replicates. Its requests are the pieces that it was given of the array's."""
+
+    iops: float | None
+    read_ms_mean: float | None
+    write_ms_mean: float | None
+    time_above_limit: dict[str, Share]
+
+
 class Volume(Disk):
     """One of an arm's volumes."""
 
@@ -110,6 +119,8 @@ class Volume(Disk):
     write_ms_p99: float | None
     time_above_limit: dict[str, Share]
     usd_per_month: float | None
+    members: list[Member]
+    """The members of an array, in their order; empty for a single volume."""
 
 
 class Instance(Part):
@@ -313,6 +324,7 @@ def _volume(comparison: Comparison, place: int, volume: VolumeSummary) -> Volume
         spec=volume.resolved.get("spec"),
         time_above_limit=volume.time_above_limit,
         usd_per_month=volume.usd_per_month,
+        members=[Member.model_validate(member) for member in volume.members],
     )
 
 

@@ -35,10 +35,11 @@ class VolumeRow:
     title: str
     """Its role, and its type where it has one."""
     cells: tuple[str, ...]
-    """In the order of :data:`VOLUME_COLUMNS`."""
-    meters: tuple[Meter, ...]
+    """In the order of :data:`VOLUME_COLUMNS`, or of :data:`MEMBER_COLUMNS`."""
+    meters: tuple[Meter, ...] = ()
 
 
+MEMBER_COLUMNS = ("IOPS", "above limit", "reads, mean", "writes, mean")
 VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
 
 
@@ -60,6 +61,7 @@ def section(comparison: Comparison) -> Section | None:
             Block("meters.html", {"volumes": rows}),
             Note("Share of the measured time in which a request waited because the volume's limit was reached."),
         ]
+    parts += _members(comparison)
     if not many(comparison):
         parts += _latencies(comparison)
     return Section("volume", "The volumes" if several else "The volume", tuple(parts))
@@ -75,6 +77,32 @@ def _note(comparison: Comparison) -> str:
         if instance
         else ""
     )
+
+
+def _members(comparison: Comparison) -> Iterator[Block | Note]:
+    """A table of the members of arrays, folded: where one is slower than the others it shows here."""
+    rows = [
+        VolumeRow(
+            arm,
+            f"{volume.role}, member {place}",
+            (
+                number(member.iops),
+                most_waited(member.time_above_limit),
+                number(member.read_ms_mean),
+                number(member.write_ms_mean),
+            ),
+        )
+        for arm in comparison.arms
+        for volume in arm.volumes.values()
+        for place, member in enumerate(volume.members)
+    ]
+    if rows:
+        fold = f"The {len(rows)} members of arrays"
+        yield Block("volumes.html", {"volumes": rows, "columns": MEMBER_COLUMNS, "fold": fold})
+        yield Note(
+            "A member's requests are the pieces that it was given of the array's, and their time in milliseconds is the model's,"
+            " without waiting for the instance."
+        )
 
 
 def _latencies(comparison: Comparison) -> Iterator[Drawing]:

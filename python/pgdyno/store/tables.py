@@ -30,6 +30,8 @@ TABLES: dict[str, str] = {
     "probe/instance": "counters of the instance's limits on its volumes, cumulative, if it has limits; reserves in"
     " millionths, NULL if the maximum is always available",
     "probe/volume_latency": "each emulated volume's histograms, cumulative, when measuring began and when it ended",
+    "probe/member": "counters of each member of an emulated array, cumulative, when measuring began and when it ended; its"
+    " operations are the pieces of requests that it was given",
     "probe/cpu": "CPU time by role, cumulative",
     "probe/memory": "memory of the server's cgroup and of the host",
     "probe/cost": "what each probe cost, and how many of its samples were lost; NULL is unknown, not 0",
@@ -63,6 +65,8 @@ _COLUMNS: dict[str, str] = {
     "probe/instance": "t_ns:i ops:i bytes:i exceeded_iops_ns:i exceeded_throughput_ns:i iops_balance_ppm:i"
     " throughput_balance_ppm:i",
     "probe/volume_latency": "t_ns:i volume:s op:s latency_ns:i count:i",
+    "probe/member": "t_ns:i volume:s member:i read_ops:i write_ops:i read_time_ns:i write_time_ns:i exceeded_iops_ns:i"
+    " exceeded_throughput_ns:i",
     "probe/cpu": "t_ns:i role:s cpu_ns:i",
     "probe/memory": "t_ns:i role:s name:s bytes:i",
     "probe/cost": "t_begin_ns:i t_end_ns:i probe:s samples:i lost_samples:i answer_ns:i client_cpu_ns:i server_cpu_ns:i",

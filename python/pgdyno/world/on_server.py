@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
-from pgdyno.probe.samples import Samples, volume_latency
+from pgdyno.probe.samples import Samples, volume_details
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.world.base import Measured
 
@@ -105,7 +105,7 @@ def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tu
                 clock=run.clock,
             )
             samples = host_probe.stop()
-        samples = samples | sql_probe.stop() | _volume_latency(edges)
+        samples = samples | sql_probe.stop() | _volume_details(edges)
     return outcome, samples.on(run.clock)
 
 
@@ -114,6 +114,6 @@ def _with_children(workload: Workload, driver_pid: int) -> dict[str, Role]:
     return {"driver": Role(parents=(driver_pid,))} if workload.forks else {}
 
 
-def _volume_latency(edges: list[dict[str, dict[str, Any]]]) -> Samples:
+def _volume_details(edges: list[dict[str, dict[str, Any]]]) -> Samples:
     """The reports of every volume's daemon at the start and end of the measured phase."""
-    return volume_latency({role: [edge[role] for edge in edges] for role in edges[0]} if edges else {})
+    return volume_details({role: [edge[role] for edge in edges] for role in edges[0]} if edges else {})
