@@ -4,15 +4,20 @@
 DEMO_ARGS ?=
 
 PY := .venv/bin/python
+# For programs of tools/ that need the package's Python files, and not the engine that `make setup` builds.
+PY_SOURCES := PYTHONPATH=python $(PY)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix bench generate wheel sdist site lock clean
+.PHONY: help setup packages demo test lint fix bench generate wheel sdist site lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 setup: ## .venv with the locked packages, the engine and .venv/bin/pgdyno
 	@tools/setup
+
+packages:
+	@tools/setup --packages
 
 demo: setup ## compare PostgreSQL on three emulated volumes, and write a report
 	.venv/bin/pgdyno demo $(DEMO_ARGS)
@@ -34,16 +39,16 @@ bench: setup ## measurements of pgdyno itself; ONLY=fidelity measures those of t
 generate: setup ## write the generated files again (`make lint` checks them)
 	$(PY) tools/generate.py
 
-wheel: setup ## dist/: the package with an engine for every Linux with glibc 2.28, examined
+wheel: packages ## dist/: the package with an engine for every Linux with glibc 2.28, examined
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-wheel.lock
-	$(PY) -m tools.wheel
+	$(PY_SOURCES) -m tools.wheel
 
-sdist: setup ## dist/: the sources, which pip builds with Rust
-	$(PY) -m tools.wheel.sdist
+sdist: packages ## dist/: the sources, which pip builds with Rust
+	$(PY_SOURCES) -m tools.wheel.sdist
 
-site: setup ## dist/site/: the documents as pages, to browse and to search without a network
+site: packages ## dist/site/: the documents as pages, to browse and to search without a network
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-site.lock
-	$(PY) -m tools.site
+	$(PY_SOURCES) -m tools.site
 
 lock: setup ## choose newer Python packages and write the lock files again
 	$(PY) -m pip install --quiet uv
