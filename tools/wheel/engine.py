@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -27,6 +28,7 @@ def build(root: Path) -> Path:
     """
     target = TARGETS[platform.machine()]
     maturin = Path(sys.executable).with_name("maturin")
+    path = f"{maturin.parent}:{os.environ['PATH']}"  # zig is looked for as `python3 -m ziglang`
     with tempfile.TemporaryDirectory() as thrown_away:
         subprocess.run(
             [
@@ -44,6 +46,7 @@ def build(root: Path) -> Path:
             ],
             cwd=root,
             check=True,
+            env=os.environ | {"PATH": path},
         )
     return target_folder(root) / target / "release" / NAME
 
