@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import sys
 import sysconfig
 import threading
@@ -77,17 +78,19 @@ def how_to_run_as_root(arguments: Sequence[str] | None = None) -> str:
     """A remedy: the command line that runs this pgdyno as root, by default with the arguments of this process.
 
     It has the absolute path, as root's PATH lacks what pipx, uv and pip put below a home directory, and keeps pgdyno's
-    environment variables. An argument with a password is not repeated.
+    environment variables. An argument with a password is not repeated. Where there is no sudo, as in a container, none is named.
     """
     own = _own_command()
     if own is None:
         return "run it as root, for example with sudo"
     settings = ",".join(sorted(name for name in os.environ if name.startswith("PGDYNO_")))
-    start = ["sudo", *([f"--preserve-env={settings}"] if settings else []), *own]
+    has_sudo = shutil.which("sudo") is not None
+    start = ["sudo", *([f"--preserve-env={settings}"] if settings else []), *own] if has_sudo else own
+    as_root = "" if has_sudo or os.geteuid() == 0 else " as root; in a container pass `--user root`"
     words = list(sys.argv[1:] if arguments is None else arguments)
     if any(_SECRET.search(word) for word in words):
-        return f"run `{shlex.join(start)}` with the same arguments"
-    return f"run `{shlex.join([*start, *words])}`"
+        return f"run `{shlex.join(start)}` with the same arguments{as_root}"
+    return f"run `{shlex.join([*start, *words])}`{as_root}"
 
 
 def _own_command() -> list[str] | None:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from pgdyno import _build, _engine, installation
 from pgdyno.cli.main import cli
 from pgdyno.errors import EngineMissing, HostError
 from pgdyno.host import preflight
 
+ROOT = Path(__file__).resolve().parents[2]
 PLACES = {
     "pip install --prefix": ("prefix/lib/python3.11/site-packages", "prefix/bin"),
     "pip install --user": ("home/.local/lib/python3.13/site-packages", "home/.local/bin"),
@@ -93,8 +95,9 @@ def test_a_remedy_names_the_program_that_installed(
     assert command in installation.how_to_install_again()
 
 
-def own_settings(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Have an environment of these variables of pgdyno's and no others."""
+def own_settings(monkeypatch: pytest.MonkeyPatch, *names: str, sudo: str | None = "/usr/bin/sudo") -> None:
+    """Have an environment of these variables of pgdyno's and no others, on a machine that has sudo or not."""
+    monkeypatch.setattr(installation.shutil, "which", lambda _: sudo)
     for name in [name for name in installation.os.environ if name.startswith("PGDYNO_")]:
         monkeypatch.delenv(name)
     for name in names:
@@ -115,6 +118,16 @@ def test_needs_root_names_the_whole_command(tmp_path: Path, monkeypatch: pytest.
     )
 
 
+def test_where_there_is_no_sudo_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_settings(monkeypatch, sudo=None)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "pgdyno"), "compare", "null", "null"])
+    monkeypatch.setattr(installation.os, "geteuid", lambda: 1000)
+    command = f"run `{tmp_path}/pgdyno compare null null`"
+    assert installation.how_to_run_as_root() == f"{command} as root; in a container pass `--user root`"
+    monkeypatch.setattr(installation.os, "geteuid", lambda: 0)
+    assert installation.how_to_run_as_root() == command
+
+
 def test_a_module_that_is_run_and_another_program_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     own_settings(monkeypatch)
     monkeypatch.setattr(sys, "argv", [str(_build.PACKAGE / "__main__.py"), "doctor"])
@@ -133,29 +146,58 @@ def test_a_password_is_not_repeated(dsn: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def remedies() -> Iterator[tuple[str, str]]:
-    """Place and text of every remedy in the package, as far as it is written out."""
+    """Place and text of every remedy, as far as it is written out: of errors, of doctor's checks, of the engine's errors."""
     for path in sorted(_build.PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.keyword) and node.arg == "remedy":
-                for part in ast.walk(node.value):
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        yield f"{path.name}:{part.lineno}", part.value
+            named = [node.value] if isinstance(node, ast.keyword) and node.arg == "remedy" else []
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Check":
+                named += node.args[3:]
+            for part in (part for value in named for part in ast.walk(value)):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield f"{path.name}:{part.lineno}", part.value
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if not text.lstrip().startswith("//"):  # what is said to users, and no comment
+                yield f"{path.name}:{line}", text
 
 
-def test_every_command_that_a_remedy_names_exists() -> None:
-    named = [(place, span) for place, text in remedies() for span in re.findall(r"`pgdyno ([^`]+)`", text)]
-    assert len(named) > 20, "the remedies have lost their commands"
-    for place, span in named:
-        command: click.Command = cli
-        context = click.Context(command)
-        for word in span.split():
-            if isinstance(command, click.Group) and re.fullmatch(r"[a-z-]+", word):
-                inner = command.get_command(context, word)
-                assert inner is not None, f"{place}: there is no `{word}` in `pgdyno {span}`"
-                command = inner
-            elif word.startswith("--") and word != "--help":
-                flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-                assert word.split("=")[0] in flags, f"{place}: there is no `{word}` in `pgdyno {span}`"
+SPANS = sorted(
+    {(place, span) for place, text in remedies() for span in re.findall(r"`(?:sudo )?pgdyno ([a-z-][^`{}]*)`?", text)}
+)
+
+
+def of(span: str, place: str) -> tuple[click.Command, list[str]]:
+    """The command that a span names, and the words that lead to it."""
+    command: click.Command = cli
+    context = click.Context(command)
+    words = []
+    for word in span.split():
+        if isinstance(command, click.Group) and re.fullmatch(r"[a-z-]+", word) and not word.startswith("-"):
+            inner = command.get_command(context, word)
+            assert inner is not None, f"{place}: there is no `{word}` in `pgdyno {span}`"
+            command = inner
+            words.append(word)
+        elif word.startswith("--") and word != "--help":
+            flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+            assert word.split("=")[0] in flags, f"{place}: there is no `{word}` in `pgdyno {span}`"
+    return command, words
+
+
+def test_every_command_that_a_remedy_names_exists_and_has_help() -> None:
+    assert len([place for place, _ in SPANS if place.partition(":")[0].endswith(".py")]) > 20
+    assert [place for place, _ in SPANS if place.partition(":")[0].endswith(".rs")], (
+        "the engine's have lost their commands"
+    )
+    found = {tuple(words) for place, span in SPANS for _, words in [of(span, place)]}
+    assert len(found) > 10
+    for words in found:
+        done = CliRunner().invoke(cli, [*words, "--help"])
+        assert done.exit_code == 0 and "Usage:" in done.output, words
+
+
+def test_what_a_clone_alone_has_is_named_in_one_place() -> None:
+    places = {place.partition(":")[0] for place, text in remedies() if re.search(r"`make |\.venv/", text)}
+    assert places == set(), "the remedy is pgdyno.installation's: an installed pgdyno has no Makefile"
 
 
 RACE = """
