@@ -1,4 +1,6 @@
-"""What a registry shows of the package is right: its links lead somewhere, its classifiers agree with the rest of pyproject.toml."""
+"""What a registry shows of the package is right: its links lead somewhere, its classifiers agree with the rest of pyproject.toml,
+and what it makes an installer fetch is used.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ from tools.wheel import description
 
 FILE = "pyproject.toml"
 _PYTHON = "Programming Language :: Python :: 3."
+_MODULES = {"vl-convert-python": "vl_convert", "hdrhistogram": "hdrh"}
+"""The module of a distribution whose name is another."""
 
 
 def check(root: Path) -> list[Finding]:
@@ -21,6 +25,7 @@ def check(root: Path) -> list[Finding]:
         return []
     classifiers: list[str] = project.get("classifiers", [])
     messages = [*_licences(project, classifiers), *_typed(root, project, classifiers), *_versions(project, classifiers)]
+    messages += _unused(root, project)
     for name, url in project.get("urls", {}).items():
         if not re.match(r"https://[^/]+\.[^/]+/", url):
             messages.append(f"the address {name} is not absolute: write https://…")
@@ -51,6 +56,19 @@ def _versions(project: dict[str, Any], classifiers: list[str]) -> list[str]:
             f"classifiers name Python 3.{named}, and requires-python begins with 3.{oldest}: name each version once"
         ]
     return []
+
+
+def _unused(root: Path, project: dict[str, Any]) -> list[str]:
+    """Every dependency is imported, or its files are looked for by its module's name: an installation has hundreds of MB."""
+    texts = [path.read_text(encoding="utf-8") for path in (root / "python" / project["name"]).rglob("*.py")]
+    found = []
+    for dependency in project.get("dependencies", []):
+        name = re.split(r"[\[<>=!~; ]", dependency)[0]
+        module = _MODULES.get(name, name.replace("-", "_"))
+        imported = re.compile(rf"^\s*(?:import|from) {module}\b|\"{module}\"", re.MULTILINE)
+        if not any(imported.search(text) for text in texts):
+            found.append(f"the dependency {name} is imported nowhere: remove it")
+    return found
 
 
 def _links(root: Path, project: dict[str, Any]) -> list[Finding]:
