@@ -25,6 +25,9 @@ _FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
 
+_CODES = {"Tab": 9}
+"""Key -> its number in Windows, by which the protocol knows it."""
+
 
 def find() -> str | None:
     """Path of the browser, or None."""
@@ -86,10 +89,18 @@ class Browser:
         os.close(self._read)
         self._profile.cleanup()
 
-    def open(self, file: Path | str, width_px: int, dark: bool, expressions: tuple[str, ...]) -> Page:
+    def open(
+        self,
+        file: Path | str,
+        width_px: int,
+        dark: bool,
+        expressions: tuple[str, ...],
+        keys: tuple[str, ...] = (),
+        after_key: str | None = None,
+    ) -> Page:
         """Load a file or an address at a width and in a colour scheme, evaluate, take a picture of all of it.
 
-        A promise is waited for.
+        A promise is waited for. ``keys`` are pressed before; the values of ``after_key`` after each of them are a list.
         """
         page = Page()
         target = self._call("Target.createTarget", {"url": "about:blank"}, None, page)["targetId"]
@@ -103,14 +114,25 @@ class Browser:
         address = file if isinstance(file, str) else file.resolve().as_uri()
         self._call("Page.navigate", {"url": address}, session, page)
         self._until("Page.loadEventFired", page)
+        for key in keys:
+            self._press(key, session, page)
+            if after_key is not None:
+                page.values.setdefault(after_key, []).append(self._value(after_key, session, page))
         for expression in expressions:
-            asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
-            answer = self._call("Runtime.evaluate", asked, session, page)
-            page.values[expression] = answer["result"].get("value")
+            page.values[expression] = self._value(expression, session, page)
         shot = self._call("Page.captureScreenshot", {"captureBeyondViewport": True}, session, page)
         page.screenshot = base64.b64decode(shot["data"])
         self._call("Target.closeTarget", {"targetId": target}, None, page)
         return page
+
+    def _value(self, expression: str, session: str, page: Page) -> Any:
+        asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        return self._call("Runtime.evaluate", asked, session, page)["result"].get("value")
+
+    def _press(self, key: str, session: str, page: Page) -> None:
+        pressed = {"key": key, "code": key, "windowsVirtualKeyCode": _CODES[key]}
+        self._call("Input.dispatchKeyEvent", {"type": "keyDown", **pressed}, session, page)
+        self._call("Input.dispatchKeyEvent", {"type": "keyUp", **pressed}, session, page)
 
     def _call(self, method: str, parameters: dict[str, Any], session: str | None, page: Page) -> dict[str, Any]:
         self._number += 1

@@ -5,17 +5,21 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.analysis.synthetic import CREATED_UNIX_NS, GP3, Plan, make_experiment
 from tests.report import chromium
 from tools.site import __main__ as site
+from tools.site import reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+DEMO = ("gp3", "gp3:iops=8000", "io2bx:iops=8000")
 PAGES = (
     "index.html",
     "documentation.html",
@@ -25,8 +29,11 @@ PAGES = (
 )
 WIDTH = "document.documentElement.scrollWidth"
 GROUND = "getComputedStyle(document.body).backgroundColor"
-KEYBOARD = """['.md-search__button', '.md-nav--primary a.md-nav__link', '.md-nav--primary label.md-nav__link'].filter(one => {
-    const found = document.querySelector(one); found.focus(); return document.activeElement !== found })"""
+FOCUS = """(() => { let one = document.activeElement
+    while (one.shadowRoot && one.shadowRoot.activeElement) one = one.shadowRoot.activeElement
+    return one.className + ' ' + (one.getAttribute('href') || '') + ' ' + (one.getAttribute('role') || '') })()"""
+TABS = 60
+"""So many presses of Tab lead through the head and the navigation of a page."""
 SEARCH = """(async () => {
     const inside = node => [...(node.shadowRoot ? inside(node.shadowRoot) : []),
         ...[...node.children].flatMap(child => [child, ...inside(child)])]
@@ -47,13 +54,42 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
+def recorded(results: Path) -> Path:
+    """Results of the demonstration, of an older and of another comparison, and of a sweep."""
+    for number, volumes in enumerate((DEMO, DEMO, ("gp3", "io2bx"))):
+        arms = tuple(replace(GP3, spec=volume) for volume in volumes)
+        make_experiment(results, Plan(arms=arms, created_unix_ns=CREATED_UNIX_NS + number, measure_s=20))
+    names, clients = ("world.volume", "workload.clients"), ("8", "16", "32")
+    arms = tuple(
+        replace(GP3, tps=200.0 * number, factors=tuple(zip(names, ("gp3", count), strict=True)), name=f"gp3 · {count}")
+        for number, count in enumerate(clients, 2)
+    )
+    factors = ((names[0], ("gp3",)), (names[1], clients))
+    sweep = Plan(arms=arms, factors=factors, replicates=1, measure_s=20)
+    make_experiment(results, sweep)
+    return results
+
+
+def test_the_newest_demonstration_and_sweep_are_taken_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    assert reports.write(tmp_path / "none", tmp_path / "docs") == []
+    assert list((tmp_path / "docs").iterdir()) == []
+    results = recorded(tmp_path / "results")
+    assert reports.write(results, tmp_path / "docs") == [{"Reports": ["reports.md"]}]
+    text = (tmp_path / "docs" / "reports.md").read_text(encoding="utf-8")
+    demos = sorted(one.name for one in results.iterdir())[:2]
+    assert demos[1] in text and demos[0] not in text
+    assert {one.name for one in (tmp_path / "docs" / "reports").glob("*.html")} == {"demo.html", "sweep.html"}
+
+
 @pytest.fixture(scope="module")
 def address(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The site, built from the documents, on loopback."""
     if not site.ZENSICAL.exists():
         pytest.skip("needs Zensical, which `make site` installs")
     folder = tmp_path_factory.mktemp("site") / "site"
-    assert site.build(repository, folder) == []
+    results = recorded(tmp_path_factory.mktemp("results"))
+    assert site.build(repository, folder, results) == []
     handler = functools.partial(_Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -84,8 +120,28 @@ def test_page(browser: chromium.Browser, address: str, name: str, width_px: int,
 
 
 @pytest.mark.needs_chromium
-def test_search_finds_and_the_keyboard_reaches(browser: chromium.Browser, address: str) -> None:
-    page = browser.open(f"{address}/index.html", 1280, False, (KEYBOARD, SEARCH))
-    assert page.values[KEYBOARD] == []
+def test_the_reports_are_pages(browser: chromium.Browser, address: str) -> None:
+    for name in ("demo", "sweep"):
+        page = browser.open(f"{address}/reports/{name}.html", 1280, True, ("document.title", WIDTH, GROUND))
+        assert page.complaints == []
+        assert [asked for asked in page.requests if not asked.startswith((f"{address}/", "data:"))] == []
+        assert page.values[WIDTH] <= 1280
+        assert page.values[GROUND] != "rgb(255, 255, 255)"
+    links = "[...document.querySelectorAll('article a')].map(one => one.getAttribute('href'))"
+    page = browser.open(f"{address}/reports.html", 1280, False, (links,))
+    assert {"reports/demo.html", "reports/sweep.html"} <= set(page.values[links])
+
+
+@pytest.mark.needs_chromium
+def test_the_keyboard_reaches_search_and_navigation(browser: chromium.Browser, address: str) -> None:
+    page = browser.open(f"{address}/index.html", 1280, False, (), keys=("Tab",) * TABS, after_key=FOCUS)
+    focused = page.values[FOCUS]
+    assert any("md-nav__link" in one for one in focused), focused
+    assert any("md-search__button" in one for one in focused), focused
+
+
+@pytest.mark.needs_chromium
+def test_search_finds_a_page(browser: chromium.Browser, address: str) -> None:
+    page = browser.open(f"{address}/index.html", 1280, False, (SEARCH,))
     assert page.values[SEARCH] == "/concept/volume/burst_credit.html"
     assert page.complaints == []

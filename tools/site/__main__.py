@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tools.site import CONTENTS, ROOT, examine, navigation, stage
+from pgdyno.store.names import results_root
+from tools.site import CONTENTS, ROOT, examine, navigation, reports, stage
 from tools.wheel import description
 
 SITE = ROOT / "dist" / "site"
@@ -50,12 +51,13 @@ def _scheme(media: str, name: str | None, icon: str, following: str) -> dict[str
     return {"media": media, **colours, "toggle": {"icon": icon, "name": f"Switch to {following} colours"}}
 
 
-def build(root: Path, site: Path) -> list[str]:
-    """Write the site; returns what is wrong with it. :class:`subprocess.CalledProcessError`."""
+def build(root: Path, site: Path, results: Path) -> list[str]:
+    """Write the site, with reports of what is in ``results``; returns what is wrong. :class:`subprocess.CalledProcessError`."""
     nav = navigation.read((root / CONTENTS).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         staged = Path(folder)
         stage.copy(root, staged / "docs", description.repository_url(), description.commit(root))
+        nav += reports.write(results, staged / "docs")
         configuration = staged / "mkdocs.yml"
         configuration.write_text(json.dumps(settings(nav)), encoding="utf-8")  # JSON is YAML
         subprocess.run([ZENSICAL, "build", "--strict", "--config-file", configuration], cwd=staged, check=True)
@@ -71,7 +73,7 @@ def main() -> int:
         print("site: Zensical is not installed: run `make site`", file=sys.stderr)
         return 3
     try:
-        wrong = build(ROOT, SITE)
+        wrong = build(ROOT, SITE, results_root())
     except subprocess.CalledProcessError:
         print("site: Zensical failed: the lines above say why", file=sys.stderr)
         return 1
