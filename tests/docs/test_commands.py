@@ -20,7 +20,7 @@ from tests.docs.documents import EXAMPLES, ROOT, Example
 from tests.docs.small import SMALLER, smaller
 
 PGDYNO = ("pgdyno", ".venv/bin/pgdyno")
-OTHERS = {"aws", "make", "git", "cd", "jq", "fio", "psql", "sudo", "cat", "less", "export", "printf", "podman"}
+OTHERS = {"aws", "make", "git", "cd", "jq", "fio", "psql", "sudo", "cat", "less", "export", "printf", "podman", "ssh"}
 """What else a document may use; targets of make are looked up."""
 
 
