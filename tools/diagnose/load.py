@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pgdyno.errors import HostError
 from pgdyno.host.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -94,8 +95,13 @@ def _read(process: subprocess.Popen[bytes], into: list[float]) -> None:
 @contextlib.contextmanager
 def _program(running: Running, name: str) -> Iterator[None]:
     command = ["bash", "-c", _AGAIN, name, running.program(name), "-d", running.subject.server.dsn, *_PROGRAMS[name]]
-    with _group(command, running, running.scratch / f"{name}.log"):
+    log = running.scratch / f"{name}.log"
+    with _group(command, running, log) as process:
         yield
+        if process.poll() is not None:
+            raise HostError(
+                f"{name} ended: {log.read_text(errors='replace')[-200:].strip()}", remedy="look at the server"
+            )
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ transactions; the verdict sees none of them. Rules and thresholds have the diges
 
 Views are the same watch with less of it. *SQL alone* leaves out what the host showed, as for a server elsewhere; where a limit cannot be seen from there, every answer
 without high confidence is right. CloudWatch's files have what the emulated volume counted, in periods of the watch's own length and not of 60 s.
+What fills a volume is what the load was made of, and not measured by a control without it. The loads of a server follow each other, so pages that an earlier one
+left to be written may be among the requests.
 No real EBS, RDS or Aurora server was diagnosed.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from psycopg.conninfo import make_conninfo
@@ -16,7 +17,6 @@ from pgdyno.world.resolved import emulated_arms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import psycopg
 
@@ -81,6 +81,15 @@ class Running:
         return str(self.arm.binaries.program(name))
 
 
+def _allow_replication(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Base backups and standbys, which a server of an experiment has not."""
+    row = connection.execute("SHOW hba_file").fetchone()
+    assert row is not None
+    with Path(str(row[0])).open("a", encoding="utf-8") as file:
+        file.write("local replication all trust\n")
+    connection.execute("SELECT pg_reload_conf()")
+
+
 @contextlib.contextmanager
 def running(stand: Stand, data_sets: DataSets, scratch: Path) -> Iterator[Running]:
     """Start a stand's server; all of it is gone at the end of the ``with`` block."""
@@ -98,4 +107,5 @@ def running(stand: Stand, data_sets: DataSets, scratch: Path) -> Iterator[Runnin
         found = Running(subject, arm, scratch)
         with found.connect() as connection:
             connection.execute(_ROLE)
+            _allow_replication(connection)
         yield found
