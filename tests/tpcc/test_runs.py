@@ -231,6 +231,8 @@ def test_an_unused_item_rolls_the_specifications_order_back(spec: Database) -> N
         ({"scale": 5}, "scale: it is for kind"),
         ({"warehouses": 3, "data_to_memory": 2.0}, "data_to_memory: it sets the amount of data"),
         ({"load": {"foreign_keys": True}}, "load: foreign_keys are for pgbench's tables"),
+        ({"load": {"manner": "hammerdb", "split": True}}, "load.split: its sessions share the warehouses"),
+        ({"kind": "pgbench", "load": {"manner": "hammerdb"}}, 'load.manner: "hammerdb" is for kind = "tpcc"'),
         ({"engine": "pgbench"}, "engine: pgbench cannot run"),
     ],
 )

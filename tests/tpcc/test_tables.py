@@ -13,10 +13,12 @@ from pgdyno.workload.tables import TPCC_BYTES_PER_WAREHOUSE, TpccTables
 from pgdyno.workload.tpcc_conditions import CONDITIONS, conditions_of, violated
 from pgdyno.world.load_phase import require_whole
 
+from ..fill.filled import Database
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..fill.filled import Database
+    from pgdyno.postgres.cluster import Cluster
 
 ADDRESS = "street_1 varchar(20)!, street_2 varchar(20)!, city varchar(20)!, state char(2)!, zip char(9)!"
 DISTS = ", ".join(f"s_dist_{number:02} char(24)!" for number in range(1, 11))
@@ -129,6 +131,27 @@ def test_a_warehouse_takes_the_room_that_is_expected(hammerdb: Database) -> None
         WHERE relnamespace = 'pgdyno_tpcc'::regnamespace AND relkind = 'r'"""
     assert float(hammerdb.rows(of_tables)[0][0]) == pytest.approx(TpccTables(1).size_bytes, rel=0.1)
     assert TpccTables(3).size_bytes - TpccTables(2).size_bytes == TPCC_BYTES_PER_WAREHOUSE
+
+
+def test_hammerdbs_batches_leave_the_same_tables(hammerdb: Database, cluster: Cluster) -> None:
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE batches")
+    mine = Database(cluster, "batches")
+    ids = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    begun = int(mine.rows(ids)[0][0])
+    loaded = fill(mine, TpccTables(1), connections=2, manner="hammerdb")
+    ended = int(mine.rows(ids)[0][0])
+    for table in COLUMNS:
+        order = INDEXES.get(f"{table}_i1", "h_w_id, h_d_id, h_c_id")
+        name = f"pgdyno_tpcc.{table}"
+        assert mine.digest(name, order) == hammerdb.digest(name, order), table
+        assert loaded.rows[name] == mine.rows(f"SELECT count(*) FROM {name}")[0][0]
+    indexes = (
+        "SELECT relname FROM pg_class WHERE relnamespace = 'pgdyno_tpcc'::regnamespace AND relkind = 'i' ORDER BY 1"
+    )
+    assert mine.rows(indexes) == hammerdb.rows(indexes)
+    # 762 commits of the warehouse and one of the items; beside these schema, tables, keys, indexes, routines, comment and analyze.
+    assert 763 + 30 <= ended - begun <= 763 + 60
 
 
 def test_only_what_is_pgdynos_is_dropped(hammerdb: Database, clone: Callable[[Database], Database]) -> None:

@@ -1,6 +1,7 @@
 //! A data set of tables: the statements that make each, and its rows.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pgdyno_workload::{Refusal, write_integer};
@@ -26,6 +27,28 @@ pub struct Table {
     pub foreign_keys: Vec<String>,
 }
 
+/// Rows that one COPY writes, with a commit of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Of which table, by its place in [`DataSet::tables`].
+    pub table: usize,
+    /// Which units.
+    pub units: Range<u64>,
+}
+
+/// The batches in which a program loads. Sessions take contiguous shares of the parts, and do a phase of all theirs before the next.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    /// By one session, before all others.
+    pub first: Vec<Batch>,
+    /// How many parts there are.
+    pub parts: u64,
+    /// How many phases a part has.
+    pub phases: u32,
+    /// The batches of a phase of a part, in their order.
+    pub of: fn(u32, u64) -> Vec<Batch>,
+}
+
 /// A data set that is filled into a server.
 pub trait DataSet: Debug {
     /// Refuses what cannot be made.
@@ -38,6 +61,11 @@ pub trait DataSet: Debug {
 
     /// Each table, the largest first. All that is random in them derives from `seed`.
     fn tables(&self, seed: u64) -> Vec<Table>;
+
+    /// How the original program loads, where that is in small batches; `None` where `fill` knows no such way.
+    fn batches(&self) -> Option<Batches> {
+        None
+    }
 
     /// Statements to run when all tables are there with their keys.
     fn after(&self) -> Vec<String> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use pgdyno_dataset::Table;
+use pgdyno_dataset::{Batch, Batches, Table};
 
-use crate::spec::{Action, FillSpec};
+use crate::spec::{Action, FillSpec, Manner};
 
 /// A table of fewer rows is written by one session: it takes less than a second.
 const SPLIT_ROWS_MIN: u64 = 100_000;
@@ -22,12 +22,21 @@ pub(crate) enum What {
     PrimaryKey,
     Index,
     ForeignKey,
+    Analyze,
 }
 
 impl What {
     /// All of them, in the order in which a table goes through them.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Drop, Self::Create, Self::Copy, Self::Vacuum, Self::PrimaryKey, Self::Index, Self::ForeignKey];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Drop,
+        Self::Create,
+        Self::Copy,
+        Self::Vacuum,
+        Self::PrimaryKey,
+        Self::Index,
+        Self::ForeignKey,
+        Self::Analyze,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -38,6 +47,7 @@ impl What {
             Self::PrimaryKey => "primary key",
             Self::Index => "index",
             Self::ForeignKey => "foreign key",
+            Self::Analyze => "analyze",
         }
     }
 
@@ -51,12 +61,13 @@ impl What {
             Self::Vacuum => 800,
             Self::PrimaryKey => 450,
             Self::Index | Self::ForeignKey => 250,
+            Self::Analyze => 20,
         }
     }
 }
 
 /// One thing that a session does without a pause.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub what: What,
     /// Of which table, by its number in the plan; `None` where it is of all.
@@ -69,12 +80,16 @@ pub(crate) struct Step {
 }
 
 /// How a step is done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Work {
     /// By statements.
     Statements(Vec<String>),
     /// By COPY of the rows of some units, between other statements.
     Copy { before: Vec<String>, units: Range<u64>, freeze: bool, after: Vec<String> },
+    /// By COPY of batches of several tables, each with a commit of its own: those of a phase of a part.
+    Batches { of: fn(u32, u64) -> Vec<Batch>, phase: u32, part: u64 },
+    /// The same, of batches that are of no part.
+    First(Vec<Batch>),
 }
 
 /// Steps that one session does one after another.
@@ -102,6 +117,13 @@ impl Plan {
             return plan;
         }
         plan.stages.push(statements_of_all(set.before()));
+        if let (Manner::Hammerdb, Some(batches)) = (spec.manner, set.batches()) {
+            let stages = in_batches(&plan.tables, &batches, u64::from(spec.connections));
+            plan.stages.extend(stages);
+            plan.stages.push(statements_of_all(set.after()));
+            plan.stages.retain(|stage| !stage.is_empty());
+            return plan;
+        }
         let sessions = u64::from(spec.connections);
         let large = plan.tables.iter().filter(|table| table.rows.rows_expected() >= SPLIT_ROWS_MIN).count() as u64;
         let is_split = |table: &Table| spec.split && large < sessions && table.rows.rows_expected() >= SPLIT_ROWS_MIN;
@@ -128,8 +150,7 @@ impl Plan {
 
     /// All rows that are to be written; an estimate where units have any number of them.
     pub(crate) fn rows_expected(&self) -> u64 {
-        let copied: BTreeSet<usize> =
-            self.steps().filter(|step| !step.units().is_empty()).filter_map(|step| step.table).collect();
+        let copied: BTreeSet<usize> = self.steps().flat_map(Step::tables_copied).collect();
         copied.into_iter().map(|number| self.tables[number].rows.rows_expected()).sum()
     }
 
@@ -140,8 +161,8 @@ impl Plan {
 
     /// What the units of a step count.
     fn copy_weight(&self, step: &Step) -> u64 {
-        let units = step.units();
-        step.table.map_or(0, |number| (units.end - units.start) * unit_weight(&self.tables[number]))
+        let of = |batch: Batch| (batch.units.end - batch.units.start) * unit_weight(&self.tables[batch.table]);
+        step.batches().into_iter().map(of).sum()
     }
 
     fn steps(&self) -> impl Iterator<Item = &Step> {
@@ -150,12 +171,19 @@ impl Plan {
 }
 
 impl Step {
-    /// Units that it copies.
-    pub(crate) fn units(&self) -> Range<u64> {
-        match &self.work {
-            Work::Statements(_) => 0..0,
-            Work::Copy { units, .. } => units.clone(),
+    /// The rows that it copies.
+    pub(crate) fn batches(&self) -> Vec<Batch> {
+        match (&self.work, self.table) {
+            (Work::Copy { units, .. }, Some(table)) => vec![Batch { table, units: units.clone() }],
+            (Work::Batches { of, phase, part }, _) => of(*phase, *part),
+            (Work::First(batches), _) => batches.clone(),
+            (Work::Statements(_), _) | (Work::Copy { .. }, None) => Vec::new(),
         }
+    }
+
+    /// The tables of which it copies rows.
+    fn tables_copied(&self) -> BTreeSet<usize> {
+        self.batches().into_iter().filter(|batch| !batch.units.is_empty()).map(|batch| batch.table).collect()
     }
 }
 
@@ -212,6 +240,38 @@ fn split_table(number: usize, table: &Table, parts: u64) -> Vec<Stage> {
     ]
 }
 
+/// As HammerDB loads: tables with their primary keys, rows in batches by sessions that share the parts, then the rest.
+fn in_batches(tables: &[Table], batches: &Batches, sessions: u64) -> Vec<Stage> {
+    let create = |(number, table): (usize, &Table)| {
+        let statements = [table.create.clone()].into_iter().chain(table.primary_key.clone()).collect();
+        step(What::Create, Some(number), 0, false, statements)
+    };
+    let copy = |work| Step { what: What::Copy, table: None, work, creates: false, weight: 0 };
+    let sessions = sessions.clamp(1, batches.parts.max(1));
+    // The last one takes what is left over.
+    let of_session = |number: u64| {
+        let each = batches.parts / sessions;
+        let end = if number + 1 == sessions { batches.parts } else { (number + 1) * each };
+        let parts = (0..batches.phases).flat_map(move |phase| (number * each..end).map(move |part| (phase, part)));
+        parts.map(|(phase, part)| copy(Work::Batches { of: batches.of, phase, part })).collect::<Job>()
+    };
+    let indexes = tables.iter().enumerate().flat_map(|(number, table)| {
+        let rows = table.rows.rows_expected();
+        table.indexes.iter().map(move |sql| step(What::Index, Some(number), rows, true, vec![sql.clone()]))
+    });
+    let references = tables.iter().enumerate().flat_map(|(number, table)| foreign_keys(number, table));
+    let analyze = tables.iter().enumerate().map(|(number, table)| {
+        let rows = table.rows.rows_expected();
+        step(What::Analyze, Some(number), rows, true, vec![format!("ANALYZE {}", table.name)])
+    });
+    vec![
+        vec![tables.iter().enumerate().map(create).collect()],
+        vec![vec![copy(Work::First(batches.first.clone()))]],
+        (0..sessions).map(of_session).collect(),
+        vec![indexes.chain(references).chain(analyze).collect()],
+    ]
+}
+
 fn keys(number: usize, table: &Table) -> impl Iterator<Item = Step> {
     let rows = table.rows.rows_expected();
     let of = move |what, sql| step(what, Some(number), rows, true, vec![sql]);
@@ -263,6 +323,33 @@ mod tests {
         assert_eq!((written(&plan, 1).len(), written(&plan, 1)[0].clone()), (1, 0..70), "tellers are too few");
         let creates = plan.steps().filter(|step| step.creates).count();
         assert_eq!(creates, 4);
+    }
+
+    #[test]
+    fn hammerdbs_manner_has_keys_first_and_commits_batches_of_contiguous_warehouses() {
+        let keys = r#""tables": {"tpcc": {"warehouses": 5}}, "manner": "hammerdb", "connections": 2, "replace": false"#;
+        let plan = plan(keys);
+        let whats: Vec<Vec<What>> =
+            plan.stages.iter().map(|stage| stage.iter().flatten().map(|step| step.what).collect()).collect();
+        assert_eq!((whats[1].len(), whats[2].len(), whats[3].len()), (9, 1, 15), "three phases of five warehouses");
+        assert!(whats[1].iter().all(|what| *what == What::Create));
+        let keyed = plan.stages[1][0].iter().filter(
+            |step| matches!(&step.work, Work::Statements(sql) if sql.iter().any(|text| text.contains("PRIMARY KEY"))),
+        );
+        assert_eq!(keyed.count(), 8, "history has none");
+        let of = |job: &Job| {
+            let part = |step: &Step| if let Work::Batches { part, .. } = step.work { part } else { 99 };
+            job.iter().map(part).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&plan.stages[3][0]), [0, 1, 0, 1, 0, 1]);
+        assert_eq!(of(&plan.stages[3][1]), [2, 3, 4, 2, 3, 4, 2, 3, 4]);
+        let commits: usize = plan.stages[3].iter().flatten().map(|step| step.batches().len()).sum();
+        assert_eq!(commits, 5 * 762);
+        let last: Vec<What> = whats[4].clone();
+        assert_eq!(last.iter().filter(|what| **what == What::Index).count(), 2);
+        assert_eq!(last.iter().filter(|what| **what == What::Analyze).count(), 9);
+        assert!(plan.steps().all(|step| step.what != What::Vacuum), "HammerDB does not vacuum");
+        assert_eq!(plan.rows_expected(), 5 * 499_011 + 100_000);
     }
 
     #[test]

@@ -121,7 +121,7 @@ mod tests {
         let mut shares = vec![share()];
         for step in plan.stages.iter().flatten().flatten() {
             progress.begin(step);
-            let rows = step.units().end - step.units().start;
+            let rows: u64 = step.batches().iter().map(|batch| batch.units.end - batch.units.start).sum();
             progress.copied(rows * What::Copy.weight(true), rows, 10 * rows);
             progress.end(step);
             shares.push(share());

@@ -32,7 +32,8 @@ struct Done {
     session: usize,
     begin_ns: u64,
     end_ns: u64,
-    rows: u64,
+    /// Rows that were copied, by their table.
+    rows: BTreeMap<usize, u64>,
 }
 
 /// What all sessions share.
@@ -147,18 +148,21 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Does a step, and returns how many rows it copied.
-    fn step(&self, session: &mut Connection, step: &Step) -> Result<u64, Fault> {
-        match (&step.work, step.table) {
-            (Work::Statements(statements), _) => all(session, statements).map(|()| 0),
-            (Work::Copy { before, units, freeze, after }, Some(table)) => {
-                all(session, before)?;
-                let rows = self.copy(session, &self.plan.tables[table], units.clone(), *freeze)?;
-                all(session, after)?;
-                Ok(rows)
-            }
-            (Work::Copy { .. }, None) => unreachable!("rows are of a table"),
+    /// Does a step, and returns how many rows it copied into which table.
+    fn step(&self, session: &mut Connection, step: &Step) -> Result<BTreeMap<usize, u64>, Fault> {
+        let (before, freeze, after): (&[String], bool, &[String]) = match &step.work {
+            Work::Statements(statements) => (statements, false, &[]),
+            Work::Copy { before, freeze, after, .. } => (before, *freeze, after),
+            Work::Batches { .. } | Work::First(_) => (&[], false, &[]),
+        };
+        let mut rows = BTreeMap::new();
+        all(session, before)?;
+        for batch in step.batches() {
+            let copied = self.copy(session, &self.plan.tables[batch.table], batch.units, freeze)?;
+            *rows.entry(batch.table).or_default() += copied;
         }
+        all(session, after)?;
+        Ok(rows)
     }
 
     /// Copies the rows of some units, and returns their number.
@@ -231,11 +235,11 @@ impl Shared<'_> {
     fn document(&self, done: &Done) -> Value {
         let table = done.table.map(|number| &self.plan.tables[number].name);
         json!({"what": done.what.name(), "table": table, "session": done.session, "begin_ns": done.begin_ns,
-            "end_ns": done.end_ns, "rows": done.rows})
+            "end_ns": done.end_ns, "rows": done.rows.values().sum::<u64>()})
     }
 
     fn summary(&self, done: &[Done], sessions: usize) -> Value {
-        let of_table = |number| done.iter().filter(|step| step.table == Some(number)).map(|step| step.rows).sum();
+        let of_table = |number: usize| done.iter().filter_map(|step| step.rows.get(&number)).sum();
         let rows: BTreeMap<&str, u64> = self
             .plan
             .tables
@@ -249,7 +253,7 @@ impl Shared<'_> {
             .filter(|(_, covered)| *covered > 0)
             .collect();
         json!({"begin_ns": self.progress.begin_ns(), "end_ns": monotonic_ns(), "sessions": sessions, "rows": rows,
-            "rows_all": done.iter().map(|step| step.rows).sum::<u64>(), "bytes": self.progress.bytes(), "ns": spans})
+            "rows_all": done.iter().flat_map(|step| step.rows.values()).sum::<u64>(), "bytes": self.progress.bytes(), "ns": spans})
     }
 }
 
@@ -294,7 +298,7 @@ mod tests {
     use super::*;
 
     fn done(begin_ns: u64, end_ns: u64) -> Done {
-        Done { what: What::Copy, table: None, session: 0, begin_ns, end_ns, rows: 0 }
+        Done { what: What::Copy, table: None, session: 0, begin_ns, end_ns, rows: BTreeMap::new() }
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct FillSpec {
     /// then not frozen as they are written, but by a vacuum afterwards.
     #[serde(default)]
     pub split: bool,
+    /// In which way the rows are written.
+    #[serde(default)]
+    pub manner: Manner,
     /// Whether tables of these names that are there already are dropped first; otherwise they are an error.
     #[serde(default = "yes")]
     pub replace: bool,
@@ -31,6 +34,17 @@ pub struct FillSpec {
     /// From which all that is random derives.
     #[serde(default = "one_seed")]
     pub seed: u64,
+}
+
+/// In which way rows are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Manner {
+    /// Whole tables, whose rows are frozen; keys and indexes afterwards.
+    #[default]
+    Copy,
+    /// Small batches with a commit each, into tables that have their primary keys, as HammerDB loads them.
+    Hammerdb,
 }
 
 /// What to do with the tables.
@@ -65,6 +79,9 @@ impl FillSpec {
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if self.connections == 0 || self.interval_ms == 0 {
             return Err(Fault::new("connections or interval_ms is zero", "give at least 1 of each"));
+        }
+        if self.manner == Manner::Hammerdb && self.tables.set().batches().is_none() {
+            return Err(Fault::new("HammerDB does not load these tables", "omit the manner"));
         }
         self.tables.set().check().map_err(|Refusal { message, remedy }| Fault::new(message, remedy))
     }

@@ -14,7 +14,7 @@ class LoadedStep(Record):
     """One thing that one session did while a data set was loaded."""
 
     what: str
-    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``."""
+    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``, ``analyze``."""
     table: str | None = None
     """None where it is of all tables."""
     session: Count

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from pgdyno.workload.kind.base import LoadManner
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
     from pgdyno.workload.tables import Tables
@@ -34,6 +35,7 @@ def fill(
     *,
     connections: int | None = None,
     split: bool = False,
+    manner: LoadManner = "copy",
     replace: bool = True,
     seed: int = 1,
     log: Path | None = None,
@@ -42,7 +44,8 @@ def fill(
     """Create and fill the tables, VACUUM ANALYZE them, add keys and indexes, checkpoint (if the role may).
 
     ``connections`` work at a time (default: as many as this machine has cores), each on a table of its own; with
-    ``split`` several on one large table, whose rows are then frozen by a vacuum and not as they are written. Without
+    ``split`` several on one large table, whose rows are then frozen by a vacuum and not as they are written. The ``manner``
+    `hammerdb` has keys first and small batches with a commit each. Without
     ``replace`` tables that are there already are an error, and nothing is dropped. ``log`` receives what the engine said, ``on_start`` its process id.
 
     :class:`~pgdyno.errors.InputError` for what the server refuses; nothing that was made is left then.
@@ -51,6 +54,7 @@ def fill(
         "tables": tables.document(),
         "connections": connections or default_connections(),
         "split": split,
+        "manner": manner,
         "replace": replace,
         "seed": seed,
     }

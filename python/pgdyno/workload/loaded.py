@@ -18,7 +18,7 @@ class LoadStep:
     """One thing that one session did."""
 
     what: str
-    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``."""
+    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``, ``analyze``."""
     table: str | None
     """None where it is of all tables."""
     session: int

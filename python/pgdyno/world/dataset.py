@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pgdyno.host.instance import Instance
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.postgres.remote import RemoteServer
+    from pgdyno.workload.kind.base import LoadManner
     from pgdyno.world.resolved import ResolvedArm
 
 Progress = Callable[[float, str], None]
@@ -66,6 +67,8 @@ class DatasetKey:
     """Sessions that load it; a load with others is another one, and measured by itself."""
     split: bool = False
     """Whether several of them write one table, whose rows then lie in another order."""
+    manner: LoadManner = "copy"
+    """In which it is loaded."""
     world: LoadWorld | None = None
     """The arm's own world when it is loaded there, with its limits on."""
 
@@ -85,7 +88,8 @@ class DatasetKey:
         roles = [role for role, _ in self.sizes[1:]]
         beside = f" with {', '.join(roles)} apart" if roles else ""
         limits = "" if self.world is None else f", on {self.world}"
-        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}{limits}"
+        manner = "" if self.manner == "copy" else ", in HammerDB's batches"
+        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}{manner}{limits}"
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ def _sizeless(one: ResolvedArm) -> DatasetKey:
         native=by.native,
         connections=by.connections,
         split=by.split,
+        manner=by.manner,
         world=LoadWorld.of(one, roles) if workload.making.limited else None,
     )
 
@@ -138,7 +143,7 @@ def loader_of(one: ResolvedArm) -> Loader:
     """Who makes an arm's tables."""
     workload = one.arm.workload
     asked = workload.making
-    return Loader(native=workload.made_by_engine, connections=asked.connections, split=asked.split)
+    return Loader(native=workload.made_by_engine, connections=asked.connections, split=asked.split, manner=asked.manner)
 
 
 def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> Tables | None:
@@ -285,7 +290,7 @@ def _fill(
                 volumes={role: (volume.name, volume.state_dir) for role, volume in attached.volumes.items()},
                 world=key.world,
             )
-            loader = Loader(key.native, key.connections, key.split)
+            loader = Loader(key.native, key.connections, key.split, key.manner)
             return measured(cluster, key.tables, phase, progress, loader=loader).said
     finally:
         cluster.close()

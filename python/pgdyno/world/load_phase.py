@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.host.file_system import FileSystem
     from pgdyno.host.journal import Journal
     from pgdyno.probe.samples import Samples
+    from pgdyno.workload.kind.base import LoadManner
     from pgdyno.workload.loaded import LoadMoment, LoadStep
     from pgdyno.workload.server import Server
     from pgdyno.world.resolved import ResolvedArm
@@ -46,6 +47,8 @@ class Loader:
     """How many of its sessions work at a time; None: as many as this process may use cores."""
     split: bool = False
     """Whether several of them write parts of one large table."""
+    manner: LoadManner = "copy"
+    """In which they write."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def measured(
             progress,
             connections=by.connections,
             split=by.split,
+            manner=by.manner,
             replace=replace,
             log=log,
             on_start=watch,

@@ -3,6 +3,7 @@
 //! The profile `hammerdb` keeps that program's values, `spec` those of TPC-C 5.11, its key of `stock` and its references. Rows
 //! begin with an instant that is always the same, so that a seed decides every byte of them.
 
+mod batches;
 mod customer;
 mod definitions;
 mod item;
@@ -17,7 +18,7 @@ use pgdyno_workload::tpcc::{Profile, Routines, SCHEMA, WAREHOUSES_MAX};
 use serde::Deserialize;
 
 use self::origin::Origin;
-use crate::table::{DataSet, Table};
+use crate::table::{Batches, DataSet, Table};
 
 /// Tables with their routines.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -74,6 +75,10 @@ impl DataSet for TpccTables {
     fn tables(&self, seed: u64) -> Vec<Table> {
         let origin = Origin { warehouses: u64::from(self.warehouses), profile: self.profile, seed };
         definitions::tables(origin)
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        Some(batches::batches(u64::from(self.warehouses)))
     }
 
     fn after(&self) -> Vec<String> {

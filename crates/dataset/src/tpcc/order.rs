@@ -11,7 +11,9 @@ const STREAM_ORDER: u32 = 7;
 const STREAM_LINES: u32 = 8;
 const STREAM_CUSTOMERS: u32 = 9;
 /// Orders of a district that are delivered.
-const DELIVERED: i64 = 2_100;
+pub(super) const DELIVERED: i64 = 2_100;
+/// Those that are not.
+pub(super) const OPEN: i64 = ORDERS - DELIVERED;
 const LINES_MIN: i64 = 5;
 const LINES_MAX: i64 = 15;
 /// Of each line that is loaded.
@@ -87,14 +89,14 @@ impl Rows for Orders {
 
 impl Rows for NewOrders {
     fn units(&self) -> u64 {
-        self.0.warehouses * (DISTRICTS * (ORDERS - DELIVERED)).unsigned_abs()
+        self.0.warehouses * (DISTRICTS * OPEN).unsigned_abs()
     }
 
     fn write(&self, unit: u64, out: &mut Vec<u8>) -> u64 {
-        let (number, open) = (unit as i64, ORDERS - DELIVERED);
-        let district = number / open;
+        let number = unit as i64;
+        let district = number / OPEN;
         let mut line = Line::new(out);
-        line.integer(district / DISTRICTS + 1).integer(number % open + DELIVERED + 1).integer(district % DISTRICTS + 1);
+        line.integer(district / DISTRICTS + 1).integer(number % OPEN + DELIVERED + 1).integer(district % DISTRICTS + 1);
         line.end();
         1
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticCustomError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
     from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, Tables
 
+LoadManner = Literal["copy", "hammerdb"]
 SESSIONS_DEFAULT = 8
 """Sessions that PostgreSQL is set for where a kind does not say how many it opens."""
 
@@ -51,6 +52,8 @@ class LoadTable(KeyTable):
     """Several sessions write parts of one large table, with pgdyno's own program; a vacuum then freezes its rows."""
     foreign_keys: bool = False
     """Add foreign keys to pgbench's tables."""
+    manner: LoadManner = "copy"
+    """`copy`: whole tables by COPY with frozen rows, keys afterwards; `hammerdb`, for kind `tpcc`: keys first and small batches with a commit each, 762 for each warehouse, as HammerDB builds its schema."""
     limited: bool = False
     """Fill on the arm's own volumes with their limits, in its instance and with its settings. Default: on volumes without limits."""
 

@@ -10,8 +10,9 @@ from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.kind.filled import WithTables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from pgdyno.workload.kind.base import Refusal
     from pgdyno.workload.outcome import Runner
     from pgdyno.workload.server import Server
 
@@ -68,6 +69,11 @@ def _reaches(server: Server) -> bool:
 
 class Filled(WithTables, Driven):
     """The kinds `pgbench`, `script`, `sysbench` and `tpcc`, whose tables are filled before the first run."""
+
+    def refusals(self) -> Iterator[Refusal]:
+        """First about how its tables are filled."""
+        yield from self._of_manner()
+        yield from super().refusals()
 
     def _own_record(self) -> dict[str, Any]:
         own = super()._own_record()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from pgdyno.workload.kind.base import LoadTable, Refusal, Workload
+from pgdyno.workload.kind.base import LoadManner, LoadTable, Refusal, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 class WithTables(Workload):
     """Keys of the kinds whose tables are filled before the first run."""
+
+    manners: ClassVar[tuple[LoadManner, ...]] = ("copy",)
+    """In which its tables can be filled."""
 
     data_to_memory: Annotated[float, Field(gt=0)] | None = None
     """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale`, `rows`, `warehouses` or `scale_factor`, so that the same share is cached as on a larger machine."""
@@ -32,6 +35,13 @@ class WithTables(Workload):
             yield Refusal("data_to_memory", f"it needs the memory of an emulated instance; {fixed}", remove)
         if self.load.limited:
             yield Refusal("load.limited", f"it needs emulated volumes; {fixed}", remove)
+
+    def _of_manner(self) -> Iterator[Refusal]:
+        """How its tables are filled."""
+        if self.load.manner not in self.manners:
+            yield Refusal("load.manner", f'"{self.load.manner}" is for kind = "tpcc"', "omit the key")
+        elif self.load.manner == "hammerdb" and self.load.split:
+            yield Refusal("load.split", "its sessions share the warehouses anyway", "omit the key")
 
     def _of_size(self, key: str) -> Iterator[Refusal]:
         """The size is said once: by ``key``, or by the memory."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from pgdyno.workload import tpcc_proofs
-from pgdyno.workload.kind.base import Refusal
+from pgdyno.workload.kind.base import LoadManner, Refusal
 from pgdyno.workload.kind.driven import Filled
 from pgdyno.workload.tables import (
     TpccRoutines,
@@ -39,6 +39,7 @@ class Tpcc(Filled):
     headline: ClassVar[str] = "nopm"
     blamed: ClassVar[str] = "profile"
     counts_types: ClassVar[bool] = True
+    manners: ClassVar[tuple[LoadManner, ...]] = ("copy", "hammerdb")
 
     kind: Literal["tpcc"] = "tpcc"
     """Transactions derived from TPC-C: New-Orders, payments and three others."""

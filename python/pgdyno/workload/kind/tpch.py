@@ -126,6 +126,7 @@ class Tpch(WithTables, Workload):
 
     def refusals(self) -> Iterator[Refusal]:
         """See :meth:`Workload.refusals`."""
+        yield from self._of_manner()
         yield from self._of_size("scale_factor")
         thousandths = self.scale_factor / SCALE_LEAST
         if abs(thousandths - round(thousandths)) > 1e-6:
