@@ -74,3 +74,7 @@ def test_a_schema_with_other_tables_and_flags_of_other_scripts_are_refused(
     assert "--scale would have no effect" in capsys.readouterr().err
     assert pgdyno(["drive", "select-only", "--warehouses", "3"]) == 2
     assert "--warehouses would have no effect" in capsys.readouterr().err
+    assert pgdyno(["drive", "select-only", "--routines", "statements"]) == 2
+    assert "--routines would have no effect" in capsys.readouterr().err
+    assert pgdyno(["drive", "tpcc", "--routines", "statements"]) == 2
+    assert "the profile hammerdb has functions or procedures" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,13 @@ from pgdyno.host.journal import Journal
 from pgdyno.host.process import working_below
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import SUPERUSER, Cluster
+from pgdyno.workload.fill import fill
 from tools.equivalence.workloads import SCALE, Workload, connected
 
 if TYPE_CHECKING:
     import psycopg
+
+    from pgdyno.postgres.binaries import PgBinaries
 
 SETTINGS = {
     "shared_buffers": "1GB",
@@ -37,7 +40,8 @@ SETTINGS = {
 """Three clones are in shared buffers at once; no checkpoint and no vacuum falls into a run, where it would meet one and not the others."""
 DATABASE = "bench"
 _PREWARM = """
-SELECT sum(pg_prewarm(oid::regclass)) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace
+SELECT sum(pg_prewarm(oid::regclass)) FROM pg_class
+WHERE relkind IN ('r', 'i') AND relnamespace::regnamespace::text IN ('public', 'pgdyno_tpcc')
 """
 
 
@@ -58,7 +62,17 @@ class Bench:
     @property
     def endpoint(self) -> Endpoint:
         """How the engine reaches it."""
-        return local(make_conninfo(**self.server, dbname=self.database))
+        return local(self.dsn)
+
+    @property
+    def binaries(self) -> PgBinaries:
+        """The server's programs."""
+        return self.cluster.binaries
+
+    @property
+    def dsn(self) -> str:
+        """The database, for libpq."""
+        return make_conninfo(**self.server, dbname=self.database)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -134,6 +148,10 @@ def _bind(found: Bench) -> None:
 def _load(found: Bench, workload: Workload) -> None:
     with found.cluster.connect() as connection:
         connection.execute(f"CREATE DATABASE {workload.template}".encode())
+    if workload.filled is not None:
+        fill(replace(found, database=workload.template), workload.filled)
+        _finish(found, workload)
+        return
     if workload.original == "pgbench":
         command = [str(found.pgbench), "-i", "-q", "-s", str(SCALE)]
     else:
@@ -144,6 +162,11 @@ def _load(found: Bench, workload: Workload) -> None:
     if done.returncode != 0:
         said = (done.stderr + done.stdout)[-500:]
         raise PgdynoError(f"the tables of {workload.name} could not be loaded: {said}", remedy="run it by hand")
+    _finish(found, workload)
+
+
+def _finish(found: Bench, workload: Workload) -> None:
+    """Leave nothing to be done by the first run."""
     with found.cluster.connect(dbname=workload.template) as connection:
         connection.execute("CREATE EXTENSION pg_prewarm")
         connection.execute("VACUUM (FREEZE, ANALYZE)")

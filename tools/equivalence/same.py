@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -23,6 +24,13 @@ LOGGED = Length(clients=1, transactions=200)
 """Statements of one client are counted in the server's log; few, since it is slow."""
 WEIGHED = Length(clients=1, transactions=10_000)
 """Enough that the pages which are logged whole, by chance more or fewer, are the same to a part of 1 %."""
+LOGGED_MIXED = Length(clients=1, transactions=1_000)
+WEIGHED_MIXED = Length(clients=1, transactions=40_000)
+OWN_SHARE, OWN_SHARE_MIXED = 0.5, 0.005
+"""A statement in fewer transactions is a driver's own; the rarest of a deck of 23 is in one of 23."""
+STANDARD_ERRORS = 4.0
+"""By which drivers may differ where types of transaction are drawn. A transaction's WAL varies about as much as its mean: a
+New-Order writes it, a Stock-Level none."""
 WAL_ERROR = 0.01
 """Values are drawn by different generators: which pages are changed, and how often twice, differs by chance."""
 WAL_BYTES_FEW = 2.0
@@ -43,6 +51,10 @@ class Asked(BaseModel, frozen=True):
     """Statement with its values taken out -> how often."""
     commits: float
     wal_bytes: float
+    drawn: int = 0
+    """Transactions whose types were drawn, so that two drivers differ by chance; 0 where all send the same."""
+    weighed: int = 0
+    """The same of those whose WAL was weighed."""
 
 
 def asked(bench: Bench, workload: Workload, side: Side) -> Asked:
@@ -50,13 +62,15 @@ def asked(bench: Bench, workload: Workload, side: Side) -> Asked:
     bench.restore(workload)
     _log(bench, "all")
     begin = len(bench.cluster.log_path.read_bytes())
-    run = drivers.run(bench, workload, side, 1, LOGGED)
+    logged, weighed = (LOGGED_MIXED, WEIGHED_MIXED) if workload.mixed else (LOGGED, WEIGHED)
+    run = drivers.run(bench, workload, side, 1, logged)
     _log(bench, "none")
     said = bench.cluster.log_path.read_bytes()[begin:].decode(errors="replace")
-    counted = statements(said.splitlines(), run.transactions)
+    drawn = run.transactions if workload.mixed else 0
+    counted = statements(said.splitlines(), run.transactions, OWN_SHARE_MIXED if workload.mixed else OWN_SHARE)
     bench.restore(workload)
     committed, written = int(bench.ask(_COMMITS, bench.database) or 0), str(bench.ask(_WAL))
-    run = drivers.run(bench, workload, side, 2, WEIGHED)
+    run = drivers.run(bench, workload, side, 2, weighed)
     wal_bytes = float(bench.ask(_WAL_SINCE, written))
 
     def commits() -> int:
@@ -64,17 +78,23 @@ def asked(bench: Bench, workload: Workload, side: Side) -> Asked:
 
     # A session hands in its counts when it ends, which the driver does not wait for.
     wait_until(lambda: commits() >= run.transactions, _STATS_S)
-    return Asked(statements=counted, commits=commits() / run.transactions, wal_bytes=wal_bytes / run.transactions)
+    return Asked(
+        statements=counted,
+        commits=commits() / run.transactions,
+        wal_bytes=wal_bytes / run.transactions,
+        drawn=drawn,
+        weighed=run.transactions if workload.mixed else 0,
+    )
 
 
-def statements(lines: Iterable[str], transactions: int) -> dict[str, float]:
+def statements(lines: Iterable[str], transactions: int, own_share: float = OWN_SHARE) -> dict[str, float]:
     """How often each statement was executed in a transaction, from the server's log.
 
-    What was asked for less than in every second transaction is the driver's own, before it begins: the scripts here
-    have no such statement.
+    What was asked for in a smaller share of transactions than ``own_share`` is the driver's own, before it begins: the scripts
+    here have no such statement.
     """
     found = Counter(plain(match[1]) for line in lines if (match := _LOGGED.search(line)) is not None)
-    return {text: count / transactions for text, count in sorted(found.items()) if count >= transactions / 2}
+    return {text: count / transactions for text, count in sorted(found.items()) if count >= transactions * own_share}
 
 
 def plain(statement: str) -> str:
@@ -89,15 +109,24 @@ def differences(original: Asked, native: Asked) -> list[str]:
     found = [
         f"`{text}`: {original.statements.get(text, 0.0):g} and {native.statements.get(text, 0.0):g} times"
         for text in sorted(original.statements.keys() | native.statements.keys())
-        if original.statements.get(text, 0.0) != native.statements.get(text, 0.0)
+        if _apart(original, native, text)
     ]
     for name, one in (("original", original), ("native", native)):
         if not 1 <= one.commits <= 1 + COMMITS_MORE:
             found.append(f"{one.commits:.4f} commits a transaction ({name})")
     apart = abs(native.wal_bytes - original.wal_bytes)
-    if apart > max(WAL_BYTES_FEW, WAL_ERROR * original.wal_bytes):
+    by_chance = STANDARD_ERRORS * math.sqrt(2 / original.weighed) if original.weighed else WAL_ERROR
+    if apart > max(WAL_BYTES_FEW, by_chance * original.wal_bytes):
         found.append(f"{original.wal_bytes:,.1f} and {native.wal_bytes:,.1f} bytes of WAL")
     return found
+
+
+def _apart(original: Asked, native: Asked, text: str) -> bool:
+    """Whether a statement was executed more often by one driver than by chance."""
+    one, other = original.statements.get(text, 0.0), native.statements.get(text, 0.0)
+    if not original.drawn or not one or not other:
+        return one != other
+    return abs(one - other) > STANDARD_ERRORS * math.sqrt(2 * one * (1 - one) / original.drawn)
 
 
 def _log(bench: Bench, what: str) -> None:

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pgdyno.workload.tables import TpccTables
+from pgdyno.workload.tpcc_audit import MIX
+
 CLIENTS = 4
 SCALE = 8
 """Of pgbench's tables, about 120 MB: more branches than clients, and three clones in shared buffers."""
 TABLES = 4
 ROWS = 25_000
 """Of sysbench's tables, about 25 MB."""
+TPCC = "tpcc"
+"""Five types of transaction derived from TPC-C, profile `hammerdb`, for which pgbench has scripts of ours."""
+TPCC_SCRIPTS = Path(__file__).with_name("tpcc")
+WAREHOUSES = 2
+"""About 220 MB, so that three clones are in shared buffers; a client has one."""
 _SIZE = (f"--tables={TABLES}", f"--table-size={ROWS}")
 LEGACY_PLACES = (
     Path("/usr/share/sysbench/tests/include/oltp_legacy/oltp.lua"),
@@ -42,10 +50,19 @@ class Workload:
     name: str
     original: Literal["pgbench", "sysbench"]
     protocol: Literal["simple", "prepared"] = "prepared"
+    mixed: bool = False
+    """Whether a transaction is of a type that is drawn; otherwise all send the same statements."""
+
+    @property
+    def filled(self) -> TpccTables | None:
+        """The tables that pgdyno fills; None where the original does."""
+        return TpccTables(WAREHOUSES) if self.name == TPCC else None
 
     @property
     def template(self) -> str:
         """The database whose clone each run starts from."""
+        if self.filled is not None:
+            return "seed_tpcc"
         if self.original == "pgbench":
             return "seed_pgbench"
         return "seed_sysbench"
@@ -58,8 +75,10 @@ class Workload:
 
     def native(self, seed: int, length: Length) -> dict[str, Any]:
         """The driver's document, but for the server."""
-        if self.original == "pgbench":
-            work: dict[str, Any] = {"pgbench": {"scripts": [{"builtin": self.name}], "scale": SCALE}}
+        if self.name == TPCC:
+            work: dict[str, Any] = {"tpcc": {"warehouses": WAREHOUSES, "all_warehouses": True}}
+        elif self.original == "pgbench":
+            work = {"pgbench": {"scripts": [{"builtin": self.name}], "scale": SCALE}}
         else:
             work = {"sysbench": {"test": self.name, "tables": TABLES, "rows": ROWS}}
         return {
@@ -77,7 +96,7 @@ class Workload:
         if self.original == "pgbench":
             ends = ["-t", str(length.transactions)] if length.seconds is None else ["-T", str(length.seconds)]
             return [
-                *(str(pgbench), "-n", "-b", self.name, "-M", self.protocol, "-c", str(length.clients), "-j", "1"),
+                *(str(pgbench), "-n", *self.scripts(), "-M", self.protocol, "-c", str(length.clients), "-j", "1"),
                 *("--random-seed", str(seed), *ends),
             ]
         ends = [f"--time={length.seconds or 0}", f"--events={(length.transactions or 0) * length.clients}"]
@@ -86,6 +105,13 @@ class Workload:
             f"--db-ps-mode={'disable' if self.protocol == 'simple' else 'auto'}",
             "run",
         ]
+
+    def scripts(self) -> list[str]:
+        """The arguments of pgbench for its scripts: a built-in one, or files with the weights of a deck."""
+        if self.name != TPCC:
+            return ["-b", self.name]
+        files = [word for name, weight in MIX for word in ("-f", f"{TPCC_SCRIPTS / name}.sql@{weight}")]
+        return [*files, "-D", f"warehouses={WAREHOUSES}"]
 
     def prepare(self) -> list[str]:
         """The test that makes the tables: one for all of them."""
@@ -105,6 +131,7 @@ WORKLOADS = (
     Workload("tpcb-like", "pgbench"),
     Workload("simple-update", "pgbench"),
     Workload("select-only", "pgbench"),
+    Workload(TPCC, "pgbench", mixed=True),
     Workload("oltp_read_write", "sysbench"),
     Workload("oltp_point_select", "sysbench"),
     Workload("legacy", "sysbench", "simple"),

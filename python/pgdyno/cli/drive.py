@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
 _OF_SCRIPTS = ("setup", "scale")
-_OF_TPCC = ("warehouses", "profile")
+_OF_TPCC = ("warehouses", "profile", "routines")
 _OF_TPCH = ("scale_factor", "query_sets", "degree")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
 """Options about the server: idle clients have no server."""
@@ -50,6 +50,11 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     "--profile",
     type=click.Choice(["hammerdb", "spec"]),
     help="For `tpcc` and `tpch`: as HammerDB's TPROC-C and TPROC-H, or as TPC-C and TPC-H say [hammerdb].",
+)
+@click.option(
+    "--routines",
+    type=click.Choice(["functions", "procedures", "statements"]),
+    help="For `tpcc`: where the statements of a transaction are [functions].",
 )
 @click.option("--scale-factor", type=shared.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1].")
 @click.option("--query-sets", type=shared.Integer(1), help="For `tpch`: how often a stream asks all queries [1].")
@@ -220,6 +225,7 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
             "kind": "tpcc",
             "warehouses": _WAREHOUSES_DEFAULT if warehouses is None else warehouses,
             "profile": profile or "hammerdb",
+            "routines": options["routines"] or "functions",
         }
     builtin = [name for name in names if name in SCRIPTS]
     if not builtin:
