@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
 
 
+AVERAGE_OFF = Decimal("0.03")
+"""The answer of question 17 in the crate is 348406.02. The sum that it is a seventh of, 2438842.38, gives 348406.05."""
+
+
 def _value(text: str) -> Any:
     """A cell of an answer: a number to the cent, or a text without padding."""
     try:
@@ -32,13 +36,19 @@ def _value(text: str) -> Any:
         return text.strip()
 
 
-def _same(found: tuple[Any, ...], known: tuple[Any, ...]) -> bool:
+def _same(query: int, found: tuple[Any, ...], known: tuple[Any, ...]) -> bool:
     """dbgen's amounts are exact to the cent, its averages and shares rounded to it, perhaps from binary fractions."""
     if len(found) != len(known):
         return False
-    pairs = zip(found, known, strict=True)
+    off = AVERAGE_OFF if query == 17 else CENT
+    pairs = list(zip(found, known, strict=True))
+    if query == 11:
+        # The crate has the first digits of the part's key alone: its column is cut.
+        key, digits = pairs.pop(0)
+        if not str(key).startswith(str(digits.to_integral())):
+            return False
     return all(
-        abs(one - other) <= CENT if isinstance(one, Decimal) and isinstance(other, Decimal) else str(one) == str(other)
+        abs(one - other) <= off if isinstance(one, Decimal) and isinstance(other, Decimal) else str(one) == str(other)
         for one, other in pairs
     )
 
@@ -68,8 +78,8 @@ def test_all_answers_are_dbgens_at_scale_factor_1(cluster: Cluster, tmp_path: Pa
             rows = connection.execute(statements["text"].encode()).fetchall()
             found = [tuple(map(_cell, cells(row))) for row in rows]
             # Rows that tie in ORDER BY may come in any order.
-            ordered = [sorted(each, key=str) for each in (found, known)]
-            if len(found) != len(known) or not all(map(_same, *ordered)):
+            ordered = [sorted(each, key=lambda row: str(row[1:] + row[:1])) for each in (found, known)]
+            if len(found) != len(known) or not all(_same(query, *pair) for pair in zip(*ordered, strict=True)):
                 wrong.append(query)
     with cluster.connect() as connection:
         connection.execute(f"DROP DATABASE answers_{profile} WITH (FORCE)")

@@ -173,7 +173,17 @@ def _nopm_per_warehouse(run: RunFigures) -> float | None:
     return NOPM.of(run.record) / warehouses if warehouses and run.record.succeeded_by_type else None
 
 
+def _queries_per_h(run: RunFigures) -> float | None:
+    return None if run.record.streams is None else run.work_per_s * 3600
+
+
+def _slowest_stream_s(run: RunFigures) -> float | None:
+    return None if run.record.streams is None else max(run.record.streams.stream_s.values())
+
+
 METRICS = (
+    Metric("queries_per_h", "queries per hour", "1/h", "more", _queries_per_h),
+    Metric("slowest_stream_s", "slowest stream, seconds", "s", "less", _slowest_stream_s),
     Metric("tpm", "transactions per minute", "1/min", "more", _tpm),
     Metric("tpm_per_nopm", "transactions for each New-Order", "", None, _tpm_per_nopm),
     Metric(

@@ -13,6 +13,7 @@ from pgdyno.analysis.series_mean import SeriesMean
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.document_binding import Binding, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
+from pgdyno.report.document_queries import QueriesOf, queries_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
 from pgdyno.report.part import Part, Share
 
@@ -161,7 +162,7 @@ class Arm(Part):
     factors: dict[str, str]
     """Factor -> this arm's level."""
     metric: str
-    """Name of the figure by which it is compared: `tps`, `nopm` of workload kind `tpcc`, or `seconds` of `load`."""
+    """Name of the figure by which it is compared: `tps`, `nopm` of workload kind `tpcc`, `geomean_s` of `tpch`, or `seconds` of `load`."""
     headline: Estimate
     """That figure."""
     figures: dict[str, Figure]
@@ -215,6 +216,8 @@ class Arm(Part):
     """Of workload kind `load`: what it took, and what the loader said bound; null of other workloads."""
     tpcc: TpccOf | None
     """Of workload kind `tpcc`: figures derived from TPC-C; null of other workloads."""
+    queries: QueriesOf | None
+    """Of workload kind `tpch`: what each query took; null of other workloads."""
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -272,6 +275,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         binding=binding_of(comparison.bindings[arm.index]),
         bulk_load=bulk_load_of(arm, comparison.bindings[arm.index].verdict.limit),
         tpcc=tpcc_document(arm),
+        queries=queries_document(arm, comparison.arms[0]),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),

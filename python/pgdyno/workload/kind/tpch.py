@@ -14,7 +14,7 @@ from pgdyno.workload.kind.base import Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.tables import TpchProfile, TpchTables, scale_factor_for, size_for_memory
-from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST
+from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_suppliers
 from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
 
@@ -131,6 +131,9 @@ class Tpch(WithTables, Workload):
         thousandths = self.scale_factor / SCALE_LEAST
         if abs(thousandths - round(thousandths)) > 1e-6:
             yield Refusal("scale_factor", f"{self.scale_factor:g} is not a whole number of thousandths")
+        elif repeats_suppliers(self.scale_factor):
+            why = "dbgen gives some parts one supplier twice, so that partsupp has no primary key; use 0.01 or more"
+            yield Refusal("scale_factor", f"{self.scale_factor:g}: {why}")
         if not self.queries or len(set(self.queries)) < len(self.queries):
             yield Refusal("queries", "it should be numbers of 1 to 22, each once")
         if self.load.foreign_keys:

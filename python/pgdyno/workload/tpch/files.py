@@ -66,6 +66,12 @@ def _columns(table: str, orderkey: str) -> str:
     return f"{COLUMNS[table].format(orderkey=orderkey).replace(f', {prefix}', f' NOT NULL, {prefix}')} NOT NULL"
 
 
+def repeats_suppliers(scale: float) -> bool:
+    """Whether some part has one supplier twice at that scale, as clause 4.2.3 has it; also in crates/dataset/src/tpch/scale.rs."""
+    suppliers = round(10_000 * scale)
+    return any(step * (suppliers // 4 + lap) % suppliers == 0 for lap in range(20) for step in (1, 2, 3))
+
+
 SET = GeneratedSet(
     name="tpch",
     files={table: table for table in COLUMNS},

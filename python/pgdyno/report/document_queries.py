@@ -1,0 +1,40 @@
+"""Streams of queries, in the JSON that ``run`` and ``report`` print: a part of :mod:`pgdyno.report.document`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.queries import queries_of
+from pgdyno.report.part import Part
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+
+
+class QueriesOf(Part):
+    """The queries of an arm, of workload kind `tpch`, derived from TPC-H: no TPC result."""
+
+    query_s: dict[str, Estimate]
+    """Number of a query -> its seconds in a run, the geometric mean over streams and sets; with the interval over replicates."""
+    ratios: dict[str, Estimate]
+    """Number of a query -> ratio of its seconds to those of the first arm, paired by replicate; empty for the first."""
+    slowest_stream_s: float
+    """Seconds of a run's slowest stream, mean of the replicates."""
+    temp_bytes: dict[str, float] | None
+    """Number of a query -> bytes of temporary files of a run, all of its executions together; null where not counted."""
+
+
+def queries_document(arm: ArmSummary, first: ArmSummary) -> QueriesOf | None:
+    """The document of an arm's queries."""
+    found, base = queries_of(arm), queries_of(first)
+    if found is None:
+        return None
+    ratios = {} if base is None or arm is first else found.ratios(base)
+    temp = found.temp_bytes
+    return QueriesOf(
+        query_s={str(query): one for query, one in found.query_s.items()},
+        ratios={str(query): one for query, one in ratios.items()},
+        slowest_stream_s=found.slowest_stream_s,
+        temp_bytes=None if temp is None else {str(query): count for query, count in temp.items()},
+    )
