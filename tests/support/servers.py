@@ -75,13 +75,13 @@ def initialise(data_dir: Path, pg_bin: Path | None = None) -> None:
 
 
 @contextlib.contextmanager
-def throwaway_cluster(pg_bin: Path | None = None) -> Iterator[Cluster]:
-    """Yield a started server, the embedded one or that of ``pg_bin``."""
+def throwaway_cluster(pg_bin: Path | None = None, settings: dict[str, str] | None = None) -> Iterator[Cluster]:
+    """Yield a started server, the embedded one or that of ``pg_bin``; ``settings`` are more or others than those of all."""
     directory = _folder()
     initialise(directory / "data", pg_bin)
     cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"))
     try:
-        with cluster.running(_SETTINGS):
+        with cluster.running(_SETTINGS | (settings or {})):
             yield cluster
     finally:
         cluster.close()

@@ -50,6 +50,10 @@ WATCH = "60s"
     "--device", multiple=True, metavar="[ROLE=]NAME",
     help="The device in a file that a role's volume is: `wal=nvme2n1`; repeatable.",
 )  # fmt: skip
+@click.option(
+    "--statements", "texts", is_flag=True,
+    help="Keep and show the texts of the statements that move most, not their queryid alone.",
+)  # fmt: skip
 @click.option("--every", metavar="TIME", help="Watch again and again, for example each `1h`; needs --keep.")
 @click.option("--until", metavar="TIME", help="With --every: `08:00`, `2026-11-26T08:00` or `24h`. [until Ctrl-C]")
 @click.option("--html", type=shared.PathParameter(), metavar="FILE", help="Also write an HTML page.")
@@ -65,6 +69,7 @@ def command(
     cloudwatch: tuple[str, ...],
     nvme: tuple[str, ...],
     device: tuple[str, ...],
+    texts: bool,
     every: str | None,
     until: str | None,
     html: Path | None,
@@ -92,7 +97,7 @@ def command(
     files = {flag: words for flag, words in named.items() if words}
     _refuse_device_without_file(device, files)
     if target is None or _is_directory(target):
-        _refuse_options_of_a_watch(watch_for, keep, every, until)
+        _refuse_options_of_a_watch(watch_for, keep, every, until, texts)
         purchase = _purchase(bought, instance)
         if target is not None:
             _show(_judged(Path(target), purchase, files, device), target, as_json, html)
@@ -102,12 +107,12 @@ def command(
         return
     if every is not None or until is not None:
         _refuse_beside_every(html, as_json, files)
-        _repeat(target, watch_for or WATCH, bought, instance, keep, every, until)
+        _repeat(target, watch_for or WATCH, bought, instance, keep, every, until, texts=texts)
         return
     _refuse_metrics(cloudwatch)
     _require_readable(files)
     with _folder(keep) as root:
-        path = _watched(target, watch_for or WATCH, bought, instance, root)
+        path = _watched(target, watch_for or WATCH, bought, instance, root, texts=texts)
         with _kept(path) if files else contextlib.nullcontext():
             found = diagnose(path, None, _sources(files, device, begin_s(path)) if files else ())
         _show(found, None if keep is None else str(path), as_json, html)
@@ -144,6 +149,8 @@ def _repeat(
     keep: Path | None,
     every: str | None,
     until: str | None,
+    *,
+    texts: bool,
 ) -> None:
     """Watch at each instant of a schedule; a line for each watch."""
     import time
@@ -164,7 +171,7 @@ def _repeat(
     schedule = repeat.schedule_of(every, until, parse_seconds(watch_for, "--for"), time.time())
 
     def once() -> None:
-        found = diagnose(_watched(target, watch_for, bought, instance, root))
+        found = diagnose(_watched(target, watch_for, bought, instance, root, texts=texts))
         click.echo(f"{datetime.now().astimezone():%a %H:%M}  {words.summary(found)}")
 
     made = repeat.repeated(schedule, once, root, _tell_next, lambda text: click.echo(text, err=True))
@@ -263,7 +270,7 @@ def _refuse_metrics(cloudwatch: tuple[str, ...]) -> None:
 def _refuse_options_of_a_watch(*given: object) -> None:
     from pgdyno.errors import InputError
 
-    names = ("--for", "--keep", "--every", "--until")
+    names = ("--for", "--keep", "--every", "--until", "--statements")
     for name, value in zip(names, given, strict=True):
         if value:
             raise InputError(
@@ -271,7 +278,9 @@ def _refuse_options_of_a_watch(*given: object) -> None:
             )
 
 
-def _watched(target: str, watch_for: str, bought: tuple[str, ...], instance: str | None, root: Path) -> Path:
+def _watched(
+    target: str, watch_for: str, bought: tuple[str, ...], instance: str | None, root: Path, *, texts: bool
+) -> Path:
     """The directory of a run. What can be refused is refused before the watch."""
     from pgdyno.diagnose.bought import purchase_of
     from pgdyno.diagnose.target import target_of
@@ -282,7 +291,7 @@ def _watched(target: str, watch_for: str, bought: tuple[str, ...], instance: str
     refuse_secrets(target, "DSN", "diagnose")
     seconds = check_seconds(parse_seconds(watch_for, "--for"))
     purchase = purchase_of(bought, instance)
-    return watch(target_of(target), purchase, seconds, root, _tell)
+    return watch(target_of(target), purchase, seconds, root, _tell, texts=texts)
 
 
 @contextlib.contextmanager

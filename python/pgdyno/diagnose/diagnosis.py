@@ -17,7 +17,10 @@ from pgdyno.diagnose.alone import evidence_of_files, grid_of, run_of_files
 from pgdyno.diagnose.alongside import Grid, beside, check_words, most_used_words, totals_of
 from pgdyno.diagnose.bought import require_roles
 from pgdyno.diagnose.free import Free, free_of
+from pgdyno.diagnose.inferred import inferred_words, with_inferred
+from pgdyno.diagnose.published import Finding, findings_of
 from pgdyno.diagnose.source import Source, require_source_roles
+from pgdyno.diagnose.statements import Statement, slow_of, statements_of, top_of, unseen_words
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_run
 from pgdyno.store.names import EXPERIMENT_FILE
@@ -71,6 +74,10 @@ class Diagnosis:
     """None unless the run is a watch."""
     sources: tuple[Source, ...] = ()
     """Files that were read beside the server, or instead of one."""
+    findings: tuple[Finding, ...] = ()
+    """What published rules say of the same figures."""
+    statements: tuple[Statement, ...] = ()
+    """Those that read, log or spill most, by pg_stat_statements."""
 
 
 def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Source] = ()) -> Diagnosis:
@@ -91,7 +98,8 @@ def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Sou
     if sources:
         evidence = beside(evidence, grid, sources)
     io_timing = figures.server.io_timing
-    return _judged(run, evidence, circumstances_of(figures), sources, grid, _missing(run.record, evidence, io_timing))
+    missing = _missing(run, evidence, io_timing)
+    return _judged(run, evidence, circumstances_of(figures), sources, grid, missing)
 
 
 def begin_s(path: Path) -> float:
@@ -118,6 +126,7 @@ def _judged(
     grid: Grid,
     missing: Callable[[RunBinding], list[str]],
 ) -> Diagnosis:
+    evidence = evidence if evidence.given.driven else with_inferred(evidence)
     binding = of_evidence(evidence)
     verdict = binding.verdict
     role = verdict.role or DATA
@@ -132,8 +141,11 @@ def _judged(
     if all(one.what == "not_explained" for one in consumers):
         consumers = ()  # the server counted nothing, or none was watched
     told = [text for source in sources for text in check_words(source, grid)]
+    if verdict.role in evidence.given.inferred:
+        told += inferred_words(evidence)
     if verdict.limit is None and sources:
         told += most_used_words(evidence)
+    statements = statements_of(run)
     return Diagnosis(
         run=run,
         binding=binding,
@@ -145,6 +157,10 @@ def _judged(
         remedy=remedy if remedy is None or remedy.tps_ratio_max != 1.0 else replace(remedy, tps_ratio_max=None),
         cost=_cost(run) if is_watched(run.record) else None,
         sources=tuple(sources),
+        findings=findings_of(binding, around.volumes, sources, grid, slow_of(run, statements))
+        if not evidence.given.driven
+        else (),
+        statements=top_of(statements),
     )
 
 
@@ -170,12 +186,12 @@ def _opened(path: Path) -> Run:
     return runs[0]
 
 
-def _missing(record: RunRecord, evidence: Evidence, io_timing: bool | None) -> Callable[[RunBinding], list[str]]:
+def _missing(run: Run, evidence: Evidence, io_timing: bool | None) -> Callable[[RunBinding], list[str]]:
     """What was not seen, with what would show it, once it is known what binds."""
 
     def of(binding: RunBinding) -> list[str]:
         said, limit = list(evidence.missing), binding.verdict.limit
-        watched = is_watched(record)
+        watched = is_watched(run.record)
         if watched and all(second.sessions is None for second in evidence.seconds):
             said = [one for one in said if not one.startswith("what sessions waited for")]
             said.insert(0, "what sessions wait for: `GRANT pg_monitor TO` the role, and track_activities must be on")
@@ -185,6 +201,8 @@ def _missing(record: RunRecord, evidence: Evidence, io_timing: bool | None) -> C
                 said.append(_UNKNOWN_PURCHASE)
         if io_timing is False and limit in (None, "volume_latency", "commit_latency"):
             said.append("how long reads took: track_io_timing is off")
+        if watched:
+            said += unseen_words(run)
         return said
 
     return of

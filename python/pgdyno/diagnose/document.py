@@ -80,6 +80,32 @@ class Remedy(Part):
     settings: list[Setting]
 
 
+class Statement(Part):
+    """One statement, in all databases, during the watch."""
+
+    queryid: int
+    calls: int
+    ms_mean: float
+    read_bytes: int
+    """Blocks that were not in shared_buffers."""
+    wal_bytes: int
+    temp_bytes: int
+    query: str | None
+    """The first 200 characters; null without `--statements`."""
+
+
+class Finding(Part):
+    """A published rule, applied to what was seen."""
+
+    rule: str
+    """As its document names it."""
+    source: str
+    figure: str
+    agrees: bool
+    """Whether it leads to the verdict's limit, or like it to none."""
+    why: str
+
+
 class Cost(Part):
     """What the watch itself took."""
 
@@ -107,6 +133,9 @@ class DiagnoseDocument(Part):
     bought: dict[str, str]
     """Volume's role -> what was said to be bought."""
     remedies: list[Remedy]
+    statements: list[Statement]
+    """Those that read, log or spill most; empty without pg_stat_statements."""
+    findings: list[Finding]
     cost: Cost | None
 
 
@@ -155,6 +184,8 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
         ],
         bought={role: volume.spec["spec"] for role, volume in record.world.volumes.items() if volume.spec},
         remedies=remedies(found),
+        statements=[Statement.model_validate(one) for one in found.statements],
+        findings=[Finding.model_validate(one) for one in found.findings],
         cost=None if found.cost is None else Cost.model_validate(found.cost),
     )
 

@@ -53,9 +53,16 @@ def check_seconds(seconds: float) -> float:
 
 
 def watch(
-    target: Target, purchase: Purchase, seconds: float, root: Path, tell: Callable[[float], None] | None = None
+    target: Target,
+    purchase: Purchase,
+    seconds: float,
+    root: Path,
+    tell: Callable[[float], None] | None = None,
+    *,
+    texts: bool = False,
 ) -> Path:
     """Watch for ``seconds`` and return the directory of the run, below ``root``; ``tell`` gets the seconds that are left.
+    ``texts``: keep the texts of statements too.
 
     :class:`~pgdyno.errors.HostError` when the server does not answer, or its counters began again at 0 meanwhile.
     """
@@ -64,7 +71,7 @@ def watch(
     require_roles(purchase.volumes, view.devices)
     settings = server.settings()
     anchor = record.Anchor.read()
-    samples, begin_ns, end_ns = _sampled(target, view, seconds, root, tell)
+    samples, begin_ns, end_ns = _sampled(target, view, seconds, root, tell, texts=texts)
     require_one_piece(samples.tables)
     if not samples.tables.keys() & {"probe/database", "probe/wait_events"}:
         why = samples.gaps[0].why if samples.gaps else "it did not answer"
@@ -74,11 +81,15 @@ def watch(
 
 
 def _sampled(
-    target: Target, view: View, seconds: float, root: Path, tell: Callable[[float], None] | None
+    target: Target, view: View, seconds: float, root: Path, tell: Callable[[float], None] | None, *, texts: bool
 ) -> tuple[Samples, int, int]:
     """The samples with begin and end (CLOCK_MONOTONIC, ns). The host is sampled where the server is on it."""
     host: HostProbe | None = None
-    with scratch_directory(root) as scratch, SqlProbe(target.server.dsn, watched=True) as sql, ExitStack() as ending:
+    with (
+        scratch_directory(root) as scratch,
+        SqlProbe(target.server.dsn, watched=True, texts=texts) as sql,
+        ExitStack() as ending,
+    ):
         if view.roles:
             roles = view.roles | {"probe": Role(pids=(os.getpid(),))}
             host = ending.enter_context(HostProbe(scratch, roles, devices=view.devices))

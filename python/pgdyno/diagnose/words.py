@@ -9,7 +9,7 @@ from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.diagnosis import OF_STORAGE
-from pgdyno.text import address, duration, money, number, percent, times
+from pgdyno.text import address, duration, money, number, percent, size, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.remedy import Remedy
     from pgdyno.diagnose.diagnosis import Cost, Diagnosis
     from pgdyno.diagnose.free import Free
+    from pgdyno.diagnose.published import Finding
+    from pgdyno.diagnose.statements import Statement
 
 SHOWN_CONSUMERS = 4
+SHOWN_STATEMENTS = 3
 """The rest is in the JSON."""
 WIDTH_MAX = 100
 _LABEL = 10
@@ -73,6 +76,10 @@ def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
     if found.consumers and verdict.limit in (None, *OF_STORAGE):
         yield from entry("used by", _consumers(found), width)
     yield from remedy_lines(found, width)
+    for place, statement in enumerate(found.statements[:SHOWN_STATEMENTS]):
+        yield from entry("statement" if place == 0 else "", statement_words(statement), width)
+    for place, finding in enumerate(found.findings):
+        yield from entry("rules" if place == 0 else "", finding_words(finding), width)
     for place, one in enumerate(found.missing):
         yield from entry("not seen" if place == 0 else "", one, width)
     from_files = found.run.record.world.server is None and found.sources
@@ -112,6 +119,23 @@ def remedy_words(one: Remedy) -> str:
         then = "" if one.then is None else f" (the next limit is {TITLES[one.then]})"
         parts.append(f"up to {times(one.tps_ratio_max)} times the work{then}")
     return "; ".join(parts)
+
+
+def statement_words(one: Statement) -> str:
+    """What it moved, most first."""
+    parts = {"read": one.read_bytes, "of WAL": one.wal_bytes, "of temporary files": one.temp_bytes}
+    moved = [
+        f"{size(moved_bytes)} {what}"
+        for what, moved_bytes in sorted(parts.items(), key=lambda part: -part[1])
+        if moved_bytes
+    ]
+    text = "" if one.query is None else f": {' '.join(one.query.split())}"
+    return f"queryid {one.queryid}: {', '.join(moved)}, in {one.calls:,} calls of {number(one.ms_mean)} ms{text}"
+
+
+def finding_words(one: Finding) -> str:
+    """The rule, what it says here, and whether that is the verdict too."""
+    return f"{one.rule} ({one.source}): {one.figure}; {'agrees' if one.agrees else 'does not agree'}: {one.why}"
 
 
 def watched_words(found: Diagnosis) -> str:

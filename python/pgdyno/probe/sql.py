@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pgdyno.probe.counters import CounterProbe
-from pgdyno.probe.sampler import PATIENCE_S
+from pgdyno.probe.sampler import PATIENCE_S, SqlSampler
+from pgdyno.probe.samples import Samples
+from pgdyno.probe.statements import StatementsProbe
 from pgdyno.probe.wait_events import INTERVAL_S, WaitEventProbe
-
-if TYPE_CHECKING:
-    from pgdyno.probe.samples import Samples
-
 
 SLOWEST_S = 0.3
 """The longest time from look to look. A second still has three of them. For watched servers."""
@@ -22,7 +20,8 @@ class SqlProbe:
 
     The two samplers have a connection and a thread each: a slow answer of one must not delay the other. In a dilated
     world they query, and time out, that many times later. A server that is ``watched`` is in use: all of its databases
-    are counted, its clients are not known, and sessions are looked at less often where a look takes long.
+    are counted, its clients are not known, and sessions are looked at less often where a look takes long. Of such a server
+    pg_stat_statements is read too, where it is there, with the ``texts`` of the statements if that is asked for.
     """
 
     def __init__(
@@ -33,15 +32,18 @@ class SqlProbe:
         *,
         dilation: int = 1,
         watched: bool = False,
+        texts: bool = False,
     ) -> None:
         patience_s = PATIENCE_S * dilation
         slowest_s = SLOWEST_S if watched else None
-        self._samplers = (
+        self._samplers: tuple[SqlSampler, ...] = (
             CounterProbe(dsn, interval_s * dilation, patience_s=patience_s, watched=watched),
             WaitEventProbe(
                 dsn, wait_events_interval_s * dilation, patience_s=patience_s, watched=watched, slowest_s=slowest_s
             ),
         )
+        if watched:
+            self._samplers = (*self._samplers, StatementsProbe(dsn, texts=texts, patience_s=patience_s))
 
     def start(self) -> Self:
         """Connect, take a first sample, continue in threads. :class:`PgdynoError` when there is no server."""
@@ -53,8 +55,10 @@ class SqlProbe:
 
     def stop(self) -> Samples:
         """Take a last sample, disconnect, and return everything."""
-        counters, wait_events = (sampler.stop() for sampler in self._samplers)
-        return counters | wait_events
+        found = Samples()
+        for sampler in self._samplers:
+            found |= sampler.stop()
+        return found
 
     def __enter__(self) -> Self:
         """Start."""

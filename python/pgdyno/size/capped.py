@@ -32,6 +32,10 @@ class Capped:
     share: float
     """Share of the time that was spent at it."""
     sentence: str
+    level: float | None = None
+    """The most that was done, at which it stood; None where the provider says that there was a limit."""
+    unit: str = ""
+    """``IOPS`` or ``MiB/s``, of the level."""
 
 
 def find(demand: Demand) -> Capped | None:
@@ -70,4 +74,6 @@ def _plateau(load: Series, unit: str, queue: Series, seconds: Series) -> Capped 
         share,
         f"for {percent(share)} of the time the load stood at {load.max():,.0f} {unit} with a queue {longer:.1f} times"
         " as long as else: it looks capped",
+        float(load.max()),
+        unit,
     )

@@ -42,6 +42,8 @@ TABLES: dict[str, str] = {
     "probe/checkpointer": "pg_stat_checkpointer (pg_stat_bgwriter before 17), cumulative",
     "probe/wait_events": "sessions in each state of pg_stat_activity that does something or waits for it, ten samples a"
     " second; count 0 where a sample saw none",
+    "probe/statements": "a server that was watched: pg_stat_statements when the watch began and when it ended, cumulative; texts only"
+    " if they were asked for",
     "postgres/settings": "every setting of the server, as it ran",
 }
 """Name (path in the run's directory without ``.parquet``) and meaning of each table."""
@@ -76,6 +78,8 @@ _COLUMNS: dict[str, str] = {
     "probe/wal": "t_begin_ns:i t_end_ns:i",
     "probe/checkpointer": "t_begin_ns:i t_end_ns:i",
     "probe/wait_events": "t_begin_ns:i t_end_ns:i wait_event_type:s wait_event:s backend_type:s count:i",
+    "probe/statements": "t_begin_ns:i t_end_ns:i reset_unix_ms:i queryid:i calls:i exec_time_ms:f shared_blks_read:i"
+    " temp_blks_written:i wal_bytes:i query:s",
     "postgres/settings": "name:s setting:s unit:s source:s boot_val:s",
 }
 
@@ -95,7 +99,7 @@ def columns(name: str) -> pa.Schema:
     """The columns that the table always has, in order."""
     import pyarrow as pa
 
-    types = {"i": pa.int64(), "s": pa.string()}
+    types = {"i": pa.int64(), "f": pa.float64(), "s": pa.string()}
     return pa.schema([(column, types[kind]) for column, _, kind in (c.partition(":") for c in _COLUMNS[name].split())])
 
 

@@ -120,15 +120,15 @@ def volume(second: Second, given: Given) -> Found | None:
     if found is None:
         return None
     cap, _ = found
+    known = cap.role not in given.inferred
     sessions = second.sessions
     if sessions is None:
         # The provider saw requests wait; a rate that equals what was bought may be all that is wanted.
-        return Found(cap.limit, sure=cap.sure and told is not None, role=cap.role)
+        return Found(cap.limit, sure=cap.sure and known and told is not None, role=cap.role)
     if sessions.all > 0 and sessions.all - sessions.client < FEW_ACTIVE and not given.driven:
         return Found(cap.limit, sure=False, role=cap.role)
     if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
         return None
-    known = cap.role not in given.inferred
     return Found(cap.limit, sure=cap.sure and known and sessions.at_disk > 0, role=cap.role)
 
 

@@ -49,6 +49,11 @@ def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances
     bought = evidence.given.bought.get(verdict.role or "")
     if device is None or bought is None:
         return
+    if verdict.role in evidence.given.inferred:
+        yield f"{number(device.iops)} IOPS and {number(device.mib_per_s)} MiB/s"
+        yield from _slow(evidence, device, verdict.role)
+        yield from _at_disk(means)
+        return
     if verdict.limit != "volume_throughput" and bought.iops is not None:
         yield f"{_iops(device, bought)} of {_rate(bought.iops)} bought" + _left(verdict.limit, bought.iops)
     if verdict.limit != "volume_iops" and bought.mib_per_s is not None:

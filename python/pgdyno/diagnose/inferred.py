@@ -1,0 +1,74 @@
+"""Limits that were bought and are not said, inferred from a plateau: what is held there looks capped. Nothing is sure by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.bought import Bought
+from pgdyno.analysis.binding.device import MIB
+from pgdyno.errors import InputError
+from pgdyno.size import capped
+from pgdyno.size.demand import demand_of
+from pgdyno.size.measured import Measured, Sample
+from pgdyno.specification import Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.evidence import Evidence
+
+SPEC = "inferred"
+"""In place of a specification."""
+
+
+def with_inferred(evidence: Evidence) -> Evidence:
+    """The evidence with a limit for each volume of which nothing was said and that stood at a plateau."""
+    given = evidence.given
+    roles = dict.fromkeys(role for second in evidence.seconds for role in second.devices)
+    found = {
+        role: bought
+        for role in roles
+        if role not in given.bought
+        and (bought := _bought([second.devices[role] for second in evidence.seconds if role in second.devices]))
+    }
+    if not found:
+        return evidence
+    known = replace(given, bought={**given.bought, **found}, inferred=given.inferred | found.keys())
+    return replace(evidence, given=known)
+
+
+def inferred_words(evidence: Evidence) -> Iterator[str]:
+    """What was inferred of which volume."""
+    for role in sorted(evidence.given.inferred):
+        bought = evidence.given.bought[role]
+        for rate, unit in ((bought.iops, "IOPS"), (bought.mib_per_s, "MiB/s")):
+            if rate is not None:
+                yield (
+                    f"the {role} volume stood at {rate.maximum:,.0f} {unit} again and again, with a longer queue than else: it"
+                    " looks like its limit, which --bought would tell"
+                )
+
+
+def _bought(devices: Sequence[Device]) -> Bought | None:
+    samples = tuple(
+        Sample(
+            1.0,
+            one.reads_per_s,
+            one.writes_per_s,
+            one.read_mib_per_s * MIB,
+            one.write_mib_per_s * MIB,
+            queue_length=one.queue_length,
+        )
+        for one in devices
+    )
+    try:
+        found = capped.find(demand_of(Measured("live", "", samples), 99, 0.0))
+    except InputError:
+        return None  # it did nothing
+    if found is None or found.level is None:
+        return None
+    level = Rate(found.level, found.level)
+    of_iops = found.unit == "IOPS"
+    return Bought(SPEC, level if of_iops else None, None, None if of_iops else level, None)

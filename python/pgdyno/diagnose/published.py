@@ -1,0 +1,236 @@
+"""The rules by which published documents read the same figures, each with its name there, and why it agrees with the verdict or not.
+
+*Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS), *post* "Optimized bulk loading in Amazon RDS
+for PostgreSQL" (AWS Database Blog, 2022), *guide* the Amazon EC2 and RDS User Guides. docs/concept/published_rules.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.device import MIB
+from pgdyno.analysis.binding.limits import CAPS, TITLES
+from pgdyno.analysis.binding.means import mean_second
+from pgdyno.metrics import formulas
+from pgdyno.specification import VolumeSpec
+from pgdyno.text import duration, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.evidence import Evidence
+    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.verdict import RunBinding, Verdict
+    from pgdyno.diagnose.alongside import Grid
+    from pgdyno.diagnose.source import Source
+    from pgdyno.diagnose.statements import Slow
+    from pgdyno.size.measured import Reserve
+    from pgdyno.store.record import VolumeRecord
+
+RULE_MS = 1.0
+"""The latency at which one request in flight for every 1,000 IOPS is all that there is (Little's law)."""
+SLOWEST_MS = 10.0
+"""The end of "single-digit millisecond" latency, which the guide promises of SSD volumes: the least that a queue needs."""
+_ABOUT_LATENCY: frozenset[Limit] = frozenset({"volume_latency", "commit_latency", "checkpoints"})
+_RESERVES: dict[Reserve, tuple[str, Limit]] = {
+    "burst": ("BurstBalance", "burst_bucket"),
+    "instance_iops": ("EBSIOBalance%", "instance_bandwidth"),
+    "instance_throughput": ("EBSByteBalance%", "instance_bandwidth"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule of a document's, applied to what was seen."""
+
+    rule: str
+    """As the document names it: ``VolumeQueueLength``."""
+    source: str
+    """The document."""
+    figure: str
+    """What it says here, a sentence's end."""
+    agrees: bool
+    """Whether it leads to the verdict's limit, or like it to none."""
+    why: str
+
+
+def findings_of(
+    binding: RunBinding,
+    volumes: Mapping[str, VolumeRecord],
+    sources: Sequence[Source],
+    grid: Grid,
+    slow: Slow | None = None,
+) -> tuple[Finding, ...]:
+    """Every rule whose figures were seen."""
+    evidence, verdict = binding.evidence, binding.verdict
+    found: list[Finding] = []
+    for role, device in mean_second(evidence.seconds).devices.items():
+        bought = evidence.given.bought.get(role)
+        if bought is None or role in evidence.given.inferred:
+            continue
+        found += _of_queue(role, device, bought, verdict)
+        found += _of_rates(role, device, bought, verdict)
+        found += _of_needed(role, device, bought, verdict, _exceeded(evidence, role))
+        found += _of_credits(role, device, bought, verdict, volumes.get(role), told=_tells(sources, "burst"))
+    for source in sources:
+        found += _of_balances(source, grid, verdict)
+    if slow is not None:
+        found.append(_of_slow(slow, verdict))
+    return tuple(found)
+
+
+def _of_queue(role: str, device: Device, bought: Bought, verdict: Verdict) -> Iterator[Finding]:
+    """Whitepaper: a mean VolumeQueueLength above one for every 1,000 provisioned IOPS can cause latency."""
+    if bought.iops is None or not device.iops:
+        return
+    wanted = formulas.queue_length_wanted(bought.iops.maximum)
+    long = formulas.is_queue_too_long(device.queue_length, bought.iops.maximum)
+    figure = f"{number(device.queue_length)} requests in flight, against {number(wanted)}"
+    law = f"a request took {number(device.request_ms)} ms, and the rule supposes {RULE_MS:g} ms (Little's law)"
+    capped = verdict.limit in CAPS
+    if long:
+        agrees = capped or verdict.limit in _ABOUT_LATENCY
+        why = "requests queue at the limit" if capped else law
+        if not agrees:
+            why = f"{law}; sessions do not wait for these requests: {_title(verdict)} binds"
+    else:
+        agrees = not capped
+        why = "nothing queues" if agrees else f"{law}; a limit can be reached with few requests in flight"
+    yield Finding("VolumeQueueLength, 1 for each 1,000 IOPS" + _of(role), "whitepaper", figure, agrees, why)
+
+
+def _of_rates(role: str, device: Device, bought: Bought, verdict: Verdict) -> Iterator[Finding]:
+    """Whitepaper: IOPS and throughput must stay below what was provisioned."""
+    parts = {"IOPS": bought.used_iops(device), "throughput": bought.used_throughput(device.mib_per_s)}
+    known = {what: used for what, used in parts.items() if used is not None}
+    if not known:
+        return
+    most = max(known.values())
+    reached, capped = most >= 0.95, verdict.limit in ("volume_iops", "volume_throughput") and verdict.role == role
+    why = {
+        (True, True): "it is the limit",
+        (False, False): "another thing binds" if verdict.limit is not None else "no limit is reached",
+        (True, False): f"the limit is reached on average, but sessions wait for something else: {_title(verdict)}",
+        (False, True): "the limit is reached in most seconds, not on average",
+    }[reached, capped]
+    figure = " and ".join(f"{percent(used)} of the {what}" for what, used in known.items())
+    yield Finding("IOPS and throughput below the provisioned" + _of(role), "whitepaper", figure, reached == capped, why)
+
+
+def _of_needed(
+    role: str, device: Device, bought: Bought, verdict: Verdict, exceeded: float | None
+) -> Iterator[Finding]:
+    """Post: IOPS in use and the disk queue length make the IOPS that are needed, and some more are bought (750 + 2,048, so 4,400)."""
+    if verdict.limit not in ("volume_iops", "burst_bucket") or verdict.role != role or not device.request_ms:
+        return
+    usual_ms = None if bought.usual is None else bought.usual.ms(device.request_bytes, device.write_share)
+    low, high = iops_needed(device.iops, device.queue_length, device.request_ms, usual_ms or RULE_MS, exceeded)
+    sum_of_both = device.iops + device.queue_length
+    fastest = f" to {number(high)} (at {number(usual_ms)} ms, unloaded)" if usual_ms else ""
+    yield Finding(
+        "IOPS and disk queue length added up" + _of(role),
+        "post",
+        f"{number(device.iops)} + {number(device.queue_length)} = {number(sum_of_both)} IOPS",
+        agrees=low <= sum_of_both <= high,
+        why=f"a queue is no rate; what is in flight needs {number(low)} IOPS (at {number(min(SLOWEST_MS, device.request_ms))} ms"
+        f" each){fastest}, by Little's law",
+    )
+
+
+def iops_needed(
+    iops: float, queue_length: float, request_ms: float, usual_ms: float, exceeded: float | None = None
+) -> tuple[float, float]:
+    """IOPS with which the requests in flight take from 10 ms down to what they usually take: queue / latency (Little's law).
+
+    Never less than what was done, and than that and the share of the time in which more was wanted.
+    """
+    least = iops * (1 + (exceeded or 0.0))
+    slowest_ms = min(SLOWEST_MS, request_ms)
+    low = max(least, queue_length / slowest_ms * 1e3)
+    return low, max(low, queue_length / usual_ms * 1e3)
+
+
+def _of_credits(
+    role: str, device: Device, bought: Bought, verdict: Verdict, volume: VolumeRecord | None, *, told: bool
+) -> Iterator[Finding]:
+    """Whitepaper: burst duration = credits / (burst - baseline); here with the rate that was seen, from a full bucket."""
+    if volume is None or told:
+        return
+    spec = VolumeSpec.of(volume.spec)
+    rates = (
+        (spec.charged_iops, spec.columns, bought.counted_iops(device), "IOPS"),
+        (spec.charged_bytes, spec.columns / MIB, device.mib_per_s, "MiB/s"),
+    )
+    for rate, scale, used, unit in rates:
+        if not rate.bursts:
+            continue
+        earned, most = rate.sustained * scale, rate.maximum * scale
+        lasts_s = formulas.burst_duration_s(rate.capacity * scale, min(used, most), earned)
+        if verdict.limit == "burst_bucket" and verdict.role == role:
+            figure, agrees, why = f"{number(earned)} {unit} are earned", True, "the credits are gone"
+        elif lasts_s is None:
+            figure, agrees, why = (
+                f"{number(used)} of {number(earned)} {unit} that are earned",
+                True,
+                "no credits are spent",
+            )
+        else:
+            figure = f"a full bucket lasts {duration(lasts_s)} at {number(used)} {unit}; {number(earned)} are earned"
+            agrees, why = True, "it has not ended; what is left of it, BurstBalance tells (--cloudwatch)"
+        yield Finding("burst duration" + _of(role), "whitepaper", figure, agrees, why)
+
+
+def _of_balances(source: Source, grid: Grid, verdict: Verdict) -> Iterator[Finding]:
+    """Guide: BurstBalance, EBSIOBalance% and EBSByteBalance%: what is left, and when it ends if it falls as it did in the file."""
+    samples = [one for one in grid.samples(source) if one is not None]
+    for reserve, (name, limit) in _RESERVES.items():
+        values = [(one.at_s or 0.0, one.balance[reserve]) for one in samples if reserve in one.balance]
+        if not values:
+            continue
+        (first_s, first), (last_s, last) = values[0], values[-1]
+        left_s = formulas.credits_last_s(last, first, last_s - first_s) if last_s > first_s else None
+        until = "" if left_s is None else f", and at this rate it ends in {duration(left_s)}"
+        empty, binds = last < 0.01, verdict.limit == limit
+        why = {
+            (True, True): "it is used up, and its baseline is the limit",
+            (False, False): "it is not used up",
+            (True, False): f"it is used up, but the baseline is not what sessions wait for: {_title(verdict)}",
+            (False, True): "there is some left on average; a minute is longer than a second at the limit",
+        }[empty, binds]
+        yield Finding(name + _of(source.role), "guide", f"{percent(last)} left{until}", empty == binds, why)
+
+
+def _of_slow(slow: Slow, verdict: Verdict) -> Finding:
+    """Whitepaper: log_min_duration_statement shows slow statements; here by their mean time, as pg_stat_statements has no single ones."""
+    binds = verdict.limit not in (None, "client")
+    off = "" if slow.on else ", were it on; it is off"
+    figure = f"{slow.statements} statements took {number(slow.threshold_ms)} ms or more on average, {slow.calls:,} calls{off}"
+    why = {
+        (True, True): f"they are slow, and {_title(verdict)} is what they wait for",
+        (False, False): "no statement is slow, and nothing binds",
+        (True, False): "they are slow by their own work: no limit is reached",
+        (False, True): f"each statement is short: {_title(verdict)} limits how many there are",
+    }[slow.statements > 0, binds]
+    return Finding("log_min_duration_statement", "whitepaper", figure, (slow.statements > 0) == binds, why)
+
+
+def _exceeded(evidence: Evidence, role: str) -> float | None:
+    """The mean share of the time in which the provider says that more IOPS were wanted."""
+    told = [second.exceeded[role].iops for second in evidence.seconds if role in second.exceeded]
+    return sum(told) / len(told) if told else None
+
+
+def _tells(sources: Sequence[Source], reserve: Reserve) -> bool:
+    return any(reserve in sample.balance for source in sources for sample in source.measured.samples)
+
+
+def _title(verdict: Verdict) -> str:
+    return "nothing" if verdict.limit in (None, "client") else TITLES[verdict.limit or "client"]
+
+
+def _of(role: str) -> str:
+    return "" if role == "data" else f" of the {role} volume"

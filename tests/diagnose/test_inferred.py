@@ -1,0 +1,59 @@
+"""A limit that nobody said: inferred from a plateau, and never sure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.analysis.binding.bought import Bought
+from pgdyno.analysis.binding.checkpoints import Checkpoints
+from pgdyno.analysis.binding.device import Device
+from pgdyno.analysis.binding.evidence import Evidence, Exceeded, Second
+from pgdyno.analysis.binding.rules import judge
+from pgdyno.analysis.binding.sessions import Sessions
+from pgdyno.analysis.binding.verdict import of_evidence
+from pgdyno.diagnose.inferred import inferred_words, with_inferred
+
+from ..binding.made import IDLE, device, given
+
+WATCHED = replace(given(), clients=0, driven=False, bought={})
+WAITING = Sessions(read=12, commit=4)
+
+
+def evidence(devices: list[Device], sessions: Sessions | None = WAITING) -> Evidence:
+    seconds = tuple(Second(sessions, {"data": one}, IDLE) for one in devices)
+    return Evidence(WATCHED, seconds, Checkpoints((False,) * len(seconds)), ())
+
+
+PLATEAU = [device(2995 + place % 5, ms=9.4) for place in range(40)] + [device(900, ms=0.7) for _ in range(20)]
+
+
+def test_a_plateau_with_a_long_queue_is_a_limit_and_never_sure() -> None:
+    found = with_inferred(evidence(PLATEAU))
+    assert found.given.inferred == {"data"}
+    verdict = of_evidence(found).verdict
+    assert (verdict.limit, verdict.role, verdict.confidence) == ("volume_iops", "data", "low")
+    assert next(inferred_words(found)).startswith("the data volume stood at 2,999 IOPS again and again")
+
+
+def test_what_was_said_is_not_inferred() -> None:
+    said = replace(evidence(PLATEAU), given=replace(WATCHED, bought={"data": Bought("gp3", None, None, None, None)}))
+    assert with_inferred(said) is said
+
+
+def test_a_load_without_a_plateau_has_no_limit() -> None:
+    rising = evidence([device(100 + 50 * place, ms=1.0) for place in range(60)])
+    assert with_inferred(rising) is rising
+    idle = evidence([device(0, ms=0.0) for _ in range(60)])
+    assert with_inferred(idle) is idle
+
+
+def test_nothing_becomes_sure_by_a_limit_that_is_inferred() -> None:
+    inferred = with_inferred(evidence(PLATEAU)).given
+    commits = Second(Sessions(commit=9, cpu=1), {"data": device(900, ms=0.7)}, IDLE)
+    found = judge(commits, inferred)
+    assert found is not None
+    assert (found.limit, found.sure) == ("commit_latency", False), "whether it is far below its limit is not known"
+    told = Second(None, {"data": device(2999, ms=9.4)}, None, exceeded={"data": Exceeded(iops=1.0)})
+    alone = judge(told, inferred)
+    assert alone is not None
+    assert not alone.sure

@@ -1,0 +1,146 @@
+"""Which statements read, log and spill most: pg_stat_statements of a real server, without its texts unless they are asked for."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.diagnose.bought import Purchase
+from pgdyno.diagnose.diagnosis import diagnose
+from pgdyno.diagnose.target import target_of
+from pgdyno.diagnose.watch import watch
+from pgdyno.diagnose.words import lines
+from pgdyno.store import open_run
+
+from ..support.pooler import CLEAN, pgbouncer
+from ..support.servers import throwaway_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pgdyno.diagnose.diagnosis import Diagnosis
+    from pgdyno.postgres.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def counting() -> Iterator[Cluster]:
+    """A server with the extension, in a schema of its own and in one database alone."""
+    with throwaway_cluster(settings={"shared_preload_libraries": "pg_stat_statements"}) as cluster:
+        with cluster.connect() as connection:
+            connection.execute("CREATE SCHEMA kept; CREATE EXTENSION pg_stat_statements SCHEMA kept")
+            connection.execute("CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor; CREATE ROLE weak LOGIN")
+            connection.execute(
+                "GRANT USAGE ON SCHEMA kept TO monitor, weak; CREATE ROLE outside LOGIN; GRANT pg_monitor TO outside"
+            )
+            connection.execute("CREATE TABLE notes (n int, note text)")
+        yield cluster
+
+
+@pytest.fixture
+def busy(counting: Cluster) -> Iterator[None]:
+    """A session that writes WAL, and one that spills."""
+    stop = threading.Event()
+
+    def work(statement: str) -> None:
+        with counting.connect() as connection:
+            connection.execute("SET work_mem = '64kB'")
+            while not stop.is_set():
+                connection.execute(statement.encode())
+
+    statements = (
+        "INSERT INTO notes SELECT i, 'a' FROM generate_series(1, 500) AS i",
+        "SELECT count(*) FROM (SELECT i FROM generate_series(1, 20000) AS i ORDER BY i DESC) AS sorted",
+    )
+    threads = [threading.Thread(target=work, args=(statement,)) for statement in statements]
+    for thread in threads:
+        thread.start()
+    yield
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def watched(dsn: str, root: Path, *, texts: bool = False) -> Diagnosis:
+    return diagnose(watch(target_of(dsn), Purchase(), 1.5, root, texts=texts))
+
+
+def as_role(cluster: Cluster, role: str) -> str:
+    return cluster.dsn.replace("user=postgres", f"user={role}")
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_statements_that_move_most_are_named_by_their_queryid(counting: Cluster, tmp_path: Path) -> None:
+    found = watched(as_role(counting, "monitor"), tmp_path)
+    by_wal = max(found.statements, key=lambda one: one.wal_bytes)
+    by_temp = max(found.statements, key=lambda one: one.temp_bytes)
+    assert by_wal.wal_bytes > 500 * 20
+    assert by_temp.temp_bytes > 100_000
+    assert by_wal.queryid != by_temp.queryid
+    assert all(one.query is None for one in found.statements)
+    assert set(open_run(found.run.path).table("probe/statements")["query"].to_pylist()) == {None}
+    assert any(line.startswith("statement queryid ") for line in lines(found))
+    slow = next(one for one in found.findings if one.rule == "log_min_duration_statement")
+    assert "were it on; it is off" in slow.figure
+
+
+@pytest.mark.usefixtures("busy")
+def test_texts_are_kept_where_they_are_asked_for_and_passwords_never(counting: Cluster, tmp_path: Path) -> None:
+    with counting.connect() as connection:
+        connection.execute("CREATE ROLE other PASSWORD 'very secret'")
+    found = watched(as_role(counting, "monitor"), tmp_path, texts=True)
+    assert any("INSERT INTO notes" in (one.query or "") for one in found.statements)
+    kept = [text for text in open_run(found.run.path).table("probe/statements")["query"].to_pylist() if text]
+    assert not any("secret" in text for text in kept)
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_role_that_may_not_see_other_roles_statements_has_none_of_them(counting: Cluster, tmp_path: Path) -> None:
+    found = watched(as_role(counting, "weak"), tmp_path)
+    assert not any(one.temp_bytes for one in found.statements)
+
+
+def test_a_role_that_may_not_use_the_extensions_schema_says_so(counting: Cluster, tmp_path: Path) -> None:
+    found = watched(as_role(counting, "outside"), tmp_path)
+    assert "which statements: permission denied for schema kept" in found.missing
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_reset_during_the_watch_is_said(counting: Cluster, tmp_path: Path) -> None:
+    def reset(left_s: float) -> None:
+        if left_s < 1.0 and not done:
+            done.append(True)
+            with counting.connect() as connection:
+                connection.execute("SELECT kept.pg_stat_statements_reset()")
+
+    done: list[bool] = []
+    found = diagnose(watch(target_of(as_role(counting, "monitor")), Purchase(), 2.0, tmp_path, reset))
+    assert done
+    assert found.statements == ()
+    assert "which statements: pg_stat_statements was reset during the watch" in found.missing
+
+
+@pytest.mark.needs_pgbouncer
+@pytest.mark.usefixtures("busy")
+def test_through_a_pooler_they_are_seen_and_nothing_stays(counting: Cluster, tmp_path: Path) -> None:
+    with pgbouncer(counting) as pooler:
+        found = watched(pooler.dsn(), tmp_path)
+        assert pooler.leftovers() == [CLEAN] * pooler.pool_size
+    assert found.statements
+
+
+def test_without_the_extension_there_is_nothing_to_say(cluster: Cluster, tmp_path: Path) -> None:
+    found = watched(cluster.dsn, tmp_path)
+    assert found.statements == ()
+    assert open_run(found.run.path).table("probe/statements").num_rows == 0
+    with cluster.connect() as connection:  # there, and not loaded
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+    try:
+        found = watched(cluster.dsn, tmp_path)
+        assert found.statements == ()
+        assert any("must be loaded via" in text for text in found.missing)
+    finally:
+        with cluster.connect() as connection:
+            connection.execute("DROP EXTENSION pg_stat_statements")
