@@ -160,7 +160,9 @@ def test_counters_that_begin_anew_are_refused() -> None:
     with pytest.raises(HostError, match="was restarted"):
         require_one_piece(begun)
     reset = {"probe/database": pa.table({"started_unix_ms": [1, 1], "reset_unix_ms": [None, 5]})}
-    require_one_piece(reset)
+    with pytest.raises(HostError, match="were reset"):
+        require_one_piece(reset)
+    require_one_piece({"probe/database": pa.table({"started_unix_ms": [1, 1], "reset_unix_ms": [None, None]})})
     with pytest.raises(HostError, match="were reset"):
         require_one_piece({"probe/wal": pa.table({"wal_bytes": [10, 20, 3]})})
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.server_figures import BLOCK_BYTES
 from pgdyno.errors import InputError
 from pgdyno.store.record import InstanceRecord, VolumeRecord
 from pgdyno.store.tables import DATA_VOLUME
+from pgdyno.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -48,6 +50,19 @@ def require_roles(volumes: Mapping[str, VolumeRecord], seen: Collection[str]) ->
     if strange is not None:
         raise InputError(
             f"--bought: the server has no {strange} volume of its own", remedy=f"it has {', '.join(sorted(seen))}"
+        )
+
+
+def require_memory(instance: InstanceRecord, settings: Mapping[str, str | None]) -> None:
+    """Refuse an instance type whose memory the server's shared_buffers do not fit into: it runs on another one."""
+    blocks = settings.get("shared_buffers")
+    if instance.type is None or instance.memory_bytes is None or blocks is None:
+        return
+    shared_bytes = int(blocks) * BLOCK_BYTES
+    if shared_bytes >= instance.memory_bytes:
+        raise InputError(
+            f"--instance: a {instance.type} has {size(instance.memory_bytes)} of memory, and shared_buffers are {size(shared_bytes)}",
+            remedy="name the type that the server runs on",
         )
 
 

@@ -16,7 +16,7 @@ from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.alone import evidence_of_files, grid_of, run_of_files
 from pgdyno.diagnose.alongside import Grid, beside, check_words, most_used_words, totals_of
 from pgdyno.diagnose.bought import require_roles
-from pgdyno.diagnose.free import Free, free_of
+from pgdyno.diagnose.free import Free, free_of, settings_of
 from pgdyno.diagnose.inferred import inferred_words, with_inferred
 from pgdyno.diagnose.published import Finding, findings_of
 from pgdyno.diagnose.source import Source, require_source_roles
@@ -157,7 +157,9 @@ def _judged(
         remedy=remedy if remedy is None or remedy.tps_ratio_max != 1.0 else replace(remedy, tps_ratio_max=None),
         cost=_cost(run) if is_watched(run.record) else None,
         sources=tuple(sources),
-        findings=findings_of(binding, around.volumes, sources, grid, slow_of(run, statements))
+        findings=findings_of(
+            binding, around.volumes, sources, grid, slow_of(run, statements), around.instance, settings_of(run)
+        )
         if not evidence.given.driven
         else (),
         statements=top_of(statements),

@@ -51,7 +51,7 @@ class Free:
 def free_of(run: Run, consumers: Sequence[Consumer]) -> tuple[Free, ...]:
     """For the consumers that matter, the one that can bring most first."""
     shares = {one.what: one.share for one in consumers}
-    settings = _settings(run)
+    settings = settings_of(run)
     found = [made for rule in _RULES if (made := rule(run, shares, settings)) is not None]
     return tuple(sorted(found, key=lambda one: -(one.ratio_max or 1.0)))
 
@@ -130,8 +130,8 @@ _RULES = (
 )
 
 
-def _settings(run: Run) -> dict[str, str]:
-    """In the base units of pg_settings."""
+def settings_of(run: Run) -> dict[str, str]:
+    """Every setting of the server, in the base units of pg_settings."""
     table = run.table("postgres/settings")
     pairs = zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True)
     return {name: value for name, value in pairs if value is not None}

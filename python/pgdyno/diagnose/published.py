@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.device import MIB
 from pgdyno.analysis.binding.limits import CAPS, TITLES
 from pgdyno.analysis.binding.means import mean_second
+from pgdyno.analysis.server_figures import BLOCK_BYTES
 from pgdyno.metrics import formulas
 from pgdyno.specification import VolumeSpec
-from pgdyno.text import duration, number, percent
+from pgdyno.text import duration, number, percent, size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pgdyno.diagnose.source import Source
     from pgdyno.diagnose.statements import Slow
     from pgdyno.size.measured import Reserve
-    from pgdyno.store.record import VolumeRecord
+    from pgdyno.store.record import InstanceRecord, VolumeRecord
 
 RULE_MS = 1.0
 """The latency at which one request in flight for every 1,000 IOPS is all that there is (Little's law)."""
@@ -64,6 +65,8 @@ def findings_of(
     sources: Sequence[Source],
     grid: Grid,
     slow: Slow | None = None,
+    instance: InstanceRecord | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """Every rule whose figures were seen."""
     evidence, verdict = binding.evidence, binding.verdict
@@ -80,6 +83,8 @@ def findings_of(
         found += _of_balances(source, grid, verdict)
     if slow is not None:
         found.append(_of_slow(slow, verdict))
+    if instance is not None and instance.memory_bytes is not None:
+        found += _of_memory(instance.memory_bytes, settings or {}, verdict)
     return tuple(found)
 
 
@@ -216,6 +221,24 @@ def _of_slow(slow: Slow, verdict: Verdict) -> Finding:
         (False, True): f"each statement is short: {_title(verdict)} limits how many there are",
     }[slow.statements > 0, binds]
     return Finding("log_min_duration_statement", "whitepaper", figure, (slow.statements > 0) == binds, why)
+
+
+def _of_memory(memory_bytes: int, settings: Mapping[str, str], verdict: Verdict) -> Iterator[Finding]:
+    """Whitepaper: leave memory for sorts, hashes, autovacuum and the page cache; connections x work_mem beside shared_buffers."""
+    names = ("shared_buffers", "max_connections", "work_mem")
+    if not all(name in settings for name in names):
+        return
+    blocks, connections, work_kib = (int(settings[name]) for name in names)
+    may_take = blocks * BLOCK_BYTES + connections * work_kib * 1024
+    large, reads = may_take > memory_bytes, verdict.limit in ("volume_iops", "volume_latency", "volume_throughput")
+    figure = f"shared_buffers and max_connections x work_mem may take {size(may_take)} of {size(memory_bytes)}"
+    why = {
+        (True, True): "what sessions take is missing to the page cache, and reads go to the volume",
+        (True, False): "they may take more than there is, and what binds is not reads",
+        (False, True): "there is memory for them",
+        (False, False): "there is memory for them",
+    }[large, reads]
+    yield Finding("memory for sorts, hashes and connections", "whitepaper", figure, agrees=reads or not large, why=why)
 
 
 def _exceeded(evidence: Evidence, role: str) -> float | None:

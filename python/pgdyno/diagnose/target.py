@@ -67,7 +67,8 @@ def require_one_piece(tables: dict[str, pa.Table]) -> None:
     database = tables.get("probe/database")
     for column, what in _ONE_PIECE if database is not None else ():
         assert database is not None
-        if column in database.column_names and len(set(_known(database[column].to_pylist()))) > 1:
+        # None is a database that was never reset; once it has a time, it was.
+        if column in database.column_names and len(set(database[column].to_pylist())) > 1:
             raise HostError(what, remedy="watch it again: counters that begin again at 0 cannot be judged")
     for name, column in _NEVER_FALL:
         values = _known(tables[name][column].to_pylist()) if name in tables else []

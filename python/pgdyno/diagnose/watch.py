@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pgdyno
 from pgdyno.analysis.binding.circumstances import OBSERVE
-from pgdyno.diagnose.bought import Purchase, require_roles
+from pgdyno.diagnose.bought import Purchase, require_memory, require_roles
 from pgdyno.diagnose.target import Target, require_one_piece
 from pgdyno.endpoint import public_dsn
 from pgdyno.errors import HostError, InputError
@@ -70,6 +70,7 @@ def watch(
     view = look(server.dsn)
     require_roles(purchase.volumes, view.devices)
     settings = server.settings()
+    require_memory(purchase.instance, {str(row["name"]): row["setting"] for row in settings})
     anchor = record.Anchor.read()
     samples, begin_ns, end_ns = _sampled(target, view, seconds, root, tell, texts=texts)
     require_one_piece(samples.tables)
