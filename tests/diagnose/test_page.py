@@ -41,7 +41,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_page_says_what_the_screen_says_with_the_reports_figures(pages: dict[str, Path]) -> None:
     text = pages["watch"].read_text()
     assert "<h1>Volume IOPS, in 90\u00a0% of 10 s</h1>" in text
-    for title in ("What limits it", "What to do", "Who uses the volume", "Over time", "PostgreSQL"):
+    for title in (
+        "What limits it",
+        "What to do",
+        "Who uses the volume",
+        "What published rules say",
+        "Over time",
+        "PostgreSQL",
+    ):
         assert f"<h2>{title}</h2>" in text
     assert "a month" in text, "the purchase has its price"
     assert "<script" not in text

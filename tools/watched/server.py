@@ -65,7 +65,7 @@ def plain(programs: Path, folder: Path) -> Iterator[Plain]:
             _certificate(home, **owner)
             settings += f"ssl = on\nssl_cert_file = '{home}/server.crt'\nssl_key_file = '{home}/server.key'\n"
         _run(["sh", "-c", f"cat >> {server.data}/postgresql.conf"], input=settings.encode(), **owner)
-        control = [programs / "pg_ctl", "-D", server.data, "-l", home / "log", "-w"]
+        control: list[str | Path] = [programs / "pg_ctl", "-D", server.data, "-l", home / "log", "-w"]
         _run([*control, "start"], **owner)
         try:
             server.psql("CREATE DATABASE bench", "postgres")

@@ -17,7 +17,7 @@ from pgdyno.report.binding import Stretch
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
 from pgdyno.store.names import EXPERIMENT_FILE
-from pgdyno.text import UNKNOWN, money, number, percent, times
+from pgdyno.text import UNKNOWN, money, number, percent, size, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,14 @@ def of_diagnosis(found: Diagnosis) -> str:
     share = "" if verdict.limit is None else f", in {percent(verdict.share)} of {record.measure.seconds:,.0f} s"
     title = words.SURE[verdict.confidence] + words.limit_title(found) + share
     return _page(
-        [_limit(found), *_remedies(found), *_consumers(found), *_courses(found)],
+        [
+            _limit(found),
+            *_remedies(found),
+            *_consumers(found),
+            *_statements(found),
+            *_published(found),
+            *_courses(found),
+        ],
         headline=title[:1].upper() + title[1:],
         context=[*words.watched_parts(found), *_bought(found)],
         missing=found.missing,
@@ -138,6 +145,39 @@ def _consumers(found: Diagnosis) -> list[Section]:
         Grid(("consumer", "share", "IOPS", "MiB/s"), rows),
     )
     return [Section("consumers", "Who uses the volume", parts)]
+
+
+def _statements(found: Diagnosis) -> list[Section]:
+    """Those that read, log or spill most; nothing without pg_stat_statements."""
+    rows = tuple(
+        (
+            one.query or str(one.queryid),
+            f"{one.calls:,}",
+            number(one.ms_mean),
+            size(one.read_bytes),
+            size(one.wal_bytes),
+            size(one.temp_bytes),
+        )
+        for one in found.statements
+    )
+    head = (
+        "statement" if any(one.query for one in found.statements) else "queryid",
+        "calls",
+        "mean ms",
+        "read",
+        "WAL",
+        "temporary files",
+    )
+    note = Note(
+        "By pg_stat_statements, in all databases, during the watch. Read: not in shared_buffers; the page cache may have had it."
+    )
+    return [Section("statements", "Which statements move most", (Grid(head, rows), note))] if rows else []
+
+
+def _published(found: Diagnosis) -> list[Section]:
+    """What rules of documents say of the same figures."""
+    texts = tuple(words.finding_words(one) for one in found.findings)
+    return [Section("rules", "What published rules say", (Sentences(texts),))] if texts else []
 
 
 def _courses(found: Diagnosis) -> list[Section]:

@@ -141,7 +141,7 @@ def _of_needed(
         "post",
         f"{number(device.iops)} + {number(device.queue_length)} = {number(sum_of_both)} IOPS",
         agrees=low <= sum_of_both <= high,
-        why=f"a queue is no rate; what is in flight needs {number(low)} IOPS (at {number(min(SLOWEST_MS, device.request_ms))} ms"
+        why=f"a queue is not a rate; what is in flight needs {number(low)} IOPS (at {number(min(SLOWEST_MS, device.request_ms))} ms"
         f" each){fastest}, by Little's law",
     )
 

@@ -20,8 +20,8 @@ class SqlProbe:
 
     The two samplers have a connection and a thread each: a slow answer of one must not delay the other. In a dilated
     world they query, and time out, that many times later. A server that is ``watched`` is in use: all of its databases
-    are counted, its clients are not known, and sessions are looked at less often where a look takes long. Of such a server
-    pg_stat_statements is read too, where it is there, with the ``texts`` of the statements if that is asked for.
+    are counted, its clients are not known, and sessions are looked at less often where a look takes long. There
+    pg_stat_statements is read too, where the server has it, with the ``texts`` of the statements if that is asked for.
     """
 
     def __init__(

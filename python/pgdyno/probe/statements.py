@@ -37,7 +37,7 @@ FROM {schema}.pg_stat_statements({shown})
 WHERE queryid IS NOT NULL
 GROUP BY queryid
 """
-"""Of all databases and roles together. Columns: from version 1.8 of the extension on, which is PostgreSQL 13's."""
+"""All databases and roles together. Columns: from version 1.8 of the extension on, which is PostgreSQL 13's."""
 _RESET = "(SELECT extract(epoch FROM stats_reset) * 1000 FROM {schema}.pg_stat_statements_info())::pg_catalog.int8"
 _NAMES = (
     "reset_unix_ms",
