@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, channel};
 
 use pgdyno_measure::{Account, Line, Ready, Record, Second, Stretch, Summary, say};
-use pgdyno_workload::{Arrivals, Identity, Protocol, Retries, Workload};
+use pgdyno_workload::{Arrivals, Identity, Protocol, Retries, StatementId, Workload};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -22,14 +22,23 @@ use pgdyno_connection::{Session, log_in};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Says what would be driven, and connects to nothing: `{"scripts": [NAME, ...], "statements": [TEXT, ...]}`.
+/// Says what would be driven, and connects to nothing: `{"scripts": [NAME, ...], "statements": [TEXT, ...], "sent":
+/// [{"script", "line", "text"}, ...]}`, the last with every statement that stands in a script, its parameters as `$1`, `$2`, ….
 ///
 /// What is wrong with the specification or a script of it is returned, the latter with line and column.
 pub fn check(spec: &DriveSpec) -> Result<Value, Fault> {
     let workload = spec.workload()?;
     spec.protocol(&workload)?;
     let names: Vec<&str> = workload.scripts().iter().map(|script| script.name.as_str()).collect();
-    Ok(json!({"scripts": names, "statements": workload.groups().texts}))
+    let sent: Vec<Value> = (0..)
+        .map(StatementId)
+        .zip(workload.statements())
+        .filter_map(|(id, template)| {
+            let (script, at) = workload.place_of(id)?;
+            Some(json!({"script": script, "line": at.line, "text": template.numbered()}))
+        })
+        .collect();
+    Ok(json!({"scripts": names, "statements": workload.groups().texts, "sent": sent}))
 }
 
 /// Drives the server until the time is over, or SIGTERM or SIGINT. Writes JSON lines to `out`: `ready` when every
