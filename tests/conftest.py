@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "PGDYNO_STATE_DIR": str(run_dir / "state"),
         "PGDYNO_RESULTS": str(run_dir / "results"),
         "PGDYNO_IMAGE_DIR": str(images),
+        "PGDYNO_DATABASE_DIR": str(run_dir / "databases"),
         leaks.MARK: str(run_dir),
     }
 

@@ -59,6 +59,10 @@ GIVEN: dict[str, str] = {
     r"--against (results/\S+)": f"ls -d results/{RECORDED}",
     r"load (people\.csv)": "printf 'id,name\\n1,Ann\\n2,Bo\\n' > {0}; echo {0}",
     r"load '(part-\*\.csv)'": "printf 'id,name\\n3,Cy\\n' > part-1.csv; echo '{0}'",
+    r"(?:--restore|add) (shop\.dump)": "(echo '\\set size 0.02'; cat experiments/shop/shop.sql) > {}",
+    r"--globals (globals\.sql)": "cp experiments/shop/globals.sql {}",
+    r"(history\.sql)@9": "cp experiments/shop/history.sql {}",
+    r"(order\.sql)@1": "cp experiments/shop/order.sql {}",
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),
@@ -182,6 +186,7 @@ def clone(
     make_experiment(folder / "results").rename(folder / "results" / RECORDED)
     environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
+    environment["PGDYNO_DATABASE_DIR"] = str(folder / "databases")
     environment |= {"PGSERVICEFILE": str(server.services), datasets.PLACE: str(loaded), **bucket}
     found = Clone(folder, environment, server, {}, seen)
     yield found

@@ -228,7 +228,7 @@ def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_contai
     folder.chmod(0o755)
     cluster = Cluster(find_binaries(), folder / "data", journal=Journal(state_dir))
     cluster.initdb()
-    cluster._write_configuration({})
+    cluster.write_configuration({})
     assert cluster.user is not None, "root starts it as another user"
     become = ["setpriv", f"--reuid={cluster.user.uid}", f"--regid={cluster.user.gid}", "--clear-groups"]
     server = [str(cluster.binaries.program("postgres")), "-D", str(cluster.data_dir)]

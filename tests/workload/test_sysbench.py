@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgdyno.errors import InputError
 from pgdyno.workload.kind.registry import workload_of
-from pgdyno.world.subject import DistantServer
+from pgdyno.world.reached import ReachedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ def bare(cluster: Cluster) -> Iterator[str]:
 
 def test_tables_that_are_not_there_are_no_bug(cluster: Cluster, bare: str) -> None:
     with pytest.raises(InputError, match='relation "sbtest1" does not exist') as caught:
-        spec().baseline(DistantServer(bare, cluster.binaries, None))
+        spec().baseline(ReachedServer(bare, cluster.binaries, None))
     assert "create the tables first" in caught.value.remedy
 
 
@@ -117,4 +117,4 @@ def test_counting_may_take_longer_than_a_roles_statements(cluster: Cluster, bare
     with psycopg.connect(bare, autocommit=True) as connection:
         connection.execute("CREATE VIEW sbtest1 AS SELECT 1 AS id WHERE pg_sleep(1) IS NOT NULL")
     impatient = make_conninfo(bare, options="-c statement_timeout=500ms")
-    assert spec(tables=1).baseline(DistantServer(impatient, cluster.binaries, None)) == 1
+    assert spec(tables=1).baseline(ReachedServer(impatient, cluster.binaries, None)) == 1

@@ -32,6 +32,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "`/dev/shm/pgdyno/images`",
         "Folder of the data sets while an experiment runs; by default in memory.",
     ),
+    "PGDYNO_DATABASE_DIR": (
+        "`/var/lib/pgdyno/databases`",
+        "Folder of databases that are kept (`pgdyno database add`); only root reads it.",
+    ),
     "PGDYNO_POSTGRES_DIR": (
         "`/var/lib/pgdyno`",
         "Where the embedded PostgreSQL is copied to, so that its user can run it.",

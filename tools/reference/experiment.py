@@ -30,6 +30,7 @@ def page() -> str:
         "SysbenchOptions": "[workload.options]",
         "LoadTable": "[workload.load]",
         "BulkTable": "[workload.bulk]",
+        "DatabaseTable": "[workload.database]",
         "SqlFile": "A file of SQL",
     }
     found = schema.sections(ExperimentFile, "The file", titles)

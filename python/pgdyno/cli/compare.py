@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from pgdyno.cli import complete, shared
 
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
 @click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True, shell_complete=complete.volume_types)
 @click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench script, or a mix (see below).")
 @click.option("-s", "--scale", type=int, default=150, show_default=True, help="pgbench's scale factor; 16 MB per unit.")
+@click.option(
+    "--restore",
+    metavar="SOURCE",
+    help="Your own database instead of pgbench's tables: a dump, a base backup, a connection string, or a kept database.",
+)
+@click.option("--globals", "globals_", metavar="FILE", help="Its roles: output of `pg_dumpall --globals-only`.")
+@click.option("--prepare", metavar="SQL", help="SQL to run after the restore, or a file NAME.sql with it.")
+@click.option("--user", metavar="ROLE", help="Role that sends the statements of --files [postgres].")
+@click.option(
+    "--files",
+    metavar="FILE@WEIGHT...",
+    multiple=True,
+    help="Your scripts in pgbench's language instead of --script; several may follow.",
+)
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
@@ -90,18 +105,31 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     Example:
       sudo pgdyno compare gp3 io2bx:iops=8000
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
+      sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --files history.sql@9 order.sql@1
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
 
-    execute_and_show(plan(_experiment(volumes, options)), options["results"], as_json, keep_invalid)
+    given = click.get_current_context()
+    named = {name for name in _OF_PGBENCH if given.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    experiment = _experiment(*_apart(volumes, options), named=named)
+    execute_and_show(plan(experiment), options["results"], as_json, keep_invalid)
 
 
-def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> Experiment:
-    """The experiment of the flags: one factor, the volume."""
+def _apart(arguments: tuple[str, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Volumes, and the options with the scripts that followed the first one of --files."""
+    if not options["files"]:
+        return arguments, options
+    scripts = tuple(one for one in arguments if one.rpartition("@")[0].endswith(".sql") or one.endswith(".sql"))
+    volumes = tuple(one for one in arguments if one not in scripts)
+    return volumes, options | {"files": (*options["files"], *scripts)}
+
+
+def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set[str]) -> Experiment:
+    """The experiment of the flags: one factor, the volume. ``named`` are the flags of pgbench's tables that were given."""
     from pgdyno.errors import InputError
     from pgdyno.experiment import Experiment, Origin
-    from pgdyno.experiment.file import assign
+    from pgdyno.experiment.file import assign, with_database
 
     if len(volumes) < 2:
         raise InputError(
@@ -118,22 +146,54 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any]) -> Experiment
         ("postgres", "parameters"): "--setting",
         ("factors", "world.volume"): "VOLUME",
     }
+    omitted = _own(options, document, flags) - named
     for option, path in _PLACES.items():
-        if options[option] is not None:
+        if options[option] is not None and option not in omitted:
             *tables, key = path
             table = document
             for name in tables:
                 table = table.setdefault(name, {})
             table[key] = options[option]
-            flags[path] = "--" + option.replace("_", "-")
+            flags[path] = "--" + option.strip("_").replace("_", "-")
     document, assigned = assign(document, options["assignments"])
     flags |= assigned
-    return Experiment.of(document, Origin(flags=flags, remedy="see `pgdyno compare --help`"), kind="compare")
+    origin = Origin(flags=flags, remedy="see `pgdyno compare --help`")
+    return Experiment.of(with_database(document, Path(), origin), origin, kind="compare")
 
+
+def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[str | int, ...], str]) -> set[str]:
+    """Put the user's own scripts into the document. Returns the flags whose defaults do not apply then."""
+    from pgdyno.errors import InputError
+    from pgdyno.workload.scripts import read_script
+
+    if options["restore"] is None:
+        given = [flag for name, flag in _OF_DATABASE.items() if options[name] is not None]
+        if given:
+            raise InputError(f"{given[0]} is for a database of your own", remedy="name it with --restore")
+    elif not options["files"]:
+        raise InputError(
+            "pgbench's scripts do not run on a database of your own",
+            remedy="name your scripts with --files FILE.sql@WEIGHT",
+        )
+    if not options["files"]:
+        return set()
+    document["workload"] = {"kind": "script", "files": [read_script(one, Path()) for one in options["files"]]}
+    flags["workload", "files"] = "--files"
+    return {"script"} if options["restore"] is None else set(_OF_PGBENCH)
+
+
+_OF_PGBENCH = ("script", "scale", "fillfactor")
+"""Flags about pgbench's scripts and tables."""
+_OF_DATABASE = {"globals_": "--globals", "prepare": "--prepare", "user": "--user"}
+"""Flags that need --restore."""
 
 _PLACES: dict[str, tuple[str, ...]] = {
     "script": ("workload", "script"),
     "scale": ("workload", "scale"),
+    "restore": ("workload", "database", "from"),
+    "globals_": ("workload", "database", "globals"),
+    "prepare": ("workload", "database", "prepare"),
+    "user": ("workload", "database", "user"),
     "clients": ("workload", "clients"),
     "threads": ("workload", "threads"),
     "protocol": ("workload", "protocol"),

@@ -67,8 +67,14 @@ def _document(path: Path) -> dict[str, Any]:
 
 def _scripts(path: Path) -> list[Path]:
     """The files that an experiment names, relative to it."""
-    named = _document(path).get("workload", {}).get("files", ())
+    workload = _document(path).get("workload", {})
+    named = [*workload.get("files", ()), *_of_database(workload.get("database", {}))]
     return [Path(str(one["path"] if isinstance(one, dict) else one).partition("@")[0]) for one in named]
+
+
+def _of_database(table: dict[str, Any]) -> list[str]:
+    """The files of a database that is restored."""
+    return [table[key] for key in ("from", "globals") if key in table]
 
 
 def _copy_all(chosen: list[Path], folder: Path) -> list[Path]:

@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "drive": "Run SQL scripts against a server, and measure them.",
     "load": "Load files into a running PostgreSQL, each row exactly once.",
     "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",
+    "database": "Keep your own databases for experiments, list and remove them.",
     "generate": "Generate data sets as files.",
     "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",
     "instance": "List instance types, and show one of them.",

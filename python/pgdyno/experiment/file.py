@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.experiment import factors
 from pgdyno.experiment.arm import NAME_LENGTH_MAX, ExperimentFile
-from pgdyno.experiment.model import Experiment
+from pgdyno.experiment.model import CONNECTIONS, Experiment
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.origin import Path as Place
 from pgdyno.experiment.toml_lines import key_lines
 from pgdyno.workload.scripts import read_script
+
+_Read = Callable[[Any, Place, Path, Origin], Any]
+"""Reads what a file says of a key, its place, the file's folder."""
 
 
 def read_experiment(
@@ -47,7 +50,9 @@ def read_experiment(
     document, assigned = assign(document, assignments)
     set_here |= assigned
     origin = Origin(str(path), key_lines(text), set_here)
-    return Experiment.of(_with_bulk(_with_scripts(document, path.parent, origin), path.parent, origin), origin)
+    for with_files in (_with_scripts, _with_bulk, with_database):
+        document = with_files(document, path.parent, origin)
+    return Experiment.of(document, origin)
 
 
 def assign(
@@ -60,7 +65,7 @@ def assign(
         target, value = parse_assignment(assignment)
         made = factors.substituted(made, {target: value})
         # A connection string may have a password in it, whose refusal must not repeat it.
-        secret = ("world", "dsn")[: len(target)] == target
+        secret = any(place[: len(target)] == target for place in CONNECTIONS)
         flags[target] = f"--set {assignment.partition('=')[0].strip()}=..." if secret else f"--set {assignment}"
     _require_effect(made, flags)
     return made, {tuple(target): flag for target, flag in flags.items()}
@@ -117,18 +122,49 @@ def _with_scripts(document: Mapping[str, Any], folder: Path, origin: Origin) -> 
 
 def _with_bulk(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
     """The document with the whole paths of files that are loaded, and with the text of the tables' definitions."""
+    return _read_keys(document, "bulk", {"files": _whole_paths, "definitions": _sql_of}, folder, origin)
+
+
+def with_database(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
+    """The document with the whole paths of the user's database, and with the SQL that prepares it."""
+    keys = {"from": _source_path, "globals": _whole_path, "prepare": _sql_or_file}
+    return _read_keys(document, "database", keys, folder, origin)
+
+
+def _read_keys(
+    document: Mapping[str, Any], table: str, keys: Mapping[str, _Read], folder: Path, origin: Origin
+) -> dict[str, Any]:
+    """The document with keys of a table below ``[workload]`` read, in the table and among the levels of factors."""
     values: dict[tuple[str, ...], Any] = {}
-    for key, read in (("files", _whole_paths), ("definitions", _sql_of)):
+    for key, read in keys.items():
         found = document.get("workload")
-        for part in ("bulk", key):
+        for part in (table, key):
             found = found.get(part) if isinstance(found, dict) else None
         if found is not None:
-            values["workload", "bulk", key] = read(found, ("workload", "bulk", key), folder, origin)
-        levels_of, place = document.get("factors"), ("factors", f"workload.bulk.{key}")
+            values["workload", table, key] = read(found, ("workload", table, key), folder, origin)
+        levels_of, place = document.get("factors"), ("factors", f"workload.{table}.{key}")
         levels = levels_of.get(place[1]) if isinstance(levels_of, dict) else None
         if isinstance(levels, list):
             values[place] = [read(level, (*place, number), folder, origin) for number, level in enumerate(levels)]
     return factors.substituted(document, values)
+
+
+def _whole_path(written: Any, _: Place, folder: Path, __: Origin) -> Any:
+    return str((folder / written).absolute()) if isinstance(written, str) else written
+
+
+def _source_path(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
+    """A path as a whole one; a connection string and the name of a kept database stay."""
+    if isinstance(written, str) and (folder / written).exists():
+        return _whole_path(written, place, folder, origin)
+    return written
+
+
+def _sql_or_file(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
+    """SQL as it is; a name that ends in .sql as a file's text."""
+    if isinstance(written, str) and written.endswith(".sql") and "\n" not in written:
+        return _sql_of(written, place, folder, origin)
+    return written
 
 
 def _whole_paths(written: Any, _: Place, folder: Path, __: Origin) -> Any:

@@ -18,7 +18,10 @@ from pgdyno.endpoint import public_dsn
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin
+from pgdyno.workload.database_source import is_connection
 
+CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
+"""Keys that may hold a connection string."""
 _BESIDE = ("factors", "design", "budget")
 """What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
 
@@ -118,8 +121,11 @@ class Experiment:
 
 
 def _public(document: dict[str, Any]) -> dict[str, Any]:
-    """A document whose connection string says where a server is and nothing else."""
-    world = document.get("world")
-    if not isinstance(world, dict) or world.get("dsn") is None:
-        return document
-    return document | {"world": world | {"dsn": public_dsn(world["dsn"])}}
+    """A document whose connection strings say where a server is and nothing else."""
+    for path in CONNECTIONS:
+        table: Any = document
+        for key in path:
+            table = table.get(key) if isinstance(table, dict) else None
+        if isinstance(table, str) and (path[-1] == "dsn" or is_connection(table)):
+            document = factors_module.substituted(document, {path: public_dsn(table)})
+    return document

@@ -131,4 +131,5 @@ def versions_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
     """What makes the runs, by name: numbers of other versions must not be mixed with theirs."""
     postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in servers_of(arms).items()}
     built = _engine.facts().build_hash
-    return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres}
+    own = {name: text for one in arms for name, text in one.arm.workload.versions().items()}
+    return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres, **own}

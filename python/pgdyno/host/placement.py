@@ -37,6 +37,8 @@ class Placement:
     """Whose limits the volumes share; ``None`` where there are none to share."""
     dilation: int = 1
     """How many times slower than real ones the volumes are."""
+    store: str = "memory"
+    """Where their content is: in memory, or in a directory on a disk."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -93,6 +95,7 @@ def attach_placement(
                 mount=mount,
                 name=own,
                 image=(images or {}).get(role),
+                store=placement.store,
                 # An instance uses the first volume's seed; the others draw from their own place in it.
                 seed=None if shared and number else seed_of(seed, role),
                 state_dir=journal.state_dir,

@@ -50,7 +50,8 @@ class Cluster:
 
     ``data_dir`` should be a subdirectory of a mount: the root of an ext4 holds ``lost+found``. ``run_dir`` (default:
     a new directory in the state directory) gets the socket and the log, so that neither costs I/O on the volume.
-    ``port`` names the socket; ``tcp`` opens it on 127.0.0.1 too.
+    ``port`` names the socket; ``tcp`` opens it on 127.0.0.1 too. ``database`` is the one that sessions are in, ``role``
+    the one that may log in by TCP, with a password that is drawn at each start.
     """
 
     def __init__(
@@ -62,6 +63,8 @@ class Cluster:
         user: SystemUser | None = None,
         port: int = 5432,
         tcp: bool = False,
+        database: str = DATABASE,
+        role: str = SUPERUSER,
         journal: Journal | None = None,
     ) -> None:
         self.binaries = binaries
@@ -69,6 +72,8 @@ class Cluster:
         self.user = user or server_user()
         self.port = port
         self.tcp = tcp
+        self.database = database
+        self.role = role
         self.password: str | None = None
         self._journal = journal or Journal()
         self._owns_run_dir = run_dir is None
@@ -91,10 +96,14 @@ class Cluster:
 
     @property
     def dsn(self) -> str:
-        """Connection string over the local socket; a name with a space in it is quoted."""
+        """Connection string of the superuser over the local socket; a name with a space in it is quoted."""
+        return self.dsn_of(SUPERUSER)
+
+    def dsn_of(self, role: str, database: str | None = None) -> str:
+        """Connection string of a role over the local socket."""
         from psycopg.conninfo import make_conninfo
 
-        return make_conninfo(host=str(self.socket_dir), port=self.port, user=SUPERUSER, dbname=DATABASE)
+        return make_conninfo(host=str(self.socket_dir), port=self.port, user=role, dbname=database or self.database)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -169,7 +178,7 @@ class Cluster:
             preflight.require_free_port(self.port)
         self._prepare_run_dir()
         require_reachable(self.data_dir, self.user)
-        self._write_configuration(settings or {})
+        self.write_configuration(settings or {})
         self._server = launch(
             [self.binaries.program("postgres"), "-D", self.data_dir],
             journal=self._journal,
@@ -191,6 +200,21 @@ class Cluster:
         except BaseException:
             self._kill()
             raise
+
+    def write_configuration(self, settings: Mapping[str, str]) -> None:
+        """What :meth:`start` does first: the server's configuration, and who may connect."""
+        self._prepare_run_dir()
+        ours = {
+            "listen_addresses": "127.0.0.1" if self.tcp else "",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.socket_dir),
+            "log_line_prefix": "%m [%p] ",
+            "log_checkpoints": "on",
+        }
+        lines = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in ours.items())
+        self._write(self.data_dir / CONF_FILE, lines + settings_module.render(settings))
+        rules = "local all all trust\n" + ("host all all 127.0.0.1/32 scram-sha-256\n" if self.tcp else "")
+        self._write(self.data_dir / "pg_hba.conf", rules)
 
     def death(self) -> PgdynoError | None:
         """What the server died of if it ended by itself, with the end of its log; None while it runs or where it was stopped."""
@@ -306,19 +330,6 @@ class Cluster:
         self.give(self.socket_dir)
         require_reachable(self.socket_dir, self.user)
 
-    def _write_configuration(self, settings: Mapping[str, str]) -> None:
-        ours = {
-            "listen_addresses": "127.0.0.1" if self.tcp else "",
-            "port": str(self.port),
-            "unix_socket_directories": str(self.socket_dir),
-            "log_line_prefix": "%m [%p] ",
-            "log_checkpoints": "on",
-        }
-        lines = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in ours.items())
-        self._write(self.data_dir / CONF_FILE, lines + settings_module.render(settings))
-        rules = "local all all trust\n" + ("host all all 127.0.0.1/32 scram-sha-256\n" if self.tcp else "")
-        self._write(self.data_dir / "pg_hba.conf", rules)
-
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         path.chmod(0o600)
@@ -339,9 +350,9 @@ class Cluster:
         self.password = secrets.token_urlsafe(18)
         with self.connect() as connection:
             # Hashed here: a server that logs slow statements would log the password with this one.
-            verifier = connection.pgconn.encrypt_password(self.password.encode(), SUPERUSER.encode(), b"scram-sha-256")
+            verifier = connection.pgconn.encrypt_password(self.password.encode(), self.role.encode(), b"scram-sha-256")
             statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
-            connection.execute(statement.format(sql.Identifier(SUPERUSER), sql.Literal(verifier.decode())))
+            connection.execute(statement.format(sql.Identifier(self.role), sql.Literal(verifier.decode())))
 
     def _failure(self, message: str) -> HostError:
         tail = self.log_tail()

@@ -30,7 +30,7 @@ class LoadOf(Part):
     """One load: a data set, made once and cloned for each run."""
 
     title: str
-    loader: Literal["native", "pgbench"]
+    loader: Literal["native", "pgbench", "restore"]
     sessions: int
     """How many worked at a time, at most."""
     limited: bool

@@ -70,6 +70,8 @@ def _loader(one: LoadFigures) -> str:
     if one.record.loader == "pgbench":
         return "pgbench -i"
     sessions = one.record.sessions
+    if one.record.loader == "restore":
+        return f"restored, {sessions} session{'s' if sessions > 1 else ''}"
     return f"pgdyno, {sessions} session{'s' if sessions > 1 else ''}"
 
 

@@ -47,7 +47,7 @@ class LoadRecord(Record):
     """What was loaded."""
     tables: dict[str, Any]
     """The tables, as in the program's input."""
-    loader: Literal["native", "pgbench"]
+    loader: Literal["native", "pgbench", "restore"]
     sessions: Count
     """Maximum number of sessions that worked at the same time."""
     anchor: Anchor

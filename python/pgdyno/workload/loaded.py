@@ -49,7 +49,7 @@ class LoadOutcome:
     ``vacuum``, ``primary keys``. And ``checkpoint`` if it was made."""
     rows: dict[str, int]
     """Rows of each table."""
-    loader: Literal["native", "pgbench"] = "pgbench"
+    loader: Literal["native", "pgbench", "restore"] = "pgbench"
     sessions: int = 1
     """Maximum number of sessions that worked at the same time."""
     row_bytes: int | None = None

@@ -20,13 +20,17 @@ from pgdyno.host import paths, preflight
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.postgres import layout, settings
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.cluster import DATABASE, Cluster
 from pgdyno.postgres.remote_schema import lacks_schema
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
+from pgdyno.workload.database import OwnDatabase
 from pgdyno.workload.tables import BulkTables, SchemaTables, Tables
+from pgdyno.world import own_database
 from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
+from pgdyno.world.restored import restore
+from pgdyno.world.restoring import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     from pgdyno.host.instance import Instance
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.postgres.remote import RemoteServer
+    from pgdyno.store.kept_database import KeptDatabase
+    from pgdyno.workload.data_set import DataSet
     from pgdyno.workload.kind.base import LoadManner
     from pgdyno.world.resolved import ResolvedArm
 
@@ -58,7 +64,7 @@ class DatasetKey:
 
     postgres_major: int
     file_system: FileSystem
-    tables: Tables | BulkTables
+    tables: DataSet
     sizes: tuple[tuple[str, int], ...]
     """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
     native: bool = field(default=False, compare=False)
@@ -83,6 +89,11 @@ class DatasetKey:
         in_world_s = 0.0 if self.world is None else self.world.estimate_s(self.tables.size_bytes)
         return max(load_estimate_s(self.tables), in_world_s)
 
+    @property
+    def tables_digest(self) -> str | None:
+        """The digest of a user's database; None of other tables."""
+        return self.tables.digest if isinstance(self.tables, OwnDatabase) else None
+
     def __str__(self) -> str:
         """Title of a step."""
         roles = [role for role, _ in self.sizes[1:]]
@@ -99,9 +110,11 @@ class Dataset:
     key: DatasetKey
     images: dict[str, Path]
     """By the role of the volume."""
+    database: str = DATABASE
+    """Name of the database with them."""
 
 
-def load_estimate_s(tables: Tables | BulkTables) -> float:
+def load_estimate_s(tables: DataSet) -> float:
     """How long loading takes, about."""
     if isinstance(tables, BulkTables):
         return LOAD_S_FIXED  # they begin empty
@@ -204,7 +217,8 @@ def loaded(
     The record of each load is written below the experiment's ``directory``, and ``note`` gets its result.
     """
     # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
-    needed = sum(key.bytes_needed for key in wanted) + max((key.bytes_needed for key in wanted), default=0)
+    sizes = [_memory_bytes(key, binaries) for key, binaries in wanted.items()]
+    needed = sum(sizes) + max(sizes, default=0)
     needed += max((key.tables.filling_bytes for key in wanted), default=0)
     preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
     with contextlib.ExitStack() as stack:
@@ -212,6 +226,11 @@ def loaded(
         for key, binaries in wanted.items():
             made[key] = stack.enter_context(_loaded(key, binaries, progress(key), directory, note))
         yield made
+
+
+def _memory_bytes(key: DatasetKey, binaries: PgBinaries) -> int:
+    """What a data set takes of this machine's memory: of a kept one only what is written is there."""
+    return key.bytes_needed if _kept(key, binaries) is None else _BESIDE_DATA_BYTES
 
 
 @contextlib.contextmanager
@@ -226,14 +245,50 @@ def _loaded(
             images[role] = stack.enter_context(journal.directory(paths.image_dir() / f"{name}-{number}"))
             # The image's folder must not exist when the volume becomes it.
             images[role].rmdir()
-        with attach_placement(_placement(key), name=name, journal=journal) as attached:
+        kept = _kept(key, binaries)
+        if kept is not None:
+            stack.enter_context(kept.in_use())
+            if kept.digest == key.tables_digest:
+                note(f"{key}: the kept database {kept.name}")
+                yield Dataset(key, kept.images, kept.database)
+                return
+        based = None if kept is None else kept.images
+        with attach_placement(_placement(key), name=name, images=based, journal=journal) as attached:
             bounds: contextlib.AbstractContextManager[Instance | None] = (
                 contextlib.nullcontext() if key.world is None else key.world.instance(name, journal)
             )
             with bounds as instance:
-                note(_fill(key, binaries, attached, instance, journal, progress, directory))
+                said, database = _made(key, binaries, attached, instance, journal, progress, directory)
+                note(said)
             attached.detach(save_images=images)
-        yield Dataset(key, images)
+        yield Dataset(key, images, database)
+
+
+def _kept(key: DatasetKey, binaries: PgBinaries) -> KeptDatabase | None:
+    """A kept database that is this data set."""
+    if not isinstance(key.tables, OwnDatabase) or key.world is not None:
+        return None
+    return own_database.found_kept(key.tables, binaries, key.file_system, dict(key.sizes))
+
+
+def _made(
+    key: DatasetKey,
+    binaries: PgBinaries,
+    attached: AttachedPlacement,
+    instance: Instance | None,
+    journal: Journal,
+    progress: Progress,
+    directory: Path,
+) -> tuple[str, str]:
+    """Make the data set; what it came to in a line, and the database that it is in."""
+    tables = key.tables
+    if not isinstance(tables, OwnDatabase):
+        return _fill(key, tables, binaries, attached, instance, journal, progress, directory), DATABASE
+    chosen = _load_settings(key, binaries, attached.mounts)
+    site = Site(binaries, attached, instance, journal, directory, str(key), chosen, key.world, progress)
+    restored = restore(tables, site)
+    own_database.trim(attached)
+    return restored.said, restored.database
 
 
 def _define(cluster: Cluster, tables: BulkTables) -> None:
@@ -253,13 +308,17 @@ def _define(cluster: Cluster, tables: BulkTables) -> None:
 
 def _placement(key: DatasetKey) -> Placement:
     """The volumes that a data set is made on: the arm's own, or some without limits."""
-    if key.world is not None:
-        return key.world.placement
+    return unlimited(key) if key.world is None else key.world.placement
+
+
+def unlimited(key: DatasetKey) -> Placement:
+    """Volumes without limits for a data set."""
     return Placement({role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}, key.file_system)
 
 
 def _fill(
     key: DatasetKey,
+    tables: Tables | BulkTables,
     binaries: PgBinaries,
     attached: AttachedPlacement,
     instance: Instance | None,
@@ -275,8 +334,8 @@ def _fill(
         layout.initdb(cluster, mounts)
         with cluster.running(_load_settings(key, binaries, mounts), instance), _deaths_named(cluster, attached):
             layout.create_tablespaces(cluster, mounts)
-            if isinstance(key.tables, BulkTables):
-                _define(cluster, key.tables)
+            if isinstance(tables, BulkTables):
+                _define(cluster, tables)
                 return f"{key}: made"
             phase = Phase(
                 directory=directory,
@@ -291,7 +350,7 @@ def _fill(
                 world=key.world,
             )
             loader = Loader(key.native, key.connections, key.split, key.manner)
-            return measured(cluster, key.tables, phase, progress, loader=loader).said
+            return measured(cluster, tables, phase, progress, loader=loader).said
     finally:
         cluster.close()
 
@@ -321,7 +380,7 @@ def _load_settings(key: DatasetKey, binaries: PgBinaries, mounts: Mapping[str, P
     return settings.tuned(_LOAD_MEMORY_BYTES, binaries.major, wal_volume_bytes=dict(key.sizes).get("wal"))
 
 
-def _bytes_needed(tables: Tables | BulkTables) -> int:
+def _bytes_needed(tables: DataSet) -> int:
     return tables.size_bytes + _BESIDE_DATA_BYTES
 
 
@@ -335,7 +394,7 @@ def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
     if size_bytes < needed:
         raise experiment.error(
             one.arm,
-            ("workload", workload.size_key),
+            ("workload", *workload.size_key.split(".")),
             f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
             f"use less data, or a volume of at least {math.ceil(needed / 2**30)} GiB",
         )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import clean
-from pgdyno.world import on_server
+from pgdyno.workload.database import OwnDatabase
+from pgdyno.world import on_server, own_database
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
-from pgdyno.world.dataset import dataset_keys, loaded
+from pgdyno.world.dataset import dataset_keys, loaded, unlimited
 from pgdyno.world.resolved import emulated_arms
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Arm, Experiment
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.load import Progress
-    from pgdyno.world.dataset import DatasetKey
+    from pgdyno.world.dataset import Dataset, DatasetKey
     from pgdyno.world.resolved import ResolvedArm
 
 
@@ -45,8 +46,15 @@ class Emulated(World):
         return cls(experiment, emulated_arms(experiment, to_run=to_run))
 
     def check(self) -> None:
-        """Refuse volumes that are too small for the data."""
+        """Refuse volumes that are too small for the data, and a database that this PostgreSQL cannot take."""
         self._keys = dataset_keys(self.experiment, self.arms)
+        compared: set[tuple[str, PgBinaries]] = set()
+        for one in self.arms:
+            key = self._keys[one.arm.index]
+            if isinstance(key.tables, OwnDatabase) and (key.tables.digest, one.binaries) not in compared:
+                compared.add((key.tables.digest, one.binaries))
+                with self.experiment.origin.explained(one.arm.written(("workload", "database", "from"))):
+                    own_database.require_restorable(key.tables, one.binaries)
 
     def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
         """The data sets to load."""
@@ -73,6 +81,7 @@ class Emulated(World):
             loaded(wanted, lambda key: step(_title(key, wanted)), directory, note) as datasets,
             contextlib.ExitStack() as ending,
         ):
+            self._rehearse(due, datasets, step("scripts"))
             progress, seed = step("load"), self.experiment.seed
             made: dict[Hashable, Any] = {}
             shared = {arm.index: arm.workload.shared(seed, progress, made, ending) for arm in due}
@@ -90,6 +99,17 @@ class Emulated(World):
                     return on_server.measure(run, resolved, subject, shared[index])
 
             yield ready
+
+    def _rehearse(self, due: Sequence[Arm], datasets: dict[DatasetKey, Dataset], progress: Progress) -> None:
+        """Scripts on a database of the user's are tried before the first run."""
+        for key, dataset in datasets.items():
+            if not isinstance(key.tables, OwnDatabase):
+                continue
+            progress(0.0, "each statement is prepared once")
+            found = {arm.index: arm for arm in due if self._keys[arm.index] == key}
+            binaries = self.arms[next(iter(found))].binaries
+            workloads = [arm.workload for arm in found.values()]
+            own_database.rehearse(workloads, binaries, unlimited(key), dataset.images, dataset.database)
 
     def _wanted(self, due: Sequence[Arm]) -> dict[DatasetKey, PgBinaries]:
         """The data sets of these arms, each with the programs to load it with."""

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from pgdyno.host.file_system import FileSystem
     from pgdyno.host.journal import Journal
     from pgdyno.probe.samples import Samples
+    from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.kind.base import LoadManner
     from pgdyno.workload.loaded import LoadMoment, LoadStep
     from pgdyno.workload.server import Server
     from pgdyno.world.resolved import ResolvedArm
 
+Work = Callable[[Callable[[int], None], "Path"], LoadOutcome]
+"""What makes a data set. It gives the process id of each program that works to its first argument; its second is the log."""
 _WRITTEN_TWICE = 2.0
 """Times the size of its tables that a load writes, about: their pages, and as much WAL."""
 
@@ -155,10 +158,8 @@ def measured(
     pgbench's tables are loaded by ``pgbench -i`` unless the ``loader`` is native; all others by pgdyno's own engine.
     """
     by = loader or Loader()
-    writer = LoadWriter(phase.directory, phase.title)
-    log = writer.file("logs/load.log")
 
-    def work(watch: Callable[[int], None]) -> LoadOutcome:
+    def work(watch: Callable[[int], None], log: Path) -> LoadOutcome:
         if not by.native and isinstance(tables, PgbenchTables):
             return load(server, tables, progress, replace=replace, env=env, log=log, on_start=watch)
         return fill(
@@ -173,9 +174,18 @@ def measured(
             on_start=watch,
         )
 
+    return recorded(work, tables, phase, lambda: require_whole(server, tables))
+
+
+def recorded(
+    work: Work, tables: Tables | OwnDatabase, phase: Phase, proof: Callable[[], None] = lambda: None
+) -> Loaded:
+    """Do ``work`` with the devices watched, and write its record. If it or the ``proof`` fails, only the logs are kept."""
+    writer = LoadWriter(phase.directory, phase.title)
+    log = writer.file("logs/load.log")
     try:
-        found = _measured(work, tables, phase, writer)
-        require_whole(server, tables)
+        found = _measured(lambda watch: work(watch, log), tables, phase, writer)
+        proof()
         return found
     except Exception as error:
         writer.explain(error)
@@ -197,7 +207,7 @@ def require_whole(server: Server, tables: Tables) -> None:
 
 
 def _measured(
-    work: Callable[[Callable[[int], None]], LoadOutcome], tables: Tables, phase: Phase, writer: LoadWriter
+    work: Callable[[Callable[[int], None]], LoadOutcome], tables: Tables | OwnDatabase, phase: Phase, writer: LoadWriter
 ) -> Loaded:
     anchor = record.Anchor.read()
     clock = SubjectClock(anchor.monotonic_ns, phase.dilation)
@@ -253,7 +263,12 @@ def _watched(
         probe = HostProbe(scratch, {}, devices=phase.devices, volumes=phase.volumes, interval_ms=1000 * phase.dilation)
         ending.push(probe)  # started by `watch`; ended whatever happens
 
+        begun: list[int] = []
+
         def watch(pid: int) -> None:
+            begun.append(pid)
+            if len(begun) > 1:
+                return  # a restore has several programs, one after another
             # This process only waits and shows how far it is.
             probe.roles = {**phase.roles, "driver": Role(pids=(pid,)), "probe": Role(pids=(os.getpid(),))}
             probe.start()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.catalog import Catalog
-from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT
+from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MIN
 from pgdyno.host import awake, preflight
 from pgdyno.host.dirty_limits import current_limits
 from pgdyno.host.file_system import require_mount_options
@@ -201,6 +201,7 @@ def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, VolumeSpec]) 
             found = resolve_type(asked.type)
             found.require_room(volumes.values())
     memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
+    memory_bytes = _of_workload(experiment, arm) or memory_bytes
     vcpus = asked.vcpus or (found.vcpus if found else None)
     return record.InstanceRecord(
         memory_bytes=memory_bytes,
@@ -210,6 +211,22 @@ def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, VolumeSpec]) 
         ebs=found.ebs if found else {},
         storage_only=is_storage_only(vcpus, arm.world.dilation),
     )
+
+
+def _of_workload(experiment: Experiment, arm: Arm) -> int | None:
+    """Memory of an instance that the workload chooses, as its data cannot be scaled."""
+    place = arm.written(("workload", "data_to_memory"))
+    with experiment.origin.explained(place):
+        chosen = arm.workload.memory_bytes
+    if chosen is None:
+        return None
+    if arm.instance.memory_bytes is not None or arm.instance.type is not None:
+        why = "with a database of your own it chooses the instance's memory, and so does [instance]; omit one of them"
+        raise experiment.origin.error(place, why)
+    if chosen < MEMORY_BYTES_MIN:
+        why = f"the instance would have {chosen >> 20} MiB, and PostgreSQL needs at least {MEMORY_BYTES_MIN >> 20}"
+        raise experiment.origin.error(place, why, "use a lower ratio")
+    return chosen
 
 
 def _require_cpus(experiment: Experiment, arm: Arm) -> None:
@@ -247,7 +264,8 @@ def _require_host(experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None
     if any(one.arm.world.cpus_awake for one in arms):
         awake.require()
     formats = sorted({f"mkfs.{one.arm.world.file_system}" for one in arms})
-    preflight.require_programs("mount", "umount", "taskset", *formats)
+    own = ["fstrim"] if any(one.arm.workload.own_database is not None for one in arms) else []
+    preflight.require_programs("mount", "umount", "taskset", *formats, *own)
     for one in arms:
         with experiment.origin.explained(one.arm.written(("world", "mount_options"))):
             require_known_options(one.arm.world.file_system, one.arm.world.mount_options)

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.endpoint import Endpoint, local
 from pgdyno.errors import PgdynoError
 from pgdyno.host import awake, paths, preflight, volume
 from pgdyno.host.file_system import dilated_options
@@ -24,14 +23,14 @@ from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.host.relay import HOST, Relay, relaying
 from pgdyno.postgres import layout
-from pgdyno.postgres.cluster import DATABASE, SUPERUSER, Cluster
+from pgdyno.postgres.cluster import SUPERUSER, Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
 from pgdyno.workload.server import Server
+from pgdyno.world.reached import ReachedServer
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.world.dataset import Dataset
     from pgdyno.world.resolved import ResolvedArm
 
@@ -60,20 +59,6 @@ class TestedServer(Server, Protocol):
 
 
 @dataclass(frozen=True)
-class DistantServer:
-    """The server as a driver at a distance reaches it: by TCP, with a password, by way of the relay."""
-
-    dsn: str
-    binaries: PgBinaries
-    password: str | None = field(repr=False)
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """How the engine reaches it."""
-        return local(self.dsn, self.password)
-
-
-@dataclass(frozen=True)
 class Subject:
     """The server under test while it runs."""
 
@@ -94,9 +79,10 @@ class Subject:
     environment: dict[str, str] = field(default_factory=dict)
     """What a client program needs beside the connection string."""
     visibility: tuple[record.Visibility, ...] = ()
-    distant: DistantServer | None = None
+    reached: ReachedServer | None = None
+    """None where the driver reaches it as the probes do."""
     relay: Relay | None = None
-    """What makes the distance; both None without one."""
+    """What makes the distance; None without one."""
     rtt_ms: float | None = None
     """Emulated round trip of the driver, in the subject's time; None where nothing was chosen."""
     server_died: Callable[[], PgdynoError | None] = lambda: None
@@ -105,7 +91,7 @@ class Subject:
     @property
     def driven(self) -> Server:
         """The server as the driver reaches it."""
-        return self.distant or self.server
+        return self.reached or self.server
 
     def client(self) -> record.ClientRecord:
         """Where the driver stood. Ends the relay, so it is asked when the load is over."""
@@ -149,7 +135,7 @@ def emulated(
         instance = stack.enter_context(
             Instance(name, resolved.memory_bytes, resolved.instance.cpus, dilation=world.dilation, journal=journal)
         )
-        cluster = _cluster(resolved, layout.data_dir(mounts))
+        cluster = _cluster(resolved, layout.data_dir(mounts), dataset.database)
         stack.push(partial(_close, cluster, log))
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
@@ -164,7 +150,7 @@ def emulated(
             roles=lambda driver_pid: _roles(instance, volumes, driver_pid) | _of_relay(distance),
             stop=lambda: _stop(cluster, watch),
             environment={} if cluster.password is None else {"PGPASSWORD": cluster.password},
-            distant=None if distance is None else _seen_from_afar(cluster, distance),
+            reached=_reached(cluster, distance),
             relay=distance,
             rtt_ms=resolved.arm.client.rtt_ms,
             server_died=cluster.death,
@@ -202,11 +188,14 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
     )
 
 
-def _cluster(resolved: ResolvedArm, data_dir: Path) -> Cluster:
+def _cluster(resolved: ResolvedArm, data_dir: Path, database: str) -> Cluster:
     """The server; on a port of this machine too, with a password of its own, if the driver is at a distance."""
+    own = resolved.arm.workload.own_database
+    role = SUPERUSER if own is None else own.user
     if resolved.arm.client.rtt_ms == 0:
-        return Cluster(resolved.binaries, data_dir)
-    return Cluster(resolved.binaries, data_dir, port=preflight.free_port(), tcp=True)
+        return Cluster(resolved.binaries, data_dir, database=database, role=role)
+    port = preflight.free_port()
+    return Cluster(resolved.binaries, data_dir, port=port, tcp=True, database=database, role=role)
 
 
 def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:
@@ -216,10 +205,18 @@ def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractCon
     return relaying(cluster.port, rtt_ms, log=cluster.run_dir / "relay.log", cpus=cpus)
 
 
-def _seen_from_afar(cluster: Cluster, distance: Relay) -> DistantServer:
-    # The relay is on this machine, and the server offers no TLS: asking for it would cost a round trip for nothing.
-    dsn = f"host={HOST} port={distance.port} user={SUPERUSER} dbname={DATABASE} sslmode=disable"
-    return DistantServer(dsn, cluster.binaries, cluster.password)
+def _reached(cluster: Cluster, distance: Relay | None) -> ReachedServer | None:
+    from psycopg.conninfo import make_conninfo
+
+    if distance is not None:
+        # The relay is on this machine, and the server offers no TLS: asking for it would cost a round trip for nothing.
+        dsn = make_conninfo(
+            host=HOST, port=distance.port, user=cluster.role, dbname=cluster.database, sslmode="disable"
+        )
+        return ReachedServer(dsn, cluster.binaries, cluster.password)
+    if cluster.role == SUPERUSER:
+        return None
+    return ReachedServer(cluster.dsn_of(cluster.role), cluster.binaries, None)
 
 
 def _of_relay(distance: Relay | None) -> dict[str, Role]:

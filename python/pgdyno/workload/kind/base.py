@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PrivateAttr
+
+from pgdyno.workload.keys import KeyTable, Refusal, at_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
     from contextlib import ExitStack
 
     from pgdyno.store.record import Check
+    from pgdyno.workload.data_set import DataSet
+    from pgdyno.workload.database import DatabaseTable
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, Tables
+    from pgdyno.workload.tables import PgbenchTables, SchemaTables
+
+__all__ = ["SESSIONS_DEFAULT", "KeyTable", "LoadManner", "LoadTable", "Refusal", "Workload", "at_key"]
 
 LoadManner = Literal["copy", "hammerdb"]
 SESSIONS_DEFAULT = 8
 """Sessions that PostgreSQL is set for where a kind does not say how many it opens."""
-
-
-class Refusal(NamedTuple):
-    """A key that does not go with the others."""
-
-    key: str
-    """Dotted, below ``[workload]``."""
-    message: str
-    remedy: str = ""
-
-
-def at_key(key: str, message: str) -> PydanticCustomError:
-    """What a check of a whole table raises about one of its keys."""
-    return PydanticCustomError("at_key", "{message}", {"key": key, "message": message})
-
-
-class KeyTable(BaseModel):
-    """A table of keys. An unknown one is an error, and nothing is changed after reading."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class LoadTable(KeyTable):
@@ -127,12 +112,29 @@ class Workload(KeyTable, ABC):
     # Tables
 
     @abstractmethod
-    def data_set(self) -> Tables | BulkTables:
+    def data_set(self) -> DataSet:
         """The tables that it begins with."""
 
     def needed_tables(self) -> PgbenchTables | SchemaTables | None:
         """The tables that an existing server must have; None where that is not known, or is found out by the run."""
         return None
+
+    @property
+    def own_database(self) -> DatabaseTable | None:
+        """The user's database that it begins with; None of generated tables."""
+        return None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory of the instance where the workload chooses it, because its data cannot be scaled."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """What a resumed experiment must find as it was, beside the programs: name -> version."""
+        return {}
+
+    def rehearse(self, server: Server) -> None:
+        """Refuse, before the first run, what this server would refuse. :class:`InputError`."""
 
     @property
     def size_key(self) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pgdyno.workload.data_set import DataSet
     from pgdyno.workload.kind.base import Refusal
     from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
@@ -53,8 +54,12 @@ class OnPgbenchTables(Filled):
     index_tablespace: Annotated[str, Field(pattern=TABLESPACE)] | None = None
     """Tablespace of the primary keys."""
 
-    def data_set(self) -> PgbenchTables:
+    def data_set(self) -> DataSet:
         """Those of ``pgbench -i``."""
+        return self.pgbench_tables()
+
+    def pgbench_tables(self) -> PgbenchTables:
+        """Those of ``pgbench -i``, as the keys say."""
         return PgbenchTables(
             scale=self.scale,
             fillfactor=self.fillfactor,
@@ -133,7 +138,7 @@ class Pgbench(OnPgbenchTables):
 
     def needed_tables(self) -> PgbenchTables:
         """See :meth:`Workload.needed_tables`."""
-        return self.data_set()
+        return self.pgbench_tables()
 
     def baseline(self, server: Server, *, full: bool = False) -> Baseline:
         """See :meth:`Workload.baseline`."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
+from pgdyno.errors import InputError
+from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.pgbench import OnPgbenchTables
 from pgdyno.workload.scripts import ScriptFile
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pgdyno.workload.data_set import DataSet
+    from pgdyno.workload.server import Server
+
+_OF_PGBENCH = ("scale", "fillfactor", "tablespace", "index_tablespace")
+"""Keys of pgbench's tables."""
+DIGEST_SHOWN = 16
+"""Digits of a digest in records."""
 _SLEEP = re.compile(r"^\s*\\sleep\b", re.MULTILINE | re.IGNORECASE)
 
 
@@ -29,6 +38,52 @@ class Script(OnPgbenchTables):
         tuple[ScriptFile, ...], WithJsonSchema({"type": "array", "items": {"type": ["string", "object"]}})
     ] = ()
     """Files in pgbench's language, `FILE.sql@WEIGHT`, beside the experiment file."""
+    database: DatabaseTable | None = Field(None)
+    """Your own database, on which the files run, instead of pgbench's tables."""
+
+    @property
+    def own_database(self) -> DatabaseTable | None:
+        """See :meth:`Workload.own_database`."""
+        return self.database
+
+    def data_set(self) -> DataSet:
+        """The user's database, else pgbench's tables."""
+        return super().data_set() if self.database is None else self.database.data_set()
+
+    @property
+    def size_key(self) -> str:
+        """See :meth:`Workload.size_key`."""
+        return super().size_key if self.database is None else "database.from"
+
+    def sized(self, memory_bytes: int) -> Self:
+        """A database of the user's has its size."""
+        return super().sized(memory_bytes) if self.database is None else self
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """So much that the database is the multiple of it that ``data_to_memory`` asks for."""
+        if self.database is None or self.data_to_memory is None:
+            return None
+        source = self.database.source
+        if not source.measured:
+            raise InputError(
+                "the size of a database is known only when its dump is restored",
+                remedy="keep it first (`pgdyno database add`) and name it, or choose instance.memory instead",
+            )
+        return round(source.size_bytes / self.data_to_memory)
+
+    def versions(self) -> dict[str, str]:
+        """The content of the database's source."""
+        if self.database is None:
+            return {}
+        return {f"database {self.database.public_from}": self.database.data_set().digest[:DIGEST_SHOWN]}
+
+    def rehearse(self, server: Server) -> None:
+        """Prepare each statement once, on a server with the user's database. :class:`InputError` names those that fail."""
+        from pgdyno.workload.rehearsal import rehearse
+
+        if self.database is not None:
+            rehearse(self, server)
 
     @property
     def mix(self) -> tuple[tuple[str, int], ...]:
@@ -48,7 +103,7 @@ class Script(OnPgbenchTables):
     def native(self) -> dict[str, Any]:
         """See :meth:`Clients.native`."""
         scripts = [{"name": file.name, "text": file.text, "weight": file.weight} for file in self.files]
-        return {"pgbench": {"scripts": scripts, "scale": self.scale}}
+        return {"pgbench": {"scripts": scripts, "scale": self._scale}}
 
     def pgbench_words(self, folder: Path) -> list[str]:
         """From the record and not from where it lay, so that a file that has changed meanwhile changes nothing."""
@@ -57,7 +112,7 @@ class Script(OnPgbenchTables):
             path = folder / f"{number}.sql"
             path.write_text(file.text, encoding="utf-8")
             words += ["-f", f"{path}@{file.weight}"]
-        return [*words, "-s", str(self.scale)]
+        return [*words, "-s", str(self._scale)]
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
         """Pgbench has its own time."""
@@ -66,8 +121,24 @@ class Script(OnPgbenchTables):
             yield Refusal("files", why, 'use engine = "native", which does')
         yield from super().refusals_in_time(dilation)
 
+    @property
+    def _scale(self) -> int:
+        """Value of ``:scale``; 1 without pgbench's tables, as in pgbench."""
+        return self.scale if self.database is None else 1
+
     def _own_record(self) -> dict[str, Any]:
-        return super()._own_record() | {"script": ",".join(f"{name}@{weight}" for name, weight in self.mix)}
+        own = super()._own_record() | {"script": ",".join(f"{name}@{weight}" for name, weight in self.mix)}
+        del own["database"]
+        if self.database is None:
+            return own
+        return {key: own[key] for key in own if key not in _OF_PGBENCH} | {"database": self.database.record()}
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """An existing server has its databases."""
+        yield from super().refusals_on_existing()
+        if self.database is not None:
+            why = "a database is restored on emulated volumes, and an existing server has its own"
+            yield Refusal("database", why, "omit the table, and name the database in the connection string")
 
     def _of_kind(self) -> Iterator[Refusal]:
         names = [file.name for file in self.files]
@@ -75,4 +146,23 @@ class Script(OnPgbenchTables):
             yield Refusal("files", 'kind = "script" needs files = ["FILE.sql"]')
         if len(set(names)) < len(names):
             yield Refusal("files", f"{max(names, key=names.count)} appears twice; give it one weight")
-        yield from super()._of_kind()
+        if self.database is None:
+            yield from super()._of_kind()
+        else:
+            yield from self._of_database(self.database)
+
+    def _of_database(self, database: DatabaseTable) -> Iterator[Refusal]:
+        for key in _OF_PGBENCH:
+            if key in self.model_fields_set:
+                yield Refusal(
+                    key, "it is for pgbench's tables, and this workload has a database of its own; omit the key"
+                )
+        for key in ("connections", "split", "foreign_keys"):
+            if key in self.load.model_fields_set:
+                yield Refusal(
+                    f"load.{key}", "it is for generated tables; a database is restored by database.jobs sessions"
+                )
+        yield from database.refusals()
+        if self.load.limited and database.is_kept:
+            why = "a kept database is restored already, and not on this volume"
+            yield Refusal("load.limited", why, "omit the key, or name the dump that it was kept from")

@@ -1,0 +1,161 @@
+"""``pgdyno database``: your own databases, restored once and kept for experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli import shared
+from pgdyno.cli.output import print_json
+
+if TYPE_CHECKING:
+    from pgdyno.store.kept_database import KeptDatabase
+
+
+@click.group(short_help="Keep your own databases for experiments, list and remove them.")
+def command() -> None:
+    """Keep your own databases for experiments, list and remove them.
+
+    A kept database is restored once, onto a disk; each experiment that names it, or the source that it was made from, begins
+    with a clone of it within seconds. Its files are readable by root alone, in /var/lib/pgdyno/databases (PGDYNO_DATABASE_DIR).
+
+    \b
+    Example:
+      sudo pgdyno database add shop.dump --globals globals.sql --name shop
+      sudo pgdyno database list
+    """
+
+
+@command.command()
+@click.argument("source")
+@click.option("--name", required=True, help="Name of the kept database.")
+@click.option("--globals", "globals_", metavar="FILE", help="Its roles: output of `pg_dumpall --globals-only`.")
+@click.option("--database", metavar="NAME", help="Name of the database in the server [the dump's].")
+@click.option("--user", metavar="ROLE", default="postgres", show_default=True, help="Role that will send statements.")
+@click.option("--prepare", metavar="SQL", help="SQL to run after the restore, or a file NAME.sql with it.")
+@click.option("--jobs", type=shared.Integer(min=1), help="Sessions that restore at the same time [this host's cores].")
+@click.option(
+    "--allow", metavar="TEXT", multiple=True, help="Part of an error that does not stop the restore; repeatable."
+)
+@click.option(
+    "--file-system", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True, help="Its file system."
+)
+@click.option(
+    "--role", "roles", metavar="ROLE", multiple=True, help="Further volume, as wal or tablespace.NAME; repeatable."
+)
+@click.option("--size", metavar="SIZE", help="Size of each volume, as 200GiB [from the source].")
+@click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [the embedded PostgreSQL].")
+@click.option("--json", "as_json", is_flag=True, help="Print its record as one JSON document.")
+def add(source: str, name: str, as_json: bool, **options: Any) -> None:
+    """Restore SOURCE and keep it.
+
+    SOURCE is a dump of pg_dump (custom, directory, tar, or SQL, also .gz and .zst), a base backup, a stopped data directory, or a
+    connection string. What this PostgreSQL lacks for it is listed before anything is changed.
+
+    \b
+    Example:
+      sudo pgdyno database add shop.dump --globals globals.sql --name shop
+      sudo pgdyno database add /backup/base --name shop-physical --pg-bin /usr/lib/postgresql/16/bin
+      sudo pgdyno database add service=shop --name shop-today
+    """
+    from pgdyno.cli.progress import Bar
+    from pgdyno.postgres.binaries import find_binaries
+    from pgdyno.quantity import parse_bytes
+    from pgdyno.workload.database import table_of
+    from pgdyno.world.keep import Wanted, keep, require_keepable
+
+    keys = {
+        "from": source,
+        "globals": options["globals_"],
+        "name": options["database"],
+        "user": options["user"],
+        "prepare": _sql(options["prepare"]),
+        "jobs": options["jobs"],
+        "allow": options["allow"],
+    }
+    tables = table_of({key: value for key, value in keys.items() if value is not None}).data_set()
+    wanted = Wanted(
+        name,
+        find_binaries(Path(options["pg_bin"]) if options["pg_bin"] else None),
+        options["file_system"],
+        ("data", *options["roles"]),
+        None if options["size"] is None else parse_bytes(options["size"], "--size"),
+    )
+    require_keepable(tables, wanted)
+    with Bar() as bar:
+        kept, said = keep(tables, wanted, bar.show)
+    if as_json:
+        print_json(kept.model_dump(mode="json"))
+        return
+    click.echo(said, err=True)
+    click.echo(f"{name}: {kept.size_bytes / 2**20:,.0f} MiB, in {kept.folder}")
+
+
+def _sql(written: str | None) -> Any:
+    """SQL, or the text of a file."""
+    from pgdyno.workload.database import read_text
+
+    if written is None or not written.endswith(".sql"):
+        return written
+    return {"name": written, "text": read_text(written, "prepare")}
+
+
+@command.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_(as_json: bool) -> None:
+    """List the databases that are kept.
+
+    \b
+    Example:
+      sudo pgdyno database list
+      sudo pgdyno database list --json
+    """
+    from pgdyno.store.kept_database import databases_dir, kept_databases
+
+    found = kept_databases()
+    if as_json:
+        print_json({"databases": [one.model_dump(mode="json") for one in found]})
+        return
+    if not found:
+        click.echo(f"no database is kept in {databases_dir()}; `pgdyno database add` keeps one", err=True)
+        return
+    header = ["NAME", "DATABASE", "SIZE", "POSTGRESQL", "VOLUMES", "KEPT", "FROM"]
+    rows = [header, *(_row(one) for one in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@command.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Remove it. Without this flag it is only shown.")
+def remove(name: str, yes: bool) -> None:
+    """Remove the kept database NAME. Its source is not touched.
+
+    \b
+    Example:
+      sudo pgdyno database remove shop --yes
+    """
+    from pgdyno.errors import InputError
+    from pgdyno.store.kept_database import kept_databases
+    from pgdyno.world.keep import remove as remove_kept
+
+    found = next((one for one in kept_databases() if one.name == name), None)
+    if found is None:
+        raise InputError(f"no database called `{name}` is kept", remedy="`pgdyno database list` shows their names")
+    what = f"{found.folder} ({found.size_bytes / 2**20:,.0f} MiB, of {found.source})"
+    if not yes:
+        raise InputError(f"this would remove {what}", remedy=f"pgdyno database remove {name} --yes")
+    remove_kept(found)
+    click.echo(f"removed {what}")
+
+
+def _row(one: KeptDatabase) -> list[str]:
+    from datetime import UTC, datetime
+
+    when = datetime.fromtimestamp(one.created_unix_ns / 1e9, UTC)
+    volumes = ", ".join(f"{role} {size_bytes / 2**30:.0f} GiB" for role, size_bytes in one.volume_bytes.items())
+    size = f"{one.size_bytes / 2**20:,.0f} MiB"
+    return [one.name, one.database, size, one.postgres_version, volumes, f"{when:%Y-%m-%d %H:%M}", one.source]

@@ -1,0 +1,170 @@
+"""What a dump of pg_dump says about itself: version, database, and what it needs of a server.
+
+An archive is read as the SQL that pg_restore makes of its schema; a plain dump from beginning to end, without its rows. Names are
+recognised by the forms in which pg_dump writes them, a statement on a line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+_IDENTIFIER = r'(?:"(?:[^"]|"")+"|[^\s";,()]+)'
+_LITERAL = r"'((?:[^']|'')*)'"
+_FROM_VERSION = re.compile(r"^-- Dumped from database version (\S+)")
+_COPY = re.compile(r"^COPY .* FROM stdin;$")
+_DATABASE = re.compile(rf"^CREATE DATABASE ({_IDENTIFIER}) WITH (.*);$")
+_CONNECT = re.compile(rf"^\\connect (?:-reuse-previous=on )?({_IDENTIFIER})")
+_EXTENSION = re.compile(rf"^CREATE EXTENSION IF NOT EXISTS ({_IDENTIFIER})")
+_COLLATION = re.compile(r"^CREATE COLLATION .* \((.*)\);$")
+_NAMED_COLLATION = re.compile(r'COLLATE (?:pg_catalog\.)?"([^"]+)"')
+_OPTION = re.compile(rf"(\w+) = (?:{_LITERAL}|(\w+))")
+_TABLESPACE = re.compile(
+    rf"^SET default_tablespace = (?:'({_IDENTIFIER})'|({_IDENTIFIER}));$|TABLESPACE = ({_IDENTIFIER})"
+)
+_PRELOAD = re.compile(r"SET \"?(?:session|local)_preload_libraries\"? TO (.*);$")
+_OWNER = re.compile(rf" OWNER TO ({_IDENTIFIER});$")
+_GRANT = re.compile(
+    rf"^(?:GRANT|REVOKE) .* (?:TO|FROM) ({_IDENTIFIER})(?: WITH GRANT OPTION)?(?: GRANTED BY ({_IDENTIFIER}))?;$"
+)
+_DEFAULTS = re.compile(
+    rf"^ALTER DEFAULT PRIVILEGES FOR ROLE ({_IDENTIFIER}).* (?:TO|FROM) ({_IDENTIFIER})(?: WITH GRANT OPTION)?;$"
+)
+_POLICY = re.compile(rf"^CREATE POLICY .* TO ({_IDENTIFIER}(?:, {_IDENTIFIER})*)(?: USING| WITH CHECK|;)")
+_ROLE_SETTING = re.compile(rf"^ALTER ROLE ({_IDENTIFIER}) IN DATABASE ")
+_SESSION = re.compile(rf"^SET SESSION AUTHORIZATION '({_IDENTIFIER})';$")
+_MAPPING = re.compile(rf"^CREATE USER MAPPING FOR ({_IDENTIFIER}) SERVER ")
+_COMPLETE = ("-- PostgreSQL database dump complete", "-- PostgreSQL database cluster dump complete")
+_STATISTICS = ("SELECT * FROM pg_catalog.pg_restore_relation_stats(", "SELECT pg_catalog.pg_restore_relation_stats(")
+_BEGINS = ("CREATE ", "ALTER ", "GRANT ", "REVOKE ", "SET ", "-- ", "COPY ", "\\connect", "SELECT ", "    ")
+_PSEUDO_ROLES = frozenset({"PUBLIC", "public", "CURRENT_USER", "SESSION_USER", "CURRENT_ROLE"})
+_OWN_TABLESPACES = frozenset({"''", "pg_default", "pg_global"})
+_BUILT_IN = frozenset({"default", "C", "POSIX", "ucs_basic", "unicode", "pg_c_utf8", "pg_unicode_fast"})
+"""Collations that every PostgreSQL has, and needs neither glibc's locales nor ICU for (``unicode`` is checked as ICU's)."""
+
+
+@dataclass
+class DumpFacts:
+    """What was found in a dump."""
+
+    version: str | None = None
+    """Version of the server that it was made from: ``15.18``."""
+    database: str | None = None
+    """The name of the database; None where the dump does not create it."""
+    encoding: str | None = None
+    extensions: set[str] = field(default_factory=set)
+    roles: set[str] = field(default_factory=set)
+    tablespaces: set[str] = field(default_factory=set)
+    locales: set[str] = field(default_factory=set)
+    """Locales of the C library."""
+    icu: bool = False
+    """Whether a collation of ICU is used."""
+    preloaded: set[str] = field(default_factory=set)
+    """Libraries that sessions load by a setting of database or role."""
+    statistics: bool = False
+    """Whether the planner's statistics come with it."""
+    complete: bool = False
+    """Whether its last line is there: a torn plain dump has none."""
+
+    @property
+    def major(self) -> int | None:
+        """Major version: 15 of 15.18."""
+        found = re.match(r"\d+", self.version or "")
+        return int(found[0]) if found else None
+
+    def hear(self, line: str) -> None:
+        """One line of SQL, without its end."""
+        for pattern, found in _TAKEN:
+            if match := pattern.search(line):
+                found(self, match)
+        self.complete = self.complete or line.startswith(_COMPLETE)
+        self.statistics = self.statistics or line.startswith(_STATISTICS)
+
+    def role(self, *names: str | None) -> None:
+        """Roles that are named, as SQL writes them."""
+        self.roles |= {unquoted(name) for name in names if name and name not in _PSEUDO_ROLES}
+
+    def created(self, name: str, options: str) -> None:
+        """CREATE DATABASE."""
+        self.database = unquoted(name)
+        told = _options(options)
+        self.encoding = told.get("ENCODING", self.encoding)
+        provider = told.get("LOCALE_PROVIDER", "libc")
+        self.icu = self.icu or provider == "icu"
+        self.locales |= {told[key] for key in ("LOCALE", "LC_COLLATE", "LC_CTYPE") if key in told}
+        self.tablespace(told.get("TABLESPACE"))
+
+    def connected(self, name: str) -> None:
+        """The database in which a script continues: the one that it created, unless that is written as a connection string."""
+        if self.database is None and "dbname=" not in name:
+            self.database = unquoted(name)
+
+    def collation(self, options: str) -> None:
+        """CREATE COLLATION."""
+        told = _options(options)
+        if told.get("provider", "libc") == "icu":
+            self.icu = True
+        elif told.get("provider", "libc") == "libc":
+            self.locales |= {told[key] for key in ("locale", "lc_collate", "lc_ctype") if key in told}
+
+    def named_collation(self, name: str) -> None:
+        """A column or an index with a collation that initdb made."""
+        if name.endswith("-x-icu") or name == "unicode":
+            self.icu = True
+        elif name not in _BUILT_IN and re.fullmatch(r"[a-z]{2,3}_[A-Z]{2}(\.\S+)?", name):
+            self.locales.add(name)
+
+    def tablespace(self, name: str | None) -> None:
+        """One that something lies in."""
+        if name is not None and unquoted(name) not in _OWN_TABLESPACES:
+            self.tablespaces.add(unquoted(name))
+
+    def preload(self, libraries: str) -> None:
+        """session_preload_libraries of a database or a role."""
+        self.preloaded |= {name.strip(" '\"") for name in libraries.split(",")} - {""}
+
+
+_TAKEN: tuple[tuple[re.Pattern[str], Callable[[DumpFacts, re.Match[str]], None]], ...] = (
+    (_FROM_VERSION, lambda facts, found: setattr(facts, "version", found[1])),
+    (_DATABASE, lambda facts, found: facts.created(found[1], found[2])),
+    (_CONNECT, lambda facts, found: facts.connected(found[1])),
+    (_EXTENSION, lambda facts, found: facts.extensions.add(unquoted(found[1]))),
+    (_COLLATION, lambda facts, found: facts.collation(found[1])),
+    (_NAMED_COLLATION, lambda facts, found: facts.named_collation(found[1])),
+    (_TABLESPACE, lambda facts, found: facts.tablespace(found[1] or found[2] or found[3])),
+    (_PRELOAD, lambda facts, found: facts.preload(found[1])),
+    (_OWNER, lambda facts, found: facts.role(found[1])),
+    (_GRANT, lambda facts, found: facts.role(found[1], found[2])),
+    (_DEFAULTS, lambda facts, found: facts.role(found[1], found[2])),
+    (_POLICY, lambda facts, found: facts.role(*re.findall(_IDENTIFIER, found[1]))),
+    (_ROLE_SETTING, lambda facts, found: facts.role(found[1])),
+    (_SESSION, lambda facts, found: facts.role(found[1])),
+    (_MAPPING, lambda facts, found: facts.role(found[1])),
+)
+
+
+def facts_of(lines: Iterable[bytes]) -> DumpFacts:
+    """Read the SQL of a dump; rows of COPY are passed over."""
+    facts = DumpFacts()
+    in_rows = False
+    begins = tuple(one.encode() for one in _BEGINS)
+    for line in lines:
+        if in_rows:
+            in_rows = line.rstrip(b"\r\n") != b"\\."
+        elif line.startswith(begins):
+            text = line.decode(errors="replace").rstrip("\r\n")
+            facts.hear(text)
+            in_rows = bool(_COPY.match(text))
+    return facts
+
+
+def unquoted(name: str) -> str:
+    """An identifier as it stands in the catalogue."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _options(text: str) -> dict[str, str]:
+    return {
+        found[1]: found[2].replace("''", "'") if found[2] is not None else found[3] for found in _OPTION.finditer(text)
+    }

@@ -1,0 +1,301 @@
+"""PostgreSQL's own programs that restore: psql, pg_restore, vacuumdb, run as the server's user.
+
+psql gets its script by standard input, so that the server's user need not be able to read the file. What the programs say is
+kept without statements and values, which may hold secrets: messages of errors alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pgdyno import _engine
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.host.launch import user_prefix
+from pgdyno.postgres.dump import DumpFacts, facts_of
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.postgres.cluster import Cluster
+
+POLL_S = 0.5
+"""How often it is looked how far a program is."""
+SETTINGS = {
+    "log_min_error_statement": "panic",
+    "wal_recycle": "off",
+    "wal_init_zero": "off",
+    "min_wal_size": "32MB",
+}
+"""While restoring: statements may hold secrets and are not logged; WAL that is not needed any more is removed, as it would
+become part of every clone."""
+_MESSAGE = re.compile(
+    r"(?:ERROR|FATAL|PANIC):\s+(.*)|(?:psql|pg_restore|vacuumdb): error: (?!could not execute query)(.*)"
+)
+_PIECE_BYTES = 1 << 20
+_SHOWN = 12
+_ROLE_LINE = re.compile(r"^(?:CREATE ROLE (\S+);|ALTER ROLE (\S+) WITH )")
+_PASSWORD = re.compile(r" PASSWORD '(?:[^']|'')*'")
+_TABLESPACE_LINE = re.compile(
+    r"^CREATE TABLESPACE |^ALTER TABLESPACE |^GRANT .* ON TABLESPACE |^REVOKE .* ON TABLESPACE "
+)
+_TABLESPACE_NAME = re.compile(r'^CREATE TABLESPACE ((?:"(?:[^"]|"")+"|\S+)) ')
+_RESTRICT = re.compile(rb"\\(?:un)?restrict [A-Za-z0-9]+\r?")
+_RESTRICT_SINCE = {17: 6, 16: 10, 15: 14, 14: 19}
+"""Minor release that brought the commands; 18 has them from the beginning."""
+NO_SPACE = "No space left on device"
+
+
+@dataclass
+class Said:
+    """Errors that programs reported."""
+
+    messages: list[str]
+
+    @classmethod
+    def of(cls, lines: Iterable[str]) -> Said:
+        """The messages among what a program wrote."""
+        found = (_MESSAGE.search(line) for line in lines)
+        return cls([(one[1] or one[2]).strip() for one in found if one is not None])
+
+    def without(self, allowed: Sequence[str]) -> Said:
+        """Those that no allowed text explains."""
+        return Said([one for one in self.messages if not any(text in one for text in allowed)])
+
+    def words(self) -> str:
+        """Each once, with how often it came."""
+        counts = Counter(self.messages)
+        shown = [f"{text} ({times} times)" if times > 1 else text for text, times in counts.most_common(_SHOWN)]
+        more = [f"{len(counts) - _SHOWN} more"] if len(counts) > _SHOWN else []
+        return "; ".join([*shown, *more])
+
+
+class Restorer:
+    """Runs the programs against one cluster. ``log`` receives the messages of errors, ``watch`` the process ids, ``look`` is called
+    while a program works.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log: Path,
+        *,
+        watch: Callable[[int], None] = lambda _pid: None,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.cluster = cluster
+        self.log = log
+        self._watch = watch
+        self._look = look
+
+    def psql(self, script: Iterable[bytes], database: str, *, stop: bool = False) -> Said:
+        """Run a script; with ``stop`` until its first error. Returns the errors."""
+        options = ["-X", "-q", "-o", "/dev/null", "-v", f"ON_ERROR_STOP={int(stop)}", "-f", "-"]
+        return self._run("psql", [*options, "-d", database], script)
+
+    def pg_restore(self, archive: Path, options: Sequence[str], database: str) -> Said:
+        """Restore an archive. Returns the errors; it goes on after each."""
+        return self._run("pg_restore", [*options, "-d", database, str(archive)], reads=archive)
+
+    def vacuumdb(self, database: str, jobs: int, *options: str) -> None:
+        """Vacuum or analyze. :class:`PgdynoError` when it fails."""
+        said = self._run("vacuumdb", ["-q", "-j", str(jobs), *options, "-d", database])
+        if said.messages:
+            raise PgdynoError(
+                f"the restored tables cannot be vacuumed: {said.words()}",
+                remedy="look at the restored tables' definitions",
+            )
+
+    def _run(
+        self, name: str, arguments: Sequence[str], script: Iterable[bytes] | None = None, *, reads: Path | None = None
+    ) -> Said:
+        cluster = self.cluster
+        where = ["-h", str(cluster.socket_dir), "-p", str(cluster.port), "-U", "postgres", "--no-password"]
+        process = subprocess.Popen(
+            _engine.child([*_as_user(cluster, reads), str(cluster.binaries.program(name)), *where, *arguments]),
+            env=cluster.binaries.environment | {"PGCLIENTENCODING": "UTF8", "PGAPPNAME": f"pgdyno {name}"},
+            cwd="/",
+            stdin=subprocess.DEVNULL if script is None else subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        lines: list[str] = []
+        assert process.stderr is not None
+        hearing = threading.Thread(target=_hear, args=(process.stderr, lines), daemon=True)
+        hearing.start()
+        feeding = _Feeding(process.stdin, script) if script is not None and process.stdin is not None else None
+        try:
+            self._watch(process.pid)
+            while not _ended(process):
+                self._look()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            hearing.join(10.0)
+            process.stderr.close()
+        if feeding is not None:
+            feeding.join()
+        said = Said.of(lines)
+        with self.log.open("a", encoding="utf-8") as file:
+            file.writelines(f"{name}: {message}\n" for message in said.messages)
+        if process.returncode != 0 and not said.messages:
+            said.messages.append(f"{name} ended with exit code {process.returncode}")
+        return said
+
+
+class _Feeding(threading.Thread):
+    """Writes a script into a program; if that ends early, its own messages say why."""
+
+    def __init__(self, into: IO[bytes], script: Iterable[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._into, self._script = into, script
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Feed it."""
+        try:
+            for piece in self._script:
+                self._into.write(piece)
+        except BrokenPipeError:
+            pass
+        except (OSError, EOFError) as error:  # of the source: it is torn
+            self._error = error
+        finally:
+            with contextlib.suppress(OSError):
+                self._into.close()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait. :class:`InputError` when the source could not be read to its end."""
+        super().join(timeout)
+        if self._error is not None:
+            raise InputError(f"the dump cannot be read to its end: {self._error}", remedy="copy it again") from None
+
+
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """A file's content."""
+    while piece := file.read(_PIECE_BYTES):
+        yield piece
+
+
+def archive_facts(binaries: PgBinaries, archive: Path) -> DumpFacts:
+    """What an archive of pg_dump says. :class:`InputError` when this pg_restore cannot read it."""
+    facts = facts_of(_printed(binaries, ["--create", "--schema-only", "-f", "-", str(archive)]))
+    listed = list(_printed(binaries, ["-l", str(archive)]))
+    facts.statistics = any(b" STATISTICS DATA " in line for line in listed)
+    facts.complete = True
+    named = next((line for line in listed if line.startswith(b";     dbname:")), None)
+    if named is not None:
+        facts.database = named.partition(b":")[2].strip().decode()
+    return facts
+
+
+def require_readable(binaries: PgBinaries, archive: Path) -> None:
+    """Read an archive to its end. :class:`InputError` when it is torn."""
+    for _ in _printed(binaries, ["--data-only", "-f", "/dev/null", str(archive)]):
+        pass
+
+
+def _printed(binaries: PgBinaries, arguments: Sequence[str]) -> Iterator[bytes]:
+    with subprocess.Popen(
+        _engine.child([str(binaries.program("pg_restore")), *arguments]),
+        env=binaries.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines: list[str] = []
+        hearing = threading.Thread(target=_hear, args=(process.stderr, lines), daemon=True)
+        hearing.start()
+        yield from process.stdout
+        hearing.join()
+        if process.wait() != 0:
+            why = "; ".join(line.strip() for line in lines) or f"exit code {process.returncode}"
+            raise InputError(
+                f"pg_restore {binaries.version} cannot read {arguments[-1]}: {why}",
+                remedy="copy the archive again if it is torn; an archive of a newer pg_dump needs a newer PostgreSQL (--pg-bin)",
+            )
+
+
+def globals_script(text: str, own_tablespaces: Iterable[str]) -> Iterator[bytes]:
+    """The output of ``pg_dumpall --globals-only`` for a new cluster.
+
+    Without passwords, which are not needed; without the bootstrap role, which is there and must stay a superuser; tablespaces
+    without a volume of their own lie with the data.
+    """
+    made = set(own_tablespaces)
+    for line in text.splitlines(keepends=True):
+        if (role := _ROLE_LINE.match(line)) is not None and (role[1] or role[2]) == "postgres":
+            continue
+        if (name := _TABLESPACE_NAME.match(line)) is not None and name[1].strip('"') not in made:
+            yield in_place(name[1])
+            made.add(name[1].strip('"'))
+        if not _TABLESPACE_LINE.match(line):
+            yield _PASSWORD.sub("", line).encode()
+
+
+def in_place(name: str) -> bytes:
+    """A tablespace, named as SQL writes it, in the data directory itself (PostgreSQL, ``allow_in_place_tablespaces``)."""
+    return f"SET allow_in_place_tablespaces = on; CREATE TABLESPACE {name} LOCATION ''; RESET allow_in_place_tablespaces;\n".encode()
+
+
+def globals_tablespaces(text: str) -> set[str]:
+    """Tablespaces that globals create."""
+    found = (_TABLESPACE_NAME.match(line) for line in text.splitlines())
+    return {one[1].strip('"') for one in found if one is not None}
+
+
+def knows_restrict(version: str) -> bool:
+    """Whether psql of this version knows the commands that dumps begin and end with since August 2025 (CVE-2025-8714)."""
+    numbers = [int(part) for part in re.findall(r"\d+", version)[:2]]
+    major, minor = numbers[0], numbers[1] if len(numbers) > 1 else 0
+    return minor >= _RESTRICT_SINCE.get(major, 0)
+
+
+def without_restrict(script: Iterable[bytes]) -> Iterator[bytes]:
+    """A script without those commands."""
+    rest = b""
+    for piece in script:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield b"".join(line + b"\n" for line in lines if not _RESTRICT.fullmatch(line))
+    yield rest
+
+
+def _as_user(cluster: Cluster, reads: Path | None) -> list[str]:
+    """What stands before a program so that it runs as the server's user and ends with this process.
+
+    An archive that only the caller may read is read by the caller: pg_restore, other than psql, runs no command of it.
+    """
+    prefix = user_prefix(cluster.user)
+    if not prefix:
+        return []
+    if reads is not None and not _may_read(prefix, reads):
+        return []
+    return [*prefix[:-1], "--pdeathsig", "keep", prefix[-1]]
+
+
+def _may_read(prefix: Sequence[str], archive: Path) -> bool:
+    inside = archive / "toc.dat" if archive.is_dir() else archive
+    done = subprocess.run([*prefix, "test", "-r", str(inside)], capture_output=True, check=False, cwd="/")
+    return done.returncode == 0
+
+
+def _hear(stream: IO[bytes], lines: list[str]) -> None:
+    lines.extend(line.decode(errors="replace") for line in stream)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(POLL_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""Keeping a database: restored once onto volumes whose content is on a disk, and saved there as images that only root reads."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import re
+import secrets
+import shutil
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.host import paths, preflight
+from pgdyno.host.journal import Journal
+from pgdyno.host.placement import Placement, attach_placement
+from pgdyno.postgres import settings
+from pgdyno.store.kept_database import RECORD, KeptDatabase, databases_dir, find_kept
+from pgdyno.world.own_database import require_restorable, trim
+from pgdyno.world.restored import restore
+from pgdyno.world.restoring import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pgdyno.host.file_system import FileSystem
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.workload.database import OwnDatabase
+    from pgdyno.world.restoring import Restored
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_GIB = 1 << 30
+_ROOM = 1.5
+"""Times the size of the database that its volume has: WAL and temporary files come to it while it is restored. What is not written
+takes no space."""
+_BESIDE_BYTES = 1 * _GIB
+_MEMORY_BYTES = 1 << 30
+"""Settings for restoring are those of this much memory; no limit is imposed."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How a database is to be kept."""
+
+    name: str
+    binaries: PgBinaries
+    file_system: FileSystem = "ext4"
+    roles: tuple[str, ...] = ("data",)
+    """Roles of its volumes, the data's first."""
+    size_bytes: int | None = None
+    """Size of each volume; by default what the database is expected to need."""
+
+
+def require_keepable(tables: OwnDatabase, wanted: Wanted) -> None:
+    """Refuse what cannot be kept, before anything is changed."""
+    if not _NAME.fullmatch(wanted.name):
+        raise InputError(
+            f"`{wanted.name}` cannot be the name of a database that is kept",
+            remedy="use up to 32 lower-case letters, digits, `-` and `_`; begin with a letter or a digit",
+        )
+    preflight.require_root("keeping a database")
+    if tables.source.form == "kept":
+        raise InputError(f"{tables.source.text} is kept already", remedy="name a dump, a base backup or a server")
+    if find_kept(wanted.name) is not None:
+        raise InputError(
+            f"a database called {wanted.name} is kept already",
+            remedy=f"choose another name, or remove it: pgdyno database remove {wanted.name} --yes",
+        )
+    preflight.require_fuse()
+    preflight.require_mounts()
+    preflight.require_loop()
+    preflight.require_programs("mount", "umount", "fstrim", f"mkfs.{wanted.file_system}")
+    preflight.require_space(databases_dir(), tables.size_bytes + _BESIDE_BYTES, f"{tables}, restored,")
+    require_restorable(tables, wanted.binaries)
+
+
+def keep(tables: OwnDatabase, wanted: Wanted, progress: Callable[[float, str], None]) -> tuple[KeptDatabase, str]:
+    """Restore and keep a database: its record, and the result in a line. After an error or an interruption nothing of it is left."""
+    journal = Journal(paths.state_dir())
+    above = databases_dir()
+    paths.make_walkable(above.parent)
+    above.mkdir(mode=0o700, exist_ok=True)
+    above.chmod(0o700)
+    partial = above / f".{wanted.name}-{secrets.token_hex(4)}"
+    with journal.directory(partial):
+        partial.chmod(0o700)
+        restored = _restored(tables, wanted, partial, journal, progress)
+        kept = _record(tables, wanted, restored)
+        (partial / RECORD).write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        os.sync()
+        try:
+            partial.rename(kept.folder)
+        except OSError as error:
+            raise HostError(
+                f"{kept.folder} cannot be written: {error.strerror}", remedy="choose another name"
+            ) from None
+    return kept, restored.said
+
+
+def _restored(
+    tables: OwnDatabase, wanted: Wanted, partial: Path, journal: Journal, progress: Callable[[float, str], None]
+) -> Restored:
+    """Restore onto volumes without limits whose content is below ``partial``, and save it as images there."""
+    layers = partial / "layers"
+    layers.mkdir(mode=0o700)
+    volumes = dict.fromkeys(wanted.roles, f"null:size={_volume_bytes(tables, wanted) >> 20}MiB")
+    placement = Placement(volumes, wanted.file_system, store=str(layers))
+    name = f"keep-{secrets.token_hex(3)}"
+    with attach_placement(placement, name=name, journal=journal) as attached:
+        site = Site(
+            binaries=wanted.binaries,
+            attached=attached,
+            instance=None,
+            journal=journal,
+            directory=partial,
+            title=str(tables),
+            settings=settings.tuned(_MEMORY_BYTES, wanted.binaries.major),
+            world=None,
+            progress=progress,
+        )
+        found = restore(tables, site)
+        trim(attached)
+        progress(0.99, "save")
+        attached.detach(save_images={role: partial / role for role in wanted.roles})
+    shutil.rmtree(layers, ignore_errors=True)
+    return found
+
+
+def _volume_bytes(tables: OwnDatabase, wanted: Wanted) -> int:
+    if wanted.size_bytes is not None:
+        return wanted.size_bytes
+    return math.ceil((tables.size_bytes * _ROOM + _BESIDE_BYTES) / _GIB) * _GIB
+
+
+def _record(tables: OwnDatabase, wanted: Wanted, restored: Restored) -> KeptDatabase:
+    return KeptDatabase(
+        name=wanted.name,
+        source=tables.table.public_from,
+        source_digest=tables.source.digest,
+        digest=tables.digest,
+        postgres_major=wanted.binaries.major,
+        postgres_version=wanted.binaries.version,
+        file_system=wanted.file_system,
+        database=restored.database,
+        size_bytes=restored.size_bytes,
+        volume_bytes=dict.fromkeys(wanted.roles, _volume_bytes(tables, wanted)),
+        created_unix_ns=time.time_ns(),
+        seconds=round(restored.seconds, 3),
+    )
+
+
+def remove(kept: KeptDatabase) -> None:
+    """Remove a kept database. :class:`HostError` while an experiment uses it."""
+    with (kept.folder / RECORD).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError(
+                f"the kept database {kept.name} is in use", remedy="wait until that experiment ends"
+            ) from None
+        gone = kept.folder.with_name(f".{kept.name}-{secrets.token_hex(4)}")
+        kept.folder.rename(gone)
+    shutil.rmtree(gone)

@@ -1,0 +1,117 @@
+"""What stands around a restore: the comparison before anything is attached, kept databases, and the rehearsal of scripts."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import HostError, InputError
+from pgdyno.host import paths
+from pgdyno.host.journal import Journal
+from pgdyno.host.placement import attach_placement
+from pgdyno.postgres import layout, restore
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.lacking import lacking
+from pgdyno.store.kept_database import KeptDatabase, kept_databases
+from pgdyno.workload.database_source import PHYSICAL
+from pgdyno.world import physical
+from pgdyno.world.dump_server import server_facts
+from pgdyno.world.reached import ReachedServer
+from pgdyno.world.restored import facts_of_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pgdyno.host.placement import AttachedPlacement, Placement
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.workload.database import OwnDatabase
+    from pgdyno.workload.kind.base import Workload
+
+
+def require_restorable(tables: OwnDatabase, binaries: PgBinaries) -> None:
+    """Compare the database with this PostgreSQL. :class:`InputError` has the whole list of what is missing. Nothing is changed."""
+    source = tables.source
+    if source.form == "kept":
+        return
+    if source.form in PHYSICAL:
+        assert source.path is not None
+        physical.require_usable(source.path, binaries)
+        return
+    facts = server_facts(source.text, binaries) if source.form == "server" else facts_of_source(tables, binaries)
+    wrong = lacking(binaries, facts)
+    if wrong:
+        raise InputError(
+            f"PostgreSQL {binaries.version} ({binaries.source}) cannot take {source.title}: {'; '.join(wrong)}",
+            remedy="install what is missing, or name a PostgreSQL that has it with --pg-bin (postgres.bin)",
+        )
+    if source.path is not None and source.form != "plain":
+        restore.require_readable(binaries, source.path)
+
+
+def found_kept(
+    tables: OwnDatabase, binaries: PgBinaries, file_system: str, sizes: Mapping[str, int]
+) -> KeptDatabase | None:
+    """A kept database that is this data set, or that was named and only lacks what `prepare` does; None where it must be restored.
+
+    :class:`InputError` where one is named that does not fit these volumes or this PostgreSQL.
+    """
+    named = tables.source.kept
+    try:
+        known = kept_databases() if named is None else [named]
+    except HostError:
+        return None
+    for one in known:
+        if one.digest != tables.digest and named is None:
+            continue
+        why = _unfit(one, binaries, file_system, sizes)
+        if why is None:
+            return one
+        if named is not None and why is not None:
+            raise InputError(
+                f"the kept database {one.name} {why}",
+                remedy=f"keep another one for this: pgdyno database add {one.source} --name NAME, with the same options",
+            )
+    return None
+
+
+def _unfit(one: KeptDatabase, binaries: PgBinaries, file_system: str, sizes: Mapping[str, int]) -> str | None:
+    if one.postgres_major != binaries.major:
+        return f"is of PostgreSQL {one.postgres_major}, and this is {binaries.version}"
+    if one.file_system != file_system:
+        return f"is on {one.file_system}, and {file_system} is asked for"
+    if one.volume_bytes.keys() != sizes.keys():
+        return f"has volumes for {', '.join(sorted(one.volume_bytes))}, and there are {', '.join(sorted(sizes))}"
+    small = next((role for role, size_bytes in sizes.items() if size_bytes < one.volume_bytes[role]), None)
+    if small is not None:
+        needed = one.volume_bytes[small] / 2**30
+        return f"needs a {small} volume of {needed:.0f} GiB, and there are {sizes[small] / 2**30:.0f}"
+    return None
+
+
+def rehearse(
+    workloads: Sequence[Workload], binaries: PgBinaries, placement: Placement, images: Mapping[str, Path], database: str
+) -> None:
+    """Let each workload ask a server on a clone whether it takes its statements. :class:`InputError` says what it refuses."""
+    journal = Journal(paths.state_dir())
+    name = f"rehearsal-{secrets.token_hex(3)}"
+    with attach_placement(placement, name=name, images=images, journal=journal) as attached:
+        mounts = attached.mounts
+        cluster = Cluster(binaries, layout.data_dir(mounts), database=database, journal=journal)
+        try:
+            layout.arrange(cluster, mounts)
+            cluster.start(layout.settings(mounts))
+            for workload in workloads:
+                own = workload.own_database
+                assert own is not None
+                workload.rehearse(ReachedServer(cluster.dsn_of(own.user), binaries, None))
+        finally:
+            cluster.stop("immediate")
+            cluster.close()
+
+
+def trim(attached: AttachedPlacement) -> None:
+    """Give back what files that were removed took: it would become part of the image."""
+    for mount in attached.mounts.values():
+        subprocess.run(["fstrim", str(mount)], capture_output=True, check=False, timeout=600)

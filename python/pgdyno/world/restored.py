@@ -1,0 +1,301 @@
+"""A user's own database as a data set: restored on a cluster of its own, as a measured load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError
+from pgdyno.host.process import own_identity
+from pgdyno.postgres import layout
+from pgdyno.postgres import restore as programs
+from pgdyno.postgres.cluster import DATABASE
+from pgdyno.postgres.dump import DumpFacts, facts_of
+from pgdyno.postgres.restore import Restorer, Said
+from pgdyno.probe.host import Role
+from pgdyno.workload.database import default_name, read_text
+from pgdyno.workload.database_source import PHYSICAL, opened
+from pgdyno.workload.loaded import LoadOutcome
+from pgdyno.world import physical
+from pgdyno.world.dump_server import dumped
+from pgdyno.world.restoring import SHARE_RESTORE, Restored, Site, Work
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.workload.database import OwnDatabase
+    from pgdyno.workload.database_source import Form
+
+RECOVERY_S = 3600.0
+"""How long a base backup's server may take to start: it applies the WAL that came with it."""
+
+
+def facts_of_source(tables: OwnDatabase, binaries: PgBinaries) -> DumpFacts:
+    """What a dump says about itself and needs. :class:`InputError` when it is torn or cannot be read by these programs."""
+    source = tables.source
+    assert source.path is not None
+    facts = _plain_facts(source.path) if source.form == "plain" else programs.archive_facts(binaries, source.path)
+    if tables.table.globals is not None:
+        own = facts_of(read_text(tables.table.globals, "globals").encode().splitlines(keepends=True))
+        facts.preloaded |= own.preloaded
+    return facts
+
+
+def _plain_facts(path: Path) -> DumpFacts:
+    try:
+        with opened(path) as file:
+            facts = facts_of(file)
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} is torn: {error}", remedy="copy the dump again") from None
+    if facts.version is not None and not facts.complete:
+        raise InputError(
+            f"{path} is torn: the last line of a dump is missing",
+            remedy="copy the dump again; it ends with `-- PostgreSQL database dump complete`",
+        )
+    return facts
+
+
+def restore(tables: OwnDatabase, site: Site) -> Restored:
+    """Restore the database onto the attached volumes, stop the server, and write the load's record.
+
+    :class:`PgdynoError` with every error that was not allowed.
+    """
+    form = tables.source.form
+    kind = _Physical if form in PHYSICAL else _Kept if form == "kept" else _Logical
+    work = kind(tables, site)
+    try:
+        return work.done()
+    finally:
+        work.cluster.close()
+
+
+@dataclass(frozen=True)
+class _Dump:
+    """A dump that is there, with what it says about itself."""
+
+    path: Path
+    form: Form
+    facts: DumpFacts
+    roles: str | None
+    """Globals."""
+
+
+class _Logical(Work):
+    """A dump, or a server that is dumped first."""
+
+    def done(self) -> Restored:
+        """See :func:`restore`."""
+        mounts, cluster = self.site.attached.mounts, self.cluster
+        self.site.progress(0.0, "initdb")
+        layout.initdb(cluster, mounts)
+        with cluster.running(self.settings, self.site.instance):
+            layout.create_tablespaces(cluster, mounts)
+            return self.record(self._restore, Role(parents=(cluster.pid,)))
+
+    def _restore(self, watch: Callable[[int], None], log: Path) -> LoadOutcome:
+        with self._dump(watch) as dump:
+            return self._restored(dump, Restorer(self.cluster, log, watch=watch, look=self._look))
+
+    @contextmanager
+    def _dump(self, watch: Callable[[int], None]) -> Iterator[_Dump]:
+        """The dump; of a server it is made, and removed again."""
+        source, given = self.tables.source, self.tables.table.globals
+        roles = None if given is None else read_text(given, "globals")
+        if source.form != "server":
+            assert source.path is not None
+            yield _Dump(source.path, source.form, facts_of_source(self.tables, self.site.binaries), roles)
+            return
+        binaries = self.site.binaries
+        self.site.progress(0.0, "dump")
+        begin = time.monotonic()
+        with dumped(source.text, binaries, self.jobs, self.site.journal, watch) as found:
+            self.seconds["dump"] = time.monotonic() - begin
+            self.notes.append(f"snapshot of {found.instant}")
+            yield _Dump(
+                found.archive, "directory", programs.archive_facts(binaries, found.archive), roles or found.roles
+            )
+
+    def _restored(self, dump: _Dump, restorer: Restorer) -> LoadOutcome:
+        facts = dump.facts
+        self._globals(dump.roles, restorer)
+        self._roles(facts)
+        self._tablespaces(facts)
+        with self.step("restore", 0.02):
+            said = self._content(restorer, dump)
+        self.refuse(said, "the dump could not be restored")
+        self._named()
+        self.role_must_log_in()
+        self.prepare(restorer)
+        with self.step("vacuum", SHARE_RESTORE):
+            restorer.vacuumdb(self.database, self.jobs)
+        rows = self.measure()
+        if not facts.statistics or self.tables.table.prepare is not None:
+            with self.step("analyze", 0.9):
+                restorer.vacuumdb(self.database, self.jobs, "--analyze-only")
+        self.checkpoint()
+        return LoadOutcome(seconds=self.seconds, rows=rows, loader="restore", sessions=self.jobs)
+
+    def _look(self) -> None:
+        """Show how far it is."""
+        expected = max(1, self.tables.size_bytes)
+        try:
+            with self.cluster.connect() as connection:
+                row = connection.execute(
+                    "SELECT sum(pg_catalog.pg_database_size(oid)) FROM pg_catalog.pg_database"
+                ).fetchone()
+        except Exception:  # noqa: BLE001 - the program that restores says what is wrong with the server
+            return
+        size_bytes = int(row[0]) if row is not None and row[0] is not None else 0
+        share = 0.02 + (SHARE_RESTORE - 0.02) * min(1.0, size_bytes / expected)
+        self.site.progress(share, f"restore: {size_bytes / 2**20:,.0f} MiB")
+
+    def _globals(self, roles: str | None, restorer: Restorer) -> None:
+        if roles is None:
+            return
+        own = layout.tablespaces(self.site.attached.mounts)
+        with self.step("globals", 0.01):
+            script = programs.globals_script(roles, own)
+            said = restorer.psql(self._understood(script), DATABASE)
+        self.refuse(said, "the globals could not be restored")
+
+    def _roles(self, facts: DumpFacts) -> None:
+        """Roles that the dump names and that are not there."""
+        from psycopg import sql
+
+        user = self.tables.user
+        with self.cluster.connect() as connection:
+            there = {row[0] for row in connection.execute("SELECT rolname FROM pg_catalog.pg_roles").fetchall()}
+            missing = sorted(facts.roles - there)
+            for role in missing:
+                login = sql.SQL("LOGIN" if role == user else "NOLOGIN")
+                connection.execute(sql.SQL("CREATE ROLE {} {}").format(sql.Identifier(role), login))
+        if missing:
+            self.notes.append(f"without globals for them, created without rights: {', '.join(missing)}")
+
+    def _tablespaces(self, facts: DumpFacts) -> None:
+        from psycopg import sql
+
+        with self.cluster.connect() as connection:
+            there = {row[0] for row in connection.execute("SELECT spcname FROM pg_catalog.pg_tablespace").fetchall()}
+            missing = sorted(facts.tablespaces - there)
+            for name in missing:
+                connection.execute("SET allow_in_place_tablespaces = on")
+                connection.execute(sql.SQL("CREATE TABLESPACE {} LOCATION ''").format(sql.Identifier(name)))
+        if missing:
+            self.notes.append(f"without a volume of their own, with the data: tablespaces {', '.join(missing)}")
+
+    def _content(self, restorer: Restorer, dump: _Dump) -> Said:
+        """Definitions and rows."""
+        facts = dump.facts
+        self.database = facts.database or self.tables.table.name or default_name(dump.path)
+        at = DATABASE
+        if facts.database == DATABASE:
+            at = "template1"
+            with self.cluster.connect(dbname=at) as connection:
+                connection.execute(f"DROP DATABASE {DATABASE}".encode())
+        if dump.form == "plain":
+            if facts.database is None:
+                self._create()
+                at = self.database
+            with opened(dump.path) as file:
+                return restorer.psql(self._understood(programs.pieces(file)), at)
+        jobs = [] if dump.form == "tar" else ["-j", str(self.jobs)]
+        return restorer.pg_restore(dump.path, ["--create", "--no-subscriptions", *jobs], at)
+
+    def _create(self) -> None:
+        from psycopg import sql
+
+        if self.database == DATABASE:
+            return
+        with self.cluster.connect() as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(self.database)))
+
+    def _named(self) -> None:
+        """The database has the name that was asked for, and later sessions are in it."""
+        from psycopg import sql
+
+        wanted = self.tables.table.name or self.database
+        if wanted != self.database:
+            statement = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+            with self.cluster.connect(dbname="template1") as connection:
+                connection.execute(statement.format(sql.Identifier(self.database), sql.Identifier(wanted)))
+        self.database = self.cluster.database = wanted
+
+    def _understood(self, script: Iterable[bytes]) -> Iterable[bytes]:
+        """A script for this psql: an old one does not know the two commands that fence a dump's SQL."""
+        return script if programs.knows_restrict(self.site.binaries.version) else programs.without_restrict(script)
+
+
+class _Physical(Work):
+    """A cluster's files."""
+
+    def done(self) -> Restored:
+        """See :func:`restore`."""
+        return self.record(self._restore, Role(parents=(own_identity().pid,)))
+
+    def _restore(self, watch: Callable[[int], None], log: Path) -> LoadOutcome:
+        source, mounts, cluster = self.tables.source, self.site.attached.mounts, self.cluster
+        assert source.path is not None
+        with self.step("copy", 0.02):
+            physical.copy(source.path, cluster, watch)
+        dropped = physical.settle(cluster, mounts)
+        if dropped:
+            self.notes.append(f"not preloaded, as this machine lacks them: {', '.join(dropped)}")
+        with self.step("recover", 0.5):
+            physical.ensure_superuser(cluster, self.settings)
+            cluster.start(self.settings, self.site.instance, timeout_s=RECOVERY_S)
+            names = physical.tablespaces(cluster)
+            cluster.stop()
+        physical.arrange_tablespaces(cluster, mounts, names)
+        with cluster.running(self.settings, self.site.instance):
+            if "temp" in mounts:
+                layout.create_tablespaces(cluster, {"temp": mounts["temp"]})
+            self.database = cluster.database = self._chosen()
+            self.role_must_log_in()
+            physical.require_extensions(cluster, self.site.binaries)
+            self.prepare(Restorer(cluster, log, watch=watch))
+            rows = self.measure()
+            self.checkpoint()
+        return LoadOutcome(seconds=self.seconds, rows=rows, loader="restore", sessions=1)
+
+    def _chosen(self) -> str:
+        """The database that is named, or the only one."""
+        with self.cluster.connect() as connection:
+            names = [
+                str(row[0])
+                for row in connection.execute(
+                    "SELECT datname FROM pg_catalog.pg_database WHERE NOT datistemplate AND datallowconn ORDER BY 1"
+                ).fetchall()
+            ]
+        wanted = self.tables.table.name
+        own = [name for name in names if name != DATABASE] or names
+        if wanted is None and len(own) == 1:
+            return own[0]
+        if wanted in names:
+            return str(wanted)
+        why = f"has no database {wanted}" if wanted else "has several databases"
+        raise InputError(
+            f"the cluster {why}: there are {', '.join(names)}", remedy='name one: name = "NAME" in [workload.database]'
+        )
+
+
+class _Kept(Work):
+    """A kept database, whose images the volumes were cloned from: only `prepare` is left to do."""
+
+    def done(self) -> Restored:
+        """See :func:`restore`."""
+        kept = self.tables.source.kept
+        assert kept is not None
+        self.database = self.cluster.database = kept.database
+        layout.arrange(self.cluster, self.site.attached.mounts)
+        with self.cluster.running(self.settings, self.site.instance):
+            return self.record(self._prepared, Role(parents=(self.cluster.pid,)))
+
+    def _prepared(self, watch: Callable[[int], None], log: Path) -> LoadOutcome:
+        self.prepare(Restorer(self.cluster, log, watch=watch))
+        rows = self.measure()
+        self.checkpoint()
+        return LoadOutcome(seconds=self.seconds, rows=rows, loader="restore", sessions=1)

@@ -1,0 +1,1 @@
+"""A database of the user's: recognised, compared, restored, kept, driven."""

@@ -1,0 +1,44 @@
+"""The order shop on the embedded server and on an installed one, made once."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..support.servers import throwaway_cluster
+from .shop import Shop, make
+
+
+def _made(pg_bin: Path | None) -> Iterator[Shop]:
+    folder = Path(tempfile.mkdtemp(prefix="shop-"))
+    folder.chmod(0o755)
+    try:
+        with throwaway_cluster(pg_bin) as cluster:
+            yield make(cluster, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def shop() -> Iterator[Shop]:
+    """On the embedded PostgreSQL."""
+    yield from _made(None)
+
+
+@pytest.fixture(scope="session")
+def older_shop(system_postgres: Path) -> Iterator[Shop]:
+    """On the PostgreSQL that a package brought."""
+    yield from _made(system_postgres)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory in memory that PostgreSQL's user can walk through."""
+    folder = Path(tempfile.mkdtemp(prefix="own-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)

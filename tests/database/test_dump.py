@@ -1,0 +1,127 @@
+"""What a dump says about itself, and what a PostgreSQL lacks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.dump import DumpFacts, facts_of
+from pgdyno.postgres.lacking import available_extensions, has_icu, has_locale, lacking
+from pgdyno.postgres.restore import globals_script, knows_restrict, without_restrict
+
+DUMP = r"""
+--
+-- PostgreSQL database dump
+--
+
+\restrict abc
+
+-- Dumped from database version 17.2 (Debian 17.2-1)
+-- Dumped by pg_dump version 18.1
+
+CREATE DATABASE "My Shop" WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE_PROVIDER = libc LOCALE = 'xx_XX.UTF-8';
+\connect "My Shop"
+ALTER DATABASE "My Shop" SET session_preload_libraries TO 'auto_explain', 'nowhere';
+CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
+CREATE EXTENSION IF NOT EXISTS timescaledb WITH SCHEMA public;
+CREATE COLLATION public.german (provider = icu, locale = 'de');
+SET default_tablespace = '';
+SET default_tablespace = fast;
+CREATE TABLE public.t (
+    a text COLLATE pg_catalog."sv_SE.utf8"
+);
+ALTER TABLE public.t OWNER TO "the owner";
+COPY public.t (a) FROM stdin;
+ALTER TABLE public.t OWNER TO nobody_in_rows;
+\.
+GRANT SELECT ON TABLE public.t TO PUBLIC;
+GRANT SELECT ON TABLE public.t TO reader WITH GRANT OPTION;
+REVOKE ALL ON SCHEMA public FROM revoked;
+ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA public GRANT SELECT ON TABLES TO taker;
+CREATE POLICY p ON public.t TO one, "two three" USING (true);
+ALTER ROLE setter IN DATABASE "My Shop" SET work_mem TO '1MB';
+SELECT * FROM pg_catalog.pg_restore_relation_stats(
+--
+-- PostgreSQL database dump complete
+--
+"""
+
+
+def facts() -> DumpFacts:
+    return facts_of(DUMP.encode().splitlines(keepends=True))
+
+
+def test_what_a_dump_needs_is_read_and_its_rows_are_not() -> None:
+    found = facts()
+    assert (found.version, found.major, found.database, found.encoding) == ("17.2", 17, "My Shop", "UTF8")
+    assert found.extensions == {"pg_trgm", "timescaledb"}
+    assert found.roles == {"the owner", "reader", "revoked", "maker", "taker", "one", "two three", "setter"}
+    assert found.tablespaces == {"fast"}
+    assert found.locales == {"xx_XX.UTF-8", "sv_SE.utf8"}
+    assert found.preloaded == {"auto_explain", "nowhere"}
+    assert found.icu
+    assert found.statistics
+    assert found.complete
+
+
+def test_all_that_is_lacking_is_listed() -> None:
+    binaries = find_binaries()
+    found = facts()
+    found.version = "99.1"
+    wrong = lacking(binaries, found)
+    text = "; ".join(wrong)
+    assert f"it is of PostgreSQL 99.1, newer than {binaries.version}" in text
+    assert "extension timescaledb not installed" in text
+    assert "no locale xx_XX.UTF-8" in text
+    assert "the library nowhere" in text
+    assert "auto_explain" not in text
+    assert ("ICU" in text) == (not has_icu(binaries))
+    assert lacking(binaries, DumpFacts(version="14.1", extensions={"pg_trgm"}, locales={"C"})) == []
+
+
+def test_extensions_are_those_that_the_server_finds() -> None:
+    assert {"plpgsql", "pg_trgm", "citext"} <= available_extensions(find_binaries())
+
+
+@pytest.mark.needs_system_postgres
+def test_extensions_of_an_installed_postgresql_are_found(system_postgres: Path) -> None:
+    assert "plpgsql" in available_extensions(find_binaries(system_postgres))
+
+
+def test_a_locale_is_there_or_not() -> None:
+    assert has_locale("C")
+    assert not has_locale("xx_XX.UTF-8")
+
+
+def test_globals_lose_passwords_and_leave_the_superuser_alone() -> None:
+    text = (
+        "CREATE ROLE postgres;\nALTER ROLE postgres WITH NOSUPERUSER PASSWORD 'x';\nCREATE ROLE app;\n"
+        "ALTER ROLE app WITH LOGIN PASSWORD 'SCRAM-SHA-256$it''s';\nALTER ROLE postgres SET work_mem TO '8MB';\n"
+        "CREATE TABLESPACE fast OWNER app LOCATION '/ssd';\nCREATE TABLESPACE own OWNER app LOCATION '/own';\n"
+    )
+    script = b"".join(globals_script(text, ["own"])).decode()
+    assert "CREATE ROLE postgres" not in script
+    assert "NOSUPERUSER" not in script
+    assert "PASSWORD" not in script
+    assert "ALTER ROLE app WITH LOGIN;\n" in script
+    assert "ALTER ROLE postgres SET work_mem" in script
+    assert "CREATE TABLESPACE fast LOCATION ''" in script
+    assert "/ssd" not in script
+    assert "own" not in script
+
+
+@pytest.mark.parametrize(
+    ("version", "knows"),
+    [("18.0", True), ("18beta3", True), ("17.5", False), ("17.6", True), ("14.18", False), ("15.14", True)],
+)
+def test_psql_knows_the_fence_of_dumps_since_august_2025(version: str, knows: bool) -> None:
+    assert knows_restrict(version) == knows
+
+
+def test_the_fence_is_taken_away_for_an_old_psql_wherever_a_piece_ends() -> None:
+    text = b"\\restrict aB1\nSELECT '\\restrict no';\n\\unrestrict aB1\nlast"
+    for size in (1, 3, 7, 100):
+        cut = [text[at : at + size] for at in range(0, len(text), size)]
+        assert b"".join(without_restrict(cut)) == b"SELECT '\\restrict no';\nlast"
