@@ -35,6 +35,7 @@ WRITTEN = {
     "size --html",
     "volume attach --mount",
     "volume attach --submit-log",
+    "volume attach --write-log",
     "volume detach --save-image",
     "volume fit --output",
 }

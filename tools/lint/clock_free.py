@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.lint import Finding
 
-CRATES = ("volume", "catalog", "workload", "dataset")
+CRATES = ("volume", "catalog", "crash", "workload", "dataset")
 
 BANNED_METHODS = {
     "std::time::Instant::now",

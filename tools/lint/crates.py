@@ -19,7 +19,8 @@ PREFIX = "pgdyno-"
 ALLOWED: dict[str, set[str]] = {
     "volume": set(),
     "catalog": {"volume"},
-    "emulate": {"volume", "catalog", "host", "clock", "signals"},
+    "crash": set(),
+    "emulate": {"volume", "catalog", "crash", "host", "clock", "signals"},
     "host": set(),
     "clock": set(),
     "signals": set(),
@@ -36,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {
         "volume",
         "catalog",
+        "crash",
         "host",
         "emulate",
         "probe",
@@ -52,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
 
 ALLOWED_OUTSIDE: dict[str, set[str]] = {
     "volume": {"serde"},
+    "crash": {"serde", "sha2"},
     "workload": {"libm", "serde"},
     "dataset": {"serde", "tpchgen"},
 }

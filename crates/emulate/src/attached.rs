@@ -101,7 +101,7 @@ impl Attached {
         let fuse_magic = file_system_magic(&self.folder.fuse())?;
         let file = self.folder.fuse().join(FILE_NAME);
         let device = self.device.insert(LoopDevice::attach(&file)?);
-        let proofs = device.prove(&file, fuse_magic, storage.total.params().request_bytes() / 1024)?;
+        let proofs = device.prove(&file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
         let path = device.path.clone();
         let (overhead, confirmed) = calibrate(&self.pipeline, &path)?;
         let kind = match spec.formatted_with() {
@@ -119,7 +119,7 @@ impl Attached {
             "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": storage, "mount": spec.mount,
             "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": instance.seed,
             "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image, "image_bytes": self.pipeline.image_bytes(),
-            "layer": self.pipeline.layer(), "submit_log": spec.submit_log, "instance": spec.instance,
+            "layer": self.pipeline.layer(), "submit_log": spec.submit_log, "write_log": self.pipeline.write_log_path(), "cache": spec.cache, "instance": spec.instance,
             "dilation": instance.dilation.times(), "instance_type": instance.instance_type, "instance_limits": instance.limits,
             "started_monotonic_ns": started_ns, "base_overhead": overhead, "base_overhead_confirmed": confirmed,
             "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
@@ -226,7 +226,7 @@ fn serve_content(
     commands: &Sender<Command>,
 ) -> Result<Serving> {
     let on_disk = spec.store != "memory";
-    let pipeline = Pipeline::new(core, store, on_disk, storage)?;
+    let pipeline = Pipeline::new(core, store, on_disk, storage, (&spec.name, spec.cache))?;
     let begin = || -> Result<Serving> {
         let mut threads = Vec::new();
         for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {

@@ -50,6 +50,8 @@ pub(crate) enum Request {
         #[serde(default)]
         optimizing_s: Option<u64>,
     },
+    /// Notes a mark in the write log.
+    Mark { text: String },
     /// Injects faults.
     Fail { fault: fault::Wanted },
     /// Ends all faults but a loss.
@@ -131,7 +133,8 @@ impl Served {
         let mut answer = json!({"t_ns": t_ns, "seen_ns": seen_ns, "dilation": facts["dilation"],
             "name": facts["name"], "spec": facts["spec"]["spec"], "counters": counters, "modification": progress,
             "instance": self.pipeline.core.instance_counters(), "store_failure": self.pipeline.store_failure(),
-            "faults": fault::seen(&self.pipeline)});
+            "faults": fault::seen(&self.pipeline),
+            "write_log": self.pipeline.core.write_log.get().map(|log| log.progress())});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);
             answer["members"] = json!(self.pipeline.member_stats());
@@ -149,6 +152,12 @@ impl Served {
         let (monotonic_ns, unix_ns) = clock.seen(clock.now());
         json!({"name": facts["name"], "spec": facts["spec"]["spec"], "minutes": samples,
             "anchor": {"monotonic_ns": monotonic_ns, "unix_ns": unix_ns}})
+    }
+
+    fn mark(&self, text: &str) -> Result<Value> {
+        let log = self.pipeline.core.write_log.get();
+        let log = log.ok_or_else(|| Fault::new("the volume has no write log", "attach it with --write-log"))?;
+        Ok(json!({"name": self.name, "write_log": log.mark(text)}))
     }
 
     fn fail(&self, wanted: &fault::Wanted) -> Result<Value> {
@@ -253,6 +262,7 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
                 let wanted = Wanted { spec: &spec, rule, optimizing: optimizing_s.map(Duration::from_secs) };
                 served.modify(&wanted).unwrap_or_else(|error| error_document(&error))
             }
+            Ok(Request::Mark { text }) => served.mark(&text).unwrap_or_else(|error| error_document(&error)),
             Ok(Request::Fail { fault }) => served.fail(&fault).unwrap_or_else(|error| error_document(&error)),
             Ok(Request::Heal) => {
                 pipeline.heal();
@@ -266,7 +276,7 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
             }
             Err(error) => error_document(&Fault::new(
                 format!("{line:?} is not a request: {error}"),
-                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"fail\" | \"heal\" | \"detach\"}",
+                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"mark\" | \"fail\" | \"heal\" | \"detach\"}",
             )),
         };
         if send(stream, &answer).is_err() {

@@ -21,6 +21,7 @@ use crate::log_buffer::LogBuffer;
 use crate::minutes::MinuteClock;
 use crate::slots::{Answered, Due, SLOTS, SlotIndex, Slots};
 use crate::stats::{CounterRecord, Released};
+use crate::write_log::Recorder;
 
 /// As many volumes as the largest instance attaches; the numbers of their requests fit into 16 bits.
 pub(crate) const LANES: usize = 128;
@@ -71,6 +72,8 @@ pub(crate) struct Core {
     pub(crate) alarm: Alarm,
     /// Weak, so that the buffers of a volume go when it is detached.
     slots: [OnceLock<Weak<Slots>>; LANES],
+    /// Set before the first volume comes, if at all.
+    pub(crate) write_log: OnceLock<Arc<Recorder>>,
 }
 
 impl Core {
@@ -92,7 +95,7 @@ impl Core {
             stopping: false,
         };
         let slots = [const { OnceLock::new() }; LANES];
-        Ok(Self { clock, state: Mutex::new(state), alarm: Alarm::new()?, slots })
+        Ok(Self { clock, state: Mutex::new(state), alarm: Alarm::new()?, slots, write_log: OnceLock::new() })
     }
 
     /// Makes a lane for a volume that `attach` adds to the model; its specification goes into the log. `None` when there

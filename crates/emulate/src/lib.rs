@@ -44,6 +44,7 @@ mod store;
 mod submit_log;
 mod wait;
 mod work_queue;
+mod write_log;
 
 pub use calibrate::measure_path;
 pub use client::{detach, list, request};
@@ -52,3 +53,4 @@ pub use host::check_host;
 pub use serve::serve;
 pub use spec::{ServeSpec, resolve};
 pub use submit_log::{LogHeader, read_log, write_header};
+pub use write_log::read_write_log;

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pgdyno_crash::Cache;
 use pgdyno_host::{Context, Fault, Result};
 use serde::Serialize;
 
@@ -137,13 +138,13 @@ impl LoopDevice {
     }
 
     /// Sets the queue up as a cloud volume's and reads everything back.
-    pub(crate) fn prove(&self, file: &Path, fuse_magic: u64, unit_kib: u64) -> Result<Proofs> {
+    pub(crate) fn prove(&self, file: &Path, fuse_magic: u64, unit_kib: u64, cache: Cache) -> Result<Proofs> {
         let queue = |name: &str| PathBuf::from(format!("/sys/block/{}/queue/{name}", self.name));
         for (name, value) in [
             ("scheduler", "none".to_owned()),
             ("wbt_lat_usec", "0".to_owned()),
             ("max_sectors_kb", unit_kib.to_string()),
-            ("write_cache", "write through".to_owned()),
+            ("write_cache", write_cache(cache).to_owned()),
             ("rotational", "0".to_owned()),
             ("add_random", "0".to_owned()),
             // The account that the release follows.
@@ -167,18 +168,18 @@ impl LoopDevice {
             write_cache: read(queue("write_cache")),
             logical_block_size: read(queue("logical_block_size")),
         };
-        proofs.check(file, unit_kib)?;
+        proofs.check(file, unit_kib, cache)?;
         Ok(proofs)
     }
 }
 
 impl Proofs {
-    fn check(&self, file: &Path, unit_kib: u64) -> Result<()> {
+    fn check(&self, file: &Path, unit_kib: u64, cache: Cache) -> Result<()> {
         let expected = [
             ("backing_file", &self.backing_file, file.display().to_string()),
             ("dio", &self.dio, "1".to_owned()),
             ("max_sectors_kb", &self.max_sectors_kb, unit_kib.to_string()),
-            ("write_cache", &self.write_cache, "write through".to_owned()),
+            ("write_cache", &self.write_cache, write_cache(cache).to_owned()),
             ("logical_block_size", &self.logical_block_size, BLOCK_BYTES.to_string()),
         ];
         for (name, found, wanted) in expected {
@@ -193,6 +194,14 @@ impl Proofs {
             return Err(wrong("wbt_lat_usec", &self.wbt_lat_usec, "0"));
         }
         Ok(())
+    }
+}
+
+/// The kernel's words: with `write back` it sends flushes.
+fn write_cache(cache: Cache) -> &'static str {
+    match cache {
+        Cache::None => "write through",
+        Cache::Volatile => "write back",
     }
 }
 

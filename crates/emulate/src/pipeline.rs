@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_catalog::Storage;
 use pgdyno_clock::process_cpu_ns;
+use pgdyno_crash::{Cache, LoggedVolume};
 use pgdyno_host::{Fault, Result};
 use pgdyno_volume::log::Record;
 use pgdyno_volume::{Change, Io, Op, VolumeFault, VolumeId};
@@ -24,6 +25,7 @@ use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
 use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
 use crate::store::Store;
 use crate::work_queue::WorkQueue;
+use crate::write_log::Recorder;
 
 /// One volume of the daemon: its content, and its requests while they are outstanding.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(crate) struct Pipeline {
     /// Requests whose data a worker must move; `None` when the store is in memory and the event loop moves it.
     disk: Option<WorkQueue>,
     failures: StoreFailures,
+    /// The write log, and the volume's number in it.
+    logged: Option<(Arc<Recorder>, u8)>,
 }
 
 /// A request as it came in.
@@ -44,10 +48,20 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Pipeline {
-    /// Adds a volume to the instance.
-    pub(crate) fn new(core: &Arc<Core>, store: Store, on_disk: bool, storage: &Storage) -> Result<Arc<Self>> {
+    /// Adds a volume to the instance. `name` and `cache` are for its write log, if it has one.
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        store: Store,
+        on_disk: bool,
+        storage: &Storage,
+        (name, cache): (&str, Cache),
+    ) -> Result<Arc<Self>> {
         // A volume in memory asks for memory with every new block that is written; one on a disk never has to.
-        let slots = Arc::new(Slots::new(storage.total.params().request_bytes() as usize, on_disk));
+        let slots = Arc::new(Slots::new(
+            storage.total.params().request_bytes() as usize,
+            on_disk,
+            core.write_log.get().cloned(),
+        ));
         let disk = on_disk.then(|| WorkQueue::new(SLOTS));
         let lane = core.add_lane(&storage.total.spec, |model| storage.add_to(model)).ok_or_else(|| {
             Fault::new(
@@ -56,8 +70,12 @@ impl Pipeline {
             )
         })?;
         let failures = StoreFailures::default();
+        let logged = core.write_log.get().map(|log| {
+            let (spec, size_bytes) = (storage.total.spec.clone(), store.size_bytes());
+            (log.clone(), log.add(LoggedVolume { name: name.to_owned(), spec, size_bytes, cache }))
+        });
         core.serve_lane(lane, &slots);
-        Ok(Arc::new(Self { core: core.clone(), lane, store, slots, disk, failures }))
+        Ok(Arc::new(Self { core: core.clone(), lane, store, slots, disk, failures, logged }))
     }
 
     /// Takes a request in. It is answered here when it is due at once, else by the release thread.
@@ -79,6 +97,9 @@ impl Pipeline {
         slot.injected = due == Due::Now && state.fails(index);
         self.core.bring_alarm_forward(&mut state);
         drop(state);
+        if let (Some((log, volume)), Payload::Write(_, data)) = (&self.logged, &payload) {
+            slot.logged = log.write(*volume, offset, data);
+        }
         slot.len = len as usize;
         slot.moving = Some(Moving { op, offset, due });
         match (&self.disk, payload) {
@@ -99,7 +120,7 @@ impl Pipeline {
         } else {
             self.move_data(&mut slot);
             if due == Due::Now {
-                let failed = slot.answer();
+                let failed = self.slots.send(&mut slot);
                 drop(slot);
                 self.finish(index, false, failed);
             }
@@ -138,7 +159,7 @@ impl Pipeline {
             // The lock is held while the data moves: a release that comes meanwhile waits for it.
             self.move_data(&mut slot);
             if due_before {
-                let failed = slot.answer();
+                let failed = self.slots.send(&mut slot);
                 drop(slot);
                 self.finish(index, true, failed);
             }
@@ -158,7 +179,13 @@ impl Pipeline {
     }
 
     pub(crate) fn zero(&self, offset: u64, len: u64) -> std::io::Result<()> {
-        self.noted(self.store.zero(offset, len)).inspect_err(|_| self.core.lock().lane(self.lane).stats.failed_ops += 1)
+        let noted = self.logged.as_ref().map(|(log, volume)| (log, log.discard(*volume, offset, len)));
+        self.noted(self.store.zero(offset, len))
+            .inspect_err(|_| self.core.lock().lane(self.lane).stats.failed_ops += 1)?;
+        if let Some((log, Some(request))) = noted {
+            log.answer(request);
+        }
+        Ok(())
     }
 
     pub(crate) fn size_bytes(&self) -> u64 {
@@ -166,6 +193,9 @@ impl Pipeline {
     }
 
     pub(crate) fn flushed(&self) {
+        if let Some((log, volume)) = &self.logged {
+            log.flush(*volume);
+        }
         self.core.lock().lane(self.lane).stats.flush_ops += 1;
     }
 
@@ -308,7 +338,11 @@ impl Pipeline {
 
     /// Makes room for a larger volume.
     pub(crate) fn grow(&self, size_bytes: u64) -> std::io::Result<()> {
-        self.store.grow(size_bytes)
+        self.store.grow(size_bytes)?;
+        if let Some((log, volume)) = &self.logged {
+            log.grown(*volume, size_bytes);
+        }
+        Ok(())
     }
 
     /// Refuses a place where [`Self::save`] cannot keep it.
@@ -329,6 +363,11 @@ impl Pipeline {
     /// Bytes of the image that it stands on; `None` for a volume that was formatted.
     pub(crate) fn image_bytes(&self) -> Option<u64> {
         self.store.image_bytes()
+    }
+
+    /// Where the write log will be written; `None` without one.
+    pub(crate) fn write_log_path(&self) -> Option<&Path> {
+        self.logged.as_ref().map(|(log, _)| log.path())
     }
 
     /// Where the volume's writable layer is.

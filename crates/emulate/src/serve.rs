@@ -23,6 +23,7 @@ use crate::precautions;
 use crate::release;
 use crate::spec::{InstanceFacts, ServeSpec};
 use crate::submit_log::{LogHeader, LogWriter};
+use crate::write_log::Recorder;
 
 /// Attaches a volume, calls `ready` with its facts, and serves until a signal or a command ends it. Where the volume joins an instance
 /// that is served already this returns at once.
@@ -68,6 +69,7 @@ struct Daemon {
     commands: Sender<Command>,
     release: Option<JoinHandle<()>>,
     log: Option<LogWriter>,
+    write_log_saved: bool,
     place: Option<InstanceDir>,
 }
 
@@ -85,13 +87,23 @@ impl Daemon {
         if let Some(place) = &place {
             control::serve_instance(&place.socket(), commands.clone())?;
         }
-        Ok(Self { core, instance, volumes: BTreeMap::new(), commands, release: Some(release), log: None, place })
+        Ok(Self {
+            core,
+            instance,
+            volumes: BTreeMap::new(),
+            commands,
+            release: Some(release),
+            log: None,
+            write_log_saved: false,
+            place,
+        })
     }
 
     /// Attaches a volume: the first one, or one that joins.
     fn attach(&mut self, spec: &ServeSpec, storage: &Storage) -> Result<Value> {
         self.require_room(storage)?;
         let log = self.begin_log(spec, storage)?;
+        self.begin_write_log(spec)?;
         // The threads of the data path inherit it; what follows them is not ahead of ordinary ones.
         precautions::data_path_priority();
         let started = Attached::start(&self.core, spec, storage, &self.commands);
@@ -142,6 +154,28 @@ impl Daemon {
         };
         self.log = Some(LogWriter::start(path, &header, self.core.clone())?);
         Ok(Some(LogBuffer::new()))
+    }
+
+    /// The write log begins with the first volume and is of all of them. Each is empty when it comes, so that the log alone says
+    /// what it holds.
+    fn begin_write_log(&mut self, spec: &ServeSpec) -> Result<()> {
+        if let Some(path) = &spec.write_log {
+            if !self.volumes.is_empty() {
+                return Err(Fault::new(
+                    "a write log begins with the first volume of an instance, and this instance already has volumes",
+                    "give --write-log to the first volume of the instance",
+                ));
+            }
+            let log = Recorder::begin(path, spec.write_log_limit_bytes)?;
+            let _ = self.core.write_log.set(Arc::new(log));
+        }
+        if self.core.write_log.get().is_some() && spec.image.is_some() {
+            return Err(Fault::new(
+                "a write log is of volumes that were empty, and this one has an image",
+                "omit --image",
+            ));
+        }
+        Ok(())
     }
 
     fn join(&mut self, spec: &ServeSpec) -> Result<Value> {
@@ -239,8 +273,18 @@ impl Daemon {
         if let Some(release) = self.release.take() {
             let _ = release.join();
         }
-        let Some(log) = self.log.take() else { return Ok(()) };
-        log.finish().context(|| "the submit log is incomplete".to_owned(), "free some space")
+        let submitted = self.log.take().map_or(Ok(()), |log| {
+            log.finish().context(|| "the submit log is incomplete".to_owned(), "free some space")
+        });
+        submitted.and(self.save_write_log())
+    }
+
+    /// Writes the write log when the last volume is gone.
+    fn save_write_log(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.write_log_saved, true) {
+            return Ok(());
+        }
+        self.core.write_log.get().map_or(Ok(()), |log| log.save())
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! A slot is locked while its data is moved, so that a release that comes early waits for the data.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_volume::{IoId, Op};
 
 use crate::store::AlignedBuffer;
+use crate::write_log::Recorder;
 
 /// Slots of a volume: twice what a loop device keeps in flight.
 pub(crate) const SLOTS: usize = 256;
@@ -80,6 +81,8 @@ pub(crate) struct Slot {
     pub(crate) failed: bool,
     /// A fault of the model ends it with an I/O error.
     pub(crate) injected: bool,
+    /// Its number in the write log.
+    pub(crate) logged: Option<u32>,
     /// Data that is not moved yet.
     pub(crate) moving: Option<Moving>,
 }
@@ -95,19 +98,31 @@ pub(crate) struct Moving {
 
 /// The slots of one lane.
 #[derive(Debug)]
-pub(crate) struct Slots(Vec<Mutex<Slot>>);
+pub(crate) struct Slots {
+    slots: Vec<Mutex<Slot>>,
+    write_log: Option<Arc<Recorder>>,
+}
 
 impl Slots {
-    /// Allocates everything that requests of up to `request_bytes` need. `resident`: the buffers' pages too.
-    pub(crate) fn new(request_bytes: usize, resident: bool) -> Self {
+    /// Allocates everything that requests of up to `request_bytes` need. `resident`: the buffers' pages too. `write_log`: where
+    /// answers to writes are noted.
+    pub(crate) fn new(request_bytes: usize, resident: bool, write_log: Option<Arc<Recorder>>) -> Self {
         let buffer =
             || if resident { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
-        let slot = || Slot { buffer: buffer(), len: 0, reply: None, failed: false, injected: false, moving: None };
-        Self((0..SLOTS).map(|_| Mutex::new(slot())).collect())
+        let slot = || Slot {
+            buffer: buffer(),
+            len: 0,
+            reply: None,
+            failed: false,
+            injected: false,
+            logged: None,
+            moving: None,
+        };
+        Self { slots: (0..SLOTS).map(|_| Mutex::new(slot())).collect(), write_log }
     }
 
     pub(crate) fn lock(&self, index: SlotIndex) -> MutexGuard<'_, Slot> {
-        self.0[index.place() % SLOTS].lock().expect("a slot's holder does not panic")
+        self.slots[index.place() % SLOTS].lock().expect("a slot's holder does not panic")
     }
 
     /// Answers a request whose instant has come. `injected`: with an I/O error.
@@ -118,13 +133,24 @@ impl Slots {
             moving.due = Due::Now;
             return Answered::WaitsForData;
         }
-        Answered::Sent { failed: slot.answer() }
+        Answered::Sent { failed: self.send(&mut slot) }
+    }
+
+    /// Sends the answer, and says whether it is an I/O error. Before it goes out it is noted in the write log; a write that
+    /// failed stays undecided there.
+    pub(crate) fn send(&self, slot: &mut Slot) -> bool {
+        let request = slot.logged.take();
+        if let Some((log, request)) = self.write_log.as_ref().zip(request)
+            && !(slot.failed || slot.injected)
+        {
+            log.answer(request);
+        }
+        slot.answer()
     }
 }
 
 impl Slot {
-    /// Sends the answer, and says whether it is an I/O error.
-    pub(crate) fn answer(&mut self) -> bool {
+    fn answer(&mut self) -> bool {
         let failed = std::mem::take(&mut self.failed) | std::mem::take(&mut self.injected);
         match self.reply.take() {
             Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pgdyno_catalog::{InstanceType, Resolved, Storage, twin_path};
+use pgdyno_crash::Cache;
 use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::InstanceLimits;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,14 @@ pub struct ServeSpec {
     pub store: String,
     /// Where to write the submit log, which is of all the instance's volumes.
     pub submit_log: Option<PathBuf>,
+    /// Where to write the write log, which is of all the instance's volumes, when the last of them is gone.
+    pub write_log: Option<PathBuf>,
+    /// Bytes of data that the write log holds at most.
+    #[serde(default = "write_log_bytes")]
+    pub write_log_limit_bytes: u64,
+    /// What a write that was answered is worth.
+    #[serde(default)]
+    pub cache: Cache,
     /// Seed of the instance, 0 unless its first volume says another; a volume that joins has it, and may not ask for another.
     pub seed: Option<u64>,
     /// Options of the mount.
@@ -49,6 +58,11 @@ pub struct ServeSpec {
 
 fn undilated() -> u32 {
     1
+}
+
+/// Twenty seconds of gp3 at its largest throughput of 2026, and half as much beside.
+fn write_log_bytes() -> u64 {
+    1 << 30
 }
 
 fn memory() -> String {
@@ -77,6 +91,7 @@ impl ServeSpec {
             state_dir: absolute(&self.state_dir)?,
             image: each(&self.image)?,
             submit_log: each(&self.submit_log)?,
+            write_log: each(&self.write_log)?,
             store,
             ..self.clone()
         })

@@ -77,7 +77,7 @@ fn check(spec: &str, on_disk: bool) {
     let store = if on_disk { store } else { "memory".into() };
     let request = json!({
         "name": "v", "spec": spec, "mount": null, "state_dir": folder, "image": null, "store": store,
-        "submit_log": folder.join("log"),
+        "submit_log": folder.join("log"), "write_log": folder.join("write-log"),
     });
     let request = serde_json::from_value(request).expect("a specification");
     let (tell, told) = channel();

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod child;
+mod crash;
 mod failure;
 mod generate;
 mod replay;
@@ -76,6 +77,8 @@ enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<OsString>,
     },
+    /// Makes contents of volumes after a power cut from a write log; reads what is asked from standard input, writes JSON lines.
+    Crash,
     /// Replays a submit log in virtual time and compares every completion.
     Replay {
         /// The log that `volume attach --submit-log` wrote.
@@ -171,6 +174,15 @@ enum VolumeCommand {
         /// Seconds until it is completed; by its size if omitted.
         #[arg(long)]
         optimizing: Option<u64>,
+        #[command(flatten)]
+        at: StateDir,
+    },
+    /// Notes a mark in the write log of a volume.
+    Mark {
+        /// Name of the volume.
+        name: String,
+        /// What is noted.
+        text: String,
         #[command(flatten)]
         at: StateDir,
     },
@@ -277,6 +289,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_relay::run(&from_stdin("relay")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
+        Command::Crash => {
+            crash::serve(std::io::stdin().lock(), std::io::stdout().lock());
+            Ok(None)
+        }
         Command::Exec { command, .. } => Err(child::execute(&command)),
         Command::Replay { log, ideal: Some(ideal), depth: Some(depth) } => {
             replay::ideal(&log, usize::from(depth), &ideal).map(Some)
@@ -324,6 +340,9 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             let spec = pgdyno_emulate::resolve(&spec)?.total.spec;
             let request = json!({"command": "modify", "spec": spec, "rule": rule, "optimizing_s": optimizing});
             Some(pgdyno_emulate::request(&at.state_dir, &name, &request)?)
+        }
+        VolumeCommand::Mark { name, text, at } => {
+            Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "mark", "text": text}))?)
         }
         VolumeCommand::Fail { name, fault, at } => {
             let fault: Value = serde_json::from_str(&fault).map_err(|error| {

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, shared, volume_fail, volume_fit, volume_types
+from pgdyno.cli import complete, shared, volume_fail, volume_fit, volume_mark, volume_types
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
     from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.volume import AttachedVolume
+    from pgdyno.host.volume import AttachedVolume, Cache
 
 
 @click.group(short_help="Attach, list, measure, modify, fail and detach emulated volumes.")
@@ -38,6 +38,7 @@ command.add_command(volume_types.types)
 command.add_command(volume_fit.fit)
 command.add_command(volume_fail.fail)
 command.add_command(volume_fail.heal)
+command.add_command(volume_mark.mark)
 
 
 @command.command()
@@ -50,6 +51,19 @@ command.add_command(volume_fail.heal)
 @click.option("--mount-options", default="", metavar="OPTIONS", help="Mount options, for example `noatime`.")
 @click.option("--store", default="memory", show_default=True, metavar="memory|DIR", help="Where the content is kept.")
 @click.option("--submit-log", type=PathParameter(), help="Record every request in this file, for replay.")
+@click.option(
+    "--write-log", type=PathParameter(), help="Record every write with its data in this file, for `crashtest`."
+)
+@click.option(
+    "--write-log-limit", metavar="SIZE", default="1GiB", show_default=True, help="Memory that the write log may take."
+)
+@click.option(
+    "--cache",
+    type=click.Choice(["none", "volatile"]),
+    default="none",
+    show_default=True,
+    help="Write cache of the device: with a volatile one a write is durable after a flush.",
+)
 @click.option(
     "--seed", type=shared.Integer(min=0, max=2**64 - 1), help="Seed of the service times [the instance's, else 0]."
 )
@@ -73,6 +87,9 @@ def attach(
     mount_options: str,
     store: str,
     submit_log: Path | None,
+    write_log: Path | None,
+    write_log_limit: str,
+    cache: Cache,
     seed: int | None,
     instance: str | None,
     instance_type: str | None,
@@ -94,6 +111,7 @@ def attach(
     from pgdyno.cli import volume_notes
     from pgdyno.errors import InputError
     from pgdyno.host import volume
+    from pgdyno.quantity import parse_bytes
 
     if mount is None and not no_mount:
         raise InputError("the mount point is missing", remedy="use --mount DIR, or --no-mount for a bare block device")
@@ -113,6 +131,9 @@ def attach(
         image=image,
         store=store,
         submit_log=submit_log,
+        write_log=write_log,
+        write_log_limit_bytes=parse_bytes(write_log_limit, "--write-log-limit"),
+        cache=cache,
         seed=seed,
         file_system=file_system,
         mount_options=mount_options,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pgdyno import _engine, catalog, installation
 from pgdyno.errors import EngineError, HostError, InputError, Interrupted, PgdynoError
@@ -36,6 +36,9 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 ATTACH_TIMEOUT_S = 120.0
 FORMAT_TIMEOUT_S_PER_TIB = 3.0
 """More than mkfs.ext4 took on a busy machine of two cores."""
+WRITE_LOG_BYTES = 1 << 30
+"""Memory of a write log at most."""
+Cache = Literal["none", "volatile"]
 WORK_TIMEOUT_S = 120.0
 """A detach and a modification write, and may take this long in the volume's own time; the engine gives up a little sooner."""
 _ROOM_BYTES = 256 << 20
@@ -118,6 +121,10 @@ class AttachedVolume:
     def heal(self) -> dict[str, Any]:
         """End all faults but a loss. Returns those that are left."""
         return self._tell("heal")
+
+    def mark(self, text: str) -> dict[str, Any]:
+        """Note ``text`` in the volume's write log. Returns how much the log holds, and whether it is ``full`` and has ended."""
+        return dict(self._tell("mark", text)["write_log"])
 
     def _tell(self, order: str, *what: str) -> dict[str, Any]:
         self._require_daemon()
@@ -219,6 +226,9 @@ def attach(
     image: Path | None = None,
     store: str = "memory",
     submit_log: Path | None = None,
+    write_log: Path | None = None,
+    write_log_limit_bytes: int = WRITE_LOG_BYTES,
+    cache: Cache = "none",
     seed: int | None = None,
     state_dir: Path | None = None,
     file_system: FileSystem | None = None,
@@ -231,7 +241,9 @@ def attach(
 
     ``mount`` is an empty or new directory, or ``None`` for a bare block device. The volume belongs to this process
     (a killed command's volume is cleaned up) until :meth:`AttachedVolume.keep`. ``image`` starts from the content
-    of a saved volume. ``store`` is ``memory`` or a directory. ``file_system`` is ext4 by default, or the image's own;
+    of a saved volume. ``store`` is ``memory`` or a directory. ``write_log`` is the file that gets every write and flush of the
+    instance's volumes when the last of them is detached; in memory it takes up to ``write_log_limit_bytes``. With a
+    ``volatile`` ``cache`` the device says that an answered write is durable only after a flush. ``file_system`` is ext4 by default, or the image's own;
     ``mount_options`` are those of mount(8). ``instance`` names the instance that it joins, or begins if it is the
     first: one daemon serves its volumes, one ``seed`` is theirs (0 unless the first says another), and they share the limits
     of ``instance_type`` (``r6g.2xlarge``; ``None``: what the instance has, or no limit). With ``dilation`` 8 a second of the volume takes eight;
@@ -263,6 +275,9 @@ def attach(
         "image": _text(image),
         "store": store if store == "memory" else str(Path(store).resolve()),
         "submit_log": _text(submit_log),
+        "write_log": _text(write_log),
+        "write_log_limit_bytes": write_log_limit_bytes,
+        "cache": cache,
         "seed": seed,
         "file_system": file_system,
         "mount_options": mount_options,

@@ -1,0 +1,51 @@
+"""What a write log costs: a volume without a limit, with and without it, in turn."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.host import awake, volume
+from tests.speed.conftest import Speed, of_volume
+from tools.fidelity import fio
+from tools.fidelity.cell import Job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse, pytest.mark.needs_fio]
+
+ROUNDS = 5
+SECONDS = 3
+LOG_BYTES = 4 << 30
+IOPS_RATIO = 0.85
+"""With a log at least this share of the operations without (issue 24, point 6)."""
+
+
+def measured(state_dir: Path, job: Job, write_log: Path | None) -> Speed:
+    """One round over blocks that have been written, which is in the log too."""
+    with volume.attached(
+        "null:size=4GiB", mount=None, state_dir=state_dir, write_log=write_log, write_log_limit_bytes=LOG_BYTES
+    ) as found:
+        fio.fill(found.block_device)
+        speed = of_volume(found, job)
+        if write_log is not None:
+            assert not found.stats()["write_log"]["full"], "it recorded all of the round"
+        return speed
+
+
+def test_a_write_log_costs_at_most_fifteen_per_cent(state_dir: Path, tmp_path: Path) -> None:
+    job = Job("random", "write", 4, 32, SECONDS)
+    found: dict[str, list[Speed]] = {"without": [], "with": []}
+    log = tmp_path / "log"
+    with awake.kept_awake(wanted=awake.possible()):
+        for _ in range(ROUNDS):
+            found["without"].append(measured(state_dir, job, None))
+            found["with"].append(measured(state_dir, job, log))
+            log.unlink()
+    rates = {who: median(one.iops for one in speeds) for who, speeds in found.items()}
+    for who, speeds in found.items():
+        print(who, *speeds, sep="\n  ")
+    assert rates["with"] >= IOPS_RATIO * rates["without"]
