@@ -12,7 +12,8 @@
     |-- EngineError        exit 1   the engine failed or said something that is not its protocol
     |-- Interrupted        exit 130 Ctrl-C, SIGTERM or SIGHUP in the middle of something; it says what is kept
     |-- RunInvalid         exit 4   the run ended, but its numbers must not be used
-    `-- RowsRejected       exit 5   a load ended, and some rows are in its reject file
+    |-- RowsRejected       exit 5   a load ended, and some rows are in its reject file
+    `-- CutFailed          exit 6   a power cut lost an acknowledged commit, or left a damaged database
 
 An error says in one sentence what is wrong, and its ``remedy`` says what to do. One place prints them:
 :func:`pgdyno.cli.main.main`. Bugs are assertions and other exceptions; they keep their traceback.
@@ -29,6 +30,7 @@ EXIT_USAGE = 2
 EXIT_HOST = 3
 EXIT_INVALID = 4
 EXIT_REJECTED = 5
+EXIT_CUT_FAILED = 6
 EXIT_INTERRUPTED = 130
 
 EXIT_CODES: dict[int, str] = {
@@ -38,6 +40,7 @@ EXIT_CODES: dict[int, str] = {
     EXIT_HOST: "this machine lacks something; the remedy is printed",
     EXIT_INVALID: "the run finished, but its numbers are invalid; the reason is printed",
     EXIT_REJECTED: "loaded except for some rows; they are in the reject file",
+    EXIT_CUT_FAILED: "a power cut lost an acknowledged commit, or left a damaged database",
     EXIT_INTERRUPTED: "interrupted by Ctrl-C, SIGTERM or SIGHUP",
 }
 """What each exit code of ``pgdyno`` means."""
@@ -107,6 +110,12 @@ class RowsRejected(PgdynoError):
     """A load ended, and the rows that the server refused are in the reject file as they were."""
 
     default_exit_code = EXIT_REJECTED
+
+
+class CutFailed(PgdynoError):
+    """A database did not survive a power cut."""
+
+    default_exit_code = EXIT_CUT_FAILED
 
 
 _NO_ROOM = "free some space there, or use a path on another disk"

@@ -24,6 +24,8 @@ from pgdyno.host.volume import list_volumes
 
 _SERVER_ENDING = ((signal.SIGQUIT, 6.0), (signal.SIGKILL, 10.0))
 """PostgreSQL's immediate shutdown: its data is thrown away anyway, and it removes its shared memory itself."""
+_UNMOUNT_S = 10.0
+"""A device in memory is unmounted in milliseconds."""
 _OTHER_ENDING = ((signal.SIGTERM, 1.0), (signal.SIGKILL, 10.0))
 """initdb and the like have nothing to lose."""
 
@@ -173,6 +175,10 @@ def _remove_group(group: Path) -> list[str]:
 
 
 def _remove_directory(path: Path) -> list[str]:
+    for mount in mounts.mounts_below(path):
+        # The content of a power cut is a file in the directory that it is mounted in.
+        if any(loop.device == mount.source and paths.is_below(loop.backing_file, path) for loop in mounts.loops()):
+            mounts.unmount(mount, _UNMOUNT_S)
     if not path.exists() or mounts.mounts_below(path):
         return []
     shutil.rmtree(path, ignore_errors=True)

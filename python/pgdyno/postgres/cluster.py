@@ -127,10 +127,17 @@ class Cluster:
         """Whether the postmaster runs."""
         return self._server is not None and self._server.process.poll() is None
 
-    def initdb(self, *, wal_dir: Path | None = None, timeout_s: float = INITDB_TIMEOUT_S) -> None:
+    def initdb(
+        self,
+        *,
+        wal_dir: Path | None = None,
+        wal_segment_mib: int | None = None,
+        timeout_s: float = INITDB_TIMEOUT_S,
+    ) -> None:
         """Make a new cluster in an empty or absent ``data_dir``, with UTF-8, the C locale and checksums.
 
-        ``wal_dir`` is a new directory for the WAL on another file system.
+        ``wal_dir`` is a new directory for the WAL on another file system, ``wal_segment_mib`` the size of its segments
+        (16 MiB by default).
         """
         if self.data_dir.is_dir() and any(self.data_dir.iterdir()):
             raise InputError(f"{self.data_dir} is not empty", remedy="name an empty or a new directory")
@@ -144,6 +151,7 @@ class Cluster:
             *("-D", self.data_dir, "-U", SUPERUSER, "--auth=trust"),
             *("--encoding=UTF8", "--locale=C", "--data-checksums"),
             *(("--waldir", wal_dir) if wal_dir is not None else ()),
+            *((f"--wal-segsize={wal_segment_mib}",) if wal_segment_mib is not None else ()),
         ]
         job = launch(command, journal=self._journal, name="initdb", **self._launch_options())
         try:
@@ -166,10 +174,12 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         instance: Instance | None = None,
         *,
+        given_up: Mapping[str, str] | None = None,
         timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         """Start the server, inside ``instance`` from its first instruction on, and wait until it takes connections.
 
+        ``given_up`` are settings that are refused elsewhere because they give up durability; the caller records them.
         On failure nothing is left running, and the error shows the end of the server's log.
         """
         if self.alive:
@@ -178,7 +188,7 @@ class Cluster:
             preflight.require_free_port(self.port)
         self._prepare_run_dir()
         require_reachable(self.data_dir, self.user)
-        self.write_configuration(settings or {})
+        self.write_configuration(settings or {}, given_up)
         self._server = launch(
             [self.binaries.program("postgres"), "-D", self.data_dir],
             journal=self._journal,
@@ -201,7 +211,7 @@ class Cluster:
             self._kill()
             raise
 
-    def write_configuration(self, settings: Mapping[str, str]) -> None:
+    def write_configuration(self, settings: Mapping[str, str], given_up: Mapping[str, str] | None = None) -> None:
         """What :meth:`start` does first: the server's configuration, and who may connect."""
         self._prepare_run_dir()
         ours = {
@@ -212,7 +222,8 @@ class Cluster:
             "log_checkpoints": "on",
         }
         lines = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in ours.items())
-        self._write(self.data_dir / CONF_FILE, lines + settings_module.render(settings))
+        refused = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in (given_up or {}).items())
+        self._write(self.data_dir / CONF_FILE, lines + settings_module.render(settings) + refused)
         rules = "local all all trust\n" + ("host all all 127.0.0.1/32 scram-sha-256\n" if self.tcp else "")
         self._write(self.data_dir / "pg_hba.conf", rules)
 

@@ -1,0 +1,222 @@
+"""``pgdyno crashtest``: cut the power of a server many times, and look what is left."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli import shared
+from pgdyno.cli.output import print_json, print_rows
+from pgdyno.cli.shared import PathParameter
+
+if TYPE_CHECKING:
+    from pgdyno.crash.campaign import Result
+    from pgdyno.crash.recording import Asked, Kind, Recording
+    from pgdyno.host.volume import Cache
+
+_ON_OFF = click.Choice(["on", "off"])
+_SHOWN = 5
+"""Failures that are printed; all are in the JSON document and in the recording's cuts.json."""
+
+
+@click.command(short_help="Cut the power of PostgreSQL many times, and look what is left.")
+@click.option("--cuts", type=shared.Integer(min=1), default=100, show_default=True, help="Contents to examine.")
+@click.option("--seconds", type=shared.Number(min=1), default=10, show_default=True, help="Length of the recording.")
+@click.option("--seed", type=shared.Integer(min=0, max=2**32), default=1, show_default=True, help="Seed of the cuts.")
+@click.option(
+    "--volume", default="gp3", show_default=True, metavar="SPEC", help="Volume that the server is recorded on."
+)
+@click.option(
+    "--file-system",
+    type=click.Choice(["ext4", "ext4-bigalloc", "xfs"]),
+    default="ext4",
+    show_default=True,
+    help="File system.",
+)
+@click.option(
+    "--cache", type=click.Choice(["none", "volatile"]), default="none", show_default=True, help="Write cache."
+)
+@click.option("--wal-apart", is_flag=True, help="Put WAL on a volume of its own.")
+@click.option(
+    "--reading",
+    default="pieces-4096",
+    show_default=True,
+    metavar="READING",
+    help="What may be left of a write: whole, prefix-N or pieces-N, with +strict or +units.",
+)
+@click.option("--fsync", type=_ON_OFF, default="on", show_default=True, help="PostgreSQL's fsync.")
+@click.option(
+    "--full-page-writes", type=_ON_OFF, default="on", show_default=True, help="PostgreSQL's full_page_writes."
+)
+@click.option(
+    "--synchronous-commit", type=_ON_OFF, default="on", show_default=True, help="PostgreSQL's synchronous_commit."
+)
+@click.option("--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting of the server.")
+@click.option("--pg-bin", type=PathParameter(), help="Directory of PostgreSQL's programs [the embedded ones].")
+@click.option("--recording", type=PathParameter(), help="Cut in this recording again, instead of making one.")
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
+@click.option("--replay", metavar="ID", help="Make and examine the cut that an earlier crashtest printed.")
+@click.option("--shrink", is_flag=True, help="With --replay: find the fewest lost writes that still fail.")
+@click.option("--keep", type=PathParameter(), help="With --replay: leave its content in this new directory, mounted.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+def command(replay: str | None, shrink: bool, keep: Path | None, as_json: bool, **options: Any) -> None:
+    """Cut the power of PostgreSQL many times, and look what is left.
+
+    A server is recorded while it commits numbered transactions; each acknowledgement is noted outside. Then the recording
+    is cut at many instants. What was not durable is lost, whole or torn. Each content is mounted, recovered and examined:
+    the file system, the server, every acknowledged commit, indexes, checksums. A failure ends with exit code 6.
+
+    \b
+    Example:
+      sudo pgdyno crashtest --cuts 200
+      sudo pgdyno crashtest --cuts 1000 --full-page-writes off --reading pieces-4096
+      sudo pgdyno crashtest --replay results/20261124T120000Z-crashtest-1a2b3c:pieces-4096:1:17 --shrink
+    """
+    from pgdyno.errors import InputError
+
+    if replay is not None:
+        _replay(replay, shrink, keep, as_json)
+        return
+    if shrink or keep is not None:
+        raise InputError("--shrink and --keep are of one cut", remedy="name it with --replay ID")
+    _test(options, as_json)
+
+
+def _test(options: dict[str, Any], as_json: bool) -> None:
+    from pgdyno.cli.progress import Bar
+    from pgdyno.crash import campaign
+    from pgdyno.errors import CutFailed
+
+    with Bar() as bar:
+        recording = _recording(options, bar)
+        cuts = int(options["cuts"])
+
+        def tell(result: Result) -> None:
+            failed = f", {len(result.failed)} failed" if result.failed else ""
+            bar.show(result.tried / cuts, f"cut the power: {result.tried} of {cuts}{failed}")
+
+        result = campaign.make_cuts(recording, options["reading"], int(options["seed"]), cuts, tell=tell)
+    campaign.keep(result)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        _print(result)
+    if result.failed:
+        raise CutFailed(
+            result.verdict,
+            remedy=f"`pgdyno crashtest --replay {result.failed[0].cut.name} --shrink` says what was lost",
+        )
+
+
+def _recording(options: dict[str, Any], bar: Any) -> Recording:
+    from pgdyno.crash import recording
+
+    if options["recording"] is not None:
+        return recording.load(options["recording"])
+    asked = _asked(options)
+    bar.show(0.0, f"record PostgreSQL on {asked.volume}: {asked.seconds:g} s")
+    return recording.record(asked, recording.new_folder(asked, options["results"]))
+
+
+def _asked(options: dict[str, Any]) -> Asked:
+    from pgdyno.crash.recording import Asked
+    from pgdyno.errors import InputError
+
+    settings = {}
+    for text in options["settings"]:
+        name, equals, value = str(text).partition("=")
+        if not (name and equals):
+            raise InputError(f"--setting: `{text}` is not a setting", remedy="write it as NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    refused = {name: str(options[name]) for name in ("fsync", "full_page_writes", "synchronous_commit")}
+    kind: Kind = options["file_system"]
+    cache: Cache = options["cache"]
+    return Asked(
+        volume=options["volume"],
+        file_system=kind,
+        cache=cache,
+        wal_apart=options["wal_apart"],
+        seconds=options["seconds"],
+        settings=settings,
+        given_up={name: value for name, value in refused.items() if value == "off"},
+        pg_bin=None if options["pg_bin"] is None else str(options["pg_bin"].absolute()),
+    )
+
+
+def _print(result: Result) -> None:
+    asked = result.recording.asked
+    given_up = "".join(f", {name} {value}" for name, value in asked.given_up.items())
+    click.echo(
+        f"PostgreSQL {result.recording.postgres} on {asked.volume}, {asked.file_system}, cache {asked.cache}"
+        f"{', WAL apart' if asked.wal_apart else ''}{given_up}; read as {result.reading}"
+    )
+    click.echo(result.verdict)
+    pages = result.audit
+    if pages["pages"]:
+        click.echo(
+            f"of {pages['pages']:,} pages of 8 KiB that the server wrote, {pages['whole_in_small']:,} reached the device whole in"
+            f" an aligned request of 8 or 16 KiB, {pages['whole_in_unit']:,} inside an aligned 16 KiB of a larger one,"
+            f" {pages['across_units']:,} across such units, {pages['across_requests']:,} in two requests"
+        )
+    cuts = max(1, result.tried)
+    print_rows(["STEP", "MS A CUT"], [[step, f"{1000 * total / cuts:.0f}"] for step, total in result.seconds.items()])
+    rate = f", {60 * result.tried / result.wall_s:,.0f} a minute" if result.wall_s else ""
+    click.echo(
+        f"{result.cpu_s / cuts:.2f} s of CPU a cut{rate}; {result.repeated:,} contents were the same as one before"
+    )
+    for outcome in result.failed[:_SHOWN]:
+        for check, said in outcome.failures.items():
+            click.echo(f"{outcome.cut.name}  {check}: {said}")
+    click.echo(f"recording: {result.recording.folder}", err=True)
+
+
+def _replay(text: str, shrink: bool, keep: Path | None, as_json: bool) -> None:
+    from contextlib import closing
+
+    from pgdyno.crash import campaign
+    from pgdyno.crash import shrink as shrinking
+    from pgdyno.crash.book import Name, open_named
+    from pgdyno.crash.examine import Examiner
+    from pgdyno.errors import CutFailed, InputError
+
+    name = Name.parse(text)
+    with closing(open_named(name)) as book, campaign.workplace() as folder:
+        if keep is not None:
+            for line in campaign.leave(book, name, keep):
+                click.echo(line)
+            return
+        examiner = Examiner(book, folder / "replay")
+        outcome = examiner.try_cut(name.reading, name.seed, name.number, again=True)
+        if outcome is None:
+            raise InputError(f"{text} names no cut: its instant has fewer contents", remedy="name one that was printed")
+        document: dict[str, Any] = outcome.to_json()
+        if shrink and outcome.failures:
+            found = shrinking.shrink(examiner, name, outcome, lambda left: print(f"{left} left", file=sys.stderr))
+            outcome = found.outcome
+            book.cut(name.reading, name.seed, name.number, examiner.files, again=True, whole=found.whole)
+            whose = shrinking.owners(examiner.files, folder, outcome.cut.harmed)
+            document = outcome.to_json()
+            document["shrunk"] = [one | {"owner": whose.get(one["request"])} for one in outcome.cut.harmed]
+    if as_json:
+        print_json(document)
+    else:
+        _print_outcome(document)
+    if outcome.failures:
+        raise CutFailed(f"the cut {text} left damage", remedy="`--shrink` finds the fewest lost writes that still fail")
+
+
+def _print_outcome(document: dict[str, Any]) -> None:
+    click.echo(
+        f"{document['id']}: {document['stratum']}, position {document['position']}, {document['undecided']} undecided writes,"
+        f" {document['harmed']} of them lost or torn"
+    )
+    for check, said in document["failures"].items():
+        click.echo(f"{check}: {said}")
+    if not document["failures"]:
+        click.echo("nothing is missing or damaged")
+    for one in document.get("shrunk", []):
+        kept = one["kept"] or "lost"
+        click.echo(f"volume {one['volume']}, byte {one['offset']:,}, {one['len']:,} bytes: {kept}; {one['owner']}")

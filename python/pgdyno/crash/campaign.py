@@ -1,0 +1,192 @@
+"""Many cuts of one recording, by several workers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import resource
+import secrets
+import threading
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.crash import verdict
+from pgdyno.crash.book import Book
+from pgdyno.crash.examine import Examiner, Outcome, mount
+from pgdyno.errors import InputError
+from pgdyno.host import paths, preflight
+from pgdyno.host.journal import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pgdyno.crash.book import Name
+    from pgdyno.crash.recording import Recording
+
+WORKERS = 2
+CUTS_FILE = "cuts.jsonl"
+"""In a recording: a line for each call."""
+TRIES = 20
+"""Numbers that are tried for each content that is wanted: many give the same content as one before."""
+ROOM_BYTES = 512 << 20
+"""The contents of two volumes under examination, and the log."""
+
+
+@dataclass
+class Result:
+    """What the cuts came to."""
+
+    recording: Recording
+    reading: str
+    seed: int
+    tried: int = 0
+    """Contents that were examined; each is another one."""
+    repeated: int = 0
+    """Numbers that gave a content that was examined before."""
+    failed: list[Outcome] = field(default_factory=list)
+    strata: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    """Of this process and its children; what the kernel does for devices and mounts is not in it."""
+    audit: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """In one line."""
+        return verdict.in_words(self.tried, len(self.failed))
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a cut."""
+        self.tried += 1
+        self.strata[outcome.cut.stratum] += 1
+        for step, seconds in outcome.seconds.items():
+            self.seconds[step] += seconds
+        if outcome.failures:
+            self.failed.append(outcome)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a document."""
+        asked = self.recording.asked
+        cuts = max(1, self.tried)
+        return {
+            "schema_version": 1,
+            "recording": str(self.recording.folder),
+            "postgres": self.recording.postgres,
+            "volume": asked.volume,
+            "file_system": asked.file_system,
+            "cache": asked.cache,
+            "wal_apart": asked.wal_apart,
+            "settings": asked.settings,
+            "given_up": asked.given_up,
+            "reading": self.reading,
+            "seed": self.seed,
+            "cuts": self.tried,
+            "repeated": self.repeated,
+            "strata": dict(sorted(self.strata.items())),
+            "failed": [one.to_json() for one in self.failed],
+            "excluded_1_in": None if self.failed or not self.tried else verdict.excluded(self.tried),
+            "audit": self.audit,
+            "seconds_per_cut": {step: round(total / cuts, 4) for step, total in self.seconds.items()},
+            "cpu_s_per_cut": round(self.cpu_s / cuts, 4),
+            "cuts_per_minute": round(60 * self.tried / self.wall_s, 1) if self.wall_s else None,
+            "verdict": self.verdict,
+        }
+
+
+def make_cuts(
+    recording: Recording,
+    reading: str,
+    seed: int,
+    cuts: int,
+    *,
+    workers: int = WORKERS,
+    failures_max: int | None = None,
+    tell: Callable[[Result], None] = lambda _: None,
+) -> Result:
+    """Examine ``cuts`` contents that differ, or fewer when there are no more; ``failures_max`` failures end it sooner."""
+    preflight.require_root("mounting what a power cut left")
+    preflight.require_loop()
+    preflight.require_memory(ROOM_BYTES, "the contents of volumes after a cut")
+    result = Result(recording, reading, seed)
+    began, cpu = time.monotonic(), _cpu_s()
+    with contextlib.closing(Book(recording)) as book, workplace() as folder:
+        numbers = itertools.count()
+        end, lock = threading.Event(), threading.Lock()
+
+        def work(worker: int) -> None:
+            examiner = Examiner(book, folder / str(worker))
+            while not end.is_set():
+                with lock:
+                    number = next(numbers)
+                if number >= cuts * TRIES:
+                    return
+                outcome = examiner.try_cut(reading, seed, number)
+                with lock:
+                    if end.is_set():
+                        return
+                    if outcome is None:
+                        result.repeated += 1
+                        continue
+                    result.add(outcome)
+                    if result.tried >= cuts or (failures_max is not None and len(result.failed) >= failures_max):
+                        end.set()
+                    tell(result)
+
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                jobs = [pool.submit(work, worker) for worker in range(workers)]
+                for job in jobs:
+                    job.result()
+            finally:
+                end.set()
+        result.audit = book.audit()
+    result.wall_s, result.cpu_s = time.monotonic() - began, _cpu_s() - cpu
+    return result
+
+
+def keep(result: Result) -> None:
+    """Write what the cuts came to into the recording, beside those of earlier calls."""
+    path = result.recording.folder / CUTS_FILE
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(result.to_json()) + "\n")
+
+
+def leave(book: Book, name: Name, folder: Path) -> list[str]:
+    """Put the content of a cut into a new directory and mount it there; what is left where, and how it goes."""
+    roles = book.recording.asked.roles
+    files = [folder.absolute() / f"{role}.img" for role in roles]
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise InputError(f"{folder} already exists", remedy="name a new directory") from None
+    book.cut(name.reading, name.seed, name.number, files, again=True)
+    lines = []
+    for role, file in zip(roles, files, strict=True):
+        target = folder.absolute() / role
+        said = mount(file, target)
+        lines.append(
+            f"{role}: {file} is mounted on {target}" if said is None else f"{role}: {file} cannot be mounted: {said}"
+        )
+    targets = " ".join(str(folder.absolute() / role) for role in roles)
+    return [*lines, f"`umount {targets}` ends it; then remove {folder}"]
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """A directory in memory for contents and their mounts; what a killed command leaves, `pgdyno doctor --clean` finds."""
+    paths.make_walkable(paths.image_dir())
+    with Journal().directory(paths.image_dir() / f"crash-{secrets.token_hex(4)}") as folder:
+        folder.chmod(0o755)  # the server's user walks through it
+        yield folder
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of its children that have ended."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both)

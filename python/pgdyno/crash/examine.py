@@ -1,0 +1,259 @@
+"""One cut: its content is mounted from a device of its own, PostgreSQL recovers, and everything that was promised is checked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from pgdyno.crash import ledger
+from pgdyno.crash.recording import SETTINGS
+from pgdyno.errors import PgdynoError
+from pgdyno.host.journal import Journal
+from pgdyno.postgres.cluster import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pgdyno.crash.book import Book, Cut
+    from pgdyno.postgres.binaries import PgBinaries
+
+CHECKS = ("mount", "start", "ledger", "structure", "log", "stop", "checksums", "file system")
+"""What is checked, in this order. A state that cannot be mounted, or a server that does not start, ends it."""
+CATALOG_EVERY = 10
+"""In one cut of ten the structure of the catalogue is checked too."""
+
+_BAD_LOG = re.compile(r"PANIC|invalid page|page verification failed|invalid pages|could not (?:read|access)|corrupt")
+_RECOVERY = {
+    "autovacuum_naptime": "1h",
+    "restart_after_crash": "off",
+    "max_wal_senders": "0",
+    "wal_level": "minimal",
+    "bgwriter_lru_maxpages": "0",
+}
+_FSYNC_OFF = {"fsync": "off"}
+"""The clone is thrown away: nothing that recovery writes has to be durable."""
+_INDEXES = """
+SELECT c.relname, bt_index_parent_check(index => c.oid, heapallindexed => true, rootdescend => true)
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+WHERE a.amname = 'btree' AND c.relpersistence = 'p' AND i.indisvalid AND i.indisready AND {which}
+"""
+_TABLES = """
+SELECT c.relname, v.blkno, v.msg FROM pg_class c, LATERAL verify_heapam(relation => c.oid) v
+WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' AND {which}
+"""
+_OURS, _ALL = "c.relnamespace = 'public'::regnamespace", "true"
+
+
+@dataclass
+class Outcome:
+    """What a cut came to. ``failures`` has what is wrong, by the name of the check that found it."""
+
+    cut: Cut
+    failures: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """How long each step took."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As a document."""
+        return {
+            "id": str(self.cut.name),
+            "stratum": self.cut.stratum,
+            "position": self.cut.position,
+            "hash": self.cut.hash,
+            "undecided": len(self.cut.undecided),
+            "harmed": len(self.cut.harmed),
+            "failures": self.failures,
+        }
+
+
+class Examiner:
+    """A place where contents are mounted, one after the other."""
+
+    def __init__(self, book: Book, folder: Path) -> None:
+        self._book, self._folder = book, folder
+        self._recording = book.recording
+        self._binaries: PgBinaries = book.recording.binaries()
+        self._journal = Journal()
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+
+    @property
+    def files(self) -> list[Path]:
+        """Where the content of each volume is put."""
+        return [self._folder / f"{role}.img" for role in self._recording.asked.roles]
+
+    def try_cut(
+        self, reading: str, seed: int, number: int, *, again: bool = False, whole: Sequence[int] = ()
+    ) -> Outcome | None:
+        """Make the cut of this number and examine it; ``None`` when its content was tried before."""
+        began = time.perf_counter()
+        cut = self._book.cut(reading, seed, number, self.files, again=again, whole=whole)
+        if cut is None or not (cut.new or again):
+            return None
+        outcome = Outcome(cut)
+        outcome.seconds["content"] = time.perf_counter() - began
+        try:
+            self._examine(outcome, whole_catalog=number % CATALOG_EVERY == 0)
+        finally:
+            for file in self.files:
+                file.unlink(missing_ok=True)
+        return outcome
+
+    def _examine(self, outcome: Outcome, *, whole_catalog: bool) -> None:
+        with contextlib.ExitStack() as stack:
+            mounts = []
+            for role, file in zip(self._recording.asked.roles, self.files, strict=True):
+                with _timed(outcome, "mount"):
+                    said = mount(file, self._folder / role)
+                if said is not None:
+                    outcome.failures["mount"] = said
+                    return
+                mounts.append(self._folder / role)
+                stack.callback(self._unmount, outcome, mounts[-1])
+                with _timed(outcome, "mount"):
+                    _read_ahead(mounts[-1])
+            self._recover(outcome, mounts, whole_catalog=whole_catalog)
+        with _timed(outcome, "file system"):
+            for file in self.files:
+                said = check_file_system(file, self._recording.asked.file_system)
+                if said is not None:
+                    outcome.failures["file system"] = said
+
+    def _unmount(self, outcome: Outcome, target: Path) -> None:
+        with _timed(outcome, "unmount"):
+            subprocess.run(["umount", target], check=True, capture_output=True)
+
+    def _recover(self, outcome: Outcome, mounts: Sequence[Path], *, whole_catalog: bool) -> None:
+        cluster = Cluster(self._binaries, mounts[0] / "pgdata", journal=self._journal)
+        with contextlib.closing(cluster):
+            try:
+                with _timed(outcome, "start"):
+                    if len(mounts) > 1:
+                        _point(cluster, mounts[1])
+                    cluster.start(SETTINGS | self._recording.asked.settings | _RECOVERY, given_up=_FSYNC_OFF)
+            except (PgdynoError, OSError) as error:
+                outcome.failures["start"] = _worst(cluster) or str(error)
+                return
+            try:
+                self._ask(outcome, cluster, whole_catalog=whole_catalog)
+            except (psycopg.Error, PgdynoError) as error:
+                # Whatever the queries before the checks meet.
+                outcome.failures.setdefault("ledger", _first_line(error))
+            bad = _worst(cluster)
+            if bad is not None:
+                outcome.failures["log"] = bad
+            try:
+                with _timed(outcome, "stop"):
+                    cluster.stop("fast")
+            except PgdynoError as error:
+                outcome.failures["stop"] = _first_line(error)
+                return
+            with _timed(outcome, "checksums"):
+                said = self._checksums(cluster)
+            if said is not None:
+                outcome.failures["checksums"] = said
+
+    def _ask(self, outcome: Outcome, cluster: Cluster, *, whole_catalog: bool) -> None:
+        with cluster.connect() as connection:
+            with _timed(outcome, "ledger"):
+                try:
+                    found = ledger.examine(connection, self._recording.ledger, outcome.cut.cut_ns)
+                except psycopg.Error as error:
+                    found = [_first_line(error)]
+                if found:
+                    outcome.failures["ledger"] = "; ".join(found)
+            with _timed(outcome, "structure"):
+                which = _ALL if whole_catalog else _OURS
+                try:
+                    connection.execute(_INDEXES.format(which=which).encode()).fetchall()
+                    damaged = connection.execute(_TABLES.format(which=which).encode()).fetchall()
+                except psycopg.Error as error:
+                    outcome.failures["structure"] = _first_line(error)
+                    return
+                if damaged:
+                    table, block, message = damaged[0]
+                    outcome.failures["structure"] = f"{table}, block {block}: {message}"
+
+    def _checksums(self, cluster: Cluster) -> str | None:
+        """pg_checksums on the stopped cluster; what it found, or None."""
+        from pgdyno.host.launch import user_prefix
+
+        command = [
+            *user_prefix(cluster.user),
+            str(self._binaries.program("pg_checksums")),
+            "--check",
+            "-D",
+            str(cluster.data_dir),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self._binaries.environment)
+        return None if done.returncode == 0 else done.stderr.strip().splitlines()[0]
+
+
+def mount(file: Path, target: Path) -> str | None:
+    """Mount a content, which replays the file system's journal; what was said if that fails."""
+    target.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", "-o", "loop", file, target], capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip() or f"mount ended with {done.returncode}"
+
+
+def _read_ahead(target: Path) -> None:
+    """Have the kernel read all files at once: one after the other, a thousand small ones would each wait for the device."""
+    for folder, _, names in os.walk(target):
+        for name in names:
+            with contextlib.suppress(OSError):  # damage is for the checks to find
+                handle = os.open(
+                    os.path.join(folder, name),  # noqa: PTH118 - a thousand times a cut
+                    os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK,
+                )
+                try:
+                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_WILLNEED)
+                finally:
+                    os.close(handle)
+
+
+def check_file_system(file: Path, kind: str) -> str | None:
+    """Look for damage in an unmounted file system; what is wrong, or None."""
+    command: list[str | Path] = ["xfs_repair", "-n", "-f", file] if kind == "xfs" else ["e2fsck", "-f", "-n", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip() and not line.startswith("Pass ")]
+    return lines[0] if lines else f"{command[0]} ended with {done.returncode}"
+
+
+def _point(cluster: Cluster, wal_mount: Path) -> None:
+    """Let the cluster find its WAL, which is mounted elsewhere than when it was recorded."""
+    link = cluster.data_dir / "pg_wal"
+    link.unlink()
+    link.symlink_to(wal_mount / "pg_wal")
+
+
+def _worst(cluster: Cluster) -> str | None:
+    """The first line of the server's log that a sound recovery does not write; a FATAL one if the server did not start."""
+    lines = cluster.log_tail(lines=10_000).splitlines()
+    bad = next((line for line in lines if _BAD_LOG.search(line)), None)
+    if bad is None and not cluster.alive:
+        bad = next((line for line in lines if "FATAL" in line), None)
+    return None if bad is None else bad.partition("] ")[2] or bad
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextlib.contextmanager
+def _timed(outcome: Outcome, step: str) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        outcome.seconds[step] += time.perf_counter() - began

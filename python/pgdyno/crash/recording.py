@@ -1,0 +1,291 @@
+"""A recording: a server works on a volume with a write log, and what it acknowledged is noted outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pgdyno.crash import ledger
+from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
+from pgdyno.errors import InputError, PgdynoError
+from pgdyno.host import paths, preflight, volume
+from pgdyno.host.journal import Journal
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.store.names import experiment_id, identity_hash, results_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pgdyno.host.volume import AttachedVolume, Cache
+    from pgdyno.postgres.binaries import PgBinaries
+
+RECORDING_FILE = "recording.json"
+LOG_FILE = "write.log"
+VERSION = 1
+SIZE = "1GiB"
+"""The smallest gp3. Only what is written takes memory."""
+CLIENTS = 4
+STATES = 4
+"""Contents that are tried at each instant."""
+WAL_SEGMENT_MIB = 1
+"""The smallest: segments are switched often, and a cluster stays small."""
+PAUSE_S = 0.05
+"""Between two operations beside the clients."""
+COMMITS_MAX = 2000
+"""Commits whose instants are drawn from; more add nothing but time."""
+BEFORE_COMMIT_NS, AFTER_COMMIT_NS = 3_000_000, 500_000
+"""What happens around an acknowledgement: writing and flushing WAL takes a gp3 2 to 3 ms (docs/concept/volume/service_time.md)."""
+
+SETTINGS = {
+    "shared_buffers": "16MB",
+    "max_wal_size": "16MB",
+    "min_wal_size": "4MB",
+    "checkpoint_timeout": "30s",
+    "checkpoint_completion_target": "0.5",
+    "autovacuum_naptime": "1s",
+    "max_prepared_transactions": "16",
+    "max_connections": "20",
+    "huge_pages": "off",
+    "jit": "off",
+}
+"""Small, so that buffers are evicted, segments recycled and checkpoints frequent."""
+
+Kind = Literal["ext4", "ext4-bigalloc", "xfs"]
+MAKERS: dict[Kind, list[str]] = {
+    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "ext4-bigalloc": [
+        *("mkfs.ext4", "-q", "-F", "-O", "bigalloc", "-C", "16384"),
+        *("-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    ],
+    "xfs": ["mkfs.xfs", "-q", "-f"],
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is recorded."""
+
+    volume: str = "gp3"
+    file_system: Kind = "ext4"
+    cache: Cache = "none"
+    wal_apart: bool = False
+    seconds: float = 10.0
+    settings: dict[str, str] = field(default_factory=dict)
+    """Settings of the server beside :data:`SETTINGS`."""
+    given_up: dict[str, str] = field(default_factory=dict)
+    """Settings that give up durability; refused everywhere else."""
+    pg_bin: str | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The volumes, in the order of the log."""
+        return ("data", "wal") if self.wal_apart else ("data",)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Something that was done beside the clients."""
+
+    kind: str
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording on disk."""
+
+    folder: Path
+    asked: Asked
+    postgres: str
+    begin_ns: int
+    end_ns: int
+    operations: list[Operation]
+    ledger: Ledger
+
+    @property
+    def log(self) -> Path:
+        """Its write log."""
+        return self.folder / LOG_FILE
+
+    def strata(self) -> dict[str, list[tuple[int, int]]]:
+        """Intervals of the instants that are drawn from, by kind."""
+        found: dict[str, list[tuple[int, int]]] = {"anywhere": [(self.begin_ns, self.end_ns)]}
+        for one in self.operations:
+            found.setdefault(one.kind, []).append((one.begin_ns, min(one.end_ns, self.end_ns)))
+        known = sorted(at for at in self.ledger.acknowledgements() if self.begin_ns < at < self.end_ns)
+        step = len(known) // COMMITS_MAX + 1
+        found["commit"] = [(max(at - BEFORE_COMMIT_NS, self.begin_ns), at + AFTER_COMMIT_NS) for at in known[::step]]
+        return found
+
+    def binaries(self) -> PgBinaries:
+        """The programs that it was recorded with."""
+        found = find_binaries(Path(self.asked.pg_bin) if self.asked.pg_bin else None)
+        if found.version != self.postgres:
+            raise InputError(
+                f"the recording is of PostgreSQL {self.postgres}, and here is {found.version}",
+                remedy="record it again, or install that version",
+            )
+        return found
+
+    def save(self) -> None:
+        """Write it beside its log."""
+        document = {
+            "version": VERSION,
+            "asked": asdict(self.asked),
+            "postgres": self.postgres,
+            "begin_ns": self.begin_ns,
+            "end_ns": self.end_ns,
+            "states": STATES,
+            "operations": [[one.kind, one.begin_ns, one.end_ns] for one in self.operations],
+            "ledger": self.ledger.to_json(),
+        }
+        (self.folder / RECORDING_FILE).write_text(json.dumps(document) + "\n", encoding="utf-8")
+
+
+def load(folder: Path) -> Recording:
+    """Read a recording. :class:`InputError` when it is none, or of another version."""
+    remedy = "name a directory that `pgdyno crashtest` wrote"
+    try:
+        document = json.loads((folder / RECORDING_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(f"{folder} is not a recording of a server", remedy=remedy) from None
+    if document.get("version") != VERSION or document.get("states") != STATES:
+        raise InputError(f"the recording {folder} is of another version of pgdyno", remedy="record it again")
+    if not (folder / LOG_FILE).is_file():
+        raise InputError(
+            f"the recording {folder} has no write log", remedy="record it again: without it nothing is cut"
+        )
+    return Recording(
+        folder.resolve(),
+        Asked(**document["asked"]),
+        document["postgres"],
+        document["begin_ns"],
+        document["end_ns"],
+        [Operation(*one) for one in document["operations"]],
+        Ledger.from_json(document["ledger"]),
+    )
+
+
+def new_folder(asked: Asked, results: Path | None) -> Path:
+    """Where a recording that begins now lies."""
+    digest = identity_hash(asdict(asked))
+    return results_root(results) / experiment_id("crashtest", digest, time.time_ns())
+
+
+def record(asked: Asked, folder: Path) -> Recording:
+    """Record a new server in ``folder``, which is made."""
+    preflight.require_root("recording a server")
+    preflight.require_programs(MAKERS[asked.file_system][0])
+    binaries = find_binaries(Path(asked.pg_bin) if asked.pg_bin else None)
+    folder.mkdir(parents=True)
+    journal = Journal()
+    with contextlib.ExitStack() as stack:
+        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}"))
+        below.chmod(0o755)
+        volumes = stack.enter_context(_volumes(asked, folder.resolve() / LOG_FILE))
+        mounts = stack.enter_context(_mounted(asked, volumes, below))
+        cluster = Cluster(binaries, mounts[0] / "pgdata", journal=journal)
+        stack.callback(cluster.close)
+        cluster.initdb(wal_dir=mounts[1] / "pg_wal" if asked.wal_apart else None, wal_segment_mib=WAL_SEGMENT_MIB)
+        cluster.start(SETTINGS | asked.settings, given_up=asked.given_up)
+        found = Ledger({client: [] for client in range(CLIENTS + 1)})
+        ledger.make(cluster, CLIENTS)
+        with cluster.connect() as connection:
+            connection.execute("CHECKPOINT")
+        for mount in mounts:  # pgdyno's own lines in postgresql.conf are not synced
+            subprocess.run(["sync", "--file-system", mount], check=True)
+        volumes[0].mark("begin")
+        begin_ns = time.monotonic_ns()
+        operations = _work(cluster, found, asked.seconds)
+        end_ns = time.monotonic_ns()
+        if volumes[0].mark("end")["full"]:
+            raise PgdynoError("the write log is full: it ended before the recording", remedy="use a shorter --seconds")
+        cluster.stop("immediate")
+    made = Recording(folder.resolve(), asked, binaries.version, begin_ns, end_ns, operations, found)
+    made.save()
+    return made
+
+
+@contextlib.contextmanager
+def _volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
+    """The volumes, of one instance with one log."""
+    with contextlib.ExitStack() as stack:
+        instance = f"crash-{log.parent.name}"[-32:].strip("-").lower()
+        spec = asked.volume if "size=" in asked.volume else _sized(asked.volume)
+        yield [
+            stack.enter_context(
+                volume.attached(
+                    spec, mount=None, write_log=log if role == "data" else None, cache=asked.cache, instance=instance
+                )
+            )
+            for role in asked.roles
+        ]
+
+
+def _sized(spec: str) -> str:
+    return f"{spec}{',' if ':' in spec else ':'}size={SIZE}"
+
+
+@contextlib.contextmanager
+def _mounted(asked: Asked, volumes: Sequence[AttachedVolume], below: Path) -> Iterator[list[Path]]:
+    """The volumes formatted and mounted below a directory."""
+    mounts = [below / role for role in asked.roles]
+    with contextlib.ExitStack() as stack:
+        for attached, mount in zip(volumes, mounts, strict=True):
+            subprocess.run([*MAKERS[asked.file_system], attached.block_device], check=True, capture_output=True)
+            mount.mkdir()
+            subprocess.run(["mount", attached.block_device, mount], check=True, capture_output=True)
+            stack.callback(_unmount, mount)
+        yield mounts
+
+
+def _unmount(target: Path) -> None:
+    subprocess.run(["umount", target], check=True, capture_output=True)
+
+
+def _work(cluster: Cluster, found: Ledger, seconds: float) -> list[Operation]:
+    """Clients work, and beside them the schema changes, checkpoints come, segments are switched and tables vacuumed."""
+    stop = threading.Event()
+    clients = [Client(cluster, client, found.clients[client], stop) for client in range(1, CLIENTS + 1)]
+    for client in clients:
+        client.start()
+    try:
+        operations = list(_operations(cluster, found, stop, time.monotonic() + seconds))
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    for client in clients:
+        if client.error is not None:
+            raise client.error
+    return operations
+
+
+def _operations(cluster: Cluster, found: Ledger, stop: threading.Event, until: float) -> Iterator[Operation]:
+    schema = found.clients[SCHEMA_CLIENT]
+    with cluster.connect() as connection:
+        while True:
+            for kind in ("ddl", "checkpoint", "ddl", "segment", "vacuum", "ddl", "segment", "reindex"):
+                if time.monotonic() >= until or stop.wait(PAUSE_S):
+                    return
+                begin_ns = time.monotonic_ns()
+                match kind:
+                    case "ddl":
+                        ledger.send_schema_change(connection, schema)
+                    case "checkpoint":
+                        connection.execute("CHECKPOINT")
+                    case "segment":
+                        connection.execute("SELECT pg_switch_wal()")
+                    case "vacuum":
+                        connection.execute("VACUUM page, wide, account")
+                    case "reindex":
+                        connection.execute("REINDEX INDEX wide_number_idx")
+                yield Operation(kind, begin_ns, time.monotonic_ns())

@@ -1,0 +1,1 @@
+"""Power cuts: recordings, their contents after a cut, and planted bugs."""

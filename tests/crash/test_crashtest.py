@@ -1,0 +1,116 @@
+"""``pgdyno crashtest`` from recording to verdict: sound servers pass, and planted bugs are caught."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.cli.main import run
+from pgdyno.crash import campaign
+from pgdyno.crash.book import Book, Name
+from pgdyno.crash.recording import load
+from pgdyno.errors import EXIT_CUT_FAILED, EXIT_USAGE, InputError
+from tools.crash.cells import mutants
+
+from ..host.needs import needs_fuse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.crash.recording import Recording
+
+pytestmark = needs_fuse
+CUTS = 40
+TRIED = ("flush ignored", "WAL cut 50 ms before the data")
+"""Planted bugs that need no recording of their own and are caught within a few cuts."""
+
+
+def test_no_cut_of_a_sound_server_loses_anything_and_planted_bugs_do(recorded: Recording) -> None:
+    control = campaign.make_cuts(recorded, "pieces-4096", 1, CUTS)
+    assert [outcome.failures for outcome in control.failed] == []
+    assert control.tried == CUTS
+    assert set(control.strata) >= {"anywhere", "checkpoint", "commit", "ddl", "segment"}
+    assert control.audit["pages"] > 100
+    for mutant in mutants():
+        if mutant.name in TRIED:
+            result = campaign.make_cuts(recorded, mutant.reading, 1, CUTS, failures_max=1)
+            assert result.failed, f"`{mutant.name}` was not caught in {result.tried} cuts"
+            assert set(result.failed[0].failures) & set(mutant.caught_by)
+
+
+def digest(file: Path) -> str:
+    """Of what a sparse file holds, and where."""
+    found = hashlib.sha256()
+    with file.open("rb") as opened:
+        place, size = 0, file.stat().st_size
+        while place < size:
+            try:
+                place = os.lseek(opened.fileno(), place, os.SEEK_DATA)
+            except OSError:
+                break  # nothing but a hole
+            end = os.lseek(opened.fileno(), place, os.SEEK_HOLE)
+            found.update(f"{place} {end}".encode() + os.pread(opened.fileno(), end - place, place))
+            place = end
+    return found.hexdigest()
+
+
+def digests(recording: Recording, folder: Path) -> list[list[str]]:
+    """Of the volumes after each of some cuts."""
+    found = []
+    with closing(Book(recording)) as book:
+        for number in range(4):
+            folder.mkdir()
+            files = [folder / role for role in recording.asked.roles]
+            if book.cut("pieces-512+strict", 5, number, files, again=True) is not None:
+                found.append([digest(file) for file in files])
+            shutil.rmtree(folder)
+    return found
+
+
+def test_a_cut_is_made_again_byte_for_byte_by_its_name(recorded: Recording, tmp_path: Path) -> None:
+    made = digests(recorded, tmp_path / "cut")
+    assert len({tuple(one) for one in made}) > 1
+    assert digests(load(recorded.folder), tmp_path / "cut") == made
+
+
+def test_the_command_finds_a_lie_names_it_and_says_whose_write_was_lost(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["--seconds", "2", "--results", str(state.parent / "results"), "--json"]
+    assert run(["crashtest", "--cuts", "6", "--fsync", "off", *common]) == EXIT_CUT_FAILED
+    document = json.loads(capsys.readouterr().out)
+    assert document["given_up"] == {"fsync": "off"}
+    assert document["cuts"] == 6
+    name = document["failed"][0]["id"]
+    assert run(["crashtest", "--replay", name, "--json"]) == EXIT_CUT_FAILED
+    again = json.loads(capsys.readouterr().out)
+    assert again["hash"] == document["failed"][0]["hash"]
+    assert again["failures"] == document["failed"][0]["failures"]
+    assert run(["crashtest", "--recording", document["recording"], "--cuts", "2", "--reading", "never"]) == EXIT_USAGE
+    assert "whole, prefix-4096 or pieces-4096" in capsys.readouterr().err
+
+
+def test_a_log_that_is_not_there_cut_off_or_of_another_version_is_refused(recorded: Recording) -> None:
+    whole = recorded.log.read_bytes()
+    for damaged in (whole[:-1], b"pgdwlog\x63" + whole[8:]):
+        recorded.log.write_bytes(damaged)
+        with pytest.raises(InputError, match="not a whole write log of this version"):
+            Book(recorded)
+    recorded.log.unlink()
+    with pytest.raises(InputError, match="no write log"):
+        load(recorded.folder)
+    with pytest.raises(InputError, match="not a recording"):
+        load(recorded.folder.parent)
+    with pytest.raises(InputError, match="does not name a cut"):
+        Name.parse("results/x:pieces-4096:1")
+
+
+def test_shrink_and_keep_are_of_one_cut() -> None:
+    assert run(["crashtest", "--shrink"]) == EXIT_USAGE
+    assert run(["crashtest", "--setting", "work_mem"]) == EXIT_USAGE

@@ -1,0 +1,103 @@
+"""What the benches of power cuts measure: recordings, each in some readings."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pgdyno.crash.recording import Asked
+
+if TYPE_CHECKING:
+    from pgdyno.crash.recording import Kind
+    from pgdyno.host.volume import Cache
+
+MUTANTS = Path(__file__).resolve().parents[2] / "tests" / "crash" / "mutants.toml"
+SECONDS = 10.0
+OFF = {"full_page_writes": "off"}
+
+Bench = Literal["sound", "mutant", "torn"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One recording in one reading. ``caught_by``: checks that must catch a planted bug."""
+
+    bench: Bench
+    name: str
+    asked: Asked
+    reading: str
+    caught_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted bug."""
+
+    name: str
+    why: str
+    reading: str
+    caught_by: tuple[str, ...]
+    given_up: dict[str, str] = field(default_factory=dict)
+
+
+def mutants() -> list[Mutant]:
+    """All planted bugs."""
+    known = tomllib.loads(MUTANTS.read_text(encoding="utf-8"))["mutant"]
+    return [Mutant(**one | {"caught_by": tuple(one["caught_by"])}) for one in known]
+
+
+def sound() -> list[Cell]:
+    """A server with everything on: no cut may lose anything."""
+    kinds: tuple[tuple[Kind, Cache, bool], ...] = (
+        ("ext4", "none", False),
+        ("ext4", "volatile", True),
+        ("ext4-bigalloc", "volatile", False),
+        ("ext4-bigalloc", "none", True),
+        ("xfs", "none", True),
+        ("xfs", "volatile", False),
+    )
+    return [
+        Cell(
+            "sound",
+            f"{kind}, cache {cache}{', WAL apart' if apart else ''}",
+            Asked(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS),
+            "pieces-4096",
+        )
+        for kind, cache, apart in kinds
+    ]
+
+
+def planted() -> list[Cell]:
+    """The planted bugs, on the recording that has most of what they need: a cache that is flushed, and WAL apart."""
+    return [
+        Cell(
+            "mutant",
+            one.name,
+            Asked(cache="volatile", wal_apart=True, seconds=SECONDS, given_up=one.given_up),
+            one.reading,
+            one.caught_by,
+        )
+        for one in mutants()
+    ]
+
+
+def torn() -> list[Cell]:
+    """full_page_writes off, in each way of writing, file system and reading."""
+    return [
+        Cell(
+            "torn",
+            f"{'direct I/O' if direct else 'buffered'}, {kind}, {reading}",
+            Asked(
+                file_system=kind,
+                seconds=SECONDS,
+                settings={"debug_io_direct": "data"} if direct else {},
+                given_up=OFF,
+            ),
+            reading,
+        )
+        for direct in (False, True)
+        for kind in ("ext4", "ext4-bigalloc", "xfs")
+        for reading in ("pieces-512", "pieces-4096", "pieces-4096+strict", "pieces-4096+units")
+    ]
