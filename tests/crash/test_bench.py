@@ -1,0 +1,90 @@
+"""The bench of power cuts: what it measures, its claims and its page. ``make bench ONLY=crash`` measures it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pgdyno.crash.examine import CHECKS
+from pgdyno.crash.verdict import excluded, in_words, shown
+from tools.crash import __main__ as command
+from tools.crash import page
+from tools.crash.cells import Cell, mutants, planted, sound, torn
+from tools.crash.record import Found, Record
+
+
+def found(cell: Cell, cuts: int, failed: int, check: str = "ledger") -> Found:
+    """Cuts that were not made."""
+    return Found(
+        name=cell.name, reading=cell.reading, wanted=cuts, cuts=cuts, failed=failed,
+        first_failure="ledger: gone" if failed else "", checks={check: failed} if failed else {},
+        alone={check: failed} if failed else {},
+        audit={"pages": 10, "whole_in_small": 4, "whole_in_unit": 3, "across_units": 2, "across_requests": 1},
+        cuts_per_minute=200.0, cpu_s_per_cut=0.3, ms_by_step={"content": 40.0, "start": 200.0},
+    )  # fmt: skip
+
+
+def record(*rows: Found) -> Record:
+    """A record of a bench."""
+    return Record(seed=1, build_hash="5c0ffee", postgres="18.6", kernel="6.18", cores=2, found=list(rows))
+
+
+def test_bounds_are_those_of_zero_failures() -> None:
+    assert excluded(10_000) == pytest.approx(3338, abs=1)
+    assert shown(10_000) == pytest.approx(2172, abs=1)
+    assert "1 in 3,339" in in_words(10_000, 0) or "1 in 3,338" in in_words(10_000, 0)
+    assert in_words(10, 2).startswith("2 of 10")
+    assert in_words(0, 0) == "no cut was made"
+
+
+def test_every_planted_bug_says_what_catches_it() -> None:
+    assert len({one.name for one in mutants()}) == len(mutants()) >= 12
+    assert all(one.why and set(one.caught_by) <= set(CHECKS) for one in mutants())
+    names = [cell.name for cell in (*sound(), *planted(), *torn())]
+    assert len(set(names)) == len(names)
+    assert len(torn()) == 24, "direct or buffered, three file systems, four readings"
+
+
+def test_a_record_holds_only_with_all_cuts_no_failure_and_all_bugs_caught() -> None:
+    enough = -(-page.CUTS // len(sound()))
+    good = [
+        *(found(cell, enough, 0) for cell in sound()),
+        *(found(cell, 9, 1, cell.caught_by[0]) for cell in planted()),
+    ]
+    assert [claim.holds for claim in page.judge_crash(record(*good))] == [True, True, True]
+    assert not page.judge_crash(record(*good[1:]))[1].holds, "too few cuts"
+    lost = [found(sound()[0], enough, 1), *good[1:]]
+    assert not page.judge_crash(record(*lost))[0].holds
+    first = len(sound())
+    missed = [*good[:first], found(planted()[0], 1000, 0), *good[first + 1 :]]
+    assert not page.judge_crash(record(*missed))[2].holds
+    by_luck = [*good[:first], found(planted()[0], 9, 1, "file system"), *good[first + 1 :]]
+    assert not page.judge_crash(record(*by_luck))[2].holds, "by a check that need not find it"
+
+
+def test_a_partial_record_says_so_on_its_page() -> None:
+    partial = record(found(sound()[0], 100, 0), found(planted()[0], 9, 1))
+    text = page.render_crash(partial, page.judge_crash(partial))
+    assert "**This record is partial**" in text
+    assert "not measured" in text
+    assert "fewer than 1 in 34" in text
+    torn_text = page.render_torn(partial, page.judge_torn(partial))
+    assert "0 of 24 cells" in torn_text
+    cells = torn()
+    whole = record(*(found(cell, 2000 - number, number % 2) for number, cell in enumerate(cells)))
+    assert sum(claim.holds for claim in page.judge_torn(whole)) == 0, "2,000 cuts each where nothing failed"
+    whole = record(*(found(cell, 2000, number % 2) for number, cell in enumerate(cells)))
+    text = page.render_torn(whole, page.judge_torn(whole))
+    assert "partial" not in text
+    assert "no failure in 2,000 cuts" in text
+    assert "fails after 2,000 cuts" in text
+
+
+@pytest.mark.bench
+@pytest.mark.needs_fuse
+def test_a_sound_server_survives_and_planted_bugs_are_caught() -> None:
+    """``PGDYNO_CUTS`` and ``PGDYNO_MUTANT_CUTS`` set other numbers; the record says how many there were."""
+    cuts = int(os.environ.get("PGDYNO_CUTS", page.CUTS))
+    measured = command.measured("crash", cuts, int(os.environ.get("PGDYNO_MUTANT_CUTS", command.MUTANT_CUTS)))
+    assert [str(claim) for claim in command.write("crash", measured) if not claim.holds] == []

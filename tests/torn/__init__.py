@@ -1,0 +1,1 @@
+"""``full_page_writes`` off: which ways of writing tear pages."""

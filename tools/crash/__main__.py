@@ -1,0 +1,76 @@
+"""Measures power cuts and writes their pages: ``python -m tools.crash crash`` and ``python -m tools.crash torn``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.crash import page
+from tools.crash.cells import planted, sound, torn
+from tools.crash.measure import collect
+from tools.crash.record import Record
+from tools.measured import code, ended, published
+
+if TYPE_CHECKING:
+    from tools.crash.cells import Bench
+    from tools.fidelity.claim import Claim
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "reference"
+SEED = 20_261_124
+MUTANT_CUTS = 1_000
+
+
+def main() -> int:
+    """The command line; exit code 1 when a claim does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tools.crash", description=__doc__)
+    parser.add_argument("bench", choices=["crash", "torn"])
+    parser.add_argument("--seed", type=int, default=SEED, help="of the cuts [%(default)s]")
+    parser.add_argument("--cuts", type=int, help="of a sound server in all, or of each torn cell [10000, 2000]")
+    parser.add_argument(
+        "--mutant-cuts", type=int, default=MUTANT_CUTS, help="of each planted bug at most [%(default)s]"
+    )
+    parser.add_argument("--minutes", type=float, help="begin no further cell after this time; a later call resumes")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
+    if asked.page:
+        return code(write(asked.bench, Record.require(results(asked.bench), asked.bench)))
+    return code(write(asked.bench, measured(asked.bench, asked.cuts, asked.mutant_cuts, asked.minutes, asked.seed)))
+
+
+def results(bench: str) -> Path:
+    """Where the record of a bench is kept."""
+    return ROOT / "results" / bench / "record.json"
+
+
+def measured(
+    bench: str,
+    cuts: int | None = None,
+    mutant_cuts: int = MUTANT_CUTS,
+    minutes: float | None = None,
+    seed: int = SEED,
+) -> Record:
+    """Measure what the record of a bench lacks."""
+    is_crash = bench == "crash"
+    all_cuts = cuts or (page.CUTS if is_crash else page.TORN_CUTS)
+    by_bench: dict[Bench, int] = {"sound": -(-all_cuts // len(sound())), "mutant": mutant_cuts, "torn": all_cuts}
+    return collect([*sound(), *planted()] if is_crash else torn(), results(bench), seed, by_bench, minutes)
+
+
+def write(bench: str, found: Record) -> list[Claim]:
+    """Judge a record, write its page, print the claims."""
+    if bench == "crash":
+        judged = page.judge_crash(found)
+        return published(PAGES / "power-cuts.md", page.render_crash(found, judged), judged)
+    judged = page.judge_torn(found)
+    return published(PAGES / "torn-pages.md", page.render_torn(found, judged), judged)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""The reference's pages on power cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.crash import verdict
+from pgdyno.crash.examine import CHECKS
+from tools.crash.cells import mutants, planted, sound, torn
+from tools.fidelity.claim import Claim
+from tools.measured import claims_table
+from tools.reference import markdown as md
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tools.crash.cells import Cell
+    from tools.crash.record import Found, Record
+
+CUTS = 10_000
+MUTATION_SCORE = 0.95
+TORN_CUTS = 2_000
+MEASURED = """
+Measured on {cores} cores, Linux {kernel}, with PostgreSQL {postgres}, seed {seed} and engine `{build_hash}`. [Power cuts](../concept/crash.md) says
+what a cut, a reading and a check are, and what they do not show.
+"""
+
+
+def _pairs(record: Record, cells: Sequence[Cell]) -> list[tuple[Cell, Found | None]]:
+    by_name = {one.name: one for one in record.found}
+    return [(cell, by_name.get(cell.name)) for cell in cells]
+
+
+def judge_crash(record: Record) -> list[Claim]:
+    """The claims on a sound server and on planted bugs."""
+    made = [found for _, found in _pairs(record, sound()) if found is not None]
+    cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
+    bugs = _pairs(record, planted())
+    tried = [(cell, found) for cell, found in bugs if found is not None]
+    caught = [cell for cell, found in tried if found.failed and set(found.checks) & set(cell.caught_by)]
+    missed = tuple(cell.name for cell, _ in tried if cell not in caught)
+    return [
+        Claim(
+            "a sound server survives every cut",
+            "0 failures",
+            f"{failed:,} of {cuts:,} failed",
+            bool(cuts) and not failed,
+        ),
+        Claim("the number of cuts", f"at least {CUTS:,}", f"{cuts:,}", cuts >= CUTS),
+        Claim(
+            "planted bugs are caught",
+            f"at least {MUTATION_SCORE:.0%} of {len(bugs)}",
+            f"{len(caught)} of {len(tried)} that were tried",
+            len(caught) >= MUTATION_SCORE * len(bugs),
+            missed,
+        ),
+    ]
+
+
+def judge_torn(record: Record) -> list[Claim]:
+    """The claim on the matrix of full_page_writes off."""
+    pairs = _pairs(record, torn())
+    decided = [found for _, found in pairs if found is not None and (found.failed or found.cuts >= TORN_CUTS)]
+    return [
+        Claim(
+            "each cell has its verdict",
+            f"a torn page, or {TORN_CUTS:,} cuts without one",
+            f"{len(decided)} of {len(pairs)} cells",
+            len(decided) == len(pairs),
+        )
+    ]
+
+
+def render_crash(record: Record, judged: Sequence[Claim]) -> str:
+    """The page on a sound server and on planted bugs."""
+    made = [found for _, found in _pairs(record, sound()) if found is not None]
+    cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
+    return _joined(
+        "Power cuts, measured",
+        "crash",
+        record,
+        judged,
+        f"{verdict.in_words(cuts, failed)}." if cuts else "",
+        "## A server with everything on",
+        md.table(
+            ["recorded on", "cuts", "failed", "cuts a minute", "s of CPU a cut"],
+            [
+                [cell.name, *(_row(found) if found else ["not measured", "", "", ""])]
+                for cell, found in _pairs(record, sound())
+            ],
+        ),
+        _steps(made),
+        "## Planted bugs",
+        "Cuts until 20 of them failed, or as many as were allowed. *alone* counts the cuts in which no other check found anything: without"
+        " that check they would have passed.",
+        md.table(
+            ["bug", "what it is", "cuts", "failed", "by check", "alone"],
+            [
+                [one.name, one.why, *(_bug(found) if found else ["not measured", "", "", ""])]
+                for one, (_, found) in zip(mutants(), _pairs(record, planted()), strict=True)
+            ],
+        ),
+    )
+
+
+def render_torn(record: Record, judged: Sequence[Claim]) -> str:
+    """The page on full_page_writes off."""
+    return _joined(
+        "full_page_writes off, measured",
+        "torn",
+        record,
+        judged,
+        "`full_page_writes = off`, in each way of writing data, file system and reading of what may be left of a write. A cell ends with the"
+        " first cut that fails.",
+        md.table(
+            ["cell", "verdict", "what failed first"],
+            [
+                [
+                    cell.name,
+                    _verdict(found) if found else record.skipped.get(cell.name, "not measured"),
+                    found.first_failure if found else "",
+                ]
+                for cell, found in _pairs(record, torn())
+            ],
+        ),
+        "## How pages reached the device",
+        "Of all pages of 8 KiB that the server wrote in the recording, by the request that brought them. This needs no luck: a page that"
+        " is across two units or two requests is not protected by any reading.",
+        md.table(
+            [
+                "recorded on",
+                "pages",
+                "aligned request of 8 or 16 KiB",
+                "inside an aligned 16 KiB of a larger one",
+                "across such units",
+                "two requests",
+            ],
+            _audits(record),
+        ),
+    )
+
+
+def _joined(title: str, bench: str, record: Record, judged: Sequence[Claim], *parts: str) -> str:
+    measured = MEASURED.strip().format(
+        cores=record.cores,
+        kernel=record.kernel,
+        postgres=record.postgres,
+        seed=record.seed,
+        build_hash=record.build_hash[:12],
+    )
+    partial = (
+        ""
+        if all(claim.holds for claim in judged)
+        else "**This record is partial**, or a claim does not hold: the table says which."
+    )
+    head = f"# {title}\n\n<!-- Written by `make bench ONLY={bench}` from tools/crash. -->"
+    return "\n\n".join(part for part in (head, partial, measured, claims_table(judged), *parts) if part) + "\n"
+
+
+def _row(found: Found) -> list[str]:
+    return [f"{found.cuts:,}", f"{found.failed:,}", f"{found.cuts_per_minute:.0f}", f"{found.cpu_s_per_cut:.2f}"]
+
+
+def _bug(found: Found) -> list[str]:
+    def counted(counts: dict[str, int]) -> str:
+        return ", ".join(f"{check} {counts[check]}" for check in CHECKS if check in counts)
+
+    return [f"{found.cuts:,}", f"{found.failed:,}", counted(found.checks), counted(found.alone)]
+
+
+def _verdict(found: Found) -> str:
+    return f"fails after {found.cuts:,} cuts" if found.failed else f"no failure in {found.cuts:,} cuts"
+
+
+def _steps(made: Sequence[Found]) -> str:
+    cuts = sum(one.cuts for one in made)
+    if not cuts:
+        return ""
+    steps = {step: sum(one.ms_by_step.get(step, 0.0) * one.cuts for one in made) / cuts for step in made[0].ms_by_step}
+    return "Time of a cut by step, two workers at a time:\n\n" + md.table(
+        ["step", "ms"], [[step, f"{ms:.0f}"] for step, ms in steps.items()]
+    )
+
+
+def _audits(record: Record) -> list[list[str]]:
+    rows: dict[str, list[str]] = {}
+    for cell, found in _pairs(record, torn()):
+        where = cell.name.rpartition(", ")[0]
+        if found is not None and where not in rows:
+            pages = found.audit
+            keys = ("whole_in_small", "whole_in_unit", "across_units", "across_requests")
+            shares = [f"{pages[key] / max(1, pages['pages']):.1%}" for key in keys]
+            rows[where] = [where, f"{pages['pages']:,}", *shares]
+    return list(rows.values())

@@ -1,0 +1,95 @@
+"""The records of the benches of power cuts: what was measured, and on what."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, Self
+
+from pydantic import BaseModel, Field
+
+from pgdyno import _engine
+from tools.measured import Kept
+
+if TYPE_CHECKING:
+    from pgdyno.crash.campaign import Result
+    from tools.crash.cells import Cell
+
+
+class Found(BaseModel):
+    """What the cuts of one cell came to."""
+
+    name: str
+    reading: str
+    wanted: int
+    """Cuts that were asked for, or at most for a planted bug."""
+    cuts: int
+    failed: int
+    first_failure: str = ""
+    """The checks of the first cut that failed, with what they said."""
+    checks: dict[str, int] = Field(default_factory=dict)
+    """For each check the cuts in which it found something."""
+    alone: dict[str, int] = Field(default_factory=dict)
+    """For each check the cuts in which no other one found anything."""
+    audit: dict[str, int]
+    cuts_per_minute: float
+    cpu_s_per_cut: float
+    ms_by_step: dict[str, float]
+
+    @classmethod
+    def of(cls, cell: Cell, wanted: int, result: Result) -> Self:
+        """From the cuts."""
+        failures = [outcome.failures for outcome in result.failed]
+        checks: dict[str, int] = {}
+        alone: dict[str, int] = {}
+        for one in failures:
+            for check in one:
+                checks[check] = checks.get(check, 0) + 1
+            if len(one) == 1:
+                (check,) = one
+                alone[check] = alone.get(check, 0) + 1
+        first = "; ".join(f"{check}: {said}" for check, said in failures[0].items()) if failures else ""
+        cuts = max(1, result.tried)
+        return cls(
+            name=cell.name,
+            reading=cell.reading,
+            wanted=wanted,
+            cuts=result.tried,
+            failed=len(failures),
+            first_failure=first[:200],
+            checks=checks,
+            alone=alone,
+            audit=result.audit,
+            cuts_per_minute=60 * result.tried / result.wall_s,
+            cpu_s_per_cut=result.cpu_s / cuts,
+            ms_by_step={step: 1000 * total / cuts for step, total in result.seconds.items()},
+        )
+
+
+class Record(Kept):
+    """A bench, as far as it was measured."""
+
+    seed: int
+    build_hash: str
+    postgres: str
+    kernel: str
+    cores: int
+    found: list[Found] = Field(default_factory=list)
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """Cells that this machine cannot measure, with the reason."""
+
+    @classmethod
+    def here(cls, seed: int, postgres: str) -> Self:
+        """An empty one, of this machine and this engine."""
+        return cls(
+            seed=seed,
+            build_hash=_engine.facts().build_hash,
+            postgres=postgres,
+            kernel=platform.release(),
+            cores=os.cpu_count() or 1,
+        )
+
+    def goes_on(self, other: Record) -> bool:
+        """Whether the results of both may stand in one table."""
+        facts = {"seed", "build_hash", "postgres", "kernel", "cores"}
+        return self.model_dump(include=facts) == other.model_dump(include=facts)
