@@ -23,6 +23,8 @@ from tests.cli.forked import Ended, Job
 
 WRITTEN = {
     "compare --results",
+    "crashtest --keep",
+    "crashtest --results",
     "diagnose --keep",
     "examples --copy",
     "generate imdb --out",
@@ -42,6 +44,8 @@ WRITTEN = {
 """Options whose path a command writes to."""
 READ = {
     "compare --pg-bin",
+    "crashtest --pg-bin",
+    "crashtest --recording",
     "drive --pg-bin",
     "drive --setup",
     "query --results",
