@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,7 +32,8 @@ TRIED = ("flush ignored", "WAL cut 50 ms before the data")
 """Planted bugs that need no recording of their own and are caught within a few cuts."""
 
 
-def test_no_cut_of_a_sound_server_loses_anything_and_planted_bugs_do(recorded: Recording) -> None:
+def test_no_cut_of_a_sound_server_loses_anything_and_planted_bugs_do(state: Path, recorded: Recording) -> None:
+    assert not state.exists()
     control = campaign.make_cuts(recorded, "pieces-4096", 1, CUTS)
     assert [outcome.failures for outcome in control.failed] == []
     assert control.tried == CUTS
@@ -96,17 +98,19 @@ def test_the_command_finds_a_lie_names_it_and_says_whose_write_was_lost(
     assert "whole, prefix-4096 or pieces-4096" in capsys.readouterr().err
 
 
-def test_a_log_that_is_not_there_cut_off_or_of_another_version_is_refused(recorded: Recording) -> None:
+def test_a_log_that_is_not_there_cut_off_or_of_another_version_is_refused(recorded: Recording, tmp_path: Path) -> None:
     whole = recorded.log.read_bytes()
+    copy = replace(recorded, folder=tmp_path)
     for damaged in (whole[:-1], b"pgdwlog\x63" + whole[8:]):
-        recorded.log.write_bytes(damaged)
+        copy.log.write_bytes(damaged)
         with pytest.raises(InputError, match="not a whole write log of this version"):
-            Book(recorded)
-    recorded.log.unlink()
+            Book(copy)
+    copy.save()
+    copy.log.unlink()
     with pytest.raises(InputError, match="no write log"):
-        load(recorded.folder)
+        load(tmp_path)
     with pytest.raises(InputError, match="not a recording"):
-        load(recorded.folder.parent)
+        load(tmp_path.parent)
     with pytest.raises(InputError, match="does not name a cut"):
         Name.parse("results/x:pieces-4096:1")
 
