@@ -94,6 +94,11 @@ def test_the_command_finds_a_lie_names_it_and_says_whose_write_was_lost(
     again = json.loads(capsys.readouterr().out)
     assert again["hash"] == document["failed"][0]["hash"]
     assert again["failures"] == document["failed"][0]["failures"]
+    assert run(["crashtest", "--replay", name, "--shrink", "--json"]) == EXIT_CUT_FAILED
+    shrunk = json.loads(capsys.readouterr().out)
+    assert (shrunk["harmed"], shrunk["shrunk"]) == (0, []), (
+        "what the server never wrote is lost, whatever the device does"
+    )
     assert run(["crashtest", "--recording", document["recording"], "--cuts", "2", "--reading", "never"]) == EXIT_USAGE
     assert "whole, prefix-4096 or pieces-4096" in capsys.readouterr().err
 
