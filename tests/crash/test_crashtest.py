@@ -15,6 +15,7 @@ import pytest
 from pgdyno.cli.main import run
 from pgdyno.crash import campaign
 from pgdyno.crash.book import Book, Name
+from pgdyno.crash.examine import bad_line
 from pgdyno.crash.recording import load
 from pgdyno.errors import EXIT_CUT_FAILED, EXIT_USAGE, InputError
 from tools.crash.cells import mutants
@@ -44,6 +45,22 @@ def test_no_cut_of_a_sound_server_loses_anything_and_planted_bugs_do(state: Path
             result = campaign.make_cuts(recorded, mutant.reading, 1, CUTS, failures_max=1)
             assert result.failed, f"`{mutant.name}` was not caught in {result.tried} cuts"
             assert set(result.failed[0].failures) & set(mutant.caught_by)
+
+
+def test_a_torn_map_of_free_space_is_mended_and_any_other_damaged_page_is_a_failure() -> None:
+    mended = [
+        "LOG:  page verification failed, calculated checksum 33035 but expected 8020",
+        'LOG:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
+        'WARNING:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
+    ]
+    assert bad_line(mended) is None
+    for line in (
+        'ERROR:  invalid page in block 2 of relation "base/5/1249_fsm"',
+        'WARNING:  invalid page in block 2 of relation "base/5/1249"; zeroing out page',
+        'WARNING:  invalid page in block 0 of relation "base/5/1249_vm"; zeroing out page',
+        "PANIC:  WAL contains references to invalid pages",
+    ):
+        assert bad_line([*mended, line]) == line
 
 
 def digest(file: Path) -> str:

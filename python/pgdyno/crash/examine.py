@@ -31,7 +31,10 @@ CHECKS = ("mount", "start", "ledger", "structure", "log", "stop", "checksums", "
 CATALOG_EVERY = 10
 """In one cut of ten the structure of the catalogue is checked too."""
 
-_BAD_LOG = re.compile(r"PANIC|invalid page|page verification failed|invalid pages|could not (?:read|access)|corrupt")
+_BAD_LOG = re.compile(r"PANIC|invalid page|could not (?:read|access)|corrupt")
+_FREE_SPACE = re.compile(r'invalid page in block \d+ of relation "[^"]*_fsm"; zeroing out page')
+"""The map of free space is not in the WAL. A torn page of it is made empty when it is read, and filled again by vacuum
+(PostgreSQL, src/backend/storage/freespace/README); of any other file the server must not read a page that is damaged."""
 _RECOVERY = {
     "autovacuum_naptime": "1h",
     "restart_after_crash": "off",
@@ -240,10 +243,15 @@ def _point(cluster: Cluster, wal_mount: Path) -> None:
 def _worst(cluster: Cluster) -> str | None:
     """The first line of the server's log that a sound recovery does not write; a FATAL one if the server did not start."""
     lines = cluster.log_tail(lines=10_000).splitlines()
-    bad = next((line for line in lines if _BAD_LOG.search(line)), None)
-    if bad is None and not cluster.alive:
-        bad = next((line for line in lines if "FATAL" in line), None)
-    return None if bad is None else bad.partition("] ")[2] or bad
+    found = bad_line(lines)
+    if found is None and not cluster.alive:
+        found = next((line for line in lines if "FATAL" in line), None)
+    return None if found is None else found.partition("] ")[2] or found
+
+
+def bad_line(lines: Sequence[str]) -> str | None:
+    """The first line of a server's log that reports damage or a panic."""
+    return next((line for line in lines if _BAD_LOG.search(line) and not _FREE_SPACE.search(line)), None)
 
 
 def _first_line(error: Exception) -> str:
