@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.cli.main import run
+from pgdyno.errors import InputError
 from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.postgres.cluster import Cluster
+    from pgdyno.workload.kind.clients import Clients
 
 __all__ = ["cluster"]
 
@@ -302,3 +305,26 @@ def test_through_a_pooler_nothing_stays_and_prepared_statements_are_refused_at_o
         assert pooler.leftovers() == [CLEAN] * pooler.pool_size
     with pgbouncer(cluster, "session") as pooler:
         assert driven("select-only", "--dsn", pooler.dsn(), "--protocol", "prepared")["succeeded"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tries_max"),
+    [
+        (("tpcb-like",), 1),
+        (("tpcc", "--warehouses", "1"), 10),
+        (("tpcc", "--warehouses", "1", "--tries-max", "3"), 3),
+    ],
+    ids=["pgbench", "tpcc", "asked"],
+)
+def test_a_transaction_is_tried_as_often_as_in_an_experiment(
+    arguments: tuple[str, ...], tries_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Clients] = []
+
+    def refuse(spec: Clients, _: object) -> None:
+        asked.append(spec)
+        raise InputError("seen", remedy="none")
+
+    monkeypatch.setattr("pgdyno.cli.drive._drive", refuse)
+    assert run(["drive", *arguments]) == 2
+    assert [spec.tries_max for spec in asked] == [tries_max]

@@ -78,9 +78,7 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 @click.option(
     "--tries-max",
     type=int,
-    default=1,
-    show_default=True,
-    help="Attempts per transaction after a serialization failure or deadlock; 0 is unlimited.",
+    help="Attempts per transaction after a serialization failure or deadlock; 0 is unlimited [1; for `tpcc` 10].",
 )
 @click.option(
     "--continue-on-error", is_flag=True, help="Count statements that the server refuses [end at the first one]."
@@ -154,11 +152,9 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
         "rate_per_s": options["rate"],
         "think_ms": options["think_ms"],
         "late_max_ms": options["late_max_ms"],
-        "tries_max": options["tries_max"],
         "seed": options["seed"],
     }
-    if options["arrivals"] is not None:
-        asked["arrivals"] = options["arrivals"]
+    asked |= {name: options[name] for name in ("arrivals", "tries_max") if options[name] is not None}
     kind = kind_of(asked)
     _refuse_foreign(asked, options)
     if kind is None or not kind.asks_server:
