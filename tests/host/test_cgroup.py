@@ -129,6 +129,30 @@ def test_why_nothing_is_handed_down_is_said(
     assert remedy in caught.value.remedy
 
 
+@pytest.mark.parametrize("times", [1, 1000])
+def test_controllers_that_systemd_takes_back_are_handed_down_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It does so between our two writes when it starts a session: the parent then lacks what it is to hand on."""
+    written: list[str] = []
+    write = Path.write_text
+
+    def taken_back(path: Path, text: str) -> int:
+        written.append(path.parent.name)
+        if path.parent.name == cgroup.PARENT and written.count(cgroup.PARENT) <= times:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", taken_back)
+    found = cgroup.V2(tmp_path, frozenset({"memory", "cpu"}))
+    if times == 1:
+        found.prepare(found.group("memory", "x"), "memory")
+        assert written == [tmp_path.name, cgroup.PARENT] * 2
+    else:
+        with pytest.raises(HostError, match="No such file"):
+            found.prepare(found.group("memory", "x"), "memory")
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_container_has_the_memory_that_its_groups_leave(tmp_path: Path, version: int) -> None:
     """The least of its own group and of those above it; pages of files that nobody uses are as good as free."""

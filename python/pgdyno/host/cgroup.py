@@ -20,6 +20,7 @@ PARENT = "pgdyno"
 
 Controller = Literal["memory", "cpu", "cpuacct", "cpuset"]
 CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
+_HAND_DOWN_TRIES = 5
 _OUT_OF_THE_CONTAINER = "run outside of the container, or start it with `--cgroupns=host --privileged`"
 _FOR_THE_KERNEL = "boot without `cgroup_disable=` and without `systemd.unified_cgroup_hierarchy=0` (Raspberry Pi: with `cgroup_enable=memory`)"
 _DELEGATE = (
@@ -134,15 +135,15 @@ class V2:
     def prepare(self, group: Path, controller: Controller) -> None:
         """Hand the controllers down from the root to the groups beneath the parent.
 
-        They stay handed down at the root, which changes nothing for groups that set no limit.
+        systemd takes those that it does not use itself back from the root, while it starts a session for one, as long as
+        no group below hands them on: then the parent has them no more, and it is done again.
         """
         group.parent.mkdir(exist_ok=True)
         wanted = " ".join(f"+{name}" for name in sorted(self.controllers))
-        for folder in (group.parent.parent, group.parent):
-            try:
-                (folder / "cgroup.subtree_control").write_text(wanted)
-            except OSError as error:
-                raise _hands_nothing_down(folder, error) from None
+        for left in reversed(range(_HAND_DOWN_TRIES)):
+            _hand_down(group.parent.parent, wanted)
+            if _hand_down(group.parent, wanted, may_lack=left > 0):
+                return
 
     def limit_memory(self, group: Path, memory_bytes: int) -> None:
         """Sets ``memory.max``, no swap for the group."""
@@ -158,6 +159,17 @@ class V2:
 def _require_writable(tree: Path) -> None:
     if os.statvfs(tree).f_flag & os.ST_RDONLY:
         raise HostError(f"{tree} is read-only here: no control group can be created", remedy=_OUT_OF_THE_CONTAINER)
+
+
+def _hand_down(folder: Path, wanted: str, *, may_lack: bool = False) -> bool:
+    """Whether a group hands controllers down now; one that lacks them is an error unless it ``may_lack`` them."""
+    try:
+        (folder / "cgroup.subtree_control").write_text(wanted)
+    except OSError as error:
+        if error.errno == errno.ENOENT and may_lack:
+            return False
+        raise _hands_nothing_down(folder, error) from None
+    return True
 
 
 def _is_the_kernels(root: Path) -> bool:

@@ -1,0 +1,1 @@
+"""A virtual machine in which the wheel is used."""
