@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,16 @@ def test_a_base_backup_in_tar_files_comes_back(shop: Shop, place: Path, tmp_path
     result, cluster = restored(own(backup), shop.cluster.binaries, place)
     assert result.database == "shop"
     check(shop, cluster)
+
+
+def test_a_running_server_is_dumped_with_its_roles_and_the_instant_is_told(shop: Shop, place: Path) -> None:
+    dsn = shop.cluster.dsn_of("postgres", "shop")
+    result, cluster = restored(own(dsn, user="app"), shop.cluster.binaries, place)
+    assert result.database == "shop"
+    assert "snapshot of 20" in result.said
+    assert "without rights" not in result.said
+    check(shop, cluster)
+    assert list(Path(tempfile.gettempdir()).glob("pgdyno-dump-*")) == []
 
 
 def test_a_script_that_makes_the_database_is_a_source(place: Path) -> None:

@@ -35,6 +35,10 @@ def share() -> None:
     def found_or_loaded(
         key: DatasetKey, binaries: PgBinaries, progress: Progress, directory: Path, note: Callable[[str], None]
     ) -> Iterator[Dataset]:
+        if key.tables.family == "database":  # a database of the user's has a name of its own, and is restored at once
+            with load(key, binaries, progress, directory, note) as made:
+                yield made
+            return
         # What loads it is no part of a key: pgbench and the engine load the same.
         kept = Path(place) / hashlib.sha256(repr((key, binaries.version)).encode()).hexdigest()[:16]
         if not kept.is_dir():

@@ -63,7 +63,10 @@ def smaller(words: list[str]) -> list[str]:
     more += _made_up(words)
     if words[0] == "run" and _kind(words) == "load":
         return [*words, "--replicates=1", "--keep-invalid", *more]  # it has neither clients nor a duration
-    return [*words, *_free(words, SMALLER.get(words[0], [])), *more]
+    chosen = SMALLER.get(words[0], [])
+    if "--restore" in words:
+        chosen = [setting for setting in chosen if not setting.startswith("--scale=")]
+    return [*words, *_free(words, chosen), *more]
 
 
 def _made_up(words: list[str]) -> list[str]:
@@ -116,6 +119,8 @@ def _sizes(words: list[str]) -> list[str]:
     sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}, "load": {"bulk.scale": "0.0005"}}.get(
         workload.get("kind"), {"scale": SCALE}
     )
+    if "database" in workload:
+        sizes = {}  # it is as large as its source
     if "data_to_memory" in workload:
         sizes = {"data_to_memory": "0.1"}
     if "workload.transactions" in document.get("factors", {}):

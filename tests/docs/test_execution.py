@@ -59,7 +59,7 @@ GIVEN: dict[str, str] = {
     r"--against (results/\S+)": f"ls -d results/{RECORDED}",
     r"load (people\.csv)": "printf 'id,name\\n1,Ann\\n2,Bo\\n' > {0}; echo {0}",
     r"load '(part-\*\.csv)'": "printf 'id,name\\n3,Cy\\n' > part-1.csv; echo '{0}'",
-    r"(?:--restore|add) (shop\.dump)": "(echo '\\set size 0.02'; cat experiments/shop/shop.sql) > {}",
+    r"(?:--restore|add) (shop\.dump)": "cp experiments/shop/shop.sql {}",
     r"--globals (globals\.sql)": "cp experiments/shop/globals.sql {}",
     r"(history\.sql)@9": "cp experiments/shop/history.sql {}",
     r"(order\.sql)@1": "cp experiments/shop/order.sql {}",

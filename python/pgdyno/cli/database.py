@@ -23,7 +23,6 @@ def command() -> None:
 
     \b
     Example:
-      sudo pgdyno database add shop.dump --globals globals.sql --name shop
       sudo pgdyno database list
     """
 
@@ -57,8 +56,6 @@ def add(source: str, name: str, as_json: bool, **options: Any) -> None:
     \b
     Example:
       sudo pgdyno database add shop.dump --globals globals.sql --name shop
-      sudo pgdyno database add /backup/base --name shop-physical --pg-bin /usr/lib/postgresql/16/bin
-      sudo pgdyno database add service=shop --name shop-today
     """
     from pgdyno.cli.progress import Bar
     from pgdyno.postgres.binaries import find_binaries
