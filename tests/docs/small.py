@@ -49,12 +49,15 @@ def smaller(words: list[str]) -> list[str]:
     if words[:2] == ["drive", "idle"]:
         # It has no tables, and refuses what says how large they are.
         return [*words, *(setting for setting in SMALLER["drive"] if not setting.startswith("--scale="))]
+    if words[:2] == ["drive", "tpch"]:
+        return [*words, "--scale-factor=0.01", "--clients=1", "--duration=2min", "--keep-invalid"]
     if words[:2] == ["drive", "tpcc"]:
         sizes = [setting for setting in SMALLER["drive"] if not setting.startswith("--scale=")]
         return [*words, "--warehouses=1", *sizes]
     if words[0] == "diagnose":
         once = ["--every=10s", "--until=8s"] if "--every" in words else []
-        return [*words, *([] if Path(words[1]).is_dir() else ["--for=5s", *once])]
+        watched = not (words[1].startswith("--") or Path(words[1]).is_dir())  # else files or kept watches are judged
+        return [*words, *(["--for=5s", *once] if watched else [])]
     more: list[str] = []
     if words[0] == "run":
         more = [*_sizes(words), *_slowed(words), *_first_and_last(words)]

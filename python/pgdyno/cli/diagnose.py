@@ -85,7 +85,7 @@ def command(
     \b
     Example:
       pgdyno diagnose service=app --bought data=gp3:iops=6000
-      pgdyno diagnose "host=db.example dbname=app user=monitor" --for 5min --nvme readings.txt
+      pgdyno diagnose "host=db.example dbname=app user=monitor" --for 5min
       pgdyno diagnose --iostat load.txt --device nvme1n1 --bought gp3
       pgdyno diagnose service=app --every 1h --until 24h --keep watches
       pgdyno diagnose watches --html calendar.html

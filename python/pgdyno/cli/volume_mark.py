@@ -17,7 +17,7 @@ def mark(name: str, text: str) -> None:
 
     \b
     Example:
-      sudo pgdyno volume mark data "checkpoint begins"
+      sudo pgdyno volume mark logged "checkpoint begins"
     """
     from pgdyno.host import preflight, volume
     from pgdyno.text import size
