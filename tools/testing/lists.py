@@ -36,7 +36,7 @@ _LIMITS = (
 )
 _LONGEST = ("loader", "report", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
 """Folders that begin first, so that the last to begin is a short one."""
-BENCHES = ("controls", "relay", "speed", "torn")
+BENCHES = ("controls", "diagnose_cost", "relay", "speed", "torn")
 """Folders with nothing but measurements, which `make bench` makes."""
 
 
