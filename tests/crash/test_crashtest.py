@@ -83,7 +83,7 @@ def digests(recording: Recording, folder: Path) -> list[list[str]]:
     """Of the volumes after each of some cuts."""
     found = []
     with closing(Book(recording)) as book:
-        for number in range(4):
+        for number in range(12):
             folder.mkdir()
             files = [folder / role for role in recording.asked.roles]
             if book.cut("pieces-512+strict", 5, number, files, again=True) is not None:
