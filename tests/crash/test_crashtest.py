@@ -17,7 +17,7 @@ from pgdyno.crash import campaign
 from pgdyno.crash.book import Book, Name
 from pgdyno.crash.examine import bad_line
 from pgdyno.crash.recording import load
-from pgdyno.errors import EXIT_CUT_FAILED, EXIT_USAGE, InputError
+from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
 from tools.crash.cells import mutants
 
 from ..host.needs import needs_fuse
@@ -135,6 +135,30 @@ def test_a_log_that_is_not_there_cut_off_or_of_another_version_is_refused(record
         load(tmp_path.parent)
     with pytest.raises(InputError, match="does not name a cut"):
         Name.parse("results/x:pieces-4096:1")
+
+
+@pytest.mark.parametrize("variable", ["PGDYNO_IMAGE_DIR", "PGDYNO_STATE_DIR"])
+def test_a_folder_that_the_servers_user_cannot_enter_is_refused_before_anything_is_recorded(
+    state: Path,
+    recorded: Recording,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    variable: str,
+) -> None:
+    closed = state.parent / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setenv(variable, str(closed / "below" / "images"))
+    results = state.parent / "results"
+    assert run(["crashtest", "--cuts", "2", "--seconds", "1", "--results", str(results)]) == EXIT_HOST
+    said = capsys.readouterr().err
+    assert f"cannot enter {closed}" in said
+    assert f"chmod a+x {closed}" in said
+    assert not results.exists()
+    assert not (closed / "below").exists()
+    for again in ("--recording", "--replay"):
+        named = str(recorded.folder) if again == "--recording" else f"{recorded.folder}:pieces-4096:1:1"
+        assert run(["crashtest", again, named, "--cuts", "2"]) == EXIT_HOST
+        assert f"cannot enter {closed}" in capsys.readouterr().err
 
 
 def test_shrink_and_keep_are_of_one_cut() -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MUTANTS = Path(__file__).resolve().parents[2] / "tests" / "crash" / "mutants.toml"
 SECONDS = 10.0
+TAKES = 3
+OTHER_BIN = Path("/usr/lib/postgresql/15/bin")
+"""Debian 12's package: another major version, in the last recording of each kind."""
 OFF = {"full_page_writes": "off"}
 
 Bench = Literal["sound", "mutant", "torn"]
@@ -22,13 +25,19 @@ Bench = Literal["sound", "mutant", "torn"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One recording in one reading. ``caught_by``: checks that must catch a planted bug."""
+    """One recording in one reading. ``caught_by``: checks that must catch a planted bug; ``take`` tells recordings of the same server apart."""
 
     bench: Bench
     name: str
     asked: Asked
     reading: str
     caught_by: tuple[str, ...] = ()
+    take: int = 1
+
+    @property
+    def recording(self) -> tuple[str, int]:
+        """Cells with the same one are cut from one recording."""
+        return str(self.asked), self.take
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,10 @@ def mutants() -> list[Mutant]:
 
 
 def sound() -> list[Cell]:
-    """A server with everything on: no cut may lose anything."""
+    """A server with everything on: no cut may lose anything.
+
+    Several recordings of each, as cuts of one are not independent; one of them of another major version of PostgreSQL.
+    """
     kinds: tuple[tuple[Kind, Cache, bool], ...] = (
         ("ext4", "none", False),
         ("ext4", "volatile", True),
@@ -61,11 +73,16 @@ def sound() -> list[Cell]:
     return [
         Cell(
             "sound",
-            f"{kind}, cache {cache}{', WAL apart' if apart else ''}",
-            Asked(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS),
+            f"{kind}, cache {cache}{', WAL apart' if apart else ''}, {said}",
+            Asked(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS, pg_bin=pg_bin),
             "pieces-4096",
+            take=take,
         )
         for kind, cache, apart in kinds
+        for take, said, pg_bin in (
+            *((take, f"recording {take}", None) for take in range(1, TAKES + 1)),
+            (1, f"PostgreSQL {OTHER_BIN.parent.name}", str(OTHER_BIN)),
+        )
     ]
 
 

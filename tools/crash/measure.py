@@ -18,7 +18,7 @@ from tools.crash.record import Found, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.crash.recording import Recording
+    from pgdyno.crash.recording import Asked, Recording
     from tools.crash.cells import Bench, Cell
 
 FAILURES_MAX: dict[Bench, int] = {"sound": 20, "mutant": 20, "torn": 1}
@@ -36,19 +36,19 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
     until = None if minutes is None else time.monotonic() + 60 * minutes
     recording: Recording | None = None
     with tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:
-        for cell in sorted(cells, key=lambda cell: str(cell.asked)):
+        made: tuple[str, int] | None = None
+        for cell in sorted(cells, key=lambda cell: cell.recording):
             wanted = cuts[cell.bench]
             if any(one.name == cell.name and one.wanted >= wanted for one in found.found):
                 continue
-            maker = MAKERS[cell.asked.file_system][0]
-            if shutil.which(maker) is None:
-                found.skipped[cell.name] = f"this machine has no {maker}"
+            if (lacking := _lacking(cell.asked)) is not None:
+                found.skipped[cell.name] = f"this machine has no {lacking}"
                 continue
             if until is not None and time.monotonic() >= until:
                 break
-            if recording is None or recording.asked != cell.asked:
+            if recording is None or made != cell.recording:
                 shutil.rmtree(Path(root) / "recording", ignore_errors=True)
-                recording = record(cell.asked, Path(root) / "recording")
+                recording, made = record(cell.asked, Path(root) / "recording"), cell.recording
             result = make_cuts(recording, cell.reading, seed, wanted, failures_max=FAILURES_MAX[cell.bench])
             one = Found.of(cell, wanted, result)
             found.found = [other for other in found.found if other.name != cell.name] + [one]
@@ -58,3 +58,13 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
             print(said, file=sys.stderr, flush=True)
     found.save(path)
     return found
+
+
+def _lacking(asked: Asked) -> str | None:
+    """What this machine would need for a recording and does not have."""
+    maker = MAKERS[asked.file_system][0]
+    if shutil.which(maker) is None:
+        return maker
+    if asked.pg_bin is not None and not Path(asked.pg_bin, "postgres").is_file():
+        return f"{asked.pg_bin}/postgres"
+    return None

@@ -90,6 +90,7 @@ def _test(options: dict[str, Any], as_json: bool) -> None:
     from pgdyno.crash import campaign
     from pgdyno.errors import CutFailed
 
+    campaign.require_ready()  # before a recording is made, whose cuts could not be examined
     with Bar() as bar:
         recording = _recording(options, bar)
         cuts = int(options["cuts"])
@@ -183,6 +184,8 @@ def _replay(text: str, shrink: bool, keep: Path | None, as_json: bool) -> None:
     from pgdyno.errors import CutFailed, InputError
 
     name = Name.parse(text)
+    if keep is None:
+        campaign.require_ready()
     with closing(open_named(name)) as book, campaign.workplace() as folder:
         if keep is not None:
             for line in campaign.leave(book, name, keep):

@@ -20,6 +20,7 @@ from pgdyno.crash.examine import Examiner, Outcome, mount
 from pgdyno.errors import InputError
 from pgdyno.host import paths, preflight
 from pgdyno.host.journal import Journal
+from pgdyno.postgres.user import require_reachable, server_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,6 +100,16 @@ class Result:
         }
 
 
+def require_ready() -> None:
+    """Refuse what would make each cut fail for a reason that is not PostgreSQL's; :class:`HostError` says which."""
+    preflight.require_root("mounting what a power cut left")
+    preflight.require_loop()
+    preflight.require_memory(ROOM_BYTES, "the contents of volumes after a cut")
+    for folder in (paths.image_dir(), paths.state_dir()):
+        there = next(one for one in (folder, *folder.parents) if one.is_dir())
+        require_reachable(there, server_user())
+
+
 def make_cuts(
     recording: Recording,
     reading: str,
@@ -110,9 +121,7 @@ def make_cuts(
     tell: Callable[[Result], None] = lambda _: None,
 ) -> Result:
     """Examine ``cuts`` contents that differ, or fewer when there are no more; ``failures_max`` failures end it sooner."""
-    preflight.require_root("mounting what a power cut left")
-    preflight.require_loop()
-    preflight.require_memory(ROOM_BYTES, "the contents of volumes after a cut")
+    require_ready()
     result = Result(recording, reading, seed)
     began, cpu = time.monotonic(), _cpu_s()
     with contextlib.closing(Book(recording)) as book, workplace() as folder:
