@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections import namedtuple
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno import _engine
 from pgdyno.errors import EXIT_HOST, EXIT_USAGE, PgdynoError
 from pgdyno.host import preflight
+
+from .needs import needs_fuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +39,23 @@ def test_no_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_fuse(tmp_path: Path) -> None:
     refused(lambda: preflight.require_fuse(tmp_path / "fuse"), "is missing")
     refused(lambda: preflight.require_fuse(tmp_path), "cannot be opened")
+
+
+@needs_fuse
+@pytest.mark.parametrize(("as_mount", "code"), [("true", EXIT_HOST), ("mount --bind root root", 0)])
+def test_a_root_directory_that_is_no_mount(as_mount: str, code: int, tmp_path: Path) -> None:
+    """In a plain chroot mounts cannot be made private; its root directory as a mount is what the remedy names."""
+    script = f"""cd "$1" && mkdir root && {as_mount} && cd root
+        for name in /usr /bin /lib* /dev; do
+            if [ -h "$name" ]; then cp -P "$name" .; else mkdir ".$name" && mount --rbind "$name" ".$name"; fi
+        done
+        cp "$2" engine && exec chroot . /engine volume check-host"""
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", tmp_path, _engine.find()]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == code, done.stderr
+    if code:
+        assert "the root directory of this chroot is not a mount" in done.stderr
+        assert "`mount --bind DIR DIR`" in done.stderr and "container" not in done.stderr
 
 
 def test_mount_point_in_use(tmp_path: Path) -> None:

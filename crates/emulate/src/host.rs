@@ -11,6 +11,8 @@ use pgdyno_host::{Fault, Result};
 const PLACE: &CStr = c"/dev";
 const REMEDY: &str = "run as root on the host itself; in a container pass \
     `--device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined`, or `--privileged`";
+const ROOT_REMEDY: &str =
+    "run it on the host itself, or make the root directory a mount: `mount --bind DIR DIR` before `chroot DIR`";
 
 /// Mounts a FUSE file system in a mount namespace of this process's own, which ends with it: nothing is changed on the
 /// machine. For a process that does nothing else afterwards.
@@ -28,8 +30,10 @@ pub fn check_host() -> Result<()> {
     let namespace = checked(unsafe { libc::unshare(libc::CLONE_NEWNS) });
     namespace.map_err(|error| refused("the kernel refuses to mount", error))?;
     // What is mounted from here on stays in this namespace.
-    mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"")
-        .map_err(|error| refused("the kernel refuses to make mounts private", error))?;
+    mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"").map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => Fault::of_host("the root directory of this chroot is not a mount", ROOT_REMEDY),
+        _ => refused("the kernel refuses to make mounts private", error),
+    })?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0\0", fuse.as_raw_fd());
     let options = CStr::from_bytes_with_nul(options.as_bytes()).expect("the one NUL is at the end");
     mount(c"pgdyno", PLACE, Some(c"fuse"), libc::MS_NOSUID | libc::MS_NODEV, options)
