@@ -13,6 +13,7 @@ import json
 import os
 import re
 import select
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -48,8 +49,12 @@ def find() -> Path:
             remedy="unset PGDYNO_ENGINE, or let it name an executable file",
         )
     looked = ", ".join(str(place) for place in places)
+    # An archive that was unpacked without its modes, as Python's zipfile does.
+    unusable = next((path for path in places if path.is_file()), None)
+    again = installation.how_to_install_again()
     raise EngineMissing(
-        f"the engine is missing: none of these is a program: {looked}", remedy=installation.how_to_install_again()
+        f"the engine is missing: none of these is a program: {looked}",
+        remedy=f"run `chmod +x {shlex.quote(str(unusable))}`, or {again}" if unusable else again,
     )
 
 

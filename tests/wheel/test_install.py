@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,21 @@ def test_an_installation_finds_its_engine_and_its_files(way: str, packed: Packed
     assert "$schema" in json.loads(installed.run(*module, "schema", "experiment").stdout)
     assert "panels" in json.loads(installed.run(*module, "dashboards", "grafana-volumes").stdout)
     assert "gp3" in installed.run(*module, "volume", "types").stdout
+
+
+def test_an_archive_that_lost_the_modes_is_said_with_the_places(packed: Packed, tmp_path: Path) -> None:
+    """As Python's zipfile unpacks one: the engine is there, and no program."""
+    installed = install("a virtual environment", packed.wheel, tmp_path / "place")
+    shutil.make_archive(f"{tmp_path / 'copy'}", "zip", tmp_path / "place")
+    shutil.unpack_archive(tmp_path / "copy.zip", tmp_path / "copy")
+    site = tmp_path / "copy" / installed.site.relative_to(tmp_path / "place")
+    done = replace(installed, site=site).run(BASE, "-m", "pgdyno", "volume", "types")
+    assert done.returncode == 3
+    program = tmp_path / "copy" / "bin" / "pgdyno-engine"
+    assert f"none of these is a program: {site / 'bin' / 'pgdyno-engine'}, {program}" in done.stderr
+    assert f"`chmod +x {program}`" in done.stderr
+    program.chmod(0o755)
+    assert "gp3" in replace(installed, site=site).run(BASE, "-m", "pgdyno", "volume", "types").stdout
 
 
 def test_the_command_works_its_manual_is_there_and_nothing_stays(packed: Packed, tmp_path: Path) -> None:
