@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,17 @@ class Database:
         """Names of the tables that are there."""
         found = self.rows("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
         return sorted(str(row[0]) for row in found)
+
+    def wait_for_no_session_of(self, program: str) -> None:
+        """Wait until the server has ended a program's sessions: that takes a moment after the program has closed them.
+
+        An interrupted COPY is rolled back in that time.
+        """
+        asked = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{program}'"
+        end = time.monotonic() + TIMEOUT_S
+        while self.rows(asked) != [(0,)]:
+            assert time.monotonic() < end, f"sessions of {program} are still there"
+            time.sleep(0.02)
 
     def schema(self) -> list[str]:
         """What ``pg_dump -s`` writes, without the token that newer versions draw anew each time."""

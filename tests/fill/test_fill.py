@@ -61,8 +61,7 @@ def test_an_interrupted_load_leaves_nothing(
         _, err = process.communicate(timeout=60)
     assert error_of(process, err)["message"] == "interrupted"
     assert made.tables() == []
-    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno fill' AND state <> 'idle'"
-    assert made.rows(sessions) == [(0,)]
+    made.wait_for_no_session_of("pgdyno fill")
 
 
 def test_sessions_that_the_server_ends_are_one_sentence_and_leave_nothing(database: Callable[[], Database]) -> None:
