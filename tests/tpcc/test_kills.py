@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from pgdyno.workload.fill import fill
+from pgdyno.workload.outcome import RunRequest
 
 from ..fill.filled import Database
 from ..support.servers import older_server, throwaway_cluster
@@ -57,7 +58,7 @@ def _run_with_kills(cluster: Cluster, folder: Path, seconds: float, rounds: int,
     thread = threading.Thread(target=disturb)
     thread.start()
     try:
-        outcome = workload.runner()(mine, duration_s=seconds, out_dir=folder, on_measure_begin=began.set)
+        outcome = workload.runner()(mine, RunRequest(seconds, folder, on_measure_begin=began.set))
     finally:
         done.set()
         thread.join()
@@ -100,5 +101,5 @@ def test_conditions_and_inputs_hold_after_a_minute_of_sixteen_clients(
 ) -> None:
     mine = clone(hammerdb if profile == "hammerdb" else spec)
     workload = tpcc(profile=profile, clients=16)
-    outcome = workload.runner()(mine, duration_s=60.0, out_dir=tmp_path)
+    outcome = workload.runner()(mine, RunRequest(60.0, tmp_path))
     assert wrong((*outcome.checks, *workload.proofs(mine, outcome, full=True))) == []

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.workload.outcome import RunRequest
+
 from .mutants import CONDITIONS, GROWTH, INPUTS, QUICK, Mutant
 from .test_runs import tpcc
 
@@ -21,7 +23,7 @@ EVERY = (*CONDITIONS.values(), *GROWTH, *INPUTS)
 def _caught(mutant: Mutant, mine: Database, folder: Path, seconds: float) -> None:
     mutant.into(mine)
     asked = tpcc(profile=mutant.profile)
-    outcome = asked.runner()(mine, duration_s=seconds, out_dir=folder)
+    outcome = asked.runner()(mine, RunRequest(seconds, folder))
     assert outcome.account_total.failed == 0
     told = {one.name: one.detail for one in asked.proofs(mine, outcome, full=True) if not one.ok}
     assert mutant.said in told.get(mutant.check, ""), told

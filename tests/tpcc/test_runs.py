@@ -12,6 +12,7 @@ from pgdyno.errors import InputError, PgdynoError
 from pgdyno.workload.fill import fill
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.tpcc import MIX, Tpcc
+from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccTables
 from pgdyno.workload.tpcc_proofs import Grown
 
@@ -51,7 +52,7 @@ def test_the_tables_grow_by_what_was_counted(
     request: pytest.FixtureRequest, clone: Callable[[Database], Database], tmp_path: Path, profile: str
 ) -> None:
     mine, asked = clone(request.getfixturevalue(profile)), tpcc(profile=profile)
-    outcome = asked.runner()(mine, duration_s=2.0, out_dir=tmp_path)
+    outcome = asked.runner()(mine, RunRequest(2.0, tmp_path))
     found = asked.proofs(mine, outcome, full=True)
     assert wrong((*outcome.checks, *found)) == []
     assert {one.name for one in found} == {
@@ -81,7 +82,7 @@ def test_the_tables_grow_by_what_was_counted(
     # A second run begins with what the first left.
     mine.run("UPDATE pgdyno_tpcc.district SET d_ytd = d_ytd - 0.01 WHERE d_id = 3")
     before = asked.baseline(mine)
-    outcome = asked.runner()(mine, duration_s=1.0, out_dir=tmp_path)
+    outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
     assert wrong(asked.proofs(mine, outcome, before)) == []
 
 
@@ -90,11 +91,11 @@ def test_procedures_do_the_same(hammerdb: Database, clone: Callable[[Database], 
     for name in ("neword", "payment", "delivery", "slev", "ostat"):
         mine.run(f"DROP FUNCTION pgdyno_tpcc.{name}")
     with pytest.raises(PgdynoError, match="does not exist"):
-        tpcc().runner()(mine, duration_s=1.0, out_dir=tmp_path)
+        tpcc().runner()(mine, RunRequest(1.0, tmp_path))
     fill(mine, TpccTables(1, routines="procedures"))
     asked = tpcc(routines="procedures")
     assert asked.protocol == "simple"
-    outcome = asked.runner()(mine, duration_s=1.0, out_dir=tmp_path)
+    outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
     assert wrong((*outcome.checks, *asked.proofs(mine, outcome))) == []
     # Their names arrive: a customer who is called so pays, and the rest of what is said of them is written.
     assert mine.rows("SELECT count(*) > 0 FROM pgdyno_tpcc.customer WHERE c_data LIKE '% 1 % 1 %'") == [(True,)]
@@ -128,7 +129,7 @@ def test_statements_of_the_client_do_what_the_functions_do(
     for protocol in ("prepared", "simple"):
         asked = tpcc(profile="spec", routines="statements", protocol=protocol)
         before = asked.baseline(mine)
-        outcome = asked.runner()(mine, duration_s=1.0, out_dir=tmp_path)
+        outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
         assert wrong((*outcome.checks, *asked.proofs(mine, outcome, before, full=True))) == []
 
 

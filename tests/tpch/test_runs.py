@@ -16,6 +16,7 @@ from pgdyno.errors import PgdynoError
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.tpch import Tpch
+from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tpch.orders import order_of
 from pgdyno.workload.tpch.running import Running
 
@@ -44,7 +45,7 @@ def tpch(**asked: Any) -> Tpch:
 
 def run(asked: Tpch, database: Database, folder: Path, limit_s: float = 300.0) -> Outcome:
     """Run it to its end."""
-    return asked.runner()(database, duration_s=limit_s, out_dir=folder)
+    return asked.runner()(database, RunRequest(limit_s, folder))
 
 
 def rows(outcome: Outcome) -> list[dict[str, Any]]:
@@ -132,12 +133,12 @@ def test_a_role_that_may_not_have_them_counted_is_told_why(spec: Database, tmp_p
             user = connection.info.user
         dsn = spec.dsn.replace(f"user={user}", "user=analyst")
         server = type("Other", (), {"dsn": dsn})()
-        outcome = Running(tpch(queries=(6,)).streams)(server, duration_s=60, out_dir=tmp_path)
+        outcome = Running(tpch(queries=(6,)).streams)(server, RunRequest(60, tmp_path))
         assert rows(outcome)[0]["temp_bytes"] is None
         assert outcome.streams is not None
         assert "log_temp_files" in outcome.streams.temp_unseen
         with pytest.raises(PgdynoError, match="query 15: permission denied for schema pgdyno_tpch"):
-            Running(tpch(queries=(15,)).streams)(server, duration_s=60, out_dir=tmp_path)
+            Running(tpch(queries=(15,)).streams)(server, RunRequest(60, tmp_path))
     finally:
         spec.run("DROP OWNED BY analyst")
         spec.run("DROP ROLE analyst")

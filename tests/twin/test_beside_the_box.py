@@ -19,6 +19,7 @@ from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import histogram, pgbench
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
+from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
 from tests.twin.box import hidden_limits, mounted_box
 from tools.fidelity import device
@@ -57,7 +58,7 @@ def measured(cluster: Cluster, clients: int, seed: int, folder: Path) -> Figures
     with cluster.connect() as connection:
         connection.execute("CHECKPOINT")
     spec = workload_of(script="simple-update", clients=clients, seed=seed, scale=SCALE)
-    outcome = pgbench.run(cluster, spec, SECONDS, folder, warmup_s=WARMUP_S)
+    outcome = pgbench.run(cluster, RunRequest(SECONDS, folder, warmup_s=WARMUP_S), spec)
     found = histogram.decode(outcome.histograms["histograms"][histogram.ALL])
     return outcome.tps, found.get_value_at_percentile(99.0) / 1000
 

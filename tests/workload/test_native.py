@@ -17,7 +17,7 @@ from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import driver, histogram, native
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
-from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.scripts import ScriptFile
 from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.watch import now_ns
@@ -55,7 +55,7 @@ def loaded(cluster: Cluster) -> Cluster:
 
 
 def run(server: Any, spec: Workload, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
-    return spec.runner()(server, duration_s=seconds, out_dir=folder, **more)
+    return spec.runner()(server, RunRequest(seconds, folder, **more))
 
 
 def failed(*checks: Any) -> list[Any]:

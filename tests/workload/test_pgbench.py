@@ -13,12 +13,11 @@ from pgdyno.errors import HostError, PgdynoError
 from pgdyno.store import RunWriter
 from pgdyno.store.record import Account
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.workload import histogram
+from pgdyno.workload import histogram, pgbench
 from pgdyno.workload.client import environment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
-from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.pgbench import run
+from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
@@ -36,6 +35,10 @@ class Elsewhere:
 
     dsn: str
     binaries: Any
+
+
+def run(server: Any, spec: Any, seconds: float, folder: Path, **more: Any) -> Outcome:
+    return pgbench.run(server, RunRequest(seconds, folder, **more), spec)
 
 
 def loaded(cluster: Cluster, spec: Workload = SPEC) -> Cluster:

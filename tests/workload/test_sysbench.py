@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgdyno.errors import InputError
 from pgdyno.workload.kind.registry import workload_of
+from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def test_options_are_told_to_the_driver(tables: Cluster, tmp_path: Path) -> None
     """Two points, a range and its sum, and a row that goes and comes again, without BEGIN and COMMIT."""
     counts = {"point_selects": 2, "order_ranges": 0, "distinct_ranges": 0, "index_updates": 0, "non_index_updates": 0}
     asked = spec(clients=1, options=counts | {"skip_trx": True, "range_size": 7})
-    outcome = asked.runner()(tables, duration_s=1.0, out_dir=tmp_path)
+    outcome = asked.runner()(tables, RunRequest(1.0, tmp_path))
     assert [one for one in (*outcome.checks, *asked.proofs(tables, outcome)) if not one.ok] == []
     assert outcome.account.succeeded > 10
     # What is under way at either end of the second is a part of a transaction.

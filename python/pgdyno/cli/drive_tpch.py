@@ -79,12 +79,13 @@ def _drive(spec: Tpch, options: Mapping[str, Any]) -> Outcome:
     from pathlib import Path
 
     from pgdyno.cli.progress import Bar
+    from pgdyno.workload.outcome import RunRequest
 
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Bar())
         server = stack.enter_context(_server(spec, options, bar))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
-        return spec.runner()(server, duration_s=spec.limit_s, out_dir=folder, progress=bar.show)
+        return spec.runner()(server, RunRequest(spec.limit_s, folder, progress=bar.show))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import _engine
 from pgdyno.errors import EngineError, PgdynoError
-from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import native_record
 from pgdyno.workload.native_record import SECOND_NS, Said, Span
 from pgdyno.workload.watch import now_ns
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.outcome import Outcome
+    from pgdyno.workload.outcome import Outcome, RunRequest
     from pgdyno.workload.server import Server
 
 TAIL_MS = 500
@@ -147,48 +146,28 @@ class Driving:
                 self.said.summary = said["summary"]
 
 
-def run(
-    server: Server,
-    spec: Clients,
-    duration_s: float,
-    out_dir: Path,
-    *,
-    warmup_s: float = 0.0,
-    on_start: Callable[[int], None] | None = None,
-    on_measure_begin: Callable[[], None] | None = None,
-    on_measure_end: Callable[[], None] | None = None,
-    progress: Progress | None = None,
-    env: Mapping[str, str] | None = None,
-    prefix: Sequence[str] = (),
-    clock: SubjectClock | None = None,
-) -> Outcome:
-    """Run ``spec`` by pgdyno's own driver: :class:`~pgdyno.workload.outcome.Runner` says what is what.
+def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
+    """Run ``spec`` by pgdyno's own driver.
 
-    The measure phase is made of whole seconds of the host. ``out_dir`` receives ``drive.err`` and ``drive.jsonl``.
+    The measure phase is made of whole seconds of the host. ``request.out_dir`` receives ``drive.err`` and ``drive.jsonl``.
     """
-    del env  # it is for the originals: the order says everything of the connection
+    clock, out_dir = request.clock, request.out_dir
     out_dir.mkdir(parents=True, exist_ok=True)
-    clock = clock or SubjectClock()
-    measure_ms = 1000 * max(1, math.ceil(clock.host_s(duration_s) - 1e-6))
-    warmup_ms = round(1000 * clock.host_s(warmup_s))
+    measure_ms = 1000 * max(1, math.ceil(clock.host_s(request.duration_s) - 1e-6))
+    warmup_ms = round(1000 * clock.host_s(request.warmup_s))
     asked = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
     asked["dilation"] = clock.dilation
     with Driving(
         asked | {"server": server.endpoint.named("pgdyno drive")},
         out_dir / "drive.err",
-        prefix=prefix,
+        prefix=request.prefix,
         dilation=clock.dilation,
     ) as driving:
-        if on_start is not None:
-            on_start(driving.pid)
+        request.on_start(driving.pid)
         span = span_of(driving.said, warmup_ms, measure_ms)
         said = driving.follow(
-            shown(span, progress, clock.dilation),
-            [
-                Alarm(at_ns, ring)
-                for at_ns, ring in ((span.begin_ns, on_measure_begin), (span.end_ns, on_measure_end))
-                if ring is not None
-            ],
+            shown(span, request.progress, clock.dilation),
+            [Alarm(span.begin_ns, request.on_measure_begin), Alarm(span.end_ns, request.on_measure_end)],
         )
     _keep(said, out_dir / "drive.jsonl")
     ending = native_record.ending(said)
@@ -230,12 +209,10 @@ def span_of(said: Said, warmup_ms: int, measure_ms: int) -> Span:
     return Span(bench_ns, begin_ns, begin_ns + measure_ms * 1_000_000)
 
 
-def shown(span: Span, progress: Progress | None, dilation: int = 1) -> Callable[[dict[str, Any]], None]:
+def shown(span: Span, progress: Progress, dilation: int = 1) -> Callable[[dict[str, Any]], None]:
     """What tells ``progress`` how far it is when the driver has told a second; TPS in the subject's time."""
 
     def heard(line: dict[str, Any]) -> None:
-        if progress is None:
-            return
         share = (line["end_ns"] - span.bench_ns) / (span.end_ns - span.bench_ns)
         seconds = max(1, line["end_ns"] - line["begin_ns"]) / SECOND_NS
         tps = line["succeeded"] / seconds * dilation

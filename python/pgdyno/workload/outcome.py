@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.store.record import Account, Check, DriverRecord, Phase
+from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.work_record import BulkLoadRecord, StreamsRecord
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.store.writer import RunWriter
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
@@ -86,31 +86,39 @@ class Outcome:
         writer.file("workload/latency.hdr.json").write_text(json.dumps(self.histograms, indent=1) + "\n")
 
 
-class Runner(Protocol):
-    """Runs a workload against a server: ``warmup_s`` and then ``duration_s`` seconds of measuring.
+def _ignore(*_: object) -> None:
+    """What is told to a caller who does not listen."""
 
-    All of this, and the outcome, is in the time of ``clock``; the host's own without one. ``out_dir`` receives what the
-    driver printed. ``on_start`` gets its process id as soon as it has one; ``on_measure_begin`` and ``on_measure_end``
-    are called when the phase begins and ends and should be quick; ``progress`` about once a second. ``prefix`` is a
-    command that runs the driver (``taskset -c 1``), ``env`` what it needs beside the connection string.
+
+@dataclass(frozen=True)
+class RunRequest:
+    """How long a driver runs, where it runs, and who is told."""
+
+    duration_s: float
+    """Length of the measure phase, in the time of ``clock``, as all times here and those of the outcome."""
+    out_dir: Path
+    """Receives what the driver prints."""
+    warmup_s: float = 0.0
+    clock: SubjectClock = field(default_factory=SubjectClock)
+    on_start: Callable[[int], None] = _ignore
+    """Gets the driver's process id as soon as it has one."""
+    on_measure_begin: Callable[[], None] = _ignore
+    """Called when the measure phase begins; it should be quick."""
+    on_measure_end: Callable[[], None] = _ignore
+    progress: Progress = _ignore
+    """Called about once a second."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What libpq needs beside the connection string."""
+    prefix: Sequence[str] = ()
+    """A command that runs the driver: ``taskset -c 1``."""
+
+
+class Runner(Protocol):
+    """Runs a workload against a server.
 
     Raises :class:`~pgdyno.errors.PgdynoError` when the driver could not work; clients that were lost on the way are a
     failed check of the outcome instead.
     """
 
-    def __call__(
-        self,
-        server: Server,
-        *,
-        duration_s: float,
-        out_dir: Path,
-        warmup_s: float = 0.0,
-        on_start: Callable[[int], None] | None = None,
-        on_measure_begin: Callable[[], None] | None = None,
-        on_measure_end: Callable[[], None] | None = None,
-        progress: Progress | None = None,
-        env: Mapping[str, str] | None = None,
-        prefix: Sequence[str] = (),
-        clock: SubjectClock | None = None,
-    ) -> Outcome:
+    def __call__(self, server: Server, request: RunRequest) -> Outcome:
         """Run it."""

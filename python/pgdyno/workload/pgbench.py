@@ -22,15 +22,14 @@ from pgdyno.store.record import Account, Anchor, Check, DriverRecord, Phase
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
-from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
 
 _CONNECT_MAX_S = 30.0
@@ -64,47 +63,30 @@ def refusal(server: Server, env: Mapping[str, str] | None = None) -> str | None:
     return None if done.returncode == 0 else " ".join(lines[0].split()) if lines else f"exit code {done.returncode}"
 
 
-def run(
-    server: Server,
-    spec: Clients,
-    duration_s: float,
-    out_dir: Path,
-    *,
-    warmup_s: float = 0.0,
-    on_start: Callable[[int], None] | None = None,
-    on_measure_begin: Callable[[], None] | None = None,
-    on_measure_end: Callable[[], None] | None = None,
-    progress: Progress | None = None,
-    env: Mapping[str, str] | None = None,
-    prefix: Sequence[str] = (),
-    clock: SubjectClock | None = None,
-) -> Outcome:
-    """Run ``spec`` for ``warmup_s`` and then ``duration_s`` seconds of measuring.
+def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
+    """Run ``spec`` by pgbench, which counts in whole microseconds of the host.
 
-    All of this, and the outcome, is in the time of ``clock``; the host's own without one. pgbench counts in whole
-    microseconds of the host.
-
-    ``out_dir`` receives ``pgbench.out`` and ``pgbench.err``. ``on_start`` gets pgbench's process id at once;
-    ``on_measure_begin`` and ``on_measure_end`` are called when the phase begins and ends and should be quick;
-    ``progress`` about once a second. ``prefix`` is a command that runs pgbench (``taskset -c 1``).
+    ``request.out_dir`` receives ``pgbench.out`` and ``pgbench.err``.
 
     Even without a warm-up, measuring begins about a second after the clients started, when pgbench first reports. A run of a
-    fixed number of transactions is measured from the begin of the first one to the end of the last; it may take a minute more than ``duration_s``.
+    fixed number of transactions is measured from the begin of the first one to the end of the last; it may take a minute more than ``request.duration_s``.
     Raises :class:`PgdynoError` with pgbench's messages when it could not work; clients that were lost on the way are
     a failed check of the outcome instead.
     """
+    clock, out_dir = request.clock, request.out_dir
     out_dir.mkdir(parents=True, exist_ok=True)
-    clock = clock or SubjectClock()
     with scratch_directory(out_dir) as scratch:
         counted = spec.transactions is not None
-        seconds = math.ceil(clock.host_s(warmup_s + duration_s) + (0.0 if counted else 1.0 + spec.clients / 50))
-        command = (*prefix, *_arguments(server, spec.dilated(clock.dilation), seconds, scratch))
+        seconds = math.ceil(
+            clock.host_s(request.warmup_s + request.duration_s) + (0.0 if counted else 1.0 + spec.clients / 50)
+        )
+        command = (*request.prefix, *_arguments(server, spec.dilated(clock.dilation), seconds, scratch))
         anchor = Anchor.read()
         started_ns = now_ns()
         with (out_dir / "pgbench.out").open("wb") as out:
             process = subprocess.Popen(
                 _engine.child(command),
-                env=environment(server, env),
+                env=environment(server, request.env),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.PIPE,
@@ -112,15 +94,14 @@ def run(
         watch = Watch(
             process=process,
             time=Timeline(started_ns, started_ns + seconds * SECOND_NS),
-            warmup_s=clock.host_s(warmup_s),
-            duration_s=clock.host_s(duration_s),
-            edges=(on_measure_begin or _nothing, on_measure_end or _nothing),
-            progress=progress or (lambda _share, _text: None),
+            warmup_s=clock.host_s(request.warmup_s),
+            duration_s=clock.host_s(request.duration_s),
+            edges=(request.on_measure_begin, request.on_measure_end),
+            progress=request.progress,
             dilation=clock.dilation,
         )
         try:
-            if on_start is not None:
-                on_start(process.pid)
+            request.on_start(process.pid)
             if counted:
                 watch.begin_at_once()
             watch.until_the_end()
@@ -261,7 +242,3 @@ def _failure(code: int | None, messages: list[str]) -> PgdynoError:
         f"pgbench failed (exit code {code}): {' / '.join(said[-3:]) or 'it said nothing'}",
         remedy="pgbench's messages and the server's log say more",
     )
-
-
-def _nothing() -> None:
-    """The default callback, which does nothing."""

@@ -9,6 +9,7 @@ from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import Samples, volume_details
 from pgdyno.probe.sql import SqlProbe
+from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.base import Measured
 
 if TYPE_CHECKING:
@@ -93,16 +94,18 @@ def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tu
             ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
             outcome = workload.runner(shared)(
                 subject.driven,
-                duration_s=measure_s,
-                out_dir=writer.file("logs/driver").parent,
-                warmup_s=warmup_s,
-                on_start=watch_host,
-                on_measure_begin=lambda: edges.append(subject.stats()),
-                on_measure_end=lambda: edges.append(subject.stats()),
-                progress=show,
-                env=subject.environment,
-                prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
-                clock=run.clock,
+                RunRequest(
+                    duration_s=measure_s,
+                    out_dir=writer.file("logs/driver").parent,
+                    warmup_s=warmup_s,
+                    clock=run.clock,
+                    on_start=watch_host,
+                    on_measure_begin=lambda: edges.append(subject.stats()),
+                    on_measure_end=lambda: edges.append(subject.stats()),
+                    progress=show,
+                    env=subject.environment,
+                    prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
+                ),
             )
             samples = host_probe.stop()
         samples = samples | sql_probe.stop() | _volume_details(edges)

@@ -7,19 +7,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload.bulk_load.heard import Heard
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from pgdyno.workload.bulk_load.asked import BulkTable
     from pgdyno.workload.bulk_load.files import Files
-    from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.outcome import Outcome
+    from pgdyno.workload.outcome import Outcome, RunRequest
     from pgdyno.workload.server import Server
 
 WORDS = Words("the loader", "the load", "raise workload.bulk.timeout")
@@ -32,43 +27,24 @@ class Loading:
     bulk: BulkTable
     files: tuple[Files, ...]
 
-    def __call__(
-        self,
-        server: Server,
-        *,
-        duration_s: float,
-        out_dir: Path,
-        warmup_s: float = 0.0,
-        on_start: Callable[[int], None] | None = None,
-        on_measure_begin: Callable[[], None] | None = None,
-        on_measure_end: Callable[[], None] | None = None,
-        progress: Progress | None = None,
-        env: Mapping[str, str] | None = None,
-        prefix: Sequence[str] = (),
-        clock: SubjectClock | None = None,
-    ) -> Outcome:
+    def __call__(self, server: Server, request: RunRequest) -> Outcome:
         """Load. There is neither a warm-up nor a duration: what is measured is all of it, from the word go to the checkpoint.
 
         Raises what the loader ends with; :class:`PgdynoError` when it takes longer than it may.
         """
-        own = clock or SubjectClock()
-        heard = Heard(self.files)
+        own, heard = request.clock, Heard(self.files)
         limit_s = self.bulk.timeout_s * own.dilation
-        command = [*prefix, sys.executable, "-m", "pgdyno.loader.several"]
-        with HelperProcess(command, out_dir / "load.log", environment(env), WORDS) as process:
+        command = [*request.prefix, sys.executable, "-m", "pgdyno.loader.several"]
+        with HelperProcess(command, request.out_dir / "load.log", environment(request.env), WORDS) as process:
             process.ask(self._document(server))
-            if on_start is not None:
-                on_start(process.pid)
-            if on_measure_begin is not None:
-                on_measure_begin()
+            request.on_start(process.pid)
+            request.on_measure_begin()
             begin_ns = now_ns()
             with contextlib.closing(process.go(limit_s)) as lines:
                 for line in lines:
                     heard.take(line)
-                    if progress is not None:
-                        progress(heard.share, heard.words)
-            if on_measure_end is not None:
-                on_measure_end()
+                    request.progress(heard.share, heard.words)
+            request.on_measure_end()
         if heard.end_ns is None:
             raise process.failure(limit_s)
         return heard.outcome(self.bulk, begin_ns, heard.end_ns, own)

@@ -16,14 +16,12 @@ from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.work_record import StreamsRecord
 from pgdyno.workload import histogram
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
-from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
     from pgdyno.workload.tpch.streams import Streams
 
@@ -40,45 +38,28 @@ class Running:
 
     streams: Streams
 
-    def __call__(
-        self,
-        server: Server,
-        *,
-        duration_s: float,
-        out_dir: Path,
-        warmup_s: float = 0.0,
-        on_start: Callable[[int], None] | None = None,
-        on_measure_begin: Callable[[], None] | None = None,
-        on_measure_end: Callable[[], None] | None = None,
-        progress: Progress | None = None,
-        env: Mapping[str, str] | None = None,
-        prefix: Sequence[str] = (),
-        clock: SubjectClock | None = None,
-    ) -> Outcome:
-        """Ask all queries, for ``duration_s`` at most. What is measured is all of it; there is no warm-up.
+    def __call__(self, server: Server, request: RunRequest) -> Outcome:
+        """Ask all queries, for ``request.duration_s`` at most. What is measured is all of it; there is no warm-up.
 
         :class:`PgdynoError` when not a single query brought its rows. One that failed or was cancelled is a failed check.
         """
-        own, heard = clock or SubjectClock(), Heard(self.streams)
-        limit_s = own.host_s(duration_s)
-        out_dir.mkdir(parents=True, exist_ok=True)
-        command = [*prefix, sys.executable, "-m", "pgdyno.workload.tpch.driving"]
-        with HelperProcess(command, out_dir / "streams.log", environment(env), _WORDS) as process:
+        own, heard = request.clock, Heard(self.streams)
+        limit_s = own.host_s(request.duration_s)
+        request.out_dir.mkdir(parents=True, exist_ok=True)
+        command = [*request.prefix, sys.executable, "-m", "pgdyno.workload.tpch.driving"]
+        with HelperProcess(command, request.out_dir / "streams.log", environment(request.env), _WORDS) as process:
             heard.spill = process.ask(self.streams.document(server.dsn, limit_s))["spill"] or ""
-            if on_start is not None:
-                on_start(process.pid)
-            if on_measure_begin is not None:
-                on_measure_begin()
+            request.on_start(process.pid)
+            request.on_measure_begin()
             begin_ns = now_ns()
             with contextlib.closing(process.go(limit_s + _GRACE_S)) as lines:
                 told_ns = begin_ns
                 for line in lines:
                     heard.take(line)
-                    if progress is not None and now_ns() - told_ns >= _SECOND_NS:
-                        progress(heard.share, heard.words)
+                    if now_ns() - told_ns >= _SECOND_NS:
+                        request.progress(heard.share, heard.words)
                         told_ns = now_ns()
-            if on_measure_end is not None:
-                on_measure_end()
+            request.on_measure_end()
         if heard.end is None:
             raise process.failure(limit_s)
         if not any(not line["error"] for line in heard.queries):
