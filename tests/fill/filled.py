@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import psycopg
 
 from pgdyno import _engine
 from pgdyno.endpoint import Endpoint, local
+from pgdyno.host.waiting import wait_until
 from tests.drive.driven import environment, told
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ class Database:
         An interrupted COPY is rolled back in that time.
         """
         asked = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{program}'"
-        end = time.monotonic() + TIMEOUT_S
-        while self.rows(asked) != [(0,)]:
-            assert time.monotonic() < end, f"sessions of {program} are still there"
-            time.sleep(0.02)
+        assert wait_until(lambda: self.rows(asked) == [(0,)], TIMEOUT_S), f"sessions of {program} are still there"
 
     def schema(self) -> list[str]:
         """What ``pg_dump -s`` writes, without the token that newer versions draw anew each time."""

@@ -87,12 +87,12 @@ class Outcome:
 
 
 def _ignore(*_: object) -> None:
-    """What is told to a caller who does not listen."""
+    """The callback of a caller who wants no reports."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """How long a driver runs, where it runs, and who is told."""
+    """How long a driver runs, where it runs, and which callbacks it calls."""
 
     duration_s: float
     """Length of the measure phase, in the time of ``clock``, as all times here and those of the outcome."""
