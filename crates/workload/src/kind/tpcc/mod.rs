@@ -13,6 +13,7 @@ mod sql;
 mod statements;
 mod tally;
 mod template;
+mod user;
 mod value;
 
 pub use names::{

@@ -1,18 +1,15 @@
 //! A client that sends the statements of its transactions one by one, with all their round trips (TPC-C 5.11, 2.4 to 2.8).
 
-use super::asked::Asked;
-use super::draw::Terminal;
 use super::names::{DISTRICTS, write_last_name};
 use super::settings::Settings;
 use super::sql::{Field, Prepared, Sql};
-use super::tally::Tally;
 use super::template::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT};
+use super::user::User;
 use super::value::{cents, first, first_number, write_cents};
 use crate::client::Statement;
-use crate::error::{Position, RunError, ScriptError};
+use crate::error::RunError;
 use crate::program::{Program, Reply, Step};
 use crate::random::Random;
-use crate::template::ParameterBuffer;
 use crate::time::Nanos;
 use std::sync::Arc;
 
@@ -22,15 +19,10 @@ const LAST_ORDERS: i64 = 20;
 /// One client.
 pub(crate) struct Statements {
     statements: Arc<Vec<Prepared>>,
-    terminal: Terminal,
-    script: u32,
-    asked: Asked,
-    tally: Tally,
+    user: User,
     /// What was sent last; nothing at the beginning of a transaction.
     sent: Option<Sql>,
     known: Known,
-    parameters: ParameterBuffer,
-    error: RunError,
 }
 
 /// What answers have told of this transaction.
@@ -51,24 +43,12 @@ struct Known {
 
 impl Statements {
     pub fn new(settings: Arc<Settings>, statements: Arc<Vec<Prepared>>, seed: u64, client: u32) -> Self {
-        let error =
-            ScriptError { script: "tpcc".to_owned(), at: Position { line: 1, column: 1 }, message: String::new() };
-        Self {
-            statements,
-            terminal: Terminal::new(settings, seed, client),
-            script: 0,
-            asked: Asked::default(),
-            tally: Tally::default(),
-            sent: None,
-            known: Known::default(),
-            parameters: ParameterBuffer::default(),
-            error,
-        }
+        Self { statements, user: User::new(settings, seed, client), sent: None, known: Known::default() }
     }
 
     /// What comes after the statement that was sent last; nothing where its answer lacks a row that must be there.
     fn after(&mut self, sent: Sql, reply: Reply<'_>) -> Option<Sql> {
-        match self.script {
+        match self.user.script {
             NEW_ORDER => self.new_order(sent, reply),
             PAYMENT => self.payment(sent, reply),
             DELIVERY => self.delivery(sent, reply),
@@ -90,7 +70,7 @@ impl Statements {
             Sql::Price => {
                 // An item that does not exist: the order is rolled back, as it is meant to be.
                 let Some(price) = first(reply) else { return Some(Sql::Rollback) };
-                self.known.line_cents = cents(price)? * self.asked.lines[self.known.line].quantity;
+                self.known.line_cents = cents(price)? * self.user.asked.lines[self.known.line].quantity;
                 Sql::TakeStock
             }
             Sql::TakeStock => {
@@ -99,7 +79,7 @@ impl Statements {
             }
             _ => {
                 self.known.line += 1;
-                if self.known.line < self.asked.lines.len() { Sql::Price } else { Sql::Commit }
+                if self.known.line < self.user.asked.lines.len() { Sql::Price } else { Sql::Commit }
             }
         })
     }
@@ -114,7 +94,7 @@ impl Statements {
             }
             Sql::PayDistrict => {
                 self.known.places.extend_from_slice(first(reply)?);
-                if self.asked.customer.name.is_some() { Sql::CountNamed } else { Sql::Pay }
+                if self.user.asked.customer.name.is_some() { Sql::CountNamed } else { Sql::Pay }
             }
             Sql::CountNamed => self.middle(reply)?,
             Sql::Named => {
@@ -167,7 +147,7 @@ impl Statements {
 
     fn order_status(&mut self, sent: Sql, reply: Reply<'_>) -> Option<Sql> {
         Some(match sent {
-            Sql::Begin if self.asked.customer.name.is_some() => Sql::CountNamed,
+            Sql::Begin if self.user.asked.customer.name.is_some() => Sql::CountNamed,
             Sql::Begin => Sql::Find,
             Sql::CountNamed => self.middle(reply)?,
             Sql::Named | Sql::Find => {
@@ -194,70 +174,69 @@ impl Statements {
     }
 
     fn fill(&mut self, sql: Sql) {
-        self.parameters.clear();
-        let (asked, known) = (&self.asked, &self.known);
+        self.user.parameters.clear();
+        let (asked, known) = (&self.user.asked, &self.known);
         let line = asked.lines.get(known.line);
         let of_line = |value: fn(&super::draw::Line) -> i64| line.map_or(0, value);
         for field in &self.statements[sql as usize].fields {
             match field {
-                Field::Warehouse => self.parameters.integer(asked.warehouse),
-                Field::District => self.parameters.integer(known.district),
-                Field::Customer => self.parameters.integer(known.customer),
-                Field::CustomerWarehouse => self.parameters.integer(asked.customer.warehouse),
-                Field::CustomerDistrict => self.parameters.integer(asked.customer.district),
+                Field::Warehouse => self.user.parameters.integer(asked.warehouse),
+                Field::District => self.user.parameters.integer(known.district),
+                Field::Customer => self.user.parameters.integer(known.customer),
+                Field::CustomerWarehouse => self.user.parameters.integer(asked.customer.warehouse),
+                Field::CustomerDistrict => self.user.parameters.integer(asked.customer.district),
                 Field::Name => {
                     let name = asked.customer.name;
-                    self.parameters.text(|out| name.into_iter().for_each(|number| write_last_name(number, out)));
+                    self.user.parameters.text(|out| name.into_iter().for_each(|number| write_last_name(number, out)));
                 }
-                Field::Middle => self.parameters.integer((known.named + 1) / 2 - 1),
-                Field::Order => self.parameters.integer(known.order),
-                Field::LineCount => self.parameters.integer(asked.lines.len() as i64),
-                Field::Local => self.parameters.integer(i64::from(asked.is_local())),
-                Field::Number => self.parameters.integer(known.line as i64 + 1),
-                Field::Item => self.parameters.integer(of_line(|line| line.item)),
-                Field::Supply => self.parameters.integer(of_line(|line| line.supply)),
-                Field::Quantity => self.parameters.integer(of_line(|line| line.quantity)),
-                Field::Remote => self.parameters.integer(i64::from(of_line(|line| line.supply) != asked.warehouse)),
-                Field::LineAmount => self.parameters.text(|out| write_cents(known.line_cents, out)),
-                Field::Place => self.parameters.text(|out| out.extend_from_slice(&known.place)),
-                Field::Amount => self.parameters.text(|out| write_cents(asked.cents, out)),
-                Field::Places => self.parameters.text(|out| out.extend_from_slice(&known.places)),
-                Field::Carrier => self.parameters.integer(asked.carrier),
-                Field::Delivered => self.parameters.text(|out| out.extend_from_slice(&known.delivered)),
-                Field::First => self.parameters.integer(known.order - LAST_ORDERS),
-                Field::Threshold => self.parameters.integer(asked.threshold),
+                Field::Middle => self.user.parameters.integer((known.named + 1) / 2 - 1),
+                Field::Order => self.user.parameters.integer(known.order),
+                Field::LineCount => self.user.parameters.integer(asked.lines.len() as i64),
+                Field::Local => self.user.parameters.integer(i64::from(asked.is_local())),
+                Field::Number => self.user.parameters.integer(known.line as i64 + 1),
+                Field::Item => self.user.parameters.integer(of_line(|line| line.item)),
+                Field::Supply => self.user.parameters.integer(of_line(|line| line.supply)),
+                Field::Quantity => self.user.parameters.integer(of_line(|line| line.quantity)),
+                Field::Remote => {
+                    self.user.parameters.integer(i64::from(of_line(|line| line.supply) != asked.warehouse))
+                }
+                Field::LineAmount => self.user.parameters.text(|out| write_cents(known.line_cents, out)),
+                Field::Place => self.user.parameters.text(|out| out.extend_from_slice(&known.place)),
+                Field::Amount => self.user.parameters.text(|out| write_cents(asked.cents, out)),
+                Field::Places => self.user.parameters.text(|out| out.extend_from_slice(&known.places)),
+                Field::Carrier => self.user.parameters.integer(asked.carrier),
+                Field::Delivered => self.user.parameters.text(|out| out.extend_from_slice(&known.delivered)),
+                Field::First => self.user.parameters.integer(known.order - LAST_ORDERS),
+                Field::Threshold => self.user.parameters.integer(asked.threshold),
             }
         }
     }
 
     fn missing(&mut self, sent: Sql) -> Step {
-        self.error.message.clear();
+        self.user.error.message.clear();
         let text = self.statements[sent as usize].template.numbered();
-        self.error.message.push_str("a row that must be there is missing in the answer to ");
-        self.error.message.push_str(text);
+        self.user.error.message.push_str("a row that must be there is missing in the answer to ");
+        self.user.error.message.push_str(text);
         Step::Abort
     }
 }
 
 impl Program for Statements {
-    fn begin(&mut self, script: u32, mut random: Random, again: bool) {
-        self.script = script;
+    fn begin(&mut self, script: u32, random: Random, again: bool) {
         self.sent = None;
-        self.terminal.ask(script, &mut random, &mut self.asked);
-        if !again {
-            self.tally.count(script, &self.asked, &self.terminal);
-        }
-        let district = if script == DELIVERY { 1 } else { self.asked.district };
+        self.user.begin(script, random, again);
+        let district = if script == DELIVERY { 1 } else { self.user.asked.district };
         let Known { place, places, delivered, .. } = std::mem::take(&mut self.known);
-        self.known = Known { place, places, delivered, district, customer: self.asked.customer.id, ..Known::default() };
+        self.known =
+            Known { place, places, delivered, district, customer: self.user.asked.customer.id, ..Known::default() };
     }
 
     fn step(&mut self, _now: Nanos, reply: Reply<'_>) -> Step {
         let next = match self.sent {
             None => Sql::Begin,
             Some(Sql::Commit) => {
-                if self.script == DELIVERY {
-                    self.tally.delivered(self.known.orders_delivered);
+                if self.user.script == DELIVERY {
+                    self.user.tally.delivered(self.known.orders_delivered);
                 }
                 return Step::End;
             }
@@ -274,25 +253,19 @@ impl Program for Statements {
 
     fn statement(&self) -> Statement<'_> {
         let sql = self.sent.unwrap_or(Sql::Begin);
-        Statement {
-            id: sql.id(),
-            template: &self.statements[sql as usize].template,
-            parameters: self.parameters.get(),
-            keep: true,
-            pipelined: false,
-        }
+        self.user.statement(sql.id(), &self.statements[sql as usize].template, true)
     }
 
     fn inputs(&self) -> Vec<(&'static str, u64)> {
-        self.tally.counts()
+        self.user.tally.counts()
     }
 
     fn error(&self) -> &RunError {
-        &self.error
+        &self.user.error
     }
 
     fn fail(&mut self, message: &str) {
-        message.clone_into(&mut self.error.message);
+        message.clone_into(&mut self.user.error.message);
     }
 }
 
