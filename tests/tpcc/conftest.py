@@ -1,60 +1,31 @@
-"""One warehouse of each profile on one server; what changes them does it in a clone or rolls it back."""
+"""One warehouse of each profile on one server."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import TpccTables
 
-from ..fill.filled import Database
+from ..support.schemas import clone, filled
 from ..support.servers import cluster
 
 if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
 
-__all__ = ["cluster"]
+    from ..fill.filled import Database
 
-_NUMBERS = itertools.count(1)
-
-
-def _filled(cluster: Cluster, tables: TpccTables) -> Database:
-    name = f"tpcc_{tables.profile}"
-    with cluster.connect() as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    found = Database(cluster, name)
-    fill(found, tables)
-    return found
+__all__ = ["clone", "cluster"]
 
 
 @pytest.fixture(scope="session")
 def hammerdb(cluster: Cluster) -> Database:
     """As HammerDB loads it."""
-    return _filled(cluster, TpccTables(1))
+    return filled(cluster, TpccTables(1))
 
 
 @pytest.fixture(scope="session")
 def spec(cluster: Cluster) -> Database:
     """As the specification says."""
-    return _filled(cluster, TpccTables(1, "spec"))
-
-
-@pytest.fixture
-def clone(cluster: Cluster) -> Iterator[Callable[[Database], Database]]:
-    """Makes a copy of a database each time it is called; all are dropped afterwards."""
-    names: list[str] = []
-
-    def make(of: Database) -> Database:
-        names.append(f"clone{next(_NUMBERS)}")
-        with cluster.connect() as connection:
-            connection.execute(f"CREATE DATABASE {names[-1]} TEMPLATE {of.name} STRATEGY file_copy")
-        return Database(cluster, names[-1])
-
-    yield make
-    with cluster.connect() as connection:
-        for name in names:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    return filled(cluster, TpccTables(1, "spec"))

@@ -34,7 +34,7 @@ _LIMITS = (
     ("refusals", "tests/cli/test_refusals.py"),
     ("data sets", "tests/fill/test_dataset.py"),
 )
-_LONGEST = ("loader", "report", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
+_LONGEST = ("loader", "report", "tpcc", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
 """Folders that begin first, so that the last to begin is a short one."""
 BENCHES = ("controls", "diagnose_cost", "relay", "speed", "torn")
 """Folders with nothing but measurements, which `make bench` makes."""

@@ -1,0 +1,46 @@
+"""Databases that are filled once for the tests of a folder; what changes them does it in a clone, or rolls it back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.workload.fill import fill
+
+from ..fill.filled import Database
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.workload.tables import SchemaTables
+
+_NUMBERS = itertools.count(1)
+
+
+def filled(cluster: Cluster, tables: SchemaTables) -> Database:
+    """A new database with these tables."""
+    name = f"{tables.family}_{tables.profile}"
+    with cluster.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    found = Database(cluster, name)
+    fill(found, tables)
+    return found
+
+
+@pytest.fixture
+def clone(cluster: Cluster) -> Iterator[Callable[[Database], Database]]:
+    """Makes a copy of a database each time it is called; all are dropped afterwards."""
+    names: list[str] = []
+
+    def make(of: Database) -> Database:
+        names.append(f"clone{next(_NUMBERS)}")
+        with cluster.connect() as connection:
+            connection.execute(f"CREATE DATABASE {names[-1]} TEMPLATE {of.name} STRATEGY file_copy")
+        return Database(cluster, names[-1])
+
+    yield make
+    with cluster.connect() as connection:
+        for name in names:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
