@@ -61,6 +61,28 @@ SHA256 = {
 }
 """What dbgen 2.14.0 writes, compiled with gcc 12 on x86-64 (`dbgen -s 0.009`). Of 0.009 products with decimals are not exact:
 150,000 times it is a little less than 1,350."""
+UPDATES_SHA256 = {
+    0.01: {
+        "delete.1": "4ce4ed89cd87c533647c12b92147da06e7d264184b7d57b1b7488794eb7bb9f3",
+        "delete.2": "fc3a9c71ed3b6719cc168e6acafcaf92aaa1625065d6c3a55d4f4f179aeb08dd",
+        "lineitem.tbl.u1": "b05bdc0089ae2c14d1923f5f491a3f8017686bc7842053d39799c45026e19acf",
+        "lineitem.tbl.u2": "f4f380631028d2b529e69c5f19597f15dfab136c295098f54fa1518a517f1bb0",
+        "orders.tbl.u1": "eb9134d683b291367d5fb16fb8abb8a363ed77366a6813658aeab9a8920219dd",
+        "orders.tbl.u2": "7096dacb79e9f582308b4fab750e45989be392b4f4231aa2a41f998f30334027",
+    },
+    0.017: {
+        "delete.1": "2c4de80a7a4c56ea449dcfa94e4ec11d18d7374cc2e795851f65616cb95d1b04",
+        "delete.2": "3cf2e887995f9fcf9c7e505fe125e3dc0dce8066e558ee2f3d777f3ac9d8ff9e",
+        "delete.3": "1c6b58fa530eb2aa4959e7a3de12016624eaefdd68a71fc262596e7e5d517edb",
+        "lineitem.tbl.u1": "2aca20327631a8216011091f6cbe3382d9a509b7e56036e14fa3b641fa8f1309",
+        "lineitem.tbl.u2": "08fad72a1e83e4bbaea7a8e4fccb19dd34bd7242a53809ffd28e107364d828a4",
+        "lineitem.tbl.u3": "5bea77c093d81e011549f72415a750d43d26fcc83a70f05b66859ce1bd9355ae",
+        "orders.tbl.u1": "0b70d62fd11872646bb49319cf48d1604f8cca478fc0a62672650961107b846e",
+        "orders.tbl.u2": "c7442f7c938c513454ef7aa3f9583e5e89dbfbd5ef7748c1881ac0ff773d4602",
+        "orders.tbl.u3": "864a64451259d0523d31be0959738d114433ac8338fb512c9483d93bc85eecfe",
+    },
+}
+"""What dbgen 2.14.0 writes with `-U 2` and `-U 3`. A set at 0.01 has 10 orders and not 15: it rounds down to tens."""
 SHA1_AT_1 = {
     "customer": "bee45e9c240e87d63786324696b1babad18a5e0b",
     "lineitem": "4802b21c9975d965aa11893214a879df0d8d9e01",
@@ -125,6 +147,14 @@ def test_files_are_those_of_dbgen(scale: float, tmp_path: Path) -> None:
     assert tpch.SET.input_bytes(tpch.SET.files, scale) == pytest.approx(summary["bytes"], rel=0.05)
 
 
+@pytest.mark.parametrize("scale", UPDATES_SHA256)
+def test_what_is_refreshed_is_what_dbgen_makes(scale: float, tmp_path: Path) -> None:
+    known = UPDATES_SHA256[scale]
+    summary = made(f"--scale={scale}", f"--updates={len(known) // 3}", f"--out={tmp_path}")
+    assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()} == known
+    assert summary["rows"] == sum(path.read_bytes().count(b"\n") for path in tmp_path.iterdir())
+
+
 @pytest.mark.bench
 def test_files_of_scale_1_are_those_of_dbgen_in_little_memory(tmp_path: Path) -> None:
     command = [str(_engine.checked()), "generate", "tpch", "--scale=1", f"--out={tmp_path}", "--threads=8"]
@@ -175,6 +205,9 @@ def test_keys_that_an_integer_does_not_hold_are_larger_ones() -> None:
         (["--scale=nan"], "--scale"),
         (["--scale=0.0015"], "--scale: 0.0015 is not a whole number of thousandths"),
         (["--scale=0.01", "--file=order"], "there is no file order"),
+        (["--scale=0.006", "--updates=1"], "a refresh set has no order at this scale"),
+        (["--scale=0.01", "--updates=1001"], "--updates"),
+        (["--scale=1", "--updates=1", "--answers"], "--answers and --updates are different files"),
     ],
 )
 def test_what_cannot_be_made_is_refused(

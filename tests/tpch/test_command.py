@@ -16,6 +16,7 @@ from ..experiment.documents import written
 from ..fill.filled import Database
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
@@ -59,6 +60,13 @@ duration = "2min"
         ("scale_factor = 0.01", "rate_per_s = 5", "a stream asks its next query when the last one has ended"),
         ("scale_factor = 0.01", "think_ms = 5", "a stream asks its next query when the last one has ended"),
         ("scale_factor = 0.01", "names_match = true", 'it is for kind = "tpcc"'),
+        ("scale_factor = 0.01", 'clients = 2\nrefresh = "power"', '"power" is for one stream, and there are 2'),
+        (
+            "scale_factor = 0.01",
+            'clients = 20\nquery_sets = 51\nrefresh = "stream"',
+            "1,020 sets would delete all orders",
+        ),
+        ("scale_factor = 0.01", 'refresh = "all"', "trial.toml:8: workload.refresh"),
         ("scale_factor = 0.01", "clients = 0", "trial.toml:8: workload.clients"),
         ('profile = "spec"', 'profile = "tpcd"', "trial.toml:7: workload.profile"),
         ("scale_factor = 0.01", "scale_factor = 0.01\ndata_to_memory = 2", "it sets the amount of data, and so does"),
@@ -104,6 +112,20 @@ def test_tables_that_are_there_are_driven_and_others_refused(
     assert found["query_s"].keys() == {str(query) for query in range(1, 23)}
     assert {row["stream"] for row in found["queries"]} == {1, 2}
     assert not any("Gather" in row["plan"] for row in found["queries"])
+
+
+@pytest.mark.usefixtures("engine")
+def test_refresh_functions_are_told_apart_from_the_queries(
+    spec: Database, clone: Callable[[Database], Database], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["drive", "tpch", "--dsn", clone(spec).dsn, "--profile", "spec", "--scale-factor", "0.01"]
+    asked += ["--clients", "1", "--refresh", "power"]
+    assert pgdyno(asked) == 0
+    said = capsys.readouterr().out
+    assert "refresh function, in none of these figures: 10 orders inserted in" in said
+    assert "10 orders deleted in" in said
+    assert pgdyno(asked) == 1
+    assert "load the tables again" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("engine")

@@ -72,6 +72,30 @@ def test_runs_whose_rows_differ_are_invalid_all_of_them(tmp_path: Path) -> None:
         ]
 
 
+def test_rows_that_were_refreshed_are_not_compared_and_their_functions_are_apart(tmp_path: Path) -> None:
+    def other_rows(arm: int, block: int, row: dict[str, Any]) -> dict[str, Any]:
+        return {"rows_hash": 5} if (arm, block, row["query"]) == (1, 2, 9) else {}
+
+    directory = make_streams(tmp_path, other_rows)
+    for path in directory.glob("runs/*/run.json"):
+        run = json.loads(path.read_text())
+        run["workload"]["refresh"] = "power"
+        told = {"refresh_set": 1, "orders": 10, "lines": 40, "transactions": 10, "begin_ns": 0}
+        run["streams"]["refresh"] = [
+            told | {"function": "insert", "end_ns": 2_000_000_000},
+            told | {"function": "delete", "end_ns": 3_000_000_000},
+        ]
+        path.write_text(json.dumps(run))
+    comparison = summarise(directory)
+    assert comparison.valid, [arm.why_invalid for arm in comparison.arms]
+    cells = {row.title: row.cells for row in queries.rows(comparison)}
+    assert cells["refresh function that inserts, seconds a set"] == ("2.00", "2.00")
+    assert cells["refresh function that deletes, seconds a set"] == ("3.00", "3.00")
+    assert comparison.arms[0].headline.mean == pytest.approx(
+        summarise(make_streams(tmp_path / "other")).arms[0].headline.mean
+    )
+
+
 def test_another_plan_is_a_warning(tmp_path: Path) -> None:
     def other_plan(arm: int, block: int, row: dict[str, Any]) -> dict[str, Any]:
         return {"plan": "Index Scan"} if arm == 1 and block == 2 and row["query"] != 1 else {}

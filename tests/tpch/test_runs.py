@@ -23,6 +23,7 @@ from pgdyno.workload.tpch.running import Running
 from .conftest import SCALE_FACTOR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pgdyno.workload.outcome import Outcome
@@ -210,6 +211,80 @@ def test_records_are_as_they_were_asked_for() -> None:
     record = tpch(clients=3).record()
     assert json.loads(json.dumps(record)) == {
         "kind": "tpch", "seed": 3, "degree": None, "profile": "spec", "scale_factor": 0.01, "clients": 3, "query_sets": 1,
-        "queries": list(range(1, 23)), "limit_s": 3600.0, "driver_cpus": None,
+        "queries": list(range(1, 23)), "refresh": "none", "limit_s": 3600.0, "driver_cpus": None,
     }  # fmt: skip
     assert tpch(profile="hammerdb").record()["degree"] == 2
+
+
+@pytest.mark.parametrize("profile", ["hammerdb", "spec"])
+def test_refresh_functions_insert_and_delete_what_dbgen_says_once(
+    request: pytest.FixtureRequest, clone: Callable[[Database], Database], tmp_path: Path, profile: str
+) -> None:
+    mine = clone(request.getfixturevalue(profile))
+    asked = tpch(profile=profile, queries=(6, 15), query_sets=2, refresh="power")
+    lines = "SELECT count(*) FROM pgdyno_tpch.lineitem"
+    ((before,),) = mine.rows(lines)
+    outcome = run(asked, mine, tmp_path)
+    assert wrong(outcome) == []
+    assert [check.detail for check in asked.proofs(mine, outcome) if not check.ok] == []
+    assert outcome.streams is not None
+    told = outcome.streams.refresh
+    # Around the queries of each set; at this scale a set of dbgen's has ten orders.
+    assert [(one.function, one.refresh_set) for one in told] == [
+        ("insert", 1), ("delete", 1), ("insert", 2), ("delete", 2),
+    ]  # fmt: skip
+    queries = rows(outcome)
+    assert told[0].end_ns <= queries[0]["t_begin_ns"] < queries[1]["t_end_ns"] <= told[1].begin_ns
+    assert [one.orders for one in told] == [10] * 4
+    assert [one.transactions for one in told] == ([1, 20, 1, 20] if profile == "hammerdb" else [10] * 4)
+    inserted, deleted = (sum(one.lines for one in told[number::2]) for number in (0, 1))
+    assert mine.rows(lines) == [(before + inserted - deleted,)]
+    # The first of `dbgen -s 0.01 -U 2`, whose status HammerDB does not take over.
+    first = "SELECT o_orderkey, o_custkey, o_orderstatus, o_totalprice FROM pgdyno_tpch.orders WHERE o_orderkey IN (1, 9, 43)"
+    found = [(int(key), int(customer), status, str(price)) for key, customer, status, price in sorted(mine.rows(first))]
+    open_or = "O" if profile == "hammerdb" else "F"
+    assert found == [(9, 1385, open_or, "179366.58"), (43, 302, open_or, "223637.29")]
+    assert outcome.streams.query_s.keys() == {"6", "15"}
+    # On the same rows there is no second one.
+    with pytest.raises(PgdynoError, match="the tables were refreshed before") as caught:
+        run(asked, mine, tmp_path)
+    assert caught.value.remedy == "load the tables again"
+    # What is not there is told.
+    mine.run("DELETE FROM pgdyno_tpch.lineitem WHERE l_orderkey = 9")
+    (check,) = (one for one in asked.proofs(mine, outcome) if one.name == "tpch_refresh")
+    assert not check.ok
+    assert "20 orders" in check.detail
+
+
+def test_a_further_session_refreshes_beside_the_streams(
+    spec: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    mine, asked = clone(spec), tpch(clients=2, queries=(1, 6), refresh="stream")
+    outcome = run(asked, mine, tmp_path)
+    assert wrong(outcome) == []
+    assert [check.detail for check in asked.proofs(mine, outcome) if not check.ok] == []
+    assert outcome.streams is not None
+    assert [one.refresh_set for one in outcome.streams.refresh] == [1, 1, 2, 2]
+    assert {row["stream"] for row in rows(outcome)} == {1, 2}
+    assert outcome.streams.stream_s.keys() == {"1", "2"}
+    assert list(tmp_path.glob("refresh-*")) == [], "rows are in memory, and their files are gone"
+
+
+def test_a_refresh_function_that_is_late_ends_between_transactions(
+    spec: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    """It waits for an order that another session has locked."""
+    mine, asked = clone(spec), tpch(queries=(6,), refresh="power")
+    locked = psycopg.connect(mine.dsn)
+    try:
+        locked.execute(b"SELECT 1 FROM pgdyno_tpch.orders WHERE o_orderkey = 3 FOR UPDATE")
+        outcome = run(asked, mine, tmp_path, limit_s=3.0)
+    finally:
+        locked.close()
+    assert outcome.streams is not None
+    deleted = outcome.streams.refresh[1]
+    assert (deleted.error, deleted.orders, deleted.transactions) == ("cancelled", 2, 2)
+    # An order and its lines go together.
+    assert mine.rows("SELECT count(*) > 0 FROM pgdyno_tpch.lineitem WHERE l_orderkey = 3") == [(True,)]
+    said = [one.detail for one in (*outcome.checks, *asked.proofs(mine, outcome)) if not one.ok]
+    assert any("delete of set 1: cancelled" in text for text in said), said

@@ -10,12 +10,13 @@ from pgdyno.errors import InputError
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.tables import TPCH_BYTES_PER_SCALE, TpchTables, scale_factor_for
 
+from ..fill.filled import Database
 from .conftest import SCALE_FACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..fill.filled import Database
+    from pgdyno.postgres.cluster import Cluster
 
 HAMMERDB = {
     "orders": "o_orderdate ts, o_orderkey n!, o_custkey n!, o_orderpriority c15, o_shippriority n, o_clerk c15, "
@@ -125,9 +126,7 @@ def test_rows_are_dbgens_and_the_same_in_both_profiles(hammerdb: Database, spec:
             f"{name}::date" if "date" in name else f"{name}::numeric(15,2)" if kind[0] in "di" else name
             for name, kind in (column.split() for column in SPEC[table].split(", "))
         )
-        digest = (
-            f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM (SELECT {names} FROM pgdyno_tpch.{table}) t"
-        )
+        digest = f"SELECT sum(hashtextextended(t::text, 0)) FROM (SELECT {names} FROM pgdyno_tpch.{table}) t"
         assert hammerdb.rows(digest) == spec.rows(digest), table
     first = "SELECT l_partkey, l_extendedprice, l_shipdate::text, l_comment FROM pgdyno_tpch.lineitem WHERE l_orderkey = 1 AND l_linenumber = 1"
     ((part, price, shipped, _),) = spec.rows(first)
@@ -170,6 +169,24 @@ def test_only_what_is_pgdynos_is_dropped(spec: Database, clone: Callable[[Databa
     drop(mine, tables)
     assert mine.tables() == ["orders"]
     assert mine.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'pgdyno_tpch'") == []
+
+
+def test_hammerdbs_inserts_leave_the_same_tables(hammerdb: Database, cluster: Cluster) -> None:
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE inserted")
+    mine = Database(cluster, "inserted")
+    ids = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    begun = int(mine.rows(ids)[0][0])
+    loaded = fill(mine, TpchTables(SCALE_FACTOR, "hammerdb"), connections=2, manner="hammerdb")
+    ended = int(mine.rows(ids)[0][0])
+    for table, count in ROWS.items():
+        digest = f"SELECT count(*), sum(hashtextextended(t::text, 0)) FROM pgdyno_tpch.{table} t"
+        assert mine.rows(digest) == hammerdb.rows(digest), table
+        assert loaded.rows[f"pgdyno_tpch.{table}"] == count
+    for asked in (INDEXES_ASKED, REFERENCES_ASKED, COLUMNS_ASKED):
+        assert sorted(mine.rows(asked)) == sorted(hammerdb.rows(asked))
+    # A commit for each of 38 INSERTs; beside these schema, tables, keys, references, indexes, comment and analyze.
+    assert 38 + 30 <= ended - begun <= 38 + 60
 
 
 def test_a_scale_at_which_partsupp_has_no_primary_key_is_refused(spec: Database) -> None:

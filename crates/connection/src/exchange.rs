@@ -37,6 +37,13 @@ pub struct QueryResult {
     pub rows: Vec<Vec<Option<String>>>,
 }
 
+impl QueryResult {
+    /// How many rows the statement inserted, changed, copied or brought, by its tag; none where that has no number.
+    pub fn affected(&self) -> Option<u64> {
+        self.tag.rsplit(' ').next()?.parse().ok()
+    }
+}
+
 /// A session with its buffers.
 pub(crate) struct Exchange {
     stream: Stream,

@@ -1,5 +1,6 @@
 //! One file of a data set.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::rows::Rows;
@@ -9,8 +10,8 @@ use crate::rows::Rows;
 pub struct DataFile {
     /// Its name without the suffix.
     pub name: &'static str,
-    /// What follows its name and a dot: `tsv`, `tbl`.
-    pub suffix: &'static str,
+    /// What follows its name and a dot: `tsv`, `tbl`, `tbl.u1`.
+    pub suffix: Cow<'static, str>,
     /// The names of its columns, which its first line has with tabs between them; none in a file that begins with a row.
     pub head: Option<&'static [&'static str]>,
     /// How many bytes a row has, about.

@@ -22,6 +22,6 @@ pub use pgbench::PgbenchTables;
 pub use pgdyno_workload::Refusal;
 pub use rows::Rows;
 pub use sysbench::SysbenchTables;
-pub use table::{Batch, Batches, DataSet, Table};
+pub use table::{Batch, Batches, DataSet, PartBatches, Table};
 pub use tables::Tables;
 pub use tpcc::TpccTables;

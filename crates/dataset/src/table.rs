@@ -27,7 +27,7 @@ pub struct Table {
     pub foreign_keys: Vec<String>,
 }
 
-/// Rows that one COPY writes, with a commit of its own.
+/// Rows that one statement writes, with a commit of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Of which table, by its place in [`DataSet::tables`].
@@ -36,17 +36,27 @@ pub struct Batch {
     pub units: Range<u64>,
 }
 
+/// The batches of a part of the rows.
+pub trait PartBatches: Debug + Send + Sync {
+    /// Those of a phase, in their order.
+    fn of(&self, phase: u32, part: u64) -> Vec<Batch>;
+}
+
 /// The batches in which a program loads. Sessions take contiguous shares of the parts, and do a phase of all theirs before the next.
 #[derive(Clone, Debug)]
 pub struct Batches {
+    /// Whether the tables have their primary keys before the rows come.
+    pub keys_first: bool,
+    /// Whether a batch is one INSERT of all its rows, and not a COPY.
+    pub inserts: bool,
     /// By one session, before all others.
     pub first: Vec<Batch>,
     /// How many parts there are.
     pub parts: u64,
     /// How many phases a part has.
     pub phases: u32,
-    /// The batches of a phase of a part, in their order.
-    pub of: fn(u32, u64) -> Vec<Batch>,
+    /// The batches of each part.
+    pub of: Arc<dyn PartBatches>,
 }
 
 /// A data set that is filled into a server.

@@ -27,6 +27,9 @@ pub(crate) enum GenerateCommand {
         /// Instead of the data, dbgen's answers to the 22 queries; they are of scale 1.
         #[arg(long)]
         answers: bool,
+        /// Instead of the data, what the refresh functions of this number of sets insert and delete, as `dbgen -U` writes it.
+        #[arg(long, conflicts_with = "answers")]
+        updates: Option<u32>,
         /// Omit the separator behind the last value of a line, which COPY refuses.
         #[arg(long)]
         for_copy: bool,
@@ -61,9 +64,13 @@ impl GenerateCommand {
             Self::Tpch { scale, answers: true, overwrite, made, .. } => {
                 (tpch::answers(scale)?, scale, None, overwrite, made)
             }
-            Self::Tpch { scale, for_copy, overwrite, made, .. } => {
+            Self::Tpch { scale, updates, for_copy, overwrite, made, .. } => {
                 let ending = if for_copy { Ending::Value } else { Ending::Separator };
-                (tpch::files(scale, ending)?, scale, None, overwrite, made)
+                let set = match updates {
+                    Some(sets) => tpch::refresh_files(scale, sets, ending)?,
+                    None => tpch::files(scale, ending)?,
+                };
+                (set, scale, None, overwrite, made)
             }
         };
         let Made { out, files, gzip, threads } = made;

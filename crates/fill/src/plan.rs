@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
-use pgdyno_dataset::{Batch, Batches, Table};
+use pgdyno_dataset::{Batch, Batches, PartBatches, Table};
 
 use crate::spec::{Action, FillSpec, Manner};
 
@@ -86,8 +87,8 @@ pub(crate) enum Work {
     Statements(Vec<String>),
     /// By COPY of the rows of some units, between other statements.
     Copy { before: Vec<String>, units: Range<u64>, freeze: bool, after: Vec<String> },
-    /// By COPY of batches of several tables, each with a commit of its own: those of a phase of a part.
-    Batches { of: fn(u32, u64) -> Vec<Batch>, phase: u32, part: u64 },
+    /// By batches of several tables, each with a commit of its own: those of a phase of a part.
+    Batches { of: Arc<dyn PartBatches>, phase: u32, part: u64 },
     /// The same, of batches that are of no part.
     First(Vec<Batch>),
 }
@@ -102,13 +103,15 @@ pub(crate) type Stage = Vec<Job>;
 pub(crate) struct Plan {
     pub tables: Vec<Table>,
     pub stages: Vec<Stage>,
+    /// Whether each batch is an INSERT, and not a COPY.
+    pub inserts: bool,
 }
 
 impl Plan {
     /// The plan of an order.
     pub(crate) fn new(spec: &FillSpec) -> Self {
         let set = spec.tables.set();
-        let mut plan = Self { tables: set.tables(spec.seed), stages: Vec::new() };
+        let mut plan = Self { tables: set.tables(spec.seed), stages: Vec::new(), inserts: false };
         let drop = |sql| vec![step(What::Drop, None, 0, true, vec![sql])];
         if spec.replace || spec.action == Action::Drop {
             plan.stages.push(set.drops().into_iter().map(drop).collect());
@@ -118,6 +121,7 @@ impl Plan {
         }
         plan.stages.push(statements_of_all(set.before()));
         if let (Manner::Hammerdb, Some(batches)) = (spec.manner, set.batches()) {
+            plan.inserts = batches.inserts;
             let stages = in_batches(&plan.tables, &batches, u64::from(spec.connections));
             plan.stages.extend(stages);
             plan.stages.push(statements_of_all(set.after()));
@@ -175,7 +179,7 @@ impl Step {
     pub(crate) fn batches(&self) -> Vec<Batch> {
         match (&self.work, self.table) {
             (Work::Copy { units, .. }, Some(table)) => vec![Batch { table, units: units.clone() }],
-            (Work::Batches { of, phase, part }, _) => of(*phase, *part),
+            (Work::Batches { of, phase, part }, _) => of.of(*phase, *part),
             (Work::First(batches), _) => batches.clone(),
             (Work::Statements(_), _) | (Work::Copy { .. }, None) => Vec::new(),
         }
@@ -240,11 +244,11 @@ fn split_table(number: usize, table: &Table, parts: u64) -> Vec<Stage> {
     ]
 }
 
-/// As HammerDB loads: tables with their primary keys, rows in batches by sessions that share the parts, then the rest.
+/// As HammerDB loads: tables, with their primary keys or without, rows in batches by sessions that share the parts, then the rest.
 fn in_batches(tables: &[Table], batches: &Batches, sessions: u64) -> Vec<Stage> {
     let create = |(number, table): (usize, &Table)| {
-        let statements = [table.create.clone()].into_iter().chain(table.primary_key.clone()).collect();
-        step(What::Create, Some(number), 0, false, statements)
+        let key = table.primary_key.clone().filter(|_| batches.keys_first);
+        step(What::Create, Some(number), 0, false, [table.create.clone()].into_iter().chain(key).collect())
     };
     let copy = |work| Step { what: What::Copy, table: None, work, creates: false, weight: 0 };
     let sessions = sessions.clamp(1, batches.parts.max(1));
@@ -253,8 +257,12 @@ fn in_batches(tables: &[Table], batches: &Batches, sessions: u64) -> Vec<Stage> 
         let each = batches.parts / sessions;
         let end = if number + 1 == sessions { batches.parts } else { (number + 1) * each };
         let parts = (0..batches.phases).flat_map(move |phase| (number * each..end).map(move |part| (phase, part)));
-        parts.map(|(phase, part)| copy(Work::Batches { of: batches.of, phase, part })).collect::<Job>()
+        parts.map(|(phase, part)| copy(Work::Batches { of: Arc::clone(&batches.of), phase, part })).collect::<Job>()
     };
+    let keys = tables.iter().enumerate().filter(|_| !batches.keys_first).flat_map(|(number, table)| {
+        let rows = table.rows.rows_expected();
+        table.primary_key.iter().map(move |sql| step(What::PrimaryKey, Some(number), rows, true, vec![sql.clone()]))
+    });
     let indexes = tables.iter().enumerate().flat_map(|(number, table)| {
         let rows = table.rows.rows_expected();
         table.indexes.iter().map(move |sql| step(What::Index, Some(number), rows, true, vec![sql.clone()]))
@@ -268,7 +276,7 @@ fn in_batches(tables: &[Table], batches: &Batches, sessions: u64) -> Vec<Stage> 
         vec![tables.iter().enumerate().map(create).collect()],
         vec![vec![copy(Work::First(batches.first.clone()))]],
         (0..sessions).map(of_session).collect(),
-        vec![indexes.chain(references).chain(analyze).collect()],
+        vec![keys.chain(references).chain(indexes).chain(analyze).collect()],
     ]
 }
 
@@ -350,6 +358,20 @@ mod tests {
         assert_eq!(last.iter().filter(|what| **what == What::Analyze).count(), 9);
         assert!(plan.steps().all(|step| step.what != What::Vacuum), "HammerDB does not vacuum");
         assert_eq!(plan.rows_expected(), 5 * 499_011 + 100_000);
+    }
+
+    #[test]
+    fn hammerdbs_tables_of_queries_get_keys_references_and_indexes_when_the_rows_are_there() {
+        let keys = r#""tables": {"tpch": {"scale_factor": 0.01}}, "manner": "hammerdb", "connections": 4"#;
+        let plan = plan(keys);
+        assert!(plan.inserts);
+        let last: Vec<What> = plan.stages[plan.stages.len() - 2].iter().flatten().map(|step| step.what).collect();
+        let mut order = last.clone();
+        order.dedup();
+        assert_eq!(order, [What::PrimaryKey, What::ForeignKey, What::Index, What::Analyze]);
+        assert_eq!(last.iter().filter(|what| **what == What::PrimaryKey).count(), 8);
+        let commits: usize = plan.steps().map(|step| step.batches().len()).sum();
+        assert_eq!(commits, 38);
     }
 
     #[test]

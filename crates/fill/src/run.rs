@@ -148,7 +148,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Does a step, and returns how many rows it copied into which table.
+    /// Does a step, and returns how many rows it wrote into which table.
     fn step(&self, session: &mut Connection, step: &Step) -> Result<BTreeMap<usize, u64>, Fault> {
         let (before, freeze, after): (&[String], bool, &[String]) = match &step.work {
             Work::Statements(statements) => (statements, false, &[]),
@@ -158,8 +158,13 @@ impl Shared<'_> {
         let mut rows = BTreeMap::new();
         all(session, before)?;
         for batch in step.batches() {
-            let copied = self.copy(session, &self.plan.tables[batch.table], batch.units, freeze)?;
-            *rows.entry(batch.table).or_default() += copied;
+            let table = &self.plan.tables[batch.table];
+            let written = if self.plan.inserts {
+                self.insert(session, table, batch.units)?
+            } else {
+                self.copy(session, table, batch.units, freeze)?
+            };
+            *rows.entry(batch.table).or_default() += written;
         }
         all(session, after)?;
         Ok(rows)
@@ -178,13 +183,20 @@ impl Shared<'_> {
             sent += rows;
             !units.is_empty()
         })?;
-        if taken == sent && units.is_empty() {
-            return Ok(sent);
-        }
-        Err(Fault::new(
-            format!("the server took {taken} rows of {}, and {sent} were sent", table.name),
-            "look for a trigger or a rule that keeps rows out",
-        ))
+        if taken == sent && units.is_empty() { Ok(sent) } else { Err(kept_out(table, taken, sent)) }
+    }
+
+    /// Inserts the rows of some units by one statement, and returns their number.
+    fn insert(&self, session: &mut Connection, table: &Table, mut units: Range<u64>) -> Result<u64, Fault> {
+        let columns = table.rows.columns().map(|names| format!(" ({names})")).unwrap_or_default();
+        let (count, mut text) = (units.end - units.start, Vec::new());
+        let sent = table.rows.write_until(usize::MAX, &mut units, &mut text);
+        let text = String::from_utf8(text).expect("rows are text");
+        let values: Vec<String> = text.lines().map(literals).collect();
+        let found = session.query(&format!("INSERT INTO {}{columns} VALUES {}", table.name, values.join(", ")))?;
+        self.progress.copied(count * unit_weight(table), sent, text.len() as u64);
+        let taken = found.affected().unwrap_or_default();
+        if taken == sent { Ok(sent) } else { Err(kept_out(table, taken, sent)) }
     }
 
     fn ring(&self) {
@@ -257,6 +269,19 @@ impl Shared<'_> {
     }
 }
 
+/// A line of COPY's text format without backslashes, as the values of an INSERT.
+fn literals(line: &str) -> String {
+    let quoted = line.split('\t').map(|value| format!("'{}'", value.replace('\'', "''")));
+    format!("({})", quoted.collect::<Vec<_>>().join(", "))
+}
+
+fn kept_out(table: &Table, taken: u64, sent: u64) -> Fault {
+    Fault::new(
+        format!("the server took {taken} rows of {}, and {sent} were sent", table.name),
+        "look for a trigger or a rule that keeps rows out",
+    )
+}
+
 /// How long at least one of the steps was under way.
 fn covered_ns<'a>(steps: impl Iterator<Item = &'a Done>) -> u64 {
     let mut spans: Vec<(u64, u64)> = steps.map(|step| (step.begin_ns, step.end_ns)).collect();
@@ -299,6 +324,11 @@ mod tests {
 
     fn done(begin_ns: u64, end_ns: u64) -> Done {
         Done { what: What::Copy, table: None, session: 0, begin_ns, end_ns, rows: BTreeMap::new() }
+    }
+
+    #[test]
+    fn a_row_is_written_as_values() {
+        assert_eq!(literals("1\tit's\t"), "('1', 'it''s', '')");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub enum Manner {
     /// Whole tables, whose rows are frozen; keys and indexes afterwards.
     #[default]
     Copy,
-    /// Small batches with a commit each, into tables that have their primary keys, as HammerDB loads them.
+    /// Small batches with a commit each, as HammerDB loads these tables.
     Hammerdb,
 }
 

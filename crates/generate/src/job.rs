@@ -58,7 +58,7 @@ pub(crate) struct Made {
     pub rows: u64,
     pub bytes: u64,
     pub stored_bytes: u64,
-    path: PathBuf,
+    pub path: PathBuf,
     seconds: f64,
 }
 

@@ -92,7 +92,7 @@ pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Refusal> {
 fn jobs(spec: &GenerateSpec) -> Result<Vec<Job>, Refusal> {
     let named = |file: &DataFile, name: &str| {
         let name = name.trim_end_matches(".gz");
-        name == file.name || name.strip_suffix(file.suffix) == Some(&format!("{}.", file.name))
+        name == file.name || name.strip_suffix(&*file.suffix) == Some(&format!("{}.", file.name))
     };
     if let Some(unknown) = spec.files.iter().find(|name| spec.set.iter().all(|file| !named(file, name))) {
         let names: Vec<&str> = spec.set.iter().map(|file| file.name).collect();
@@ -170,13 +170,13 @@ impl Shared {
         signalled: &OwnedFd,
         begin: Instant,
         out: &mut impl Write,
-    ) -> Result<BTreeMap<&'static str, Made>, Refusal> {
+    ) -> Result<BTreeMap<PathBuf, Made>, Refusal> {
         let (mut done, mut failure, mut told) = (BTreeMap::new(), None, begin);
         loop {
             match reports.recv_timeout(LOOK) {
                 Ok(Ok(made)) => {
                     say(out, &json!({"file": made.document()}));
-                    done.insert(made.name, made);
+                    done.insert(made.path.clone(), made);
                 }
                 // The first error is the one to tell; the others are told to stop by it.
                 Ok(Err(error)) => {
@@ -204,7 +204,7 @@ impl Shared {
     }
 }
 
-fn summary(spec: &GenerateSpec, done: &BTreeMap<&str, Made>, begin: Instant) -> Value {
+fn summary(spec: &GenerateSpec, done: &BTreeMap<PathBuf, Made>, begin: Instant) -> Value {
     let sum = |of: fn(&Made) -> u64| done.values().map(of).sum::<u64>();
     let mut summary = json!({
         "scale": spec.scale,

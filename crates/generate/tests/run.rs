@@ -99,7 +99,8 @@ impl Rows for Uneven {
 #[test]
 fn blocks_are_in_their_order_whoever_makes_them() {
     let folder = Folder::new("uneven");
-    let file = DataFile { name: "uneven", suffix: "tbl", head: None, bytes_per_row: 3000, rows: Arc::new(Uneven) };
+    let file =
+        DataFile { name: "uneven", suffix: "tbl".into(), head: None, bytes_per_row: 3000, rows: Arc::new(Uneven) };
     let spec = GenerateSpec { threads: 8, ..asked(vec![file], &folder) };
     run(&spec, &mut Vec::new()).unwrap();
     let mut wanted = Vec::new();

@@ -52,6 +52,15 @@ class ArmQueries:
         return sum(slowest) / len(slowest)
 
     @property
+    def refresh_s(self) -> dict[str, float]:
+        """Refresh function (``insert``, ``delete``) -> mean of its seconds over sets and runs; empty without."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for run in self.by_block.values():
+            for one in run.refresh:
+                found[one.function].append(one.seconds)
+        return {function: sum(each) / len(each) for function, each in sorted(found.items(), reverse=True)}
+
+    @property
     def temp_bytes(self) -> dict[int, float] | None:
         """Query -> bytes of temporary files of a run, all of its executions together; None where they were not counted."""
         if any(run.temp_unseen for run in self.by_block.values()):
@@ -104,11 +113,11 @@ class _Asked:
 def agreement(runs: Sequence[RunFigures]) -> dict[str, list[Finding]]:
     """Directory of a run -> findings: whether its queries brought what those of the other runs brought, by the same plans.
 
-    Rows are compared by their number and the sum of their hashes. Runs that disagree are invalid, all of them: which one is wrong
+    Nothing is found of runs whose rows were refreshed. Rows are compared by their number and the sum of their hashes. Runs that disagree are invalid, all of them: which one is wrong
     is not known.
     """
     found: dict[str, list[Finding]] = {}
-    rows = {str(run.run.path): _rows(run) for run in runs if run.record.streams is not None}
+    rows = {str(run.run.path): _rows(run) for run in runs if _is_fixed(run)}
     answers: dict[_Asked, set[tuple[int, int]]] = defaultdict(set)
     plans: dict[_Asked, set[str]] = defaultdict(set)
     for each in rows.values():
@@ -151,6 +160,11 @@ def parallel_workers(run: RunFigures) -> list[Finding]:
     if asked > int(most):
         figure += ": some queries run with fewer; raise it, or use a smaller degree"
     return [Finding("parallel workers", "warn" if asked > int(most) else "ok", figure)]
+
+
+def _is_fixed(run: RunFigures) -> bool:
+    """Whether its queries met the rows of the load, which no refresh function changed meanwhile."""
+    return run.record.streams is not None and run.record.workload.get("refresh", "none") == "none"
 
 
 def _rows(run: RunFigures) -> list[tuple[_Asked, dict[str, Any]]]:

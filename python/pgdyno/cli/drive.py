@@ -24,7 +24,7 @@ _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
 _OF_SCRIPTS = ("setup", "scale")
 _OF_TPCC = ("warehouses", "profile", "routines")
-_OF_TPCH = ("scale_factor", "query_sets", "degree")
+_OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
 """Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
@@ -59,6 +59,11 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 @click.option("--scale-factor", type=shared.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1].")
 @click.option("--query-sets", type=shared.Integer(1), help="For `tpch`: how often a stream asks all queries [1].")
 @click.option("--degree", type=shared.Integer(0), help="For `tpch`: parallel workers of a query [2].")
+@click.option(
+    "--refresh",
+    type=click.Choice(["none", "power", "stream"]),
+    help="For `tpch`: refresh functions around the queries of one stream, or beside the streams [none].",
+)
 @click.option(
     "-c",
     "--clients",

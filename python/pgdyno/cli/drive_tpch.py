@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,11 +17,24 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 _SCALE_DEFAULT = 0.1
-_TAKEN = ("scripts", "dsn", "scale_factor", "profile", "clients", "query_sets", "degree", "duration", "seed", "pg_bin")
+_TAKEN = (
+    "scripts",
+    "dsn",
+    "scale_factor",
+    "profile",
+    "clients",
+    "query_sets",
+    "degree",
+    "refresh",
+    "duration",
+    "seed",
+    "pg_bin",
+)
 _ALWAYS = ("keep_invalid", "as_json")
 _EMBEDDED_MEMORY_BYTES = 512 << 20
 """The embedded server's settings are those for this memory; the memory itself is not limited."""
 _MIB = 2**20
+_DONE = {"insert": "inserted", "delete": "deleted"}
 
 
 def run(options: Mapping[str, Any], *, as_json: bool, keep_invalid: bool) -> None:
@@ -64,6 +78,7 @@ def _spec(options: Mapping[str, Any]) -> Tpch:
         "clients": options["clients"] if given("clients") else 1,
         "query_sets": options["query_sets"] or 1,
         "degree": options["degree"],
+        "refresh": options["refresh"] or "none",
         **({"duration": options["duration"]} if given("duration") else {}),
     }
     try:
@@ -85,7 +100,8 @@ def _drive(spec: Tpch, options: Mapping[str, Any]) -> Outcome:
         bar = stack.enter_context(Bar())
         server = stack.enter_context(_server(spec, options, bar))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
-        return spec.runner()(server, RunRequest(spec.limit_s, folder, progress=bar.show))
+        outcome = spec.runner()(server, RunRequest(spec.limit_s, folder, progress=bar.show))
+        return replace(outcome, checks=(*outcome.checks, *spec.proofs(server, outcome)))
 
 
 @contextlib.contextmanager
@@ -110,7 +126,7 @@ def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server
         return
     preflight.require_memory(tables.filling_bytes, "TPC-H's text")
     bar.show(0.0, "starting an embedded server")
-    connections = {"max_connections": str(spec.clients + settings.CONNECTIONS_BESIDE)}
+    connections = {"max_connections": str(spec.sessions + settings.CONNECTIONS_BESIDE)}
     with throwaway(binaries, settings.tuned(_EMBEDDED_MEMORY_BYTES, binaries.major) | connections) as cluster:
         fill(cluster, tables, lambda share, text: bar.show(share, f"fill: {text}"))
         yield cluster
@@ -159,6 +175,11 @@ def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> N
         f" {account.succeeded:,} queries in {outcome.phases[-1].seconds:.1f} s, {number(per_hour)} queries per hour,"
         f" geometric mean {number(found.geometric_mean_s)} s"
     )
+    for one in found.refresh:
+        click.echo(
+            f"refresh function, in none of these figures: {one.orders:,} orders {_DONE[one.function]} in"
+            f" {number(one.seconds)} s, {one.transactions:,} transactions"
+        )
     if found.temp_unseen:
         click.echo(f"temporary files were not counted: {found.temp_unseen}")
     for text in wrong:

@@ -78,6 +78,12 @@ def imdb(
     "--answers", is_flag=True, help="Instead of the data, dbgen's answers to the 22 queries; they are of scale 1."
 )
 @click.option(
+    "--updates",
+    type=shared.Integer(1, 1000),
+    metavar="SETS",
+    help="Instead of the data, what the refresh functions of this number of sets insert and delete, as `dbgen -U` writes it.",
+)
+@click.option(
     "--for-copy", is_flag=True, help="Omit the separator at the end of each line, which COPY refuses and dbgen writes."
 )
 @_gzip
@@ -89,6 +95,7 @@ def tpch(
     out: Path,
     files: tuple[str, ...],
     answers: bool,
+    updates: int | None,
     for_copy: bool,
     gzip: bool,
     overwrite: bool,
@@ -104,15 +111,21 @@ def tpch(
     Example:
       pgdyno generate tpch --scale 0.01 --out tpch
       pgdyno generate tpch --scale 1 --answers --out answers
+      pgdyno generate tpch --scale 1 --updates 2 --out updates
       pgdyno generate tpch --scale 0.01 --out tpch-copy --for-copy --file lineitem --file orders --json
     """
+    from pgdyno.errors import InputError
     from pgdyno.host import preflight
     from pgdyno.workload.tpch.files import SET
 
+    if answers and updates is not None:
+        raise InputError("--answers and --updates are different files", remedy="give one of them")
     if not answers:
-        _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
+        if updates is None:
+            _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
         preflight.require_memory(SET.memory_bytes, "generating TPC-H's text")
     asked = [*SET.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
+    asked += [] if updates is None else [f"--updates={updates}"]
     asked += [
         flag for flag, given in (("--for-copy", for_copy), ("--answers", answers), ("--overwrite", overwrite)) if given
     ]

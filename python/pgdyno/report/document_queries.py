@@ -23,6 +23,8 @@ class QueriesOf(Part):
     """Seconds of a run's slowest stream, mean of the replicates."""
     temp_bytes: dict[str, float] | None
     """Number of a query -> bytes of temporary files of a run, all of its executions together; null where not counted."""
+    refresh_s: dict[str, float]
+    """Refresh function (`insert`, `delete`) -> its seconds, mean of sets and replicates; empty without. No other figure has them."""
 
 
 def queries_document(arm: ArmSummary, first: ArmSummary) -> QueriesOf | None:
@@ -37,4 +39,5 @@ def queries_document(arm: ArmSummary, first: ArmSummary) -> QueriesOf | None:
         ratios={str(query): one for query, one in ratios.items()},
         slowest_stream_s=found.slowest_stream_s,
         temp_bytes=None if temp is None else {str(query): count for query, count in temp.items()},
+        refresh_s=found.refresh_s,
     )

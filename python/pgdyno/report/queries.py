@@ -79,6 +79,20 @@ def rows(comparison: Comparison) -> list[Row]:
         Row(
             "streams", _of(comparison, lambda arm, _: str(arm.replicates[0].figures.record.workload.get("clients", 1)))
         ),
+        *_refresh(comparison),
+    ]
+
+
+def _refresh(comparison: Comparison) -> list[Row]:
+    """Seconds of the refresh functions, which are in no other figure."""
+    arms = [None if (one := queries_of(arm)) is None else one.refresh_s for arm in comparison.arms]
+    functions = sorted({function for one in arms if one is not None for function in one}, reverse=True)
+    return [
+        Row(
+            f"refresh function that {function}s, seconds a set",
+            tuple(UNKNOWN if one is None or function not in one else number(one[function]) for one in arms),
+        )
+        for function in functions
     ]
 
 

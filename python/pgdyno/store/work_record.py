@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -45,6 +45,27 @@ class BulkLoadRecord(Record):
     """The CHECKPOINT at the end, which is in the measured phase; None if the role was not allowed to."""
 
 
+class RefreshRecord(Record):
+    """A refresh function that ran beside or around streams of queries."""
+
+    function: Literal["insert", "delete"]
+    """The first adds orders with their lines, the second deletes as many."""
+    refresh_set: Count
+    """Which of dbgen's sets, from 1."""
+    begin_ns: int
+    end_ns: int
+    orders: Count
+    lines: Count
+    transactions: Count
+    error: str = ""
+    """Why it ended before its work; empty if it did not."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end_ns - self.begin_ns) / 1e9
+
+
 class StreamsRecord(Record):
     """Streams of queries that were the workload of a run: `kind = "tpch"`. Each query is a row of ``workload/query``."""
 
@@ -58,3 +79,5 @@ class StreamsRecord(Record):
     """Number of a query -> bytes of the temporary files that it wrote, all of its executions together. Empty where not counted."""
     temp_unseen: str = ""
     """Why temporary files were not counted; empty if they were."""
+    refresh: tuple[RefreshRecord, ...] = ()
+    """The refresh functions, in the order in which they ended; none of the figures above has them."""

@@ -30,7 +30,7 @@ impl Imdb {
     pub fn file(self, file: File) -> DataFile {
         DataFile {
             name: file.name(),
-            suffix: "tsv",
+            suffix: "tsv".into(),
             head: Some(file.columns()),
             bytes_per_row: file.public_bytes_per_row(),
             rows: Arc::new(FileRows { data: self, file }),

@@ -3,29 +3,44 @@
 //! A session has some warehouses. It loads the stock and the districts of all of them, then their customers, then their orders.
 //! What HammerDB inserts row by row, warehouses and districts, is a COPY of one row here.
 
+use std::sync::Arc;
+
 use pgdyno_workload::tpcc::{CUSTOMERS, DISTRICTS, ITEMS, ORDERS};
 
 use super::definitions::NAMES;
 use super::order::{DELIVERED, OPEN};
-use crate::table::{Batch, Batches};
+use crate::table::{Batch, Batches, PartBatches};
 
 const CUSTOMERS_EACH: u64 = 1_000;
 const ORDERS_EACH: u64 = 100;
 
 pub(super) fn batches(warehouses: u64) -> Batches {
-    Batches { parts: warehouses, phases: 3, first: vec![batch("item", 0, ITEMS.unsigned_abs())], of }
+    Batches {
+        keys_first: true,
+        inserts: false,
+        parts: warehouses,
+        phases: 3,
+        first: vec![batch("item", 0, ITEMS.unsigned_abs())],
+        of: Arc::new(Warehouses),
+    }
 }
 
-fn of(phase: u32, warehouse: u64) -> Vec<Batch> {
-    let districts = warehouse * DISTRICTS.unsigned_abs()..(warehouse + 1) * DISTRICTS.unsigned_abs();
-    match phase {
-        0 => {
-            let items = ITEMS.unsigned_abs();
-            let first = [batch("warehouse", warehouse, 1), batch("stock", warehouse * items, items)];
-            first.into_iter().chain(districts.map(|district| batch("district", district, 1))).collect()
+/// A part is a warehouse.
+#[derive(Debug)]
+struct Warehouses;
+
+impl PartBatches for Warehouses {
+    fn of(&self, phase: u32, warehouse: u64) -> Vec<Batch> {
+        let districts = warehouse * DISTRICTS.unsigned_abs()..(warehouse + 1) * DISTRICTS.unsigned_abs();
+        match phase {
+            0 => {
+                let items = ITEMS.unsigned_abs();
+                let first = [batch("warehouse", warehouse, 1), batch("stock", warehouse * items, items)];
+                first.into_iter().chain(districts.map(|district| batch("district", district, 1))).collect()
+            }
+            1 => districts.flat_map(customers).collect(),
+            _ => districts.flat_map(orders).collect(),
         }
-        1 => districts.flat_map(customers).collect(),
-        _ => districts.flat_map(orders).collect(),
     }
 }
 
@@ -64,7 +79,7 @@ mod tests {
         let (tables, batches) = (set.tables(1), set.batches().unwrap());
         let mut all = batches.first.clone();
         for warehouse in 0..batches.parts {
-            let of: Vec<Batch> = (0..batches.phases).flat_map(|phase| (batches.of)(phase, warehouse)).collect();
+            let of: Vec<Batch> = (0..batches.phases).flat_map(|phase| batches.of.of(phase, warehouse)).collect();
             assert_eq!(of.len(), 762);
             all.extend(of);
         }

@@ -28,7 +28,13 @@ pub fn answers(scale: f64) -> Result<Vec<DataFile>, Refusal> {
     let file = |(name, number)| -> Result<DataFile, Refusal> {
         let known = QueryAndAnswer::new(number, 1.0).map_err(|error| Refusal::new(error, "this is a bug in pgdyno"))?;
         let lines = known.answer().lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
-        Ok(DataFile { name, suffix: "out", head: None, bytes_per_row: BYTES_PER_LINE, rows: Arc::new(Lines(lines)) })
+        Ok(DataFile {
+            name,
+            suffix: "out".into(),
+            head: None,
+            bytes_per_row: BYTES_PER_LINE,
+            rows: Arc::new(Lines(lines)),
+        })
     };
     NAMES.into_iter().zip(1..).map(file).collect()
 }

@@ -28,10 +28,9 @@ fn table(name: &'static str, profile: Profile, scale: Scale) -> Table {
         let deferred = if profile == Profile::Hammerdb && *to == "orders" { " DEFERRABLE" } else { "" };
         format!("ALTER TABLE {qualified} ADD FOREIGN KEY ({columns}) REFERENCES {SCHEMA}.{to}{deferred}")
     });
-    let file = TableFile::ALL.into_iter().find(|file| file.name() == name).expect("each table has a file");
     Table {
         create: format!("CREATE TABLE {qualified} ({})", columns(name, profile, scale)),
-        rows: Arc::new(TableRows::new(file, scale, Ending::Copy)),
+        rows: Arc::new(TableRows::new(TableFile::named(name), scale, Ending::Copy)),
         after_rows: Vec::new(),
         primary_key: Some(primary_key),
         indexes: indexes.collect(),

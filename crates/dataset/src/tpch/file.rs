@@ -50,6 +50,11 @@ impl TableFile {
         Self::Supplier,
     ];
 
+    /// The file of a table.
+    pub(super) fn named(table: &str) -> Self {
+        Self::ALL.into_iter().find(|file| file.name() == table).expect("each table has a file")
+    }
+
     /// Its name without `.tbl`.
     pub fn name(self) -> &'static str {
         match self {

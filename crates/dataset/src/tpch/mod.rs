@@ -4,9 +4,11 @@
 //! which the rows are made, and how a row is written. dbgen's seeds are fixed: a table's rows depend on the scale alone.
 
 mod answers;
+mod batches;
 mod definitions;
 mod file;
 mod profile;
+mod refresh;
 mod rows;
 mod scale;
 mod tables;
@@ -14,6 +16,7 @@ mod tables;
 pub use answers::answers;
 pub use file::{Ending, TableFile};
 pub use profile::Profile;
+pub use refresh::refresh_files;
 pub use rows::files;
 pub use scale::Scale;
 pub use tables::TpchTables;

@@ -30,7 +30,7 @@ pub fn files(scale: f64, ending: Ending) -> Result<Vec<DataFile>, Refusal> {
         .into_iter()
         .map(|table| DataFile {
             name: table.name(),
-            suffix: "tbl",
+            suffix: "tbl".into(),
             head: None,
             bytes_per_row: table.bytes_per_row(),
             rows: Arc::new(TableRows::new(table, scale, ending)),
@@ -59,23 +59,23 @@ impl TableRows {
 
     /// Appends rows, each with its end.
     fn write_all<R: Display>(&self, rows: impl Iterator<Item = R>, out: &mut Vec<u8>) -> u64 {
-        let mut count = 0;
-        for row in rows {
-            let first = out.len();
-            write!(out, "{row}").expect("memory takes all that is written");
-            if self.ending != Ending::Separator {
-                let last = out.pop();
-                debug_assert_eq!(last, Some(b'|'), "each value has a separator behind it");
-            }
-            if self.ending == Ending::Copy {
-                // Its texts have neither a separator nor anything that COPY takes for something else.
-                out[first..].iter_mut().filter(|byte| **byte == b'|').for_each(|byte| *byte = b'\t');
-            }
-            out.push(b'\n');
-            count += 1;
-        }
-        count
+        rows.map(|row| write_row(&row, self.ending, out)).count() as u64
     }
+}
+
+/// Appends a row with its end.
+pub(super) fn write_row(row: &impl Display, ending: Ending, out: &mut Vec<u8>) {
+    let first = out.len();
+    write!(out, "{row}").expect("memory takes all that is written");
+    if ending != Ending::Separator {
+        let last = out.pop();
+        debug_assert_eq!(last, Some(b'|'), "each value has a separator behind it");
+    }
+    if ending == Ending::Copy {
+        // Its texts have neither a separator nor anything that COPY takes for something else.
+        out[first..].iter_mut().filter(|byte| **byte == b'|').for_each(|byte| *byte = b'\t');
+    }
+    out.push(b'\n');
 }
 
 impl Rows for TableRows {

@@ -41,6 +41,12 @@ impl Scale {
         base * self.thousandths / 1000
     }
 
+    /// How many orders a refresh function inserts or deletes: dbgen rounds down to tens, so that only scales that are multiples of
+    /// 0.02 have the thousandth of clause 2.5.2.
+    pub(super) fn orders_of_refresh(self) -> u64 {
+        self.thousandths * 15 / 100 * 10
+    }
+
     /// Whether the specification's formula for the four suppliers of a part gives some part the same one twice: it has a
     /// period, and there are few suppliers. Supplier `i` of a part is `i · (S/4 + q)` further on, where `q` is the part's
     /// number by `S` suppliers (clause 4.2.3).

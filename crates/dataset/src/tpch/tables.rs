@@ -3,10 +3,10 @@
 use pgdyno_workload::Refusal;
 use serde::Deserialize;
 
-use super::definitions;
 use super::profile::{Profile, SCHEMA};
 use super::scale::Scale;
-use crate::table::{DataSet, Table};
+use super::{batches, definitions};
+use crate::table::{Batches, DataSet, Table};
 
 /// The tables with their keys.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -51,6 +51,11 @@ impl DataSet for TpchTables {
     fn tables(&self, _seed: u64) -> Vec<Table> {
         // What cannot be made was refused.
         self.scale().map(|scale| definitions::tables(self.profile, scale)).unwrap_or_default()
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        // What cannot be made was refused.
+        self.scale().ok().map(batches::batches)
     }
 
     fn after(&self) -> Vec<String> {

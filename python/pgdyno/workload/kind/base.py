@@ -38,7 +38,7 @@ class LoadTable(KeyTable):
     foreign_keys: bool = False
     """Add foreign keys to pgbench's tables."""
     manner: LoadManner = "copy"
-    """`copy`: whole tables by COPY with frozen rows, keys afterwards; `hammerdb`, for kind `tpcc`: keys first and small batches with a commit each, 762 for each warehouse, as HammerDB builds its schema."""
+    """`copy`: whole tables by COPY with frozen rows, keys afterwards; `hammerdb`, for the kinds `tpcc` and `tpch`: small batches with a commit each, as HammerDB builds its schemas: into tables with keys, 762 for each warehouse; by INSERT of 1,000 rows, about 3,560 for each unit of scale factor."""
     limited: bool = False
     """Fill on the arm's own volumes with their limits, in its instance and with its settings. Default: on volumes without limits."""
 
@@ -87,6 +87,10 @@ class Workload(KeyTable, ABC):
 
         A table of an experiment file may lack what its factors give, so this is asked of each arm.
         """
+
+    def warnings(self) -> Iterator[str]:
+        """What can be run and is rarely meant, said before the first run."""
+        return iter(())
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
         """What is wrong with how long it takes, or in a world that is ``dilation`` times slower."""

@@ -39,9 +39,9 @@ class WithTables(Workload):
     def _of_manner(self) -> Iterator[Refusal]:
         """How its tables are filled."""
         if self.load.manner not in self.manners:
-            yield Refusal("load.manner", f'"{self.load.manner}" is for kind = "tpcc"', "omit the key")
+            yield Refusal("load.manner", f'"{self.load.manner}" is for the kinds tpcc and tpch', "omit the key")
         elif self.load.manner == "hammerdb" and self.load.split:
-            yield Refusal("load.split", "its sessions share the warehouses anyway", "omit the key")
+            yield Refusal("load.split", "its sessions share the rows anyway", "omit the key")
 
     def _of_size(self, key: str) -> Iterator[Refusal]:
         """The size is said once: by ``key``, or by the memory."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from pgdyno.store.record import Check
-from pgdyno.workload.kind.base import Refusal, Workload
+from pgdyno.workload.kind.base import LoadManner, Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.tables import TpchProfile, TpchTables, scale_factor_for, size_for_memory
 from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_suppliers
+from pgdyno.workload.tpch.refresh import SETS_MAX, Refresh, orders_of_set
 from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
 
@@ -37,6 +38,7 @@ class Tpch(WithTables, Workload):
     blamed: ClassVar[str] = "profile"
     without: ClassVar[str] = "a stream asks its next query when the last one has ended, and ends with its queries"
     forks: ClassVar[bool] = True
+    manners: ClassVar[tuple[LoadManner, ...]] = ("copy", "hammerdb")
 
     kind: Literal["tpch"] = "tpch"
     """Streams of analytical queries derived from TPC-H."""
@@ -52,6 +54,9 @@ class Tpch(WithTables, Workload):
     """Parallel workers of a query: `max_parallel_workers_per_gather`. Default: 2 for profile `hammerdb`, the server's setting for `spec`."""
     queries: tuple[Annotated[int, Field(ge=QUERIES.start, le=QUERIES.stop - 1)], ...] = tuple(QUERIES)
     """The queries that are asked, by their numbers. Default: all 22."""
+    refresh: Refresh = "none"
+    """The refresh functions, which insert and delete a thousandth of the orders: `power`, before and after the queries of a single stream;
+    `stream`, in a further session beside the streams, a set for each set of queries. They are reported apart."""
     limit_s: Annotated[Seconds, Field(ge=1)] = Field("1h", alias="duration", validate_default=True)
     """The longest time that a run may take. A query that takes longer is cancelled, and the run is invalid."""
 
@@ -62,13 +67,13 @@ class Tpch(WithTables, Workload):
 
     @property
     def writes(self) -> bool:
-        """Views are made and dropped."""
+        """Views are made and dropped, and rows where they are refreshed."""
         return True
 
     @property
-    def sessions(self) -> int | None:
-        """One for each stream."""
-        return self.clients
+    def sessions(self) -> int:
+        """One for each stream, and one that refreshes beside them."""
+        return self.clients + (self.refresh == "stream")
 
     @property
     def prepares(self) -> bool:
@@ -79,7 +84,16 @@ class Tpch(WithTables, Workload):
     def streams(self) -> Streams:
         """What is asked."""
         degree = 2 if self.degree is None and self.profile == "hammerdb" else self.degree
-        return Streams(self.profile, self.scale_factor, self.clients, self.query_sets, self.queries, degree, self.seed)
+        return Streams(
+            self.profile,
+            self.scale_factor,
+            self.clients,
+            self.query_sets,
+            self.queries,
+            degree,
+            self.seed,
+            self.refresh,
+        )
 
     @property
     def phases_s(self) -> tuple[float, float]:
@@ -136,8 +150,21 @@ class Tpch(WithTables, Workload):
             yield Refusal("scale_factor", f"{self.scale_factor:g}: {why}")
         if not self.queries or len(set(self.queries)) < len(self.queries):
             yield Refusal("queries", "it should be numbers of 1 to 22, each once")
+        yield from self._of_refresh()
         if self.load.foreign_keys:
             yield Refusal("load", "foreign_keys are for pgbench's tables; those of tpch always have theirs")
+
+    def _of_refresh(self) -> Iterator[Refusal]:
+        if self.refresh == "none":
+            return
+        if self.refresh == "power" and self.clients > 1:
+            yield Refusal("refresh", f'"power" is for one stream, and there are {self.clients:,}', 'use "stream"')
+        if orders_of_set(self.scale_factor) == 0:
+            yield Refusal("refresh", f"a set has no order at scale factor {self.scale_factor:g}; use 0.01 or more")
+        if (sets := self.clients * self.query_sets) > SETS_MAX:
+            yield Refusal(
+                "refresh", f"{sets:,} sets would delete all orders; {SETS_MAX:,} at most (clients times query_sets)"
+            )
 
     def runner(self, shared: Any = None) -> Runner:
         """See :class:`pgdyno.workload.tpch.running.Running`."""
@@ -149,17 +176,21 @@ class Tpch(WithTables, Workload):
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
     ) -> tuple[Check, ...]:
-        """That no stream left its view there."""
+        """That no stream left its view there, and that what was refreshed is in the tables."""
         from pgdyno.workload.tpch.answers import left_views
 
-        del outcome, baseline, full
+        del baseline, full
         left = left_views(server)
         detail = f"left in the schema: {', '.join(left)}" if left else "no view of a stream is left"
-        return (Check(name="tpch_views", ok=not left, detail=detail),)
+        views = Check(name="tpch_views", ok=not left, detail=detail)
+        functions = self.streams.functions
+        if functions is None or outcome.streams is None:
+            return (views,)
+        return views, functions.check(server, outcome.streams.refresh)
 
     def record(self) -> dict[str, Any]:
         """What of it was in use."""
-        own = {"profile", "scale_factor", "clients", "query_sets", "queries"}
+        own = {"profile", "scale_factor", "clients", "query_sets", "queries", "refresh"}
         own |= set() if self.data_to_memory is None else {"data_to_memory"}
         first = {"kind": self.kind, "seed": self.seed, "degree": self.streams.degree}
         last = {"limit_s": self.limit_s, "driver_cpus": self.driver_cpus}

@@ -7,6 +7,7 @@ are CLOCK_MONOTONIC::
     {"ready": true, "spill": null}                            all are connected; or why temporary bytes are not counted
     {"query": {"stream", "set", "place", "query", "parameters", "begin_ns", "end_ns", "rows", "rows_hash",
                "temp_bytes", "plan", "error", "cancelled"}}
+    {"refresh": {"function", "refresh_set", "begin_ns", "end_ns", "orders", "lines", "transactions", "error"}}
     {"end": true, "t_ns": ..., "cpu_ns": ..., "stopped": ""}  ``late`` or ``told`` where it ended before its work
 
 or, last, ``{"error": {"message", "remedy"}}`` and exit code 2. After ``limit_s``, on SIGTERM, SIGINT and at the end of standard input
@@ -29,6 +30,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from pgdyno import session
+from pgdyno.workload.tpch.refreshing import AlreadyRefreshedError, Refresher
+from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,8 +63,16 @@ _COUNT_SPILL = (
 class Stream:
     """A session that asks one query after another."""
 
-    def __init__(self, asked: Mapping[str, Any], connection: Connection, tell: Tell, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        asked: Mapping[str, Any],
+        connection: Connection,
+        tell: Tell,
+        stop: threading.Event,
+        refresher: Refresher | None,
+    ) -> None:
         self.asked, self.connection, self._tell, self._stop = asked, connection, tell, stop
+        self._refresher = refresher
         self._temp_bytes = 0
         self._works = False
         connection.add_notice_handler(self._noticed)
@@ -73,7 +84,11 @@ class Stream:
             for step in self.asked["steps"]:
                 if self._stop.is_set() or self.connection.closed:
                     break
-                self._query(step, counts_spill=counts_spill)
+                if "refresh" in step:
+                    assert self._refresher is not None
+                    self._tell({"refresh": self._refresher.run(step, self.connection, self._stop)})
+                else:
+                    self._query(step, counts_spill=counts_spill)
         finally:
             self._works = False
             for statement in self.asked["after"]:
@@ -98,20 +113,20 @@ class Stream:
             "error": "",
             "cancelled": False,
         }
-        begin_ns = _now_ns()
+        begin_ns = now_ns()
         try:
             for statement in step["before"]:
                 self._execute(statement)
             plan = self._execute(f"EXPLAIN (COSTS OFF) {step['text']}")
             found["plan"] = "\n".join(_text(plan, row, 0) for row in range(plan.ntuples))
             self._temp_bytes = 0
-            begin_ns = _now_ns()
+            begin_ns = now_ns()
             result = self._execute(step["text"])
-            end_ns = _now_ns()
+            end_ns = now_ns()
             found |= {"rows": result.ntuples, "rows_hash": rows_hash(result)}
             found["temp_bytes"] = self._temp_bytes if counts_spill else None
         except psycopg.Error as error:
-            end_ns = _now_ns()
+            end_ns = now_ns()
             found |= {"error": _words(error), "cancelled": self._stop.is_set()}
         self._tell({"query": {"stream": self.asked["stream"], **told, "begin_ns": begin_ns, "end_ns": end_ns, **found}})
 
@@ -166,10 +181,13 @@ def drive(document: Mapping[str, Any], tell: Tell, stop: threading.Event, go: Ca
     """Everything from the connections to the end."""
     with contextlib.ExitStack() as stack:
         streams, spill = [], ""
+        refresher = Refresher(document["refresh"]) if document["refresh"] else None
         for number, asked in enumerate(document["streams"]):
             connection = stack.enter_context(contextlib.closing(_connect(document, number)))
             spill = spill or _spill(connection)
-            streams.append(Stream(asked, connection, tell, stop))
+            streams.append(Stream(asked, connection, tell, stop, refresher))
+        if refresher is not None:
+            refresher.require_fresh(streams[0].connection)
         tell({"ready": True, "spill": spill or None})
         if not go():
             return
@@ -183,7 +201,7 @@ def drive(document: Mapping[str, Any], tell: Tell, stop: threading.Event, go: Ca
             thread.start()
         late = _wait(threads, streams, stop, deadline)
         stopped = "late" if late else "told" if stop.is_set() else ""
-        tell({"end": True, "t_ns": _now_ns(), "cpu_ns": time.process_time_ns() - cpu_ns, "stopped": stopped})
+        tell({"end": True, "t_ns": now_ns(), "cpu_ns": time.process_time_ns() - cpu_ns, "stopped": stopped})
 
 
 def _wait(threads: list[threading.Thread], streams: list[Stream], stop: threading.Event, deadline: float) -> bool:
@@ -223,6 +241,9 @@ def main() -> int:
     except psycopg.Error as error:
         tell({"error": {"message": _words(error), "remedy": "see the server's log"}})
         return 2
+    except AlreadyRefreshedError as error:
+        tell({"error": {"message": str(error), "remedy": "load the tables again"}})
+        return 2
     return 0
 
 
@@ -232,10 +253,6 @@ def _text(result: PGresult, row: int, column: int) -> str:
 
 def _words(error: psycopg.Error) -> str:
     return " ".join(str(error).split())
-
-
-def _now_ns() -> int:
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 if __name__ == "__main__":

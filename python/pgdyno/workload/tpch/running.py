@@ -6,14 +6,16 @@ import contextlib
 import json
 import math
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
 from pgdyno.store import record, tables
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.work_record import StreamsRecord
+from pgdyno.store.work_record import RefreshRecord, StreamsRecord
 from pgdyno.workload import histogram
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.outcome import Outcome, RunRequest
@@ -47,8 +49,11 @@ class Running:
         limit_s = own.host_s(request.duration_s)
         request.out_dir.mkdir(parents=True, exist_ok=True)
         command = [*request.prefix, sys.executable, "-m", "pgdyno.workload.tpch.driving"]
-        with HelperProcess(command, request.out_dir / "streams.log", environment(request.env), _WORDS) as process:
-            heard.spill = process.ask(self.streams.document(server.dsn, limit_s))["spill"] or ""
+        with (
+            self._rows(request.out_dir) as folder,
+            HelperProcess(command, request.out_dir / "streams.log", environment(request.env), _WORDS) as process,
+        ):
+            heard.spill = process.ask(self.streams.document(server.dsn, limit_s, folder))["spill"] or ""
             request.on_start(process.pid)
             request.on_measure_begin()
             begin_ns = now_ns()
@@ -70,6 +75,17 @@ class Running:
             )
         return heard.outcome(begin_ns, own)
 
+    @contextlib.contextmanager
+    def _rows(self, out_dir: Path) -> Iterator[Path | None]:
+        """A folder with what the refresh functions insert and delete; the process has it in memory before it begins."""
+        functions = self.streams.functions
+        if functions is None:
+            yield None
+            return
+        with tempfile.TemporaryDirectory(prefix="refresh-", dir=out_dir) as folder:
+            functions.make(Path(folder))
+            yield Path(folder)
+
 
 class Heard:
     """What the process has said."""
@@ -77,6 +93,7 @@ class Heard:
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
         self.queries: list[Line] = []
+        self.refresh: list[Line] = []
         self.end: Line | None = None
         self.spill = ""
         """Why temporary bytes were not counted; empty if they were."""
@@ -96,6 +113,8 @@ class Heard:
             self.words = (
                 f"{len(self.queries):,} of {self._streams.planned:,} queries, Q{found['query']} took {seconds:.2f} s"
             )
+        elif "refresh" in line:
+            self.refresh.append(dict(line["refresh"]))
         elif "end" in line:
             self.end = dict(line)
 
@@ -133,8 +152,14 @@ class Heard:
                 elapsed_ns=phase.end_ns - phase.begin_ns,
                 transactions=len(good),
             ),
-            streams=_streams_record(good, rows, self.spill),
+            streams=_streams_record(good, rows, self.spill, [self._function(line, clock) for line in self.refresh]),
             query_rows=tables.from_rows("workload/query", rows),
+        )
+
+    def _function(self, line: Line, clock: SubjectClock) -> RefreshRecord:
+        return RefreshRecord(
+            **line
+            | {"begin_ns": clock.instant_ns(int(line["begin_ns"])), "end_ns": clock.instant_ns(int(line["end_ns"]))}
         )
 
     def _row(self, line: Line, clock: SubjectClock) -> dict[str, Any]:
@@ -174,7 +199,9 @@ def _seconds(row: Mapping[str, Any]) -> float:
     return float(row["t_end_ns"] - row["t_begin_ns"]) / 1e9
 
 
-def _streams_record(good: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], spill: str) -> StreamsRecord:
+def _streams_record(
+    good: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], spill: str, refresh: Sequence[RefreshRecord]
+) -> StreamsRecord:
     of_query: dict[int, list[float]] = {}
     temp: dict[int, int] = {}
     for row in sorted(good, key=lambda row: int(row["query"])):
@@ -190,6 +217,7 @@ def _streams_record(good: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[st
         stream_s={str(stream): (max(each) - min(each)) / 1e9 for stream, each in sorted(ends.items())},
         temp_bytes={str(query): count for query, count in temp.items()},
         temp_unseen=spill,
+        refresh=tuple(refresh),
     )
 
 

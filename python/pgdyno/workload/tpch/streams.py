@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.workload.tables import TPCH_SCHEMA
 from pgdyno.workload.tpch.orders import POWER, order_of
 from pgdyno.workload.tpch.parameters import drawn
+from pgdyno.workload.tpch.refresh import RefreshFunctions
 from pgdyno.workload.tpch.texts import VIEW_QUERY, text_of, view_name, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pgdyno.workload.tables import TpchProfile
     from pgdyno.workload.tpch.parameters import Parameters
+    from pgdyno.workload.tpch.refresh import Refresh
 
 CHECK_CLIENT = "10s"
 """How often a server looks whether this machine is still there while it works on a query (PostgreSQL 14 and later)."""
@@ -31,6 +34,7 @@ class Streams:
     queries: Sequence[int]
     degree: int | None
     seed: int
+    refresh: Refresh = "none"
 
     @property
     def numbers(self) -> range:
@@ -42,16 +46,29 @@ class Streams:
         """How many queries they ask."""
         return len(self.queries) * self.query_sets * self.clients
 
-    def document(self, dsn: str, limit_s: float) -> dict[str, Any]:
-        """The first line of the process's input. ``limit_s`` is how long all of it may take."""
+    @property
+    def functions(self) -> RefreshFunctions | None:
+        """The refresh functions: a set for each set of queries of a stream; None without."""
+        if self.refresh == "none":
+            return None
+        return RefreshFunctions(self.profile, self.scale_factor, self.clients * self.query_sets)
+
+    def document(self, dsn: str, limit_s: float, folder: Path | None = None) -> dict[str, Any]:
+        """The first line of the process's input. ``limit_s`` is how long all of it may take, ``folder`` has what is refreshed."""
+        functions = self.functions
         settings = [f"SET search_path = {TPCH_SCHEMA}", f"SET client_connection_check_interval = '{CHECK_CLIENT}'"]
         if self.degree is not None:
             settings.append(f"SET max_parallel_workers_per_gather = {self.degree}")
+        streams: list[dict[str, Any]] = [self._stream(number) for number in self.numbers]
+        if functions is not None and self.refresh == "stream":
+            steps = [step for number in range(1, functions.sets + 1) for step in functions.steps(number)]
+            streams.append({"stream": "refresh", "steps": steps, "after": []})
         return {
             "dsn": dsn,
             "settings": settings,
             "limit_s": limit_s,
-            "streams": [self._stream(number) for number in self.numbers],
+            "streams": streams,
+            "refresh": None if functions is None or folder is None else functions.document(folder),
         }
 
     def _stream(self, number: int) -> dict[str, Any]:
@@ -60,13 +77,17 @@ class Streams:
 
     def _steps(self, number: int) -> Iterator[dict[str, Any]]:
         asked = [query for query in order_of(number) if query in self.queries]
+        functions = self.functions if self.refresh == "power" else None
         for query_set in range(1, self.query_sets + 1):
+            before, after = ((), ()) if functions is None else ((one,) for one in functions.steps(query_set))
+            yield from before
             for place, query in enumerate(asked, 1):
                 parameters = drawn(
                     query, number, query_set, seed=self.seed, profile=self.profile, scale_factor=self.scale_factor
                 )
                 told = {"set": query_set, "place": place, "query": query, "parameters": parameters}
                 yield told | step(query, parameters, number, limited=self.profile == "spec")
+            yield from after
 
 
 def step(query: int, parameters: Parameters, stream: int, *, limited: bool) -> dict[str, Any]:

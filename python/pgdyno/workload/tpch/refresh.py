@@ -1,0 +1,123 @@
+"""The refresh functions of TPC-H (clauses 2.5 to 2.7): which rows, when they go, and the proof that they did.
+
+A set is what `dbgen -U` makes: some orders with their lines to insert, and as many orders of the base data to delete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import psycopg
+
+from pgdyno import _engine, session
+from pgdyno.store.record import Check
+from pgdyno.workload.tables import TPCH_SCHEMA
+from pgdyno.workload.tpch.files import COLUMNS, SET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pgdyno.store.work_record import RefreshRecord
+    from pgdyno.workload.server import Server
+    from pgdyno.workload.tables import TpchProfile
+
+Refresh = Literal["none", "power", "stream"]
+SETS_MAX = 1000
+"""A set deletes about a thousandth of the orders; also in crates/dataset/src/tpch/refresh.rs."""
+_HAMMERDB_ORDERS_PER_COMMIT = 1000
+"""HammerDB commits that many inserted orders at once, and each statement of the deletion."""
+_GAP = 8
+"""Keys of inserted orders are in the next eight of every 32; the base data has the first eight."""
+
+
+def orders_of_set(scale_factor: float) -> int:
+    """Orders of a set: dbgen rounds a thousandth down to tens; also in crates/dataset/src/tpch/scale.rs."""
+    return round(scale_factor * 1000) * 15 // 100 * 10
+
+
+@dataclass(frozen=True)
+class RefreshFunctions:
+    """The sets 1 to ``sets``, each with both functions."""
+
+    profile: TpchProfile
+    scale_factor: float
+    sets: int
+
+    def make(self, folder: Path) -> None:
+        """Write the sets' rows into a folder, as a process that refreshes reads them."""
+        asked = [*SET.arguments(self.scale_factor, folder), "--for-copy", f"--updates={self.sets}"]
+        with contextlib.closing(_engine.lines(["generate", SET.name, *asked], {})) as lines:
+            for _ in lines:
+                pass
+
+    def document(self, folder: Path) -> dict[str, Any]:
+        """What a process that refreshes gets."""
+        hammerdb = self.profile == "hammerdb"
+        return {
+            "folder": str(folder),
+            "sets": self.sets,
+            "columns": {table: _names(table) for table in ("orders", "lineitem")},
+            "orders_per_commit": _HAMMERDB_ORDERS_PER_COMMIT if hammerdb else 1,
+            "deferred": hammerdb,
+            "statements_commit": hammerdb,
+            # HammerDB inserts open orders only.
+            "status": "O" if hammerdb else None,
+        }
+
+    def steps(self, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Both functions of a set, as steps of a stream."""
+        return {"refresh": "insert", "set": number}, {"refresh": "delete", "set": number}
+
+    def inserted(self, number: int) -> list[int]:
+        """Keys of the orders that a set inserts."""
+        return [key + _GAP * (1 + number // SETS_MAX) for key in self.deleted(number)]
+
+    def deleted(self, number: int) -> list[int]:
+        """Keys of the orders that a set deletes: the base data's, from its first order on."""
+        count = orders_of_set(self.scale_factor)
+        return [_key(index) for index in range((number - 1) * count + 1, number * count + 1)]
+
+    def check(self, server: Server, done: Sequence[RefreshRecord]) -> Check:
+        """That both functions of all sets ended, that what was inserted is there, and what was deleted is not."""
+        wrong = [f"{one.function} of set {one.refresh_set}: {one.error}" for one in done if one.error]
+        if len(done) < 2 * self.sets:
+            wrong.append(f"{2 * self.sets - len(done):,} of {2 * self.sets:,} refresh functions were not run")
+        if not wrong:
+            wrong.extend(self._differences(server, done))
+        detail = "; ".join(wrong) or f"{self.sets:,} sets were inserted and as many deleted"
+        return Check(name="tpch_refresh", ok=not wrong, detail=detail)
+
+    def _differences(self, server: Server, done: Sequence[RefreshRecord]) -> Iterator[str]:
+        sets = range(1, self.sets + 1)
+        with contextlib.closing(psycopg.connect(server.dsn, autocommit=True, **session.OPTIONS)) as connection:
+            inserted = _count(connection, [key for number in sets for key in self.inserted(number)])
+            deleted = _count(connection, [key for number in sets for key in self.deleted(number)])
+        counted = [one for one in done if one.function == "insert"]
+        expected = (sum(one.orders for one in counted), sum(one.lines for one in counted))
+        if inserted != expected:
+            yield f"{expected[0]:,} orders with {expected[1]:,} lines were inserted, and {inserted[0]:,} with {inserted[1]:,} are there"
+        if deleted != (0, 0):
+            yield f"{deleted[0]:,} deleted orders and {deleted[1]:,} of their lines are still there"
+
+
+def _count(connection: psycopg.Connection[Any], keys: list[int]) -> tuple[int, int]:
+    """Orders with these keys, and their lines."""
+    found = [
+        connection.execute(f"SELECT count(*) FROM {TPCH_SCHEMA}.{table} WHERE {column} = ANY(%s)".encode(), [keys])
+        for table, column in (("orders", "o_orderkey"), ("lineitem", "l_orderkey"))
+    ]
+    orders, lines = (int((cursor.fetchone() or (0,))[0]) for cursor in found)
+    return orders, lines
+
+
+def _key(index: int) -> int:
+    """The key of the order with a number from 1: of every 32 keys the first eight are in use (clause 4.2.3)."""
+    return (index >> 3 << 5) | (index & 7)
+
+
+def _names(table: str) -> list[str]:
+    """Names of a table's columns, in the order of its file."""
+    return [part.split()[0] for part in COLUMNS[table].split(", ") if "_" in part]
