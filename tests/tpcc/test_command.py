@@ -53,6 +53,30 @@ def test_an_experiment_is_compared_by_new_orders(tmp_path: Path, capsys: pytest.
     assert "4 warehouses, derived from TPC-C" in page
 
 
+@pytest.mark.usefixtures("engine")
+def test_more_clients_than_warehouses_are_warned_of_before_anything_is_filled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(TRIAL.replace("clients = 4", "clients = 5"))
+    asked = ["run", str(path), "--dry-run"]
+    said = "5 clients on 4 warehouses: they wait for each other's rows"
+    assert pgdyno(asked) == 0
+    assert f"warning: {said}" in capsys.readouterr().err
+    assert pgdyno([*asked, "--json"]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.startswith(said)
+    # Where only some arms are like that, they are named.
+    text = path.read_text().replace("clients = 5\n", "").replace("[factors]", '[factors]\n"workload.clients" = [4, 5]')
+    path.write_text(text)
+    assert pgdyno([*asked, "--json"]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.startswith(f"clients 5 · profile hammerdb, clients 5 · profile spec: {said}")
+    path.write_text(text.replace("warehouses = 4", "warehouses = 4\nall_warehouses = true"))
+    assert pgdyno([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
 def test_as_much_data_as_is_asked_for_on_a_memory(tmp_path: Path) -> None:
     file = TRIAL.replace("warehouses = 4", "data_to_memory = 2.0").replace(
         "[workload]", '[instance]\nmemory = "512MiB"\n[workload]'

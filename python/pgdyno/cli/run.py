@@ -153,6 +153,7 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
         said = {
             "name": planned.experiment.name,
             "arms": arms,
+            "warnings": planned.warnings,
             "preparation": [step.what for step in planned.preparation],
             "runs": runs,
             "runs_within_budget": count,
@@ -176,6 +177,8 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
     click.echo(f"about {duration_words(total_s)} in total")
     if count < len(planned.cells):
         click.echo(f"within the budget: {count} of these {len(planned.cells)} runs; --resume makes the rest")
+    for text in planned.warnings:
+        click.echo(f"warning: {text}", err=True)
 
 
 def _duration(seconds: float, longest_s: float) -> str:

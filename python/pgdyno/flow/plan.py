@@ -56,6 +56,16 @@ class Plan:
         return self.world.preparation(self.due)
 
     @property
+    def warnings(self) -> list[str]:
+        """What the arms can do and is rarely meant, each with the arms that it is about."""
+        arms = self.experiment.arms
+        found: dict[str, list[str]] = {}
+        for arm in arms:
+            for text in arm.workload.warnings():
+                found.setdefault(text, []).append(arm.label)
+        return [text if len(of) == len(arms) else f"{', '.join(of)}: {text}" for text, of in found.items()]
+
+    @property
     def load_s(self) -> float:
         """Estimate: all that is made before the first run."""
         return sum(step.estimate_s for step in self.preparation)

@@ -65,6 +65,8 @@ def execute(
             listener.note(
                 f"another experiment is running (process {pid}, {other}): the two slow each other down, and their numbers may be invalid"
             )
+        for text in planned.warnings:
+            listener.note(f"warning: {text}")
         planned.world.clean_up(listener.note)
         # Before the lock was taken another process may have made runs that were missing when this was planned.
         done = finished(directory)

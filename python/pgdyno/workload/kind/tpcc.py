@@ -120,6 +120,15 @@ class Tpcc(Filled):
             self.data_set(), self.seed, server, outcome, baseline or Grown.loaded(self.warehouses), full=full
         )
 
+    def warnings(self) -> Iterator[str]:
+        """Clients that lock each other's rows measure no volume."""
+        if self.clients > self.warehouses and not self.all_warehouses:
+            many = "warehouse" if self.warehouses == 1 else "warehouses"
+            yield (
+                f"{self.clients:,} clients on {self.warehouses:,} {many}: they wait for each other's rows, and a faster volume"
+                " changes little; use more warehouses, fewer clients or all_warehouses = true"
+            )
+
     def _of_kind(self) -> Iterator[Refusal]:
         if self.profile == "spec" and self.routines == "procedures":
             why = "the profile spec has functions or statements"
