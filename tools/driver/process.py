@@ -24,6 +24,8 @@ class Ended:
     cpu_s: float
     """User and system, from its first instruction to its last, all threads."""
     printed: str
+    peak_kib: int
+    """Resident memory at its peak."""
 
 
 def run(wanted: Run, environment: Mapping[str, str], seconds: float) -> Ended:
@@ -48,7 +50,7 @@ def run(wanted: Run, environment: Mapping[str, str], seconds: float) -> Ended:
     if process.returncode != 0:
         said = f"{wanted.command[0]} ended with exit code {process.returncode}: {printed[-500:]}"
         raise PgdynoError(said, remedy="run the command by itself")
-    return Ended(usage.ru_utime + usage.ru_stime, printed)
+    return Ended(usage.ru_utime + usage.ru_stime, printed, usage.ru_maxrss)
 
 
 def _require_end(pid: int, timeout_s: float) -> None:

@@ -1,0 +1,1 @@
+"""The bench of the workloads derived from TPC-C and TPC-H."""

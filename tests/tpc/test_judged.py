@@ -1,0 +1,62 @@
+"""When the costs of the workloads derived from TPC-C and TPC-H are as claimed, and what the page says of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tools.driver.record import Pair, Sample
+from tools.tpc import claim, page
+from tools.tpc.record import LoadPair, Loads, Queries, Record
+
+
+def record(load: float = 1.0, driver: float = 1.0, peak_mib: int = 50, cores: float = 0.005) -> Record:
+    """One that nobody measured: a load and a driver that take so many times as long as what they are compared with."""
+    loads = [
+        LoadPair(native_s=10 * load * noise, copy_s=10, native_first=True, peak_kib=peak_mib << 10)
+        for noise in (0.99, 1.0, 1.01)
+    ]
+    pairs = [
+        Pair(
+            load="tpcc",
+            native=Sample(cpu_s=driver * noise, transactions=1000),
+            original=Sample(cpu_s=1, transactions=1000),
+            native_first=False,
+        )
+        for noise in (0.99, 1.0, 1.01)
+    ]
+    return Record(
+        begin=datetime(2026, 11, 25, tzinfo=UTC),
+        cores=2,
+        kernel="6.18",
+        build_hash="5c0ffee",
+        postgres="18.6",
+        loads={name: Loads(tables=name, pairs=loads) for name in claim.LOAD_RATIO_MAX},
+        driver=pairs,
+        driver_kib=[peak_mib << 10],
+        queries=Queries(streams=10, queries=220, cpu_s=100 * cores, elapsed_s=100),
+    )
+
+
+def test_each_claim_is_judged() -> None:
+    judged = claim.judge(record())
+    assert tuple(one.name for one in judged) == claim.NAMES
+    assert all(one.holds for one in judged)
+    text = page.render(record(), judged)
+    assert all(f"| {one.name} | {one.bar} |" in text for one in judged)
+
+
+@pytest.mark.parametrize(
+    ("changed", "broken"),
+    [
+        (record(load=1.18), {"load of TPC-C, 10 warehouses"}),
+        (record(load=1.3), {"load of TPC-C, 10 warehouses", "load of TPC-H, scale factor 1"}),
+        (record(load=2.1), {"load of TPC-C, 10 warehouses", "load of TPC-H, scale factor 1"}),
+        (record(driver=1.12), {"CPU of the driver"}),
+        (record(peak_mib=70), {"memory of TPC-C, 10 warehouses", "memory of the driver"}),
+        (record(cores=0.011), {"CPU of ten streams"}),
+    ],
+)
+def test_what_costs_more_breaks_its_claim(changed: Record, broken: set[str]) -> None:
+    assert {one.name for one in claim.judge(changed) if not one.holds} == broken

@@ -1,0 +1,59 @@
+"""Measures the record and writes its page: ``python -m tools.tpc``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.equivalence import __main__ as equivalence
+from tools.equivalence.record import Record as Equivalence
+from tools.measured import code, ended, published
+from tools.tpc import claim, measure, page
+from tools.tpc.record import Record
+
+if TYPE_CHECKING:
+    from tools.fidelity.claim import Claim
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results" / "tpc" / "record.json"
+COMPARED = RESULTS.with_name("equivalence.json")
+PAGE = ROOT / "docs" / "reference" / "tpc.md"
+PAIRS = 5
+MINUTES = 20.0
+"""No further block beside pgbench is begun after these."""
+
+
+def main() -> int:
+    """The command line; exit code 1 when a claim does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tools.tpc", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of each load and of driver runs [%(default)s]")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="minutes beside pgbench [%(default)g]")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
+    return ended(partial(_run, parser.parse_args()))
+
+
+def _run(asked: argparse.Namespace) -> int:
+    if asked.page:
+        return code(write(Record.require(RESULTS, "tpc"), Equivalence.load(COMPARED)))
+    return code(collect(asked.pairs, asked.minutes))
+
+
+def collect(pairs: int = PAIRS, minutes: float = MINUTES) -> list[Claim]:
+    """Measure what is missing, judge it and write the page."""
+    record = measure.measure(RESULTS, pairs)
+    compared = equivalence.collect([measure.TPCC], COMPARED, equivalence.SECONDS, minutes)
+    return write(record, compared)
+
+
+def write(record: Record, compared: Equivalence | None) -> list[Claim]:
+    """Judge a record, write its page, print the claims."""
+    judged = claim.judge(record, compared)
+    return published(PAGE, page.render(record, judged), judged)
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""What the workloads derived from TPC-C and TPC-H must keep to, judged on a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tools.driver.record import compare
+from tools.equivalence import claims as equivalence
+from tools.fidelity.claim import Claim
+
+if TYPE_CHECKING:
+    from tools.equivalence.record import Record as Equivalence
+    from tools.tpc.record import Loads, Record
+
+LOAD_RATIO_MAX = {"TPC-C, 10 warehouses": 1.15, "TPC-H, scale factor 1": 1.2}
+LOAD_S_MAX = {"TPC-C, 10 warehouses": 20.0}
+"""On two cores."""
+PEAK_MIB_MAX = {"TPC-C, 10 warehouses": 64, "TPC-H, scale factor 1": 400}
+"""Of TPC-H 300 are dbgen's text."""
+DRIVER_RATIO_MAX = 1.1
+DRIVER_MIB_MAX = 64
+STREAMS_CORES_MAX = 0.01
+NAMES = (
+    *(f"{what} of {name}" for name in LOAD_RATIO_MAX for what in ("load", "memory")),
+    "CPU of the driver",
+    "memory of the driver",
+    "CPU of ten streams",
+)
+
+
+def judge(record: Record, compared: Equivalence | None = None) -> list[Claim]:
+    """The claims that the record has figures for, in the order of :data:`NAMES`; then those of TPC-C beside pgbench."""
+    found = [claim for name, one in record.loads.items() for claim in (_load(name, one), _memory(name, one))]
+    found += _driver(record) if record.driver else []
+    if record.queries is not None:
+        cores = record.queries.cores
+        found.append(
+            Claim(
+                "CPU of ten streams",
+                f"≤ {STREAMS_CORES_MAX:.0%} of a core",
+                f"{cores:.2%} of one",
+                cores <= STREAMS_CORES_MAX,
+            )
+        )
+    return found + ([] if compared is None else equivalence.judge(compared))
+
+
+def _load(name: str, one: Loads) -> Claim:
+    ratio, most = one.ratio(), LOAD_RATIO_MAX[name]
+    seconds = sorted(pair.native_s for pair in one.pairs)[len(one.pairs) // 2]
+    longest = LOAD_S_MAX.get(name)
+    return Claim(
+        f"load of {name}",
+        f"≤ {most:g} × COPY" + ("" if longest is None else f", ≤ {longest:g} s"),
+        f"{equivalence.words(ratio)}; median {seconds:.1f} s",
+        ratio.mean <= most and (longest is None or seconds <= longest),
+    )
+
+
+def _memory(name: str, one: Loads) -> Claim:
+    peak, most = max(pair.peak_kib for pair in one.pairs) / 1024, PEAK_MIB_MAX[name]
+    return Claim(f"memory of {name}", f"≤ {most} MiB", f"{peak:.0f} MiB at most", peak <= most)
+
+
+def _driver(record: Record) -> list[Claim]:
+    found, peak = compare(record.driver), max(record.driver_kib) / 1024
+    return [
+        Claim(
+            "CPU of the driver",
+            f"≤ {DRIVER_RATIO_MAX:g} × pgbench",
+            f"{found.ratio:.2f} × ({found.low:.2f} to {found.high:.2f}); {found.native_us:.1f} µs a transaction",
+            found.ratio <= DRIVER_RATIO_MAX,
+        ),
+        Claim("memory of the driver", f"≤ {DRIVER_MIB_MAX} MiB", f"{peak:.0f} MiB at most", peak <= DRIVER_MIB_MAX),
+    ]

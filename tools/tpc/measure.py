@@ -1,0 +1,150 @@
+"""Measures the record: each figure in pairs of turns on one server, and what is there already is not measured again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno import _engine
+from pgdyno.endpoint import local
+from pgdyno.host import paths
+from pgdyno.host.journal import Journal
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.workload.client import environment
+from pgdyno.workload.fill import fill
+from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.tables import TpccTables, TpchTables
+from pgdyno.workload.tpch.running import Running
+from pgdyno.workload.tpch.streams import Streams
+from pgdyno.workload.tpch.texts import QUERIES
+from tools.driver import process
+from tools.driver.load import Run, transactions_in
+from tools.driver.record import Pair, Sample
+from tools.equivalence.workloads import WORKLOADS, Length
+from tools.tpc import loads
+from tools.tpc.record import LoadPair, Loads, Queries, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SEED = 20261125
+CLIENTS = 4
+SECONDS = 8
+STREAMS = 10
+SCALE_FACTOR = 0.1
+"""Of the streams: ten ask 220 queries in about two minutes."""
+STREAMS_S = 1800.0
+TPCC = next(one for one in WORKLOADS if one.name == "tpcc")
+_SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "synchronous_commit": "off"}
+"""On memory: what this machine's disk costs is of no interest here, and no checkpoint falls into one load and not the other."""
+
+
+def measure(path: Path, pairs: int) -> Record:
+    """All that the record at ``path`` lacks."""
+    fresh = Record.here(find_binaries(None).version)
+    kept = Record.load(path)
+    record = kept if kept is not None and kept.build_hash == fresh.build_hash else fresh
+    with _server() as cluster:
+        for name, tables in loads.LOADS.items():
+            if name not in record.loads:
+                record.loads[name] = _loads(cluster, name, tables, pairs)
+                record.save(path)
+        if not record.driver:
+            record.driver, record.driver_kib = _driver(cluster, pairs)
+            record.save(path)
+        if record.queries is None:
+            record.queries = _queries(cluster)
+            record.save(path)
+    return record
+
+
+@contextlib.contextmanager
+def _server() -> Iterator[Cluster]:
+    folder = paths.image_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-", dir=folder) as name:
+        root = Path(name)
+        root.chmod(0o755)
+        cluster = Cluster(find_binaries(None), root / "data", journal=Journal(root / "state"))
+        try:
+            cluster.initdb()
+            with cluster.running(_SETTINGS):
+                yield cluster
+        finally:
+            cluster.close()
+
+
+def _loads(cluster: Cluster, name: str, tables: TpccTables | TpchTables, pairs: int) -> Loads:
+    order, found = random.Random(SEED), []
+    loads.fill(cluster, tables, "source")
+    with loads.ready(cluster, tables, "source") as files:
+        for number in range(pairs):
+            native_first = order.random() < 0.5
+            seconds: dict[bool, float] = {}
+            peak_kib = 0
+            for native in (native_first, not native_first):
+                if native:
+                    seconds[native], peak_kib = loads.fill(cluster, tables, "loaded")
+                else:
+                    seconds[native] = files.copy(cluster, "loaded")
+            one = LoadPair(native_s=seconds[True], copy_s=seconds[False], native_first=native_first, peak_kib=peak_kib)
+            _tell(f"{number + 1}/{pairs} {name}: {one.native_s:.1f} s, COPY {one.copy_s:.1f} s")
+            found.append(one)
+    with cluster.connect() as connection:
+        for database in ("source", "loaded"):
+            connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
+    return Loads(tables=str(tables), pairs=found)
+
+
+def _driver(cluster: Cluster, pairs: int) -> tuple[list[Pair], list[int]]:
+    """The five routines by pgbench and by our driver, in turns on one database, whose growth meets both alike."""
+    assert TPCC.filled is not None
+    fill(cluster, TPCC.filled)
+    order, found, peaks = random.Random(SEED), [], []
+    for number in range(pairs + 1):
+        native_first = order.random() < 0.5
+        samples: dict[bool, Sample] = {}
+        for native in (native_first, not native_first):
+            length = Length(CLIENTS, SECONDS if number else 2)
+            if native:
+                document = TPCC.native(SEED + number, length) | {"server": local(cluster.dsn).order("pgdyno drive")}
+                wanted = Run([str(_engine.checked()), "drive"], json.dumps(document).encode() + b"\n")
+            else:
+                wanted = Run(TPCC.command(Path(cluster.binaries.program("pgbench")), SEED + number, length), b"")
+            ended = process.run(wanted, environment(cluster), SECONDS)
+            many = transactions_in("pgdyno" if native else "pgbench", ended.printed)
+            samples[native] = Sample(cpu_s=ended.cpu_s, transactions=many)
+            peaks += [ended.peak_kib] if native else []
+        pair = Pair(load=TPCC.name, native=samples[True], original=samples[False], native_first=native_first)
+        _tell(f"{number}/{pairs} driver: {pair.native.cpu_us:.1f} µs, pgbench {pair.original.cpu_us:.1f} µs")
+        # The first is for caches.
+        found += [pair] if number else []
+    return found, peaks
+
+
+def _queries(cluster: Cluster) -> Queries:
+    fill(cluster, TpchTables(SCALE_FACTOR, "hammerdb"))
+    streams = Streams("hammerdb", SCALE_FACTOR, STREAMS, 1, tuple(QUERIES), 2, SEED)
+    with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-") as folder:
+        outcome = Running(streams)(cluster, RunRequest(STREAMS_S, Path(folder)))
+    driver = outcome.driver
+    assert driver.cpu_ns is not None and driver.elapsed_ns is not None
+    found = Queries(
+        streams=STREAMS,
+        queries=outcome.account.succeeded,
+        cpu_s=driver.cpu_ns / 1e9,
+        elapsed_s=driver.elapsed_ns / 1e9,
+    )
+    _tell(f"{found.queries} queries in {found.elapsed_s:.0f} s, {found.cpu_s:.2f} s of CPU on {os.cpu_count()} cores")
+    return found
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
