@@ -42,19 +42,30 @@ def test_the_table_of_contents_is_the_navigation() -> None:
 ## How it works
 [Development](guide/development.md)
 - **The model**: [a](concept/a.md), [once](start.md)
+- **[B](concept/b.md)**: a page
 **Records**: measured.
 - [F](reference/f.md)
 """
     assert navigation.read(text) == [
         {"Start": ["index.md", "documentation.md", "start.md"]},
         {"Guides": ["guide/compare.md"]},
-        {"How it works": ["guide/development.md", {"The model": ["concept/a.md"]}, {"Records": ["reference/f.md"]}]},
+        {
+            "How it works": [
+                "guide/development.md",
+                {"The model": ["concept/a.md"]},
+                "concept/b.md",
+                {"Records": ["reference/f.md"]},
+            ]
+        },
     ]
 
 
 def test_the_table_of_contents_names_every_document(repository: Path) -> None:
     nav = navigation.read((repository / CONTENTS).read_text(encoding="utf-8"))
     assert navigation.missing(repository, nav) == []
+    sections = [section for one in nav for section in one.values()]
+    groups = [group for section in sections for entry in section if isinstance(entry, dict) for group in entry.items()]
+    assert [name for name, pages in groups if not pages] == []
 
 
 def test_a_document_that_is_not_named_is_found(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tools.site.stage import linked_pages, page_of
 FIRST = "Start"
 """The section of what stands before the first heading."""
 _SECTION = re.compile(r"^## ([^:]+)")
+_BOLD_PAGE = re.compile(r"^(?:- )?\*\*\[")
 _GROUP = re.compile(r"^(?:- )?\*\*(.+?)\*\*")
 
 
@@ -19,7 +20,7 @@ def read(text: str) -> list[dict[str, Any]]:
     """Zensical's ``nav`` from the text of ``docs/README.md``.
 
     A heading of the second level begins a section, and bold text at the beginning of a line or of an item begins a group in
-    it. A page is where it is linked first; its title is its own heading.
+    it, unless it is a link: then it is a page of the section. A page is where it is linked first; its title is its own heading.
     """
     pages: list[Any] = [page_of("README.md"), page_of(CONTENTS)]
     seen = set(pages)
@@ -29,6 +30,8 @@ def read(text: str) -> list[dict[str, Any]]:
         if found := _SECTION.match(line):
             section = pages = []
             nav.append({found[1]: section})
+        elif _BOLD_PAGE.match(line):
+            pages = section
         elif found := _GROUP.match(line):
             pages = []
             section.append({found[1]: pages})
