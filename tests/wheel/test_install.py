@@ -75,17 +75,20 @@ def install(way: str, wheel: Path, folder: Path) -> Installed:
 )
 def test_an_installation_finds_its_engine_and_its_files(way: str, packed: Packed, tmp_path: Path) -> None:
     installed = install(way, packed.wheel, tmp_path / "place")
-    asked = "from pgdyno import _build, _engine; print(_engine.checked(), _build.source_root(), _build.PACKAGE)"
-    done = installed.run(installed.python, "-c", asked)
+    asked = "print(_engine.checked(), _build.source_root(), _build.PACKAGE, installation.data_folder('experiments'))"
+    done = installed.run(installed.python, "-c", f"from pgdyno import _build, _engine, installation; {asked}")
     if "built from other sources" in done.stderr and "PGDYNO_ENGINE" in os.environ:
         pytest.skip("$PGDYNO_ENGINE names an engine of other sources")
-    expected = [str(installed.programs / "pgdyno-engine"), "None", str(installed.site / "pgdyno")]
+    package = installed.site / "pgdyno"
+    expected = [
+        str(installed.programs / "pgdyno-engine"),
+        "None",
+        str(package),
+        str(package / "_files" / "experiments"),
+    ]
     assert done.stdout.split() == expected, done.stderr
-    module = (installed.python, "-m", "pgdyno")
-    assert "wal-volume" in installed.run(*module, "examples").stdout
-    assert "$schema" in json.loads(installed.run(*module, "schema", "experiment").stdout)
-    assert "panels" in json.loads(installed.run(*module, "dashboards", "grafana-volumes").stdout)
-    assert "gp3" in installed.run(*module, "volume", "types").stdout
+    assert (package / "_files" / "experiments" / "wal-volume.toml").is_file()
+    assert "gp3" in installed.run(installed.python, "-m", "pgdyno", "volume", "types").stdout
 
 
 def test_an_archive_that_lost_the_modes_is_said_with_the_places(packed: Packed, tmp_path: Path) -> None:
@@ -107,6 +110,9 @@ def test_the_command_works_its_manual_is_there_and_nothing_stays(packed: Packed,
     installed = install("a virtual environment", packed.wheel, tmp_path / "place")
     command = installed.programs / "pgdyno"
     assert installed.run(command, "--version").stdout.startswith("pgdyno ")
+    assert "wal-volume" in installed.run(command, "examples").stdout
+    assert "$schema" in json.loads(installed.run(command, "schema", "experiment").stdout)
+    assert "panels" in json.loads(installed.run(command, "dashboards", "grafana-volumes").stdout)
     assert "pgdyno compare" in (tmp_path / "place/share/man/man1/pgdyno-compare.1").read_text()
     pip("uninstall", "--yes", "pgdyno", python=installed.python)
     left = [path for path in (tmp_path / "place").rglob("*") if path.is_file() and "pgdyno" in str(path)]
