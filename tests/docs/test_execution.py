@@ -212,10 +212,13 @@ def _plain(text: str) -> str:
 
 
 def measurement(example: Example) -> str | None:
-    """What a measurement comes to when it is small, the same for all that differ in words only; None for another command."""
+    """What a measurement comes to when it is small, the same for all that differ in words only; None for another command.
+
+    A measurement leaves nothing that a later command of its document needs.
+    """
     plain = _plain(example.text)
     words = shlex.split(plain)
-    if words[:2] not in (["pgdyno", "compare"], ["pgdyno", "run"]):
+    if words[:1] != ["pgdyno"] or words[1] not in ("compare", "demo", "drive", "run"):
         return None
     files = [word for word in words if word.endswith(".toml") and words[1] == "run"]
     if {"--help", "--resume", "|", ">", "&&"} & set(words) or not all((ROOT / file).is_file() for file in files):
