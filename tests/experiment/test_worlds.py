@@ -19,12 +19,12 @@ from pgdyno.flow.run import Listener, execute, plan
 from pgdyno.report.page import html
 from pgdyno.store import open_experiment
 from pgdyno.store.writer import held
-from pgdyno.world import registry
+from pgdyno.world import registry, resolved
 from pgdyno.world.fake import Fake
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import Any
 
@@ -49,6 +49,21 @@ duration = "5s"
 [factors]
 "world.volume" = ["gp3", "io2bx"]
 """
+
+
+def test_arms_with_the_same_programs_and_settings_ask_them_once(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for function in (resolved.find_binaries, resolved.require_accepted):
+
+        def noted(*arguments: Any, function: Callable[..., Any] = function) -> Any:
+            asked.append(function.__name__)
+            return function(*arguments)
+
+        monkeypatch.setattr(resolved, function.__name__, noted)
+    trial.write_text(TRIAL.replace("fake", "emulated") + '"workload.clients" = [4, 8]\n')
+    arms = resolved.emulated_arms(read_experiment(trial), to_run=False)
+    assert len(arms) == 4
+    assert sorted(asked) == ["find_binaries", "require_accepted"]
 
 
 @pytest.fixture

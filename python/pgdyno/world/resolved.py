@@ -6,6 +6,7 @@ Nothing is changed. What is wrong is said with the place in the experiment file 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,8 +99,9 @@ def emulated_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[Resol
     """
     if to_run:
         _require_workloads(experiment)
+    programs = _Programs()
     with Catalog() as catalog:
-        arms = tuple(_resolve(experiment, arm, catalog) for arm in experiment.arms)
+        arms = tuple(_resolve(experiment, arm, catalog, programs) for arm in experiment.arms)
         if to_run:
             arms = tuple(_with_offers(catalog, one) for one in arms)
     if to_run:
@@ -167,7 +169,19 @@ def _driven(experiment: Experiment, arm: Arm, server: RemoteServer) -> Arm:
     return arm
 
 
-def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog) -> ResolvedArm:
+class _Programs:
+    """PostgreSQL's programs of an experiment: arms with the same programs and settings ask once, as each question takes 0.1 s."""
+
+    def __init__(self) -> None:
+        self.find = cache(find_binaries)
+        self._require = cache(lambda binaries, chosen: require_accepted(binaries, dict(chosen)))
+
+    def require_accepted(self, binaries: PgBinaries, chosen: Mapping[str, str]) -> None:
+        """See :func:`~pgdyno.postgres.accepted.require_accepted`."""
+        self._require(binaries, tuple(chosen.items()))
+
+
+def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Programs) -> ResolvedArm:
     origin = experiment.origin
     volumes = {}
     for role, spec in arm.world.placement.items():
@@ -179,7 +193,7 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog) -> ResolvedArm:
     instance = _instance(experiment, arm, volumes)
     assert instance.memory_bytes is not None
     with origin.explained(arm.written(("postgres", "bin"))):
-        binaries = find_binaries(Path(arm.postgres.bin) if arm.postgres.bin else None)
+        binaries = programs.find(Path(arm.postgres.bin) if arm.postgres.bin else None)
     wal_volume_bytes = volumes.get("wal", volumes["data"]).size_bytes
     sessions = arm.workload.sessions or SESSIONS_DEFAULT
     tuned = settings.tuned(instance.memory_bytes, binaries.major, sessions, wal_volume_bytes=wal_volume_bytes)
@@ -188,7 +202,7 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog) -> ResolvedArm:
     with origin.explained(arm.written(("world", "dilation"))):
         dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)
     with origin.explained(arm.written(("postgres", "parameters"))):
-        require_accepted(binaries, dilated)
+        programs.require_accepted(binaries, dilated)
     return ResolvedArm(arm.sized(instance.memory_bytes), binaries, volumes, instance, dilated)
 
 
