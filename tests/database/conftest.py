@@ -6,10 +6,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ..support.servers import throwaway_cluster
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.cluster import Cluster
+
+from ..support.servers import initialise, throwaway_cluster
 from .shop import Shop, make
 
 
@@ -33,6 +37,20 @@ def shop() -> Iterator[Shop]:
 def older_shop(system_postgres: Path) -> Iterator[Shop]:
     """On the PostgreSQL that a package brought."""
     yield from _made(system_postgres)
+
+
+@pytest.fixture(autouse=True)
+def clusters_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New clusters of the embedded PostgreSQL are copies of one that `Cluster.initdb` made; another process makes its own."""
+    make_one, embedded = Cluster.initdb, find_binaries().bin_dir
+
+    def initdb(self: Cluster, **options: Any) -> None:
+        if self.binaries.bin_dir == embedded and not any(options.values()):
+            initialise(self.data_dir)
+        else:
+            make_one(self, **options)
+
+    monkeypatch.setattr(Cluster, "initdb", initdb)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import re
@@ -88,6 +89,12 @@ def compressed(path: Path, program: str) -> Path:
         with pa.CompressedOutputStream(str(target), "zstd") as stream:
             stream.write(path.read_bytes())
     return target
+
+
+@functools.cache
+def of_source(cluster: Cluster) -> dict[str, Any]:
+    """The fingerprint of the shop on its own server, which no test changes."""
+    return fingerprint(cluster, "shop")
 
 
 def fingerprint(cluster: Cluster, database: str) -> dict[str, Any]:
