@@ -45,6 +45,7 @@ OPTIONAL_TOOLS = ("jq", "fio", "psql")
 COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
 """`doctor` ends with 3 on a machine that lacks something, and says what: as documented."""
 LOADS = ROOT / "tests" / "size" / "files"
+LOGS = ROOT / "tests" / "capture" / "files"
 GIVEN: dict[str, str] = {
     r"--iostat (load\.txt)": f"cp {LOADS}/iostat-12.7.txt {{}}",
     r"--sar (load\.sar)": f"cp {LOADS}/sar-12.txt {{}}",
@@ -66,6 +67,9 @@ GIVEN: dict[str, str] = {
     r"--globals (globals\.sql)": "cp experiments/shop/globals.sql {}",
     r"(history\.sql)@9": "cp experiments/shop/history.sql {}",
     r"(order\.sql)@1": "cp experiments/shop/order.sql {}",
+    r"capture read (postgresql\.csv)": f"cp {LOGS}/shop.csv {{}}",
+    r"capture read (postgresql\.log)": f"cp {LOGS}/shop.log {{}}",
+    r"capture (?:show|replay) (shop\.capture)": f"test -e {{0}} || pgdyno capture read {LOGS}/shop.csv --output {{0}} >&2",
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),

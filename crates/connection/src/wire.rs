@@ -93,6 +93,14 @@ pub fn parse(out: &mut Vec<u8>, name: &str, sql: &str) {
     });
 }
 
+/// Drops a prepared statement; one that is not there is no error.
+pub fn close(out: &mut Vec<u8>, name: &str) {
+    message(out, b'C', |out| {
+        out.push(b'S');
+        text(out, name);
+    });
+}
+
 /// Binds parameters as text, describes the portal, executes, and synchronises.
 ///
 /// The description is not read here. libpq asks for it with each execution, and a server that is not asked does less
@@ -154,6 +162,13 @@ mod tests {
         let mut out = Vec::new();
         query_of(&mut out, |out| out.extend_from_slice(b"BEGIN"));
         assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
+    }
+
+    #[test]
+    fn a_statement_is_closed_by_its_name() {
+        let mut out = Vec::new();
+        close(&mut out, "s1");
+        assert_eq!(out, b"C\0\0\0\x08Ss1\0");
     }
 
     #[test]

@@ -55,6 +55,12 @@ impl From<pgdyno_load::LoadError> for Failure {
     }
 }
 
+impl From<pgdyno_capture::CaptureError> for Failure {
+    fn from(error: pgdyno_capture::CaptureError) -> Self {
+        Self::new(error.message, error.remedy)
+    }
+}
+
 impl From<pgdyno_generate::Refusal> for Failure {
     fn from(error: pgdyno_generate::Refusal) -> Self {
         Self::new(error.message, error.remedy)

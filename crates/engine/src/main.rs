@@ -63,6 +63,9 @@ enum Command {
     /// Makes data sets as files; writes JSON lines.
     #[command(subcommand)]
     Generate(generate::GenerateCommand),
+    /// What an application asked a server, read from its logs; reads its specification from standard input.
+    #[command(subcommand)]
+    Capture(CaptureCommand),
     /// Samples the host; reads its specification from standard input.
     Probe,
     /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
@@ -90,6 +93,16 @@ enum Command {
         #[arg(long, requires = "ideal", value_parser = clap::value_parser!(u16).range(1..))]
         depth: Option<u16>,
     },
+}
+
+#[derive(Subcommand)]
+enum CaptureCommand {
+    /// Reads logs into a capture; writes JSON lines.
+    Read,
+    /// Says what is in a capture.
+    Show,
+    /// Sends the statements of a capture to a server; writes JSON lines.
+    Replay,
 }
 
 #[derive(Subcommand)]
@@ -281,6 +294,15 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_generate::run(&command.spec()?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
+        Command::Capture(CaptureCommand::Read) => {
+            pgdyno_capture::read(&from_stdin("capture read")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
+        Command::Capture(CaptureCommand::Replay) => {
+            pgdyno_replay::run(from_stdin("capture replay")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
+        Command::Capture(CaptureCommand::Show) => Ok(Some(pgdyno_capture::show(&from_stdin("capture show")?)?)),
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?)?;
             Ok(None)

@@ -1,0 +1,80 @@
+//! One entry of a server's log, whatever the format it was written in.
+
+use std::borrow::Cow;
+
+/// An entry. What a format lacks is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    /// Microseconds since 1970 by the log's own clock and zone.
+    pub time_us: i64,
+    /// The server process.
+    pub pid: Option<u32>,
+    /// `%c`: start and process id of the session, in hexadecimal.
+    pub session: Option<Cow<'a, str>>,
+    /// Number of its first line in its session.
+    pub line: Option<u64>,
+    /// Further numbered lines that it has.
+    pub additions: u64,
+    /// When the session began.
+    pub session_begin_us: Option<i64>,
+    pub user: Option<Cow<'a, str>>,
+    pub database: Option<Cow<'a, str>>,
+    /// The client's host, without its port.
+    pub host: Option<Cow<'a, str>>,
+    pub application: Option<Cow<'a, str>>,
+    /// The local number of the transaction in `backend/number`; 0 outside of one.
+    pub transaction: Option<u64>,
+    /// What the process was doing, as `PARSE`, `BIND`, `INSERT`.
+    pub tag: Option<Cow<'a, str>>,
+    /// `LOG`, `ERROR`, …
+    pub severity: Cow<'a, str>,
+    pub sqlstate: Option<Cow<'a, str>>,
+    pub message: Cow<'a, str>,
+    pub detail: Option<Cow<'a, str>>,
+    pub context: Option<Cow<'a, str>>,
+    /// The text that an error is about.
+    pub statement: Option<Cow<'a, str>>,
+}
+
+impl Entry<'_> {
+    /// The same with texts of its own.
+    pub(crate) fn into_owned(self) -> Entry<'static> {
+        let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        Entry {
+            time_us: self.time_us,
+            pid: self.pid,
+            session: own(self.session),
+            line: self.line,
+            additions: self.additions,
+            session_begin_us: self.session_begin_us,
+            user: own(self.user),
+            database: own(self.database),
+            host: own(self.host),
+            application: own(self.application),
+            transaction: self.transaction,
+            tag: own(self.tag),
+            severity: Cow::Owned(self.severity.into_owned()),
+            sqlstate: own(self.sqlstate),
+            message: Cow::Owned(self.message.into_owned()),
+            detail: own(self.detail),
+            context: own(self.context),
+            statement: own(self.statement),
+        }
+    }
+}
+
+/// The client's host of `host:port` or `host(port)`.
+pub(crate) fn host_of(written: &str) -> &str {
+    if let Some((host, _)) = written.split_once('(') {
+        return host;
+    }
+    match written.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => written,
+    }
+}
+
+/// The local number of a transaction in `backend/number`.
+pub(crate) fn transaction_of(written: &str) -> Option<u64> {
+    written.split_once('/')?.1.parse().ok()
+}

@@ -1,0 +1,48 @@
+//! What ends a command before its time.
+
+use std::io;
+use std::path::Path;
+
+/// An error with what the user can do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CaptureError {
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl CaptureError {
+    pub(crate) fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { message: message.into(), remedy: remedy.into() }
+    }
+
+    /// A file that cannot be read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "name an existing file",
+            io::ErrorKind::PermissionDenied => "run the command as a user who may read it",
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                "copy the file again: it is damaged or not complete"
+            }
+            _ => "look at the file and its disk",
+        };
+        Self::new(format!("{} cannot be read: {error}", path.display()), remedy)
+    }
+
+    /// A file that cannot be written.
+    pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
+        let remedy = match error.kind() {
+            io::ErrorKind::AlreadyExists => "remove it, or name another file",
+            io::ErrorKind::StorageFull => "free some space, or name a file on another disk",
+            _ => "name a file in a directory where you may write",
+        };
+        let what = if error.kind() == io::ErrorKind::AlreadyExists {
+            format!("{} exists already", path.display())
+        } else {
+            format!("{} cannot be written: {error}", path.display())
+        };
+        Self::new(what, remedy)
+    }
+}

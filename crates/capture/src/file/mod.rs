@@ -1,0 +1,54 @@
+//! The capture file.
+//!
+//! ```text
+//! magic, then frames (length, zstd): blocks of calls by session, blocks of texts, the index; then the place of the index
+//! ```
+//!
+//! A session's calls are in blocks, in order, so that a driver reads each session by itself and holds a block of it. A text
+//! that comes again is in the table of texts once, and calls name it by its number. The index is JSON.
+
+mod read;
+mod write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::call::SessionFacts;
+pub use read::{CaptureFile, Contents};
+pub(crate) use write::Writer;
+
+const MAGIC: &[u8; 16] = b"pgdyno-capture-1";
+
+/// Bits of a call's first byte.
+const NAMED: u8 = 2;
+const UNNAMED: u8 = 1;
+const DONE: u8 = 1 << 2;
+const FAILED: u8 = 2 << 2;
+const WITHOUT_VALUES: u8 = 1 << 4;
+const CUT: u8 = 1 << 5;
+const INLINE: u8 = 1 << 6;
+
+/// A session in the index.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Indexed {
+    #[serde(flatten)]
+    facts: SessionFacts,
+    /// Where its blocks are.
+    blocks: Vec<u64>,
+}
+
+/// What the index holds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Index {
+    account: Account,
+    sessions: Vec<Indexed>,
+    /// Where blocks of texts are.
+    texts: Vec<u64>,
+}
+
+/// What calls of a session are told from: those before.
+#[derive(Default)]
+struct Last {
+    due_us: i64,
+    transaction: u32,
+}

@@ -1,0 +1,202 @@
+//! Reads a capture.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{CUT, DONE, FAILED, INLINE, Index, Last, MAGIC, UNNAMED, WITHOUT_VALUES};
+use crate::account::Account;
+use crate::call::{Call, Ending, Protocol, SessionFacts};
+use crate::error::CaptureError;
+
+/// No block that was written is longer, but for a single call of 1 GiB.
+const FRAME_BYTES_MAX: usize = 1 << 31;
+
+/// What a capture holds.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    /// What was read of the logs.
+    pub account: Account,
+    /// The sessions, by number.
+    pub sessions: Vec<SessionFacts>,
+}
+
+/// A capture that can be read.
+pub struct CaptureFile {
+    path: PathBuf,
+    file: File,
+    index: Arc<Index>,
+    texts: Arc<Vec<String>>,
+    /// Whether others than its owner may read it.
+    pub exposed: bool,
+}
+
+impl CaptureFile {
+    /// Opens a capture, and reads its index and its texts.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        let file = File::open(path).map_err(|error| CaptureError::unreadable(path, &error))?;
+        let mode = file.metadata().map_err(|error| CaptureError::unreadable(path, &error))?.mode();
+        let exposed = mode & 0o077 != 0;
+        let mut opened = Self { path: path.to_owned(), file, index: Arc::default(), texts: Arc::default(), exposed };
+        opened.load().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => CaptureError::new(
+                format!("{} is no capture", path.display()),
+                "make one from the server's logs: `pgdyno capture read LOG --output FILE`",
+            ),
+            _ => CaptureError::unreadable(path, &error),
+        })?;
+        Ok(opened)
+    }
+
+    fn load(&mut self) -> io::Result<()> {
+        let none = || io::Error::from(io::ErrorKind::InvalidInput);
+        let mut magic = [0; MAGIC.len()];
+        self.file.read_exact(&mut magic).map_err(|_| none())?;
+        if &magic != MAGIC {
+            return Err(none());
+        }
+        let torn = || io::Error::new(io::ErrorKind::UnexpectedEof, "it is not complete");
+        self.file.seek(SeekFrom::End(-(8 + MAGIC.len() as i64))).map_err(|_| torn())?;
+        let mut at = [0; 8];
+        self.file.read_exact(&mut at)?;
+        self.file.read_exact(&mut magic)?;
+        if &magic != MAGIC {
+            return Err(torn());
+        }
+        let index = self.frame(u64::from_le_bytes(at))?;
+        self.index = Arc::new(serde_json::from_slice(&index)?);
+        let mut texts = Vec::new();
+        for at in self.index.texts.clone() {
+            let block = self.frame(at)?;
+            let mut rest = block.as_slice();
+            while !rest.is_empty() {
+                texts.push(text(take_bytes(&mut rest)?)?);
+            }
+        }
+        self.texts = Arc::new(texts);
+        Ok(())
+    }
+
+    /// The same for another reader: it reads on its own, and shares index and texts.
+    pub fn another(&self) -> Result<Self, CaptureError> {
+        let file = File::open(&self.path).map_err(|error| CaptureError::unreadable(&self.path, &error))?;
+        let (index, texts) = (Arc::clone(&self.index), Arc::clone(&self.texts));
+        Ok(Self { path: self.path.clone(), file, index, texts, exposed: self.exposed })
+    }
+
+    /// What it holds.
+    pub fn contents(&self) -> Contents {
+        let sessions = self.index.sessions.iter().map(|session| session.facts.clone()).collect();
+        Contents { account: self.index.account.clone(), sessions }
+    }
+
+    /// Passes the calls of a session in order to `each`.
+    pub fn calls(&mut self, session: usize, mut each: impl FnMut(Call)) -> Result<(), CaptureError> {
+        let mut last = Last::default();
+        for at in self.index.sessions[session].blocks.clone() {
+            self.block(at, &mut last, &mut each).map_err(|error| CaptureError::unreadable(&self.path, &error))?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, at: u64, last: &mut Last, each: &mut impl FnMut(Call)) -> io::Result<()> {
+        let block = self.frame(at)?;
+        let mut rest = block.as_slice();
+        while !rest.is_empty() {
+            each(decode(&mut rest, last, &self.texts)?);
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, at: u64) -> io::Result<Vec<u8>> {
+        self.file.seek(SeekFrom::Start(at))?;
+        let mut head = [0; 12];
+        self.file.read_exact(&mut head)?;
+        let stored = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let length = u64::from_le_bytes(head[4..].try_into().expect("eight bytes"));
+        let length = usize::try_from(length).ok().filter(|length| *length <= FRAME_BYTES_MAX).ok_or_else(damaged)?;
+        let mut bytes = Vec::new();
+        (&mut self.file).take(stored as u64).read_to_end(&mut bytes)?;
+        let found = zstd::bulk::decompress(&bytes, length)?;
+        if found.len() == length { Ok(found) } else { Err(damaged()) }
+    }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is damaged")
+}
+
+fn take(rest: &mut &[u8]) -> io::Result<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first().ok_or_else(damaged)?;
+        *rest = after;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(damaged())
+}
+
+fn take_some<'a>(rest: &mut &'a [u8], length: u64) -> io::Result<&'a [u8]> {
+    let length = usize::try_from(length).map_err(|_| damaged())?;
+    let (bytes, after) = rest.split_at_checked(length).ok_or_else(damaged)?;
+    *rest = after;
+    Ok(bytes)
+}
+
+fn take_bytes<'a>(rest: &mut &'a [u8]) -> io::Result<&'a [u8]> {
+    let length = take(rest)?;
+    take_some(rest, length)
+}
+
+fn text(bytes: &[u8]) -> io::Result<String> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| damaged())
+}
+
+fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Call> {
+    let flags = take_some(rest, 1)?[0];
+    let protocol = match flags & 3 {
+        0 => Protocol::Text,
+        UNNAMED => Protocol::Unnamed,
+        _ => Protocol::Named,
+    };
+    let delta = take(rest)?;
+    last.due_us = last.due_us.wrapping_add((delta >> 1).cast_signed() ^ -(delta & 1).cast_signed());
+    last.transaction = last.transaction.wrapping_add(u32::try_from(take(rest)?).map_err(|_| damaged())?);
+    let sql = if flags & INLINE != 0 {
+        text(take_bytes(rest)?)?
+    } else {
+        let number = usize::try_from(take(rest)?).map_err(|_| damaged())?;
+        texts.get(number).ok_or_else(damaged)?.clone()
+    };
+    let ending = match flags & (DONE | FAILED) {
+        DONE => Ending::Done(take(rest)?),
+        FAILED => Ending::Failed(take_some(rest, 5)?.try_into().expect("five bytes")),
+        _ => Ending::Unknown,
+    };
+    let mut call = Call {
+        due_us: last.due_us,
+        protocol,
+        name: String::new(),
+        text: sql,
+        values: Vec::new(),
+        transaction: last.transaction,
+        ending,
+        without_values: flags & WITHOUT_VALUES != 0,
+        cut: flags & CUT != 0,
+    };
+    if protocol == Protocol::Named {
+        call.name = text(take_bytes(rest)?)?;
+    }
+    if protocol != Protocol::Text {
+        for _ in 0..take(rest)? {
+            let length = take(rest)?;
+            call.values.push(if length == 0 { None } else { Some(text(take_some(rest, length - 1)?)?) });
+        }
+    }
+    Ok(call)
+}

@@ -1,0 +1,296 @@
+//! Writes a capture.
+
+use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
+
+use super::{CUT, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, NAMED, UNNAMED, WITHOUT_VALUES};
+use crate::account::Account;
+use crate::call::{Call, Ending, Protocol, SessionFacts};
+use crate::error::CaptureError;
+
+/// A session's calls are written when they take this much.
+const BLOCK_BYTES: usize = 32 << 10;
+/// All are written when all together take this much.
+const BUFFERED_BYTES_MAX: usize = 32 << 20;
+/// Texts beyond stand where they are used: those of an application that writes values into them never come again.
+const TEXTS_MAX: usize = 500_000;
+const TABLE_BYTES_MAX: usize = 64 << 20;
+const LEVEL: i32 = 1;
+
+/// What is known of a text.
+enum Known {
+    /// It was used once, and stands there.
+    Once,
+    /// Its number in the table.
+    Number(u32),
+}
+
+/// A session that is being written.
+#[derive(Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    last: Last,
+}
+
+/// Writes a capture, which exists under its name only when it is whole.
+pub(crate) struct Writer {
+    path: PathBuf,
+    /// Its name until then, where the file system has no files without one.
+    working: Option<PathBuf>,
+    out: BufWriter<File>,
+    at: u64,
+    known: HashMap<u128, Known>,
+    texts: u32,
+    table: Vec<u8>,
+    table_bytes: usize,
+    buffers: HashMap<usize, Buffer>,
+    buffered: usize,
+    index: Index,
+}
+
+impl Writer {
+    /// Begins a file that its owner alone may read. An existing one is refused.
+    pub(crate) fn create(path: &Path) -> Result<Self, CaptureError> {
+        let refused = |error: io::Error| CaptureError::unwritable(path, &error);
+        if path.symlink_metadata().is_ok() {
+            return Err(refused(io::ErrorKind::AlreadyExists.into()));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let unnamed =
+            rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+        let (file, working) = match unnamed {
+            Ok(file) => (File::from(file), None),
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
+                let working = path.with_extension("part");
+                let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&working);
+                (file.map_err(refused)?, Some(working))
+            }
+            Err(error) => return Err(refused(error.into())),
+        };
+        let mut made = Self {
+            path: path.to_owned(),
+            working,
+            out: BufWriter::with_capacity(1 << 18, file),
+            at: 0,
+            known: HashMap::new(),
+            texts: 0,
+            table: Vec::new(),
+            table_bytes: 0,
+            buffers: HashMap::new(),
+            buffered: 0,
+            index: Index::default(),
+        };
+        made.out.write_all(MAGIC).map_err(refused)?;
+        made.at = MAGIC.len() as u64;
+        Ok(made)
+    }
+
+    /// A new session; returns its number.
+    pub(crate) fn begin(&mut self) -> usize {
+        self.index.sessions.push(Indexed::default());
+        self.index.sessions.len() - 1
+    }
+
+    /// The next call of a session.
+    pub(crate) fn call(&mut self, session: usize, call: &Call) -> io::Result<()> {
+        let number = self.text(&call.text)?;
+        let buffer = self.buffers.entry(session).or_default();
+        let before = buffer.bytes.len();
+        encode(call, number, buffer);
+        self.buffered += buffer.bytes.len() - before;
+        if buffer.bytes.len() >= BLOCK_BYTES {
+            self.flush(session)?;
+        }
+        if self.buffered >= BUFFERED_BYTES_MAX {
+            let mut sessions: Vec<usize> = self.buffers.keys().copied().collect();
+            sessions.sort_unstable();
+            sessions.into_iter().try_for_each(|session| self.flush(session))?;
+        }
+        Ok(())
+    }
+
+    /// A session has no more calls.
+    pub(crate) fn end(&mut self, session: usize, facts: SessionFacts) -> io::Result<()> {
+        self.flush(session)?;
+        self.buffers.remove(&session);
+        self.index.sessions[session].facts = facts;
+        Ok(())
+    }
+
+    /// Writes what is left, and gives the file its name.
+    pub(crate) fn finish(mut self, account: &Account) -> Result<(), CaptureError> {
+        let path = self.path.clone();
+        self.close(account).map_err(|error| CaptureError::unwritable(&path, &error))
+    }
+
+    fn close(&mut self, account: &Account) -> io::Result<()> {
+        self.flush_texts()?;
+        self.index.account = account.clone();
+        let text = serde_json::to_vec(&self.index)?;
+        let at = self.frame(&text)?;
+        self.out.write_all(&at.to_le_bytes())?;
+        self.out.write_all(MAGIC)?;
+        self.out.flush()?;
+        let file = self.out.get_ref();
+        file.sync_all()?;
+        match self.working.take() {
+            None => {
+                let opened = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+                linkat(CWD, &opened, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?;
+            }
+            // `link` refuses an existing name, and `rename` does not.
+            Some(working) => {
+                let linked = std::fs::hard_link(&working, &self.path);
+                std::fs::remove_file(&working)?;
+                linked?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a text in the table; none if it is to stand where it is used.
+    fn text(&mut self, text: &str) -> io::Result<Option<u32>> {
+        let full = self.known.len() >= TEXTS_MAX || self.table_bytes >= TABLE_BYTES_MAX;
+        match self.known.entry(digest(text)) {
+            Entry::Vacant(place) => {
+                if !full {
+                    place.insert(Known::Once);
+                }
+                return Ok(None);
+            }
+            Entry::Occupied(place) if matches!(place.get(), Known::Once) && full => return Ok(None),
+            Entry::Occupied(mut place) => match place.get() {
+                Known::Number(number) => return Ok(Some(*number)),
+                Known::Once => place.insert(Known::Number(self.texts)),
+            },
+        };
+        put_bytes(&mut self.table, text.as_bytes());
+        self.table_bytes += text.len();
+        self.texts += 1;
+        let number = self.texts - 1;
+        if self.table.len() >= BLOCK_BYTES {
+            self.flush_texts()?;
+        }
+        Ok(Some(number))
+    }
+
+    fn flush_texts(&mut self) -> io::Result<()> {
+        if !self.table.is_empty() {
+            let table = std::mem::take(&mut self.table);
+            let at = self.frame(&table)?;
+            self.index.texts.push(at);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, session: usize) -> io::Result<()> {
+        let Some(buffer) = self.buffers.get_mut(&session).filter(|buffer| !buffer.bytes.is_empty()) else {
+            return Ok(());
+        };
+        let bytes = std::mem::take(&mut buffer.bytes);
+        self.buffered -= bytes.len();
+        let at = self.frame(&bytes)?;
+        self.index.sessions[session].blocks.push(at);
+        Ok(())
+    }
+
+    /// Writes a frame; returns where it is.
+    fn frame(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
+        packer.include_checksum(true)?;
+        let stored = packer.compress(bytes)?;
+        let at = self.at;
+        let length = u32::try_from(stored.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        self.out.write_all(&length.to_le_bytes())?;
+        self.out.write_all(&(bytes.len() as u64).to_le_bytes())?;
+        self.out.write_all(&stored)?;
+        self.at += 12 + u64::from(length);
+        Ok(at)
+    }
+}
+
+impl Drop for Writer {
+    /// A file that was not finished does not stay.
+    fn drop(&mut self) {
+        if let Some(working) = &self.working {
+            let _ = std::fs::remove_file(working);
+        }
+    }
+}
+
+/// Of two hashes with different beginnings, as one of 64 bits would meet itself in a billion texts.
+fn digest(text: &str) -> u128 {
+    let half = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        (seed, text).hash(&mut hasher);
+        hasher.finish()
+    };
+    (u128::from(half(0)) << 64) | u128::from(half(1))
+}
+
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn encode(call: &Call, text: Option<u32>, buffer: &mut Buffer) {
+    let out = &mut buffer.bytes;
+    let mut flags = match call.protocol {
+        Protocol::Text => 0,
+        Protocol::Unnamed => UNNAMED,
+        Protocol::Named => NAMED,
+    };
+    flags |= match call.ending {
+        Ending::Unknown => 0,
+        Ending::Done(_) => DONE,
+        Ending::Failed(_) => FAILED,
+    };
+    for (bit, set) in [(WITHOUT_VALUES, call.without_values), (CUT, call.cut), (INLINE, text.is_none())] {
+        flags |= if set { bit } else { 0 };
+    }
+    out.push(flags);
+    let delta = call.due_us - buffer.last.due_us;
+    put(out, ((delta << 1) ^ (delta >> 63)).cast_unsigned());
+    put(out, u64::from(call.transaction - buffer.last.transaction));
+    buffer.last = Last { due_us: call.due_us, transaction: call.transaction };
+    match text {
+        Some(number) => put(out, u64::from(number)),
+        None => put_bytes(out, call.text.as_bytes()),
+    }
+    match call.ending {
+        Ending::Unknown => (),
+        Ending::Done(us) => put(out, us),
+        Ending::Failed(state) => out.extend_from_slice(&state),
+    }
+    if call.protocol == Protocol::Text {
+        return;
+    }
+    if call.protocol == Protocol::Named {
+        put_bytes(out, call.name.as_bytes());
+    }
+    put(out, call.values.len() as u64);
+    for value in &call.values {
+        match value {
+            None => put(out, 0),
+            Some(value) => {
+                put(out, value.len() as u64 + 1);
+                out.extend_from_slice(value.as_bytes());
+            }
+        }
+    }
+}

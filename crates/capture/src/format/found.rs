@@ -1,0 +1,33 @@
+//! What readers of all formats find, and hand on.
+
+use std::io;
+
+use crate::entry::Entry;
+use crate::input::{Input, line_length};
+
+/// What takes entries; an error of its own ends the reading.
+pub(crate) type Sink<'s, E> = dyn FnMut(Found<'_>) -> Result<(), E> + 's;
+
+/// What a reader found.
+pub(crate) enum Found<'a> {
+    /// An entry.
+    Entry(&'a Entry<'a>),
+    /// A record that is not whole, or is no record.
+    Torn,
+    /// A record that is not text in UTF-8.
+    NotText,
+    /// A line of another program.
+    Foreign,
+}
+
+/// Skips what is next up to the next line that `begins` an entry. A record that is torn ends there.
+pub(super) fn skip_to(input: &mut Input, begins: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+    loop {
+        let Some(next) = input.next(line_length)? else { return Ok(()) };
+        input.take(next.length);
+        let Some(after) = input.next(line_length)? else { return Ok(()) };
+        if begins(&input.seen()[..after.length]) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The formats of PostgreSQL's log, each of which makes entries.
+
+mod csv;
+mod found;
+mod json;
+mod prefix;
+mod stderr;
+
+use std::borrow::Cow;
+use std::io;
+
+use crate::input::Input;
+pub(crate) use found::{Found, Sink};
+pub(crate) use prefix::Prefix;
+
+/// Lines that are looked at to tell a format.
+const LINES_LOOKED_AT: usize = 200;
+/// Of those, the share that a prefix must fit: the others are lines of other programs and of long statements.
+const FITTING_LEAST: f64 = 0.5;
+/// Prefixes that are tried where none is given: PostgreSQL's default, Debian's, those of RDS and Cloud SQL, and those
+/// that documents advise (pgBadger, pgreplay).
+const KNOWN_PREFIXES: [&str; 10] = [
+    "%m [%p] %q%u@%d ",
+    "%m [%p] ",
+    "%t:%r:%u@%d:[%p]:",
+    "%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:",
+    "%m [%p]: [%l-1] db=%d,user=%u ",
+    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: [%l-1] user=%u,db=%d ",
+    "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: ",
+    "%m|%u|%d|%c|",
+];
+
+/// A format, as it was told from the beginning of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Format {
+    Csv,
+    Json,
+    /// With a prefix; `wrapped` is one JSON document a line, as Cloud SQL exports them.
+    Stderr {
+        prefix: Prefix,
+        wrapped: bool,
+    },
+}
+
+impl Format {
+    /// Its name in accounts.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Csv => "csvlog".to_owned(),
+            Self::Json => "jsonlog".to_owned(),
+            Self::Stderr { prefix, wrapped } => {
+                let what = if *wrapped { "Cloud SQL" } else { "stderr" };
+                format!("{what} with log_line_prefix = '{}'", prefix.text())
+            }
+        }
+    }
+
+    /// Whether its times have fractions of seconds.
+    pub(crate) fn has_fractions(&self) -> bool {
+        match self {
+            Self::Csv | Self::Json => true,
+            Self::Stderr { prefix, .. } => prefix.has_fractions(),
+        }
+    }
+
+    /// Reads a file to its end.
+    pub(crate) fn read<E: From<io::Error>>(&self, input: &mut Input, sink: &mut Sink<'_, E>) -> Result<(), E> {
+        match self {
+            Self::Csv => csv::read(input, sink),
+            Self::Json => json::read(input, sink),
+            Self::Stderr { prefix, wrapped } => stderr::read(input, prefix, *wrapped, sink),
+        }
+    }
+}
+
+/// Tells the format of a file from its first lines; `given` is the prefix of a log in stderr's format. None if it is none
+/// of PostgreSQL's.
+pub(crate) fn detect(input: &mut Input, given: Option<&Prefix>) -> io::Result<Option<Format>> {
+    while memchr::memchr_iter(b'\n', input.seen()).count() < LINES_LOOKED_AT && input.more()? {}
+    let head = String::from_utf8_lossy(input.seen());
+    let lines: Vec<&str> = head.lines().take(LINES_LOOKED_AT).collect();
+    if let Some(given) = given {
+        let wrapped = lines.first().is_some_and(|line| line.starts_with('{'));
+        return Ok(Some(Format::Stderr { prefix: given.clone(), wrapped }));
+    }
+    if lines.iter().any(|line| json::is_entry(line)) {
+        return Ok(Some(Format::Json));
+    }
+    if lines.iter().any(|line| csv::is_entry(line.as_bytes())) {
+        return Ok(Some(Format::Csv));
+    }
+    let unwrapped: Vec<Cow<'_, str>> = lines.iter().filter_map(|line| stderr::unwrap(line.as_bytes())).collect();
+    let wrapped = !unwrapped.is_empty();
+    let texts: Vec<&str> = if wrapped { unwrapped.iter().map(AsRef::as_ref).collect() } else { lines };
+    Ok(known_prefix(&texts).map(|prefix| Format::Stderr { prefix, wrapped }))
+}
+
+/// The known prefix that fits the most lines; of several, the first.
+fn known_prefix(lines: &[&str]) -> Option<Prefix> {
+    let candidates: Vec<&&str> = lines.iter().filter(|line| !line.starts_with('\t') && !line.is_empty()).collect();
+    let prefixes = KNOWN_PREFIXES.iter().filter_map(|text| Prefix::parse(text).ok());
+    let fitting = |prefix: &Prefix| candidates.iter().filter(|line| prefix.read(line).is_some()).count();
+    let mut best: Option<(usize, Prefix)> = None;
+    for prefix in prefixes {
+        let fits = fitting(&prefix);
+        if best.as_ref().is_none_or(|(most, _)| fits > *most) {
+            best = Some((fits, prefix));
+        }
+    }
+    let (fits, prefix) = best?;
+    (fits > 0 && fits as f64 >= candidates.len() as f64 * FITTING_LEAST).then_some(prefix)
+}

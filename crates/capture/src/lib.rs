@@ -1,0 +1,32 @@
+//! Captures: what an application asked a PostgreSQL server, read from the server's logs.
+//!
+//! ```text
+//! input: bytes of a file  ->  format: csvlog, jsonlog, stderr (prefix) -> entry
+//!     ->  assemble: statement, parameters, time -> call, by session  ->  file: blocks, texts, index  ->  summary
+//! ```
+//!
+//! A capture holds what the application sent, values included. Nothing here writes one anywhere but into the capture
+//! file, which its owner alone may read, and into a summary that asks for values.
+
+mod account;
+mod assemble;
+mod call;
+mod entry;
+mod error;
+mod file;
+mod format;
+mod input;
+mod message;
+mod parameters;
+mod read;
+mod shape;
+mod summary;
+mod time;
+
+pub use account::Account;
+pub use call::{Call, Ending, Protocol, SessionFacts};
+pub use error::CaptureError;
+pub use file::{CaptureFile, Contents};
+pub use read::{ReadSpec, read};
+pub use shape::shape;
+pub use summary::{ShowSpec, show};

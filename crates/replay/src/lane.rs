@@ -1,0 +1,96 @@
+//! A place of a pool: its sessions one after another, each with its statements at their times.
+
+use pgdyno_capture::{Call, CaptureError, CaptureFile, Ending, SessionFacts};
+use pgdyno_clock::monotonic_ns;
+
+use crate::lanes::Lane;
+use crate::left_out;
+use crate::link::{Answer, Link};
+use crate::shared::{Pace, Shared};
+use crate::tally::Tally;
+
+/// Drives the sessions of a lane. Returns what came of them.
+pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Result<Tally, CaptureError> {
+    let mut tally = Tally::new();
+    for &session in &lane.sessions {
+        let facts = &shared.sessions[session];
+        let Some(server) = shared.server_of(facts) else {
+            file.calls(session, |call| tally.left_out(&call, "its user or database is left out"))?;
+            continue;
+        };
+        shared.wait_until(shared.opens_ns(facts));
+        let mut server = server.clone();
+        facts.application.clone_into(&mut server.application_name);
+        let mut driven = Session { facts, shared, link: Link::open(&server).ok(), last: None, tally: &mut tally };
+        driven.tally.sessions += 1;
+        driven.tally.lost += u64::from(driven.link.is_none());
+        file.calls(session, |call| driven.call(&call))?;
+        driven.end();
+    }
+    Ok(tally)
+}
+
+/// When the last statement was answered here, and when in production.
+struct Last {
+    answered_ns: u64,
+    recorded_us: i64,
+}
+
+struct Session<'a> {
+    facts: &'a SessionFacts,
+    shared: &'a Shared,
+    /// None once it was lost: what is left of the session cannot be what it was.
+    link: Option<Link>,
+    last: Option<Last>,
+    tally: &'a mut Tally,
+}
+
+impl Session<'_> {
+    fn call(&mut self, call: &Call) {
+        if self.shared.stops() {
+            self.tally.not_begun += 1;
+            return;
+        }
+        if let Some(why) = left_out::why(call) {
+            self.tally.left_out(call, why);
+            return;
+        }
+        let due_ns = self.due_ns(call);
+        let ready_ns = monotonic_ns();
+        self.shared.wait_until(due_ns);
+        let sent_ns = monotonic_ns();
+        let behind_ns = sent_ns.saturating_sub(due_ns);
+        // Where the session was ready before, nothing but the driver is late.
+        self.tally.sent(behind_ns / 1000, (ready_ns < due_ns).then_some(behind_ns / 1000));
+        let answer = match &mut self.link {
+            Some(link) => link.call(call, &|| self.shared.stops()),
+            None => Answer::Lost,
+        };
+        let now_ns = monotonic_ns();
+        if answer == Answer::Lost {
+            self.tally.lost += u64::from(self.link.take().is_some());
+        }
+        self.tally.answered(call, answer, now_ns.saturating_sub(due_ns) / 1000, (now_ns - sent_ns) / 1000);
+        let took_us = if let Ending::Done(us) = call.ending { i64::try_from(us).unwrap_or(0) } else { 0 };
+        self.last = Some(Last { answered_ns: now_ns, recorded_us: call.due_us + took_us });
+        self.shared.answered();
+    }
+
+    /// When a statement is to be sent.
+    fn due_ns(&self, call: &Call) -> u64 {
+        match (&self.last, self.shared.pace) {
+            (Some(last), Pace::Gaps) => {
+                last.answered_ns + self.shared.scaled_ns((call.due_us - last.recorded_us).max(0))
+            }
+            _ => self.shared.due_ns(call.due_us),
+        }
+    }
+
+    /// Ends the session when the application did.
+    fn end(self) {
+        if let Some(link) = self.link {
+            self.shared.wait_until(self.shared.due_ns(self.facts.end_us).min(monotonic_ns() + 50_000_000));
+            link.close();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One session with a server: a statement goes out, and its answer is waited for.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pgdyno_capture::{Call, Protocol};
+use pgdyno_connection::{Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
+
+/// How often a session that waits for an answer looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What came of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Done,
+    Failed([u8; 5]),
+    /// The session is gone, or was given up.
+    Lost,
+}
+
+/// See the module.
+pub(crate) struct Link {
+    stream: Stream,
+    inbox: Inbox,
+    out: Vec<u8>,
+    /// Prepared statements that the server has, with their texts.
+    prepared: HashMap<String, String>,
+}
+
+impl Link {
+    /// Connects and logs in.
+    pub(crate) fn open(to: &Server) -> Result<Self, LoginError> {
+        let Session { stream, inbox, .. } = log_in(to)?;
+        let unusable = |error: io::Error| LoginError::Absent(format!("its socket cannot be used: {error}"));
+        rustix::io::ioctl_fionbio(&stream, false).map_err(|error| unusable(error.into()))?;
+        stream.set_timeout(Some(LOOK)).map_err(unusable)?;
+        Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared: HashMap::new() })
+    }
+
+    /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`.
+    pub(crate) fn call(&mut self, call: &Call, stops: &impl Fn() -> bool) -> Answer {
+        let parses = self.put(call);
+        let Ok(answer) = self.exchange(call.protocol, stops) else { return Answer::Lost };
+        self.note(call, parses, answer);
+        answer
+    }
+
+    /// Puts the messages of a statement into the buffer. Whether it is prepared under its name by them.
+    fn put(&mut self, call: &Call) -> bool {
+        if call.protocol == Protocol::Text {
+            wire::query_of(&mut self.out, |out| out.extend_from_slice(call.text.as_bytes()));
+            return false;
+        }
+        let known = call.protocol == Protocol::Named && self.prepared.get(&call.name) == Some(&call.text);
+        if !known {
+            if self.prepared.remove(&call.name).is_some() {
+                wire::close(&mut self.out, &call.name);
+            }
+            wire::parse(&mut self.out, &call.name, &call.text);
+        }
+        let values = call.values.iter().map(|value| value.as_deref().map(str::as_bytes));
+        wire::execute(&mut self.out, &call.name, values);
+        wire::sync(&mut self.out);
+        call.protocol == Protocol::Named && !known
+    }
+
+    /// Notes what the server has prepared now.
+    fn note(&mut self, call: &Call, parses: bool, answer: Answer) {
+        if parses && answer == Answer::Done {
+            self.prepared.insert(call.name.clone(), call.text.clone());
+        }
+        if call.protocol != Protocol::Text || answer != Answer::Done {
+            return;
+        }
+        let words: Vec<&str> = call.text.split_ascii_whitespace().collect();
+        let is = |place: usize, wanted: &str| {
+            words.get(place).is_some_and(|word| word.trim_end_matches(';').eq_ignore_ascii_case(wanted))
+        };
+        if (is(0, "DEALLOCATE") || is(0, "DISCARD")) && (is(1, "ALL") || is(2, "ALL")) {
+            self.prepared.clear();
+        } else if is(0, "DEALLOCATE") {
+            let name = words.last().map_or("", |word| word.trim_end_matches(';').trim_matches('"'));
+            self.prepared.remove(name);
+        }
+    }
+
+    fn exchange(&mut self, protocol: Protocol, stops: &impl Fn() -> bool) -> io::Result<Answer> {
+        self.flush(stops)?;
+        let mut answer = Answer::Done;
+        loop {
+            while let Some(Frame { tag, body }) = self.inbox.next_frame()? {
+                match tag {
+                    b'Z' => return Ok(answer),
+                    b'E' => {
+                        let error = ServerError::parse(body);
+                        if answer == Answer::Done {
+                            answer = Answer::Failed(error.sqlstate.as_bytes().try_into().unwrap_or(*b"XX000"));
+                        }
+                    }
+                    // The Sync that was sent is ignored while the server waits for rows.
+                    b'G' => {
+                        wire::copy_fail(&mut self.out, "the rows are in no log");
+                        if protocol != Protocol::Text {
+                            wire::sync(&mut self.out);
+                        }
+                        self.stream.write_all(&self.out)?;
+                        self.out.clear();
+                    }
+                    _ => (),
+                }
+            }
+            match self.inbox.fill(&mut self.stream) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => (),
+                Err(error) if waits(&error) => {
+                    if stops() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn flush(&mut self, stops: &impl Fn() -> bool) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.out.len() {
+            match self.stream.write(&self.out[sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => sent += written,
+                Err(error) if waits(&error) && !stops() => (),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.stream.flush()
+    }
+
+    /// Ends the session; whether the server hears it does not matter.
+    pub(crate) fn close(mut self) {
+        self.out.clear();
+        wire::terminate(&mut self.out);
+        let _ = self.stream.write_all(&self.out);
+    }
+}
+
+/// Whether the socket has nothing to give, or cannot take more, for the moment.
+fn waits(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

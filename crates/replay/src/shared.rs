@@ -1,0 +1,85 @@
+//! What all lanes share: where statements go, and when.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use pgdyno_capture::SessionFacts;
+use pgdyno_clock::monotonic_ns;
+use pgdyno_connection::Server;
+use serde::Deserialize;
+
+/// A wait is cut into pieces of this length, so that an order to stop is heard.
+const PIECE: Duration = Duration::from_millis(200);
+
+/// When a statement is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Pace {
+    /// At its time, or when the one before it is answered if that is later.
+    Due,
+    /// So long after the answer before it as the application waited.
+    Gaps,
+}
+
+/// Where sessions of a user and a database go.
+#[derive(Deserialize)]
+pub(crate) struct Endpoint {
+    user: String,
+    database: String,
+    server: Server,
+}
+
+/// What all lanes share.
+pub(crate) struct Shared {
+    pub sessions: Vec<SessionFacts>,
+    pub pace: Pace,
+    pub endpoints: Vec<Endpoint>,
+    pub speed: f64,
+    pub begin_ns: u64,
+    pub first_us: i64,
+    pub stop: AtomicBool,
+    pub answered: AtomicU64,
+}
+
+impl Shared {
+    /// Where a session's statements go; none if they go nowhere.
+    pub(crate) fn server_of(&self, facts: &SessionFacts) -> Option<&Server> {
+        let found = self.endpoints.iter().find(|one| one.user == facts.user && one.database == facts.database);
+        found.map(|endpoint| &endpoint.server)
+    }
+
+    /// When what was captured at this time is due.
+    pub(crate) fn due_ns(&self, at_us: i64) -> u64 {
+        self.begin_ns + self.scaled_ns((at_us - self.first_us).max(0))
+    }
+
+    /// When a session opens: one that began before the first statement, at once.
+    pub(crate) fn opens_ns(&self, facts: &SessionFacts) -> u64 {
+        if facts.begin_us <= self.first_us { 0 } else { self.due_ns(facts.begin_us) }
+    }
+
+    /// Captured microseconds as they are driven.
+    pub(crate) fn scaled_ns(&self, us: i64) -> u64 {
+        (us as f64 * 1000.0 / self.speed) as u64
+    }
+
+    pub(crate) fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn answered(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until an instant, or until it is to stop.
+    pub(crate) fn wait_until(&self, at_ns: u64) {
+        loop {
+            let left = Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
+            if left.is_zero() || self.stops() {
+                return;
+            }
+            sleep(left.min(PIECE));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+"""``pgdyno capture``: what an application asked a server, read from the server's logs into a private file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli import shared
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgdyno.capture.plan import Service
+    from pgdyno.capture.replay import Pace
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.group(short_help="Capture what an application asks a server, from its logs.")
+def command() -> None:
+    """Capture what an application asks a server, from its logs.
+
+    A capture has each session of an application with its statements, their values, times, durations and errors. It holds your
+    customers' data: only its owner may read the file, and `show` prints no value by default.
+
+    \b
+    Example:
+      pgdyno capture plan service=app
+      pgdyno capture read postgresql.csv --output shop.capture
+      pgdyno capture show shop.capture
+    """
+
+
+@command.command()
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
+@click.option("--output", required=True, metavar="FILE", help="The capture; an existing file is an error.")
+@click.option("--prefix", metavar="TEXT", help="log_line_prefix of a log in stderr's format [found].")
+@_json
+def read(logs: tuple[str, ...], output: str, prefix: str | None, as_json: bool) -> None:
+    """Read the logs of one server into a capture.
+
+    LOG is a csvlog, a jsonlog, a log in stderr's format (RDS, Aurora), or a JSON export of Cloud SQL, also compressed by gzip
+    or zstd. Several files are read in the order of their times. The server must have logged statements: log_statement = all with
+    log_duration = on, or log_min_duration_statement = 0. Statements that set a password are left out.
+
+    \b
+    Example:
+      pgdyno capture read postgresql.csv --output day.capture
+      pgdyno capture read postgresql.log --prefix '%m [%p] %u@%d ' --output stderr.capture
+    """
+    import contextlib
+
+    from pgdyno import _engine, owner
+    from pgdyno.cli.capture_result import print_account
+    from pgdyno.cli.output import print_json
+    from pgdyno.cli.progress import Bar
+
+    asked = {"logs": list(logs), "output": output, "prefix": prefix}
+    account: Mapping[str, Any] = {}
+    with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], asked)) as lines:
+        for line in lines:
+            if "progress" in line:
+                found = line["progress"]
+                bar.show(found["share"], f"read: {found['entries']:,} entries, {found['calls']:,} statements")
+            account = line.get("summary", account)
+    owner.give(Path(output))
+    if as_json:
+        print_json(dict(account) | {"capture": output})
+        return
+    print_account(account)
+    click.echo(
+        f"{output} holds {account['calls']:,} statements with their values; only its owner may read it", err=True
+    )
+
+
+@command.command()
+@click.argument("capture")
+@click.option("--values", is_flag=True, help="Print values: of each statement an example, of a session all.")
+@click.option(
+    "--session", type=shared.Integer(1), metavar="N", help="Show the statements of this session in their order."
+)
+@click.option("--limit", type=shared.Integer(1), default=20, show_default=True, help="Statements in the table.")
+@_json
+def show(capture: str, values: bool, session: int | None, limit: int, as_json: bool) -> None:
+    """Show what CAPTURE holds: sessions, statements by time, load over time, errors, and what is missing.
+
+    Statements are shown with `?` in place of each literal.
+
+    \b
+    Example:
+      pgdyno capture show shop.capture
+      pgdyno capture show shop.capture --session 3
+      pgdyno capture show shop.capture --json
+    """
+    from pgdyno import _engine
+    from pgdyno.cli.capture_result import print_capture, print_session
+    from pgdyno.cli.output import print_json
+
+    found = _engine.run_json(
+        ["capture", "show"], {"capture": capture, "values": values, "session": session}, timeout_s=_SHOW_S
+    )
+    if as_json:
+        print_json(found)
+        return
+    if session is None:
+        print_capture(capture, found, limit)
+    else:
+        print_session(found)
+
+
+@command.command()
+@click.argument("capture")
+@click.option("--dsn", required=True, metavar="DSN", help="The server; users and databases are those of the capture.")
+@click.option("--yes-write", is_flag=True, help="Send statements that write. Without this flag nothing is sent.")
+@click.option(
+    "--speed", type=shared.Number(0.01, 1000), default=1.0, show_default=True, help="Captured seconds in one."
+)
+@click.option(
+    "--pace",
+    type=click.Choice(["due", "gaps"]),
+    default="due",
+    show_default=True,
+    help="Send at the captured time, or as long after the answer before as the application waited.",
+)
+@click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Another role in its place; repeatable.")
+@click.option(
+    "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
+)
+@_json
+def replay(
+    capture: str,
+    dsn: str,
+    yes_write: bool,
+    speed: float,
+    pace: Pace,
+    users: tuple[str, ...],
+    databases: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Send the statements of CAPTURE to a server at their times, and compare what comes of them.
+
+    The server should have the database as it was when the capture began: a restored copy, never production. Each statement goes
+    out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that a
+    sequence gives are not exchanged. Rows of COPY and what leaves the server are left out, and counted. It ends with exit code
+    4 if more than 1 % of the statements, or of their recorded time, failed newly or was left out.
+
+    \b
+    Example:
+      pgdyno capture replay shop.capture --dsn service=pgdyno --user app=bench --database shop=app --yes-write
+    """
+    from pgdyno.capture.replay import replay as run_replay
+    from pgdyno.cli.capture_result import print_replay
+    from pgdyno.cli.output import print_json
+    from pgdyno.cli.progress import Bar
+    from pgdyno.endpoint import public_dsn, refuse_secrets
+    from pgdyno.errors import InputError, RunInvalid
+
+    refuse_secrets(dsn, "--dsn", "capture replay")
+    if not yes_write:
+        raise InputError(
+            f"this would send the statements of {capture}, those that write too, to {public_dsn(dsn)}",
+            remedy="add --yes-write if the server is a copy that may be changed",
+        )
+    with Bar() as bar:
+        found = run_replay(
+            capture,
+            dsn,
+            speed=speed,
+            pace=pace,
+            users=_pairs(users, "--user"),
+            databases=_pairs(databases, "--database"),
+            progress=bar.show,
+        )
+    if as_json:
+        print_json(found.document())
+    else:
+        print_replay(found)
+    if reasons := list(found.reasons()):
+        raise RunInvalid(
+            f"this was not the captured load: {'; '.join(reasons)}",
+            remedy="restore the database of the time when the capture began, with its roles and settings",
+        )
+
+
+def _pairs(written: tuple[str, ...], flag: str) -> dict[str, str]:
+    """``CAPTURED=HERE`` in a mapping."""
+    from pgdyno.errors import InputError
+
+    pairs = {}
+    for one in written:
+        before, sign, after = one.partition("=")
+        if not sign or not after:
+            raise InputError(f"{flag}: {one} is not a pair", remedy=f"write {flag} CAPTURED=HERE")
+        pairs[before] = after
+    return pairs
+
+
+@command.command()
+@click.argument("dsn")
+@click.option(
+    "--for",
+    "service",
+    type=click.Choice(["server", "rds"]),
+    default="server",
+    show_default=True,
+    help="Where settings are made: ALTER SYSTEM, or a parameter group of RDS or Aurora.",
+)
+@click.option(
+    "--sample", type=shared.Number(0.0001, 1), default=1.0, show_default=True, help="Share of the transactions to log."
+)
+@_json
+def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
+    """Print how to let the server DSN log what a capture needs. Nothing on the server is changed.
+
+    Printed are the settings, the statements that undo them exactly, the size and CPU that logging will take by the server's own
+    counters, and the order of log and dump.
+
+    \b
+    Example:
+      pgdyno capture plan service=app
+      pgdyno capture plan service=app --for rds --sample 0.05
+    """
+    from pgdyno.capture.plan import plan as make_plan
+    from pgdyno.cli.capture_result import print_plan
+    from pgdyno.cli.output import print_json
+    from pgdyno.endpoint import refuse_secrets
+
+    refuse_secrets(dsn, "DSN", "capture plan")
+    found = make_plan(dsn, service, sample)
+    if as_json:
+        print_json(found.document())
+        return
+    print_plan(found, dsn)
+
+
+@command.command()
+@click.argument("dsn")
+def stats(dsn: str) -> None:
+    """Print what the server DSN has counted, as one JSON document: pg_stat_statements, settings, sequences, sizes.
+
+    Keep one from before the capture and one from after it. No literal of a statement is in it, and no setting that may name a password.
+
+    \b
+    Example:
+      pgdyno capture stats service=app > before.json
+    """
+    from pgdyno.capture.stats import stats as read_stats
+    from pgdyno.cli.output import print_json
+    from pgdyno.endpoint import refuse_secrets
+
+    refuse_secrets(dsn, "DSN", "capture stats")
+    print_json(read_stats(dsn))
+
+
+_SHOW_S = 3600.0
+"""A capture of a day has some ten gigabytes, which are read once."""

@@ -1,0 +1,224 @@
+"""Captures on a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli.output import print_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pgdyno.capture.plan import Plan
+    from pgdyno.capture.replay import Replay
+
+_SHAPE_LETTERS = 100
+_ERRORS_SHOWN = 10
+_BARS = "▁▂▃▄▅▆▇█"
+_MANY = 20
+"""Statements of which one would read, or be short, where all are logged."""
+_SHORT_US = 10_000
+"""A server whose shortest statement takes longer logs the slow ones alone: BEGIN takes microseconds."""
+_LACKS = {
+    "without_values": "statements without their values, which cannot be sent again: set log_parameter_max_length = -1, and log_parameter_max_length_on_error = -1 for those that failed",
+    "cut": "statements whose text or values are cut, or end in `...` as a cut value does",
+    "without_ending": "statements without a duration or an error: set log_duration = on",
+    "errors_without_statement": "errors without their statement: set log_min_error_statement = error",
+    "passwords": "statements that set or name a password, which are left out",
+    "torn": "records that are not whole",
+    "not_text": "records that are not text in UTF-8: convert the log with iconv",
+    "missing": "lines that are missing by their numbers",
+    "repeated": "lines that were read before",
+    "begun_before": "sessions that began before the log",
+    "not_ended": "sessions whose end is not in the log: set log_disconnections = on",
+    "time_went_back": "times at which the clock went back",
+}
+"""What can be lacking, in the order in which it is printed, with the setting that helps."""
+
+
+def print_account(account: Mapping[str, Any]) -> None:
+    """What was read, and what of it cannot be used."""
+    for name, form in account["files"]:
+        click.echo(f"{name}: {form}")
+    click.echo(
+        f"{account['entries']:,} entries, {account['bytes'] / 1e6:,.1f} MB: {account['calls']:,} statements in the capture"
+    )
+    for line in lacking(account):
+        click.echo(line)
+
+
+def lacking(account: Mapping[str, Any]) -> Iterator[str]:
+    """What is missing, one line each."""
+    if not account["fractions"]:
+        yield "times have whole seconds: statements within one are spread in their order (`%m` or csvlog has milliseconds)"
+    if account["calls"] >= _MANY and account["changing"] == account["calls"]:
+        yield "every statement changes something: set log_statement = all, as mod leaves out what reads"
+    if account["calls"] >= _MANY and (account["least_us"] or 0) >= _SHORT_US:
+        least = f"{account['least_us'] / 1e3:,.0f} ms"
+        yield f"no statement took less than {least}: set log_min_duration_statement = 0, as others leave out the shorter ones"
+    for key, what in _LACKS.items():
+        if account[key]:
+            yield f"{account[key]:,} {what}"
+    if account["first_unreadable"] is not None:
+        name, place = account["first_unreadable"]
+        yield f"the first record that cannot be read is the {place:,}th of {name}"
+
+
+def print_plan(plan: Plan, dsn: str) -> None:
+    """What to do for a capture, in order."""
+    from pgdyno.endpoint import public_dsn
+
+    where = public_dsn(dsn)
+    for note in plan.notes:
+        click.echo(f"note: {note}", err=True)
+    if plan.log_bytes_per_s is not None and plan.cpus is not None and plan.statements_per_s is not None:
+        least, most = plan.cpus
+        click.echo(
+            f"estimate: {plan.statements_per_s:,.0f} statements/s, a log of {plan.log_bytes_per_s * 3600 / 1e9:,.2f} GB an hour,"
+            f" {least:.2f} to {most:.2f} cores for logging"
+        )
+    click.echo()
+    click.echo("1. Keep what the server has counted, and let it log:")
+    click.echo(f"     pgdyno capture stats '{where}' > before.json")
+    _print_changes(plan, [one.apply for one in plan.changes], [(one.name, one.wanted) for one in plan.changes])
+    click.echo("2. While it logs, dump the database; a capture is compared with it from the dump's snapshot on:")
+    click.echo(
+        f"     pg_dump -Fc -d '{where}' -f shop.dump; pg_dumpall -d '{where}' --globals-only --no-role-passwords -f globals.sql"
+    )
+    click.echo("3. When the time that you want is over, keep the counters again, and undo:")
+    click.echo(f"     pgdyno capture stats '{where}' > after.json")
+    _print_changes(plan, [one.undo for one in plan.changes], [(one.name, one.before.value) for one in plan.changes])
+    click.echo("4. Read the log:")
+    prefix = "" if plan.prefix is None else f" --prefix '{plan.prefix}'"
+    click.echo(f"     pgdyno capture read LOG...{prefix} --output shop.capture")
+
+
+def _print_changes(plan: Plan, statements: Sequence[str], values: Sequence[tuple[str, str]]) -> None:
+    if not plan.changes:
+        click.echo("     (every setting is as a capture needs it)")
+    elif plan.service == "rds":
+        click.echo("     aws rds modify-db-parameter-group --db-parameter-group-name GROUP --parameters \\")
+        for place, (name, value) in enumerate(values, 1):
+            more = " \\" if place < len(values) else ""
+            quoted = shlex.quote(f"ParameterName={name},ParameterValue={value},ApplyMethod=immediate")
+            click.echo(f"       {quoted}{more}")
+    else:
+        for statement in statements:
+            click.echo(f"     {statement}")
+        click.echo("     SELECT pg_reload_conf();")
+
+
+def print_capture(path: str, found: Mapping[str, Any], limit: int) -> None:
+    """A capture: what it is of, its statements, its load, its errors, and what is missing."""
+    seconds = (found["last_us"] - found["first_us"]) / 1e6
+    begin = datetime.fromtimestamp(found["first_us"] / 1e6, UTC)
+    click.echo(f"{path}: {seconds:,.1f} s from {begin:%Y-%m-%d %H:%M:%S} by the log's clock")
+    click.echo(
+        f"{found['calls']:,} statements in {found['transactions']:,} transactions of {found['sessions']:,} sessions,"
+        f" at most {found['sessions_at_once']:,} at a time"
+    )
+    for what in ("users", "databases", "protocols", "errors"):
+        if found[what]:
+            counts = ", ".join(f"{name or '(not logged)'} {count:,}" for name, count in found[what].items())
+            click.echo(f"{what}: {counts}")
+    click.echo()
+    _print_statements(found["statements"], limit)
+    click.echo()
+    load = found["calls_by_part"]
+    click.echo(f"statements in each {load['part_s']} s, at most {max(load['calls']):,}: {_bars(load['calls'])}")
+    for line in lacking(found["account"]):
+        click.echo(line)
+    if found["exposed"]:
+        click.echo(f"warning: others than its owner may read it: chmod 600 {path}", err=True)
+
+
+def print_session(found: Mapping[str, Any]) -> None:
+    """The statements of a session, in milliseconds since it began."""
+    session = found["session"]
+    who = f"{session['user'] or '(not logged)'} in {session['database'] or '(not logged)'}"
+    click.echo(f"{who}, from {session['host'] or '(not logged)'} as {session['application'] or '(no name)'}")
+    rows = []
+    for call in found["calls"]:
+        took = call["error"] or ("" if call["us"] is None else f"{call['us'] / 1e3:,.2f}")
+        at = f"{(call['due_us'] - session['begin_us']) / 1e3:,.1f}"
+        rows.append([at, str(call["transaction"]), call["protocol"], took, _short(call["shape"])])
+    print_rows(["AT MS", "TRANSACTION", "PROTOCOL", "MS", "STATEMENT"], rows, right=["AT MS", "TRANSACTION", "MS"])
+    for call in found["calls"]:
+        _print_values(call)
+
+
+def _print_values(example: Mapping[str, Any]) -> None:
+    if "text" in example:
+        click.echo(f"\n{example['text']}")
+        for number, value in enumerate(example["values"], 1):
+            click.echo(f"  ${number} = {'NULL' if value is None else value!r}")
+
+
+def _short(shape: str) -> str:
+    return shape if len(shape) <= _SHAPE_LETTERS else shape[: _SHAPE_LETTERS - 1] + "…"
+
+
+def print_replay(replay: Replay) -> None:
+    """What came of the statements, how late they were, and how long they took beside production."""
+    found = replay.summary
+    account = {
+        "executed": found["executed"],
+        "failed as recorded": found["failed_as_recorded"],
+        "newly failed": found["newly_failed"],
+        "failed in production alone": found["no_longer_failed"],
+        **{f"left out: {why}": count for why, count in found["left_out"].items()},
+        "not begun": found["not_begun"],
+    }
+    share = {name: f"{count / max(1, found['statements']):.2%}" for name, count in account.items()}
+    print_rows(
+        ["STATEMENTS", "NUMBER", "SHARE"],
+        [[name, f"{count:,}", share[name]] for name, count in account.items()],
+        right=["NUMBER", "SHARE"],
+    )
+    click.echo()
+    click.echo(
+        f"{found['captured_s']:,.1f} captured seconds took {found['took_s']:,.1f} s, in {found['lanes']:,} places for sessions"
+    )
+    behind, late = found["behind_us"], found["late_us"]
+    click.echo(
+        f"statements were sent {behind['p50'] / 1e3:,.1f} ms (median), {behind['p99'] / 1e3:,.1f} ms (99 %),"
+        f" at most {behind['max'] / 1e3:,.0f} ms after their time; the driver's own part: {late['p99'] / 1e3:,.2f} ms (99 %)"
+    )
+    here, there = found["service_us"], found["recorded_service_us"]
+    if here["count"]:
+        click.echo(
+            f"a statement took {here['mean'] / 1e3:,.3f} ms here, {there['mean'] / 1e3:,.3f} ms in production (mean);"
+            f" {here['p99'] / 1e3:,.2f} and {there['p99'] / 1e3:,.2f} ms (99 %)"
+        )
+    errors = sorted(found["errors"], key=lambda one: -one["count"])
+    if errors:
+        click.echo()
+        rows = [[f"{one['count']:,}", one["sqlstate"], _short(one["statement"])] for one in errors[:_ERRORS_SHOWN]]
+        print_rows(["NEWLY FAILED", "SQLSTATE", "STATEMENT"], rows, right=["NEWLY FAILED"])
+
+
+def _print_statements(statements: Sequence[Mapping[str, Any]], limit: int) -> None:
+    rows = []
+    total_us = sum(one["total_us"] for one in statements) or 1
+    for one in statements[:limit]:
+        mean = f"{one['total_us'] / one['timed'] / 1e3:,.2f}" if one["timed"] else ""
+        calls, failed, share = f"{one['calls']:,}", f"{one['failed']:,}", f"{one['total_us'] / total_us:.1%}"
+        rows.append([calls, failed, share, mean, f"{one['max_us'] / 1e3:,.2f}", _short(one["shape"])])
+    print_rows(
+        ["CALLS", "FAILED", "TIME", "MEAN MS", "MAX MS", "STATEMENT"],
+        rows,
+        right=["CALLS", "FAILED", "TIME", "MEAN MS", "MAX MS"],
+    )
+    if len(statements) > limit:
+        click.echo(f"and {len(statements) - limit:,} others (--limit)")
+    for one in statements[:limit]:
+        _print_values(one.get("example", {}))
+
+
+def _bars(counts: Sequence[int]) -> str:
+    most = max(counts) or 1
+    return "".join(_BARS[round(count / most * (len(_BARS) - 1))] for count in counts)

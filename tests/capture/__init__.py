@@ -1,0 +1,1 @@
+"""Captures: what is read of the logs of real servers."""

@@ -1,0 +1,138 @@
+"""A plan lets a server log what a capture needs, and its inverse leaves the server as it was."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdyno.capture.stats import without_literals
+from pgdyno.host.waiting import wait_until
+from pgdyno.postgres.cluster import Cluster
+
+from ..support.commands import pgdyno
+from ..support.servers import throwaway_cluster
+from .logged import CLIENT, captured, connected, sent
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def counting_server() -> Iterator[Cluster]:
+    """A server with pg_stat_statements, which logs little."""
+    with throwaway_cluster(None, {"shared_preload_libraries": "pg_stat_statements"}) as cluster:
+        with cluster.connect() as admin:
+            admin.execute("CREATE EXTENSION pg_stat_statements")
+            admin.execute("ALTER SYSTEM SET log_connections = 'off'")
+            admin.execute("CREATE ROLE teller LOGIN; CREATE SEQUENCE numbers; SELECT nextval('numbers')")
+            admin.execute("ALTER ROLE teller SET log_statement = 'none'")
+            admin.execute("SELECT pg_reload_conf()")
+        yield cluster
+
+
+def settings(cluster: Cluster) -> tuple[str, list[Any]]:
+    """The file of ALTER SYSTEM, and every setting."""
+    with cluster.connect() as connection:
+        rows = connection.execute("SELECT name, setting, source FROM pg_settings ORDER BY name").fetchall()
+    return (cluster.data_dir / "postgresql.auto.conf").read_text(), rows
+
+
+def change(cluster: Cluster, statements: list[str]) -> None:
+    """Execute what a plan says."""
+    with cluster.connect() as admin:
+        for statement in statements:
+            admin.execute(statement.encode())
+        admin.execute("SELECT pg_reload_conf()")
+
+
+def test_a_plan_lets_a_server_log_and_its_inverse_undoes_it_exactly(counting_server: Cluster, tmp_path: Path) -> None:
+    before = settings(counting_server)
+    plan = json.loads(pgdyno("capture", "plan", counting_server.dsn, "--json", code=0).out)
+    assert settings(counting_server) == before, "nothing is changed by asking"
+    change(counting_server, plan["apply"])
+    assert wait_until(
+        lambda: ("log_statement", "all", "configuration file") in settings(counting_server)[1], PATIENCE_S
+    )
+    with connected(counting_server) as session:
+        session.execute("SELECT %s::text", ["a value"])
+    log = counting_server.log_path
+    assert wait_until(lambda: f"{CLIENT}" in log.read_text() and "disconnection" in log.read_text(), PATIENCE_S)
+    capture, account = captured(tmp_path, log, options=("--prefix", plan["prefix"]))
+    assert ("unnamed", "SELECT $1::text", ["a value"], None) in [call for one in sent(capture) for call in one]
+    assert account["fractions"] and account["without_ending"] == 0
+    again = json.loads(pgdyno("capture", "plan", counting_server.dsn, "--json", code=0).out)
+    assert again["apply"] == []
+    change(counting_server, plan["undo"])
+    assert wait_until(lambda: settings(counting_server) == before, PATIENCE_S), settings(counting_server)[0]
+
+
+def test_a_plan_says_what_it_costs_and_what_stays(counting_server: Cluster) -> None:
+    ended = pgdyno("capture", "plan", counting_server.dsn, code=0)
+    assert "role teller has log_statement=none of its own" in ended.err
+    assert "GB an hour" in ended.out
+    assert ended.out.index("ALTER SYSTEM SET log_statement = 'all';") < ended.out.index("pg_dump -Fc")
+    assert ended.out.index("pg_dump -Fc") < ended.out.index("ALTER SYSTEM RESET log_statement;")
+    rds = pgdyno("capture", "plan", counting_server.dsn, "--for", "rds", code=0).out
+    assert "ParameterName=log_destination,ParameterValue=csvlog,ApplyMethod=immediate" in rds
+    assert "ParameterName=log_destination,ParameterValue=stderr,ApplyMethod=immediate" in rds
+    sampled = json.loads(pgdyno("capture", "plan", counting_server.dsn, "--sample", "0.05", "--json", code=0).out)
+    whole = json.loads(pgdyno("capture", "plan", counting_server.dsn, "--json", code=0).out)
+    assert "ALTER SYSTEM SET log_transaction_sample_rate = '0.05';" in sampled["apply"]
+    assert sampled["log_bytes_per_s"] < whole["log_bytes_per_s"] / 10
+
+
+def test_the_rate_of_statements_is_that_of_pg_stat_statements(counting_server: Cluster) -> None:
+    with connected(counting_server) as session:
+        begin = time.monotonic()
+        session.execute("SELECT pg_stat_statements_reset()")
+        for number in range(300):
+            session.execute("SELECT %s::int", [number])
+        plan = json.loads(pgdyno("capture", "plan", counting_server.dsn, "--json", code=0).out)
+    assert plan["statements_per_s"] >= 300 / (time.monotonic() - begin)
+    assert plan["log_bytes_per_s"] == pytest.approx(plan["statements_per_s"] * 770)
+
+
+def test_statistics_have_counters_and_no_literal(counting_server: Cluster) -> None:
+    with connected(counting_server) as session:
+        session.execute("CREATE TABLE people (name text)")
+        session.execute("INSERT INTO people VALUES ('a-secret-name'), ('another-secret-name')")
+        session.execute("COMMENT ON TABLE people IS 'a-secret-comment'")
+        session.execute("ALTER ROLE teller PASSWORD 'hunter2'")
+    ended = pgdyno("capture", "stats", counting_server.dsn, code=0)
+    assert "secret" not in ended.out and "hunter2" not in ended.out
+    found = json.loads(ended.out)
+    (inserted,) = [one for one in found["statements"] if one["query"].startswith("INSERT INTO people")]
+    assert (inserted["role"], inserted["calls"], inserted["rows"]) == ("postgres", 1, 2)
+    assert inserted["wal_bytes"] > 0
+    assert {"schema": "public", "name": "numbers", "last_value": 1, "increment": 1, "cache": 1} in found["sequences"]
+    assert next(one for one in found["relations"] if one["name"] == "people")["size_bytes"] > 0
+    assert "shared_buffers" in {one["name"] for one in found["settings"]}
+    assert "archive_command" not in {one["name"] for one in found["settings"]}
+
+
+def test_what_cannot_be_asked_is_refused(counting_server: Cluster, embedded_server: Cluster) -> None:
+    assert "has no pg_stat_statements" in pgdyno("capture", "stats", embedded_server.dsn, code=2).err
+    teller = counting_server.dsn.replace("user=postgres", "user=teller")
+    assert "does not see the statements of others" in pgdyno("capture", "stats", teller, code=2).err
+    ended = pgdyno("capture", "plan", "host=db password=hunter2", code=2)
+    assert "does not belong" in ended.err and "hunter2" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("SELECT $1 FROM t2 WHERE a = $2", "SELECT $1 FROM t2 WHERE a = $2"),
+        ("COMMENT ON TABLE t IS 'it''s'", "COMMENT ON TABLE t IS ?"),
+        ("SET x = 20481", "SET x = ?"),
+        ("ALTER ROLE a PASSWORD 'x'", "ALTER …"),
+        ("DO $$ BEGIN PERFORM 'x'; END $$", "DO …"),
+        ("COMMENT ON TABLE t IS E'a\\'b'", "COMMENT …"),
+        ("", ""),
+    ],
+)
+def test_literals_of_utility_commands_are_not_kept(text: str, kept: str) -> None:
+    assert without_literals(text) == kept
