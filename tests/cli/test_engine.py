@@ -102,6 +102,7 @@ def test_an_engine_beside_the_interpreter_must_be_of_the_same_sources(
 ) -> None:
     monkeypatch.delenv("PGDYNO_ENGINE", raising=False)
     monkeypatch.setattr(installation.sysconfig, "get_path", lambda name, scheme="": str(tmp_path))
+    monkeypatch.setattr(_build, "PACKAGE", Path(__file__).parents[2] / "python" / "pgdyno")  # a clone's
     with pytest.raises(EngineMissing, match="none of these is a program"):
         _engine.checked()
     be(tmp_path / _engine.BINARY, 'echo \'{"version": "0.1.0", "build_hash": "0123456789abcdef"}\'')

@@ -61,7 +61,10 @@ def test_the_engine_is_found(way: str, installed: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("scheme", ["", installation.sysconfig.get_preferred_scheme("user")])
-def test_the_engine_of_a_clone_is_beside_the_interpreter_or_in_the_users_scheme(scheme: str, installed: Path) -> None:
+def test_the_engine_of_a_clone_is_beside_the_interpreter_or_in_the_users_scheme(
+    scheme: str, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_build, "PACKAGE", ROOT / "python" / "pgdyno")
     program = put(installed / f"none{scheme}")
     assert _engine.find() == program
 
@@ -88,6 +91,7 @@ def test_the_error_lists_where_the_engine_was_looked_for(installed: Path, monkey
 def test_a_remedy_names_the_program_that_installed(
     mark: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_build, "PACKAGE", ROOT / "python" / "pgdyno")
     assert installation.how_to_install_again() == "run `make setup`"
     monkeypatch.setattr(_build, "PACKAGE", tmp_path / "pgdyno")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno import _build
 from pgdyno.cli import main as cli_main
 from pgdyno.cli import outside
 from pgdyno.errors import HostError
@@ -136,7 +137,10 @@ def test_without_root_the_command_that_works_is_named(machine: Path, monkeypatch
     assert (machine / "var" / COPY).is_dir()
 
 
-def test_the_command_says_what_is_left_to_do(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_is_left_to_do(
+    machine: Path, repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_build, "PACKAGE", repository / "python" / "pgdyno")
     assert cli_main.run(["doctor", "--uninstall", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["then"] == "remove the clone"
