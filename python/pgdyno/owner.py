@@ -5,8 +5,10 @@ What existed before keeps its owner. Without sudo, and where root called it, not
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import sys
 from pathlib import Path
 
 
@@ -48,6 +50,30 @@ def give(path: Path, *, replaces: Path | None = None) -> None:
     for _, folders, files, folder in os.fwalk(path):
         for name in (*folders, *files):
             _give(name, folder, owner)
+
+
+def give_modules(site: Path | None = None) -> None:
+    """Give the directories in which Python kept what it compiled as root to the owner of the directory they lie in.
+
+    uv does not compile what it installs: the first run under sudo does, and its user could not remove the tool. Those of
+    the modules that this process has loaded, or all below ``site``.
+    """
+    if caller() is None:
+        return
+    if site is None:
+        cached = {getattr(module, "__cached__", None) for module in list(sys.modules.values())}
+        folders = {Path(path).parent for path in cached if path}
+    else:
+        folders = {Path(folder) for folder, _, _ in os.walk(site)}
+    for folder in sorted(one for one in folders if one.name == "__pycache__"):
+        with contextlib.suppress(OSError):
+            above = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                facts = os.fstat(above)
+                if facts.st_uid != 0:
+                    _give(folder.name, above, (facts.st_uid, facts.st_gid))
+            finally:
+                os.close(above)
 
 
 def _give(name: str, folder: int, owner: tuple[int, int]) -> None:

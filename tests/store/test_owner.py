@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,3 +117,24 @@ def test_what_may_be_anyones_is_not_given_away(tmp_path: Path, under_sudo: None)
     assert of(tmp_path / "other" / "file") == (0, 0)
     assert of(folder / "others") == (61000, 61001)
     assert of(folder) == CALLER
+
+
+@pytest.mark.usefixtures("under_sudo")
+@pytest.mark.parametrize("all_below", [False, True])
+def test_what_python_compiled_as_root_can_be_removed_by_whose_installation_it_is(
+    all_below: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mine", "roots"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"compiled_{name}_{all_below}.py").write_text("")
+        monkeypatch.syspath_prepend(tmp_path / name)
+    os.chown(tmp_path / "mine", *CALLER)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for name in ("mine", "roots"):
+        module = importlib.import_module(f"compiled_{name}_{all_below}")
+        if all_below:
+            monkeypatch.delitem(sys.modules, module.__name__)
+        assert of(tmp_path / name / "__pycache__")[0] == 0
+    owner.give_modules(tmp_path if all_below else None)
+    assert of(tmp_path / "mine" / "__pycache__") == CALLER
+    assert of(tmp_path / "roots" / "__pycache__")[0] == 0

@@ -18,7 +18,7 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from pgdyno import __version__
+from pgdyno import __version__, owner
 from pgdyno.cli import streams
 from pgdyno.cli.terminal import WIDEST, HelpContext, fit, wants_colour
 from pgdyno.errors import (
@@ -120,6 +120,7 @@ cli.context_class = HelpContext
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; errors are printed here and nowhere else."""
     code = _run(arguments)
+    owner.give_modules()
     try:
         if sys.stdout is not None:  # it may be closed from the beginning
             sys.stdout.flush()  # here a reader that has gone can still be handled

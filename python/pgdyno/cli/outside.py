@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pgdyno import owner
+from pgdyno import _build, owner
 from pgdyno.errors import HostError
 from pgdyno.host import cgroup, clean, dirty_limits, paths, preflight
 from pgdyno.host.journal import Journal
@@ -37,6 +37,7 @@ def remove() -> tuple[list[str], list[str]]:
     if foreign:
         preflight.require_root(f"removing {foreign[0]}")
     done = clean.clean(state)
+    owner.give_modules(_build.PACKAGE.parent)  # those of killed runs, too
     _refuse_while_servers_run()
     for path in _things(state):
         _remove(path)
