@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.binding.consumers import WHATS, Consumer
+from pgdyno.analysis.binding.consumers import Consumer
+from pgdyno.analysis.binding.uses import WHATS
 from pgdyno.diagnose.free import WAL_MARGIN, free_of
 from pgdyno.store import open_run
 from pgdyno.store.tables import from_rows

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pgdyno.analysis.binding.consumers import What
     from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.uses import What
     from pgdyno.diagnose.bought import Purchase
     from pgdyno.store import Run
 

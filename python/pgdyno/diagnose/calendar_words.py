@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
+from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.diagnose import words
 from pgdyno.text import percent
 

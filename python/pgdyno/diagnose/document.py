@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.analysis.binding.consumers import What
 from pgdyno.analysis.binding.limits import Confidence, Limit
+from pgdyno.analysis.binding.uses import What
 from pgdyno.report.part import Part, Share
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.consumers import TITLES
 from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.uses import TITLES
 from pgdyno.diagnose.words import name_of
 from pgdyno.report.binding import COLOURS
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet

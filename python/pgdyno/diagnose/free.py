@@ -14,7 +14,8 @@ from pgdyno.analysis.binding.remedy import RATIO_MAX
 from pgdyno.analysis.server_figures import growth_of
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.binding.consumers import Consumer, What
+    from pgdyno.analysis.binding.consumers import Consumer
+    from pgdyno.analysis.binding.uses import What
     from pgdyno.store import Run
 
 MATTERS = 0.15

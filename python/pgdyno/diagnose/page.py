@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno import __version__
 from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.diagnose import calendar_words, drawings, words
 from pgdyno.diagnose.diagnosis import OF_STORAGE
 from pgdyno.report import courses, figures, server

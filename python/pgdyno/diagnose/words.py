@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.diagnosis import OF_STORAGE
 from pgdyno.text import address, duration, money, number, percent, size, times

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.1
 GAP_S = 1.0
 """Deadlines missed for less than this are counted as lost samples and not named as a gap."""
-_NOBODY = ("CPU", "CPU", "client backend", 0)
+_NOBODY = {"wait_event_type": "CPU", "wait_event": "CPU", "backend_type": "client backend"}
 """A sample without active sessions is a sample, too: no client's session was on a CPU."""
 
 
@@ -32,8 +32,10 @@ class WaitEventProbe(SqlSampler):
         super().__init__(dsn, interval_s, **options)
         self._watched = watched
         self._query = ""
-        self._states: dict[tuple[str, str, str], int] = {}
-        """(type, event, kind of process) -> its number: an hour has 36,000 samples and a few dozen states."""
+        self._names: tuple[str, ...] = tuple(_NOBODY)
+        """Columns of a state: type, event, kind of process, and of a watched server the command."""
+        self._states: dict[tuple[str | None, ...], int] = {}
+        """State -> its number: an hour has 36,000 samples and a few dozen states."""
         self._rows = array("q")
         """begin, end, state, count; again and again."""
 
@@ -42,12 +44,17 @@ class WaitEventProbe(SqlSampler):
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         begin_ns = now_ns()
-        rows = self._question(connection, self._query).fetchall()
+        cursor = self._question(connection, self._query)
+        rows = cursor.fetchall()
         end_ns = now_ns()
-        for *state, count in rows or (_NOBODY,):
-            number = self._states.setdefault((state[0], state[1], state[2]), len(self._states))
-            self._rows.extend((begin_ns, end_ns, number, count))
+        self._names = tuple(column.name for column in cursor.description or ())[:-1]
+        for row in rows or (self._nobody(),):
+            number = self._states.setdefault(tuple(row[:-1]), len(self._states))
+            self._rows.extend((begin_ns, end_ns, number, row[-1]))
         return []
+
+    def _nobody(self) -> tuple[Any, ...]:
+        return (*map(_NOBODY.get, self._names), 0)
 
     def _missed(self, due_ns: int, missed: int) -> None:
         if missed * self._interval_ns >= GAP_S * 1e9:
@@ -62,7 +69,7 @@ class WaitEventProbe(SqlSampler):
 
         begin_ns, end_ns, number, count = np.array(self._rows, np.int64).reshape(-1, 4).T
         arrays = {"t_begin_ns": pa.array(begin_ns), "t_end_ns": pa.array(end_ns)}
-        for place, name in enumerate(("wait_event_type", "wait_event", "backend_type")):
+        for place, name in enumerate(self._names):
             names = pa.array([state[place] for state in self._states], pa.string())
             arrays[name] = names.take(pa.array(number))
         table = pa.table({**arrays, "count": pa.array(count)})

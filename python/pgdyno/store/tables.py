@@ -41,7 +41,8 @@ TABLES: dict[str, str] = {
     "probe/wal": "pg_stat_wal, cumulative",
     "probe/checkpointer": "pg_stat_checkpointer (pg_stat_bgwriter before 17), cumulative",
     "probe/wait_events": "sessions in each state of pg_stat_activity that does something or waits for it, ten samples a"
-    " second; count 0 where a sample saw none",
+    " second; count 0 where a sample saw none. A watch has the command, if it reports its progress, or"
+    " LONG TRANSACTION after a second",
     "probe/statements": "a server that was watched: pg_stat_statements when the watch began and when it ended, cumulative; texts only"
     " if they were asked for",
     "postgres/settings": "every setting of the server, as it ran",
@@ -83,7 +84,14 @@ _COLUMNS: dict[str, str] = {
     "postgres/settings": "name:s setting:s unit:s source:s boot_val:s",
 }
 
-_FURTHER_COLUMNS = {"probe/volume", "probe/database", "probe/io", "probe/wal", "probe/checkpointer"}
+_FURTHER_COLUMNS = {
+    "probe/volume",
+    "probe/database",
+    "probe/io",
+    "probe/wal",
+    "probe/checkpointer",
+    "probe/wait_events",
+}
 """Tables whose source names the rest of the columns (the engine, the server's version)."""
 
 DATA_VOLUME = "data"

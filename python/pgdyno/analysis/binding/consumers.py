@@ -1,76 +1,47 @@
-"""Whose requests fill a volume: what PostgreSQL says that it read and wrote, compared with what the device did.
+"""Whose requests fill a volume: what the device did, shared out by what PostgreSQL counted and by who was seen waiting.
 
-PostgreSQL counts what it asks of the kernel, whose page cache answers some reads and joins some writes. So reads, and writes,
-that add up to more than the device's are scaled down to it; what the device did beyond them is ``not explained``: other
-processes, files that no counter has (a base backup's reads, temporary files that are read again), the file system's own.
+Reads are shared out by who waited for them. PostgreSQL counts what it asks of the kernel, whose page cache answers some of it, so the
+statements that counters are up to date with have no more than they counted. Writes are shared out by counters, since few wait for
+them; what a counter does not have yet is of those who were seen to write. What the device did beyond is ``not explained``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.device import MIB
-from pgdyno.analysis.server_figures import BLOCK_BYTES, growth_of, io_growth
+from pgdyno.analysis.binding.uses import WHATS, Claim, What, claims_of, has_io
+from pgdyno.analysis.binding.waiting import waiting_of
 from pgdyno.analysis.volume_figures import DATA, device_counters, volume_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.waiting import Waiting
     from pgdyno.store import Run
 
-What = Literal[
-    "reads",
-    "scans",
-    "commits",
-    "whole_pages",
-    "checkpoints",
-    "evicted_pages",
-    "new_data",
-    "vacuum",
-    "temporary_files",
-    "backup_and_replication",
-    "not_explained",
-]
-WHATS: tuple[What, ...] = get_args(What)
-TITLES: dict[What, str] = {
-    "reads": "reads",
-    "scans": "reads of whole tables",
-    "commits": "WAL of commits",
-    "whole_pages": "whole pages in WAL",
-    "checkpoints": "checkpoints",
-    "evicted_pages": "pages written to make room",
-    "new_data": "new data",
-    "vacuum": "vacuum",
-    "temporary_files": "temporary files",
-    "backup_and_replication": "backup and replication",
-    "not_explained": "not explained",
-}
-WAL = "wal"
+WAL, TEMPORARY = "wal", "temp"
+SEEN_MIN = 10
+"""Sessions seen to wait, summed over all looks, below which nothing follows: in a second of ten looks, one session."""
+SEQUENTIAL_BYTES = 64 * 1024
+"""Mean size of reads from which they are of long stretches: half of what the kernel reads ahead by default (128 KiB). A page has 8 KiB."""
+READ_AHEAD = 4.0
+"""Times what was asked for that the kernel may read: it doubles or quadruples what it reads ahead of a sequence, which may then end."""
+BY_BYTES: tuple[Limit, ...] = ("volume_throughput", "instance_bandwidth")
+"""Limits whose consumers are compared by bytes, not by requests."""
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """One use of a volume. Requests are the server's operations, which the kernel may have joined."""
+    """One use of a volume."""
 
     what: What
     share: float
     """Share of the volume's requests, or of its bytes where throughput binds."""
     iops: float
     mib_per_s: float
-
-
-@dataclass
-class _Claim:
-    """What PostgreSQL says that it asked for, over the whole phase."""
-
-    what: What
-    reads: float = 0.0
-    read_bytes: float = 0.0
-    writes: float = 0.0
-    write_bytes: float = 0.0
 
 
 def consumers_of(
@@ -87,113 +58,119 @@ def consumers_of(
         moved = {name: device.delta(name, measure.begin_ns, measure.end_ns) for name in names}
     if any(value is None for value in moved.values()) or measure.seconds <= 0:
         return ()
-    done = {name: float(value or 0.0) for name, value in moved.items()}
-    has_wal = WAL in volume_roles(run)
-    claims = [claim for claim in _claims(run) if _is_on(claim.what, role, has_wal)]
-    if not claims or not done["reads"] + done["writes"]:
+    done = Claim(**{name: float(moved[name] or 0.0) for name in names})
+    has = _uses_of(run, role)
+    claims = {what: claim for what, claim in claims_of(run).items() if what in has}
+    if not claims or not done.reads + done.writes:
         return ()
-    scaled = {name: _scale(sum(getattr(claim, name) for claim in claims), done[name]) for name in names}
-    found = [_of_claim(claim, scaled, measure.seconds) for claim in claims]
-    iops, mib_per_s = sum(one[1] for one in found), sum(one[2] for one in found)
-    all_iops = (done["reads"] + done["writes"]) / measure.seconds
-    all_mib = (done["read_bytes"] + done["write_bytes"]) / MIB / measure.seconds
-    found.append(("not_explained", max(0.0, all_iops - iops), max(0.0, all_mib - mib_per_s)))
-    by_bytes = limit == "volume_throughput"
-    whole = all_mib if by_bytes else all_iops
-    parts = (Consumer(what, (mib if by_bytes else ops) / whole if whole else 0.0, ops, mib) for what, ops, mib in found)
-    return tuple(sorted((one for one in parts if one.share > 0), key=lambda one: -one.share))
+    waiting = waiting_of(run)
+    _new_pages(claims, waiting, has, counted=has_io(run))
+    found = {what: Claim() for what in WHATS}
+    for what, part in (*_reads(claims, done, waiting, has), *_writes(claims, done, waiting, has)):
+        found[what] += part
+    return _largest_first(found, done, measure.seconds, by_bytes=limit in BY_BYTES)
 
 
-def _of_claim(claim: _Claim, scaled: Mapping[str, float], seconds: float) -> tuple[What, float, float]:
-    """(what, requests per second, MiB/s) of what reached the device."""
-    ops = claim.reads * scaled["reads"] + claim.writes * scaled["writes"]
-    size = claim.read_bytes * scaled["read_bytes"] + claim.write_bytes * scaled["write_bytes"]
-    return claim.what, ops / seconds, size / MIB / seconds
+def _largest_first(found: Mapping[What, Claim], done: Claim, seconds: float, *, by_bytes: bool) -> tuple[Consumer, ...]:
+    whole = done.bytes if by_bytes else done.requests
+    parts = (
+        Consumer(what, (one.bytes if by_bytes else one.requests) / whole, one.requests / seconds, one.bytes / MIB / seconds)
+        for what, one in found.items()
+    )  # fmt: skip
+    return tuple(sorted((one for one in parts if one.share > 0), key=lambda one: -one.share)) if whole else ()
 
 
-def _scale(claimed: float, done: float) -> float:
-    return min(1.0, done / claimed) if claimed > 0 else 0.0
+def _uses_of(run: Run, role: str) -> frozenset[What]:
+    """The uses of a role's volume: WAL and temporary files may have volumes of their own. Nothing is counted by tablespace."""
+    table = run.table("postgres/settings")
+    settings = dict(zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True))
+    spaces = (settings.get("temp_tablespaces") or "").replace('"', "").split(",")
+    own: dict[str, frozenset[What]] = {f"tablespace.{name.strip()}": _TEMPORARY for name in spaces}
+    own |= {TEMPORARY: _TEMPORARY, WAL: frozenset({"commits", "whole_pages"})}
+    elsewhere = [uses for other, uses in own.items() if other in volume_roles(run)]
+    return frozenset(WHATS).difference(*elsewhere) if role == DATA else own.get(role, frozenset())
 
 
-def _is_on(what: What, role: str, has_wal: bool) -> bool:
-    is_wal = what in ("commits", "whole_pages")
-    return is_wal == (role == WAL) if has_wal else role == DATA
+_TEMPORARY: frozenset[What] = frozenset({"temporary_files"})
 
 
-def _claims(run: Run) -> Iterator[_Claim]:
-    found: dict[What, _Claim] = {}
-    for what, name, value in (*_of_io(run), *_of_counters(run), *_of_wal(run)):
-        claim = found.setdefault(what, _Claim(what))
-        setattr(claim, name, getattr(claim, name) + value)
-    yield from found.values()
+def _shares(counts: Mapping[What, float], has: Collection[What]) -> dict[What, float]:
+    """Shares of those that use the volume; empty where too few were seen."""
+    kept = {what: count for what, count in counts.items() if what in has}
+    whole = sum(kept.values())
+    return {what: count / whole for what, count in kept.items()} if whole >= SEEN_MIN else {}
 
 
-def _of_io(run: Run) -> Iterator[tuple[What, str, float]]:
-    """From pg_stat_io, 16 and later; before that the reads that the databases count."""
-    rows = io_growth(run, ("reads", "writes", "extends"))
-    if not rows:
-        grown = growth_of(run, "probe/database", ("blks_read",))
-        if "blks_read" in grown:
-            yield "reads", "reads", grown["blks_read"]
-            yield "reads", "read_bytes", grown["blks_read"] * BLOCK_BYTES
+def _reads(
+    claims: Mapping[What, Claim], done: Claim, waiting: Waiting, has: Collection[What]
+) -> Iterator[tuple[What, Claim]]:
+    """Reads by who waited for them; by what was counted where too few were seen to wait."""
+    read = done.of_reads
+    seen = _shares(waiting.reads, has)
+    if not seen:
+        yield from _counted({what: claim.of_reads for what, claim in claims.items()}, read, {})
         return
-    for (process, kind, context), grown in rows.items():
-        if kind == "wal" or process == "checkpointer":
-            continue  # both are counted elsewhere, in all versions
-        reader, writer = _reader(process, kind, context), _writer(process, kind, context)
-        yield reader, "reads", grown.get("reads", 0.0)
-        yield reader, "read_bytes", grown.get("read_bytes", 0.0)
-        yield writer, "writes", grown.get("writes", 0.0)
-        yield writer, "write_bytes", grown.get("write_bytes", 0.0)
-        added: What = writer if writer in ("vacuum", "temporary_files") else "new_data"
-        yield added, "writes", grown.get("extends", 0.0)
-        yield added, "write_bytes", grown.get("extend_bytes", 0.0)
+    sequential = read.read_bytes >= SEQUENTIAL_BYTES * read.reads
+    statements = seen.pop("reads", 0.0)
+    counted, scanned = _of_statements(claims, sequential=sequential)
+    covered = min(statements, counted.reads / read.reads if read.reads else 0.0,
+                  READ_AHEAD * counted.read_bytes / read.read_bytes if read.read_bytes else 0.0)  # fmt: skip
+    yield "scans", read * (covered * scanned)
+    yield "reads", read * (covered * (1 - scanned))
+    # What no counter has yet: transactions that last; else commands in progress, which have more in flight than they wait for.
+    lasting = min(statements - covered, statements * waiting.long_share)
+    yield "scans" if sequential else "reads", read * lasting
+    rest = statements - covered - lasting
+    commands = {what: share for what, share in seen.items() if what in ("vacuum", "scans")}
+    of_commands = sum(commands.values())
+    for what, share in seen.items():
+        further = rest * share / of_commands if what in commands else 0.0
+        yield what, read * (share + further)
+    if not commands:
+        yield "not_explained", read * rest
 
 
-def _reader(process: str, kind: str, context: str) -> What:
-    if process == "walsender":
-        return "backup_and_replication"
-    if context == "vacuum" or process.startswith("autovacuum"):
-        return "vacuum"
-    if kind == "temp relation":
-        return "temporary_files"
-    return "scans" if context == "bulkread" else "reads"
+def _of_statements(claims: Mapping[What, Claim], *, sequential: bool) -> tuple[Claim, float]:
+    """What statements counted, and the share of it that was read by whole tables."""
+    reads, scans = claims.get("reads", Claim()), claims.get("scans", Claim())
+    both = reads + scans
+    return both, scans.read_bytes / both.read_bytes if both.read_bytes and sequential else 0.0
 
 
-def _writer(process: str, kind: str, context: str) -> What:
-    found = _reader(process, kind, context)
-    if found in ("vacuum", "temporary_files", "backup_and_replication"):
-        return found
-    return "new_data" if context == "bulkwrite" else "evicted_pages"
+def _new_pages(claims: dict[What, Claim], waiting: Waiting, has: Collection[What], *, counted: bool) -> None:
+    """New data among the pages that sessions wrote. A page gets into shared buffers by being read or as a new one; those that are written
+    to make room have been the one or the other in that proportion. Before 16 neither is counted, and who was seen to wait for them tells.
+    """
+    evicted, new = claims.get("evicted_pages", Claim()), claims.get("new_data", Claim())
+    if counted:
+        added, read = new.writes, sum(claims[what].reads for what in ("reads", "scans") if what in claims)
+    else:
+        seen = _shares(waiting.writes, has)
+        claims["vacuum"] = claims.get("vacuum", Claim()) + evicted * seen.get("vacuum", 0.0)
+        evicted *= 1 - seen.get("vacuum", 0.0)
+        added, read = waiting.writes.get("new_data", 0.0), waiting.reads.get("reads", 0.0)
+    moved = evicted * (added / (added + read) if added else 0.0)
+    claims["evicted_pages"], claims["new_data"] = evicted + moved * -1, new + moved
 
 
-def _of_counters(run: Run) -> Iterator[tuple[What, str, float]]:
-    """Checkpoints, temporary files, and before 16 the background writer."""
-    grown = growth_of(run, "probe/checkpointer", ("buffers_written", "buffers_clean"))
-    pages = grown.get("buffers_written", 0.0)
-    yield "checkpoints", "writes", pages
-    yield "checkpoints", "write_bytes", pages * BLOCK_BYTES
-    if run.table("probe/io").num_rows == 0:
-        cleaned = grown.get("buffers_clean", 0.0)
-        yield "evicted_pages", "writes", cleaned
-        yield "evicted_pages", "write_bytes", cleaned * BLOCK_BYTES
-    temporary = growth_of(run, "probe/database", ("temp_bytes",)).get("temp_bytes", 0.0)
-    yield "temporary_files", "writes", temporary / BLOCK_BYTES
-    yield "temporary_files", "write_bytes", temporary
+def _writes(
+    claims: Mapping[What, Claim], done: Claim, waiting: Waiting, has: Collection[What]
+) -> Iterator[tuple[What, Claim]]:
+    """Writes by what was counted; the rest is of those who were seen to write what no counter has yet."""
+    late = _shares(waiting.late_writes, has)
+    yield from _counted({what: claim.of_writes for what, claim in claims.items()}, done.of_writes, late)
 
 
-def _of_wal(run: Run) -> Iterator[tuple[What, str, float]]:
-    """WAL, shared out between whole pages and the rest by their bytes. A page that is written twice counts twice."""
-    grown = growth_of(run, "probe/wal", ("wal_bytes", "wal_fpi", "wal_write"))
-    made = grown.get("wal_bytes", 0.0)
-    by_process = [one for (_, kind, _), one in io_growth(run, ("writes",)).items() if kind == "wal"]
-    writes = sum(one.get("writes", 0.0) for one in by_process) if by_process else grown.get("wal_write", 0.0)
-    handed = sum(one.get("write_bytes", 0.0) for one in by_process)
-    size = max(made, handed, writes * BLOCK_BYTES)
-    pages = min(grown.get("wal_fpi", 0.0) * BLOCK_BYTES, made)
-    of_pages = pages / made if made else 0.0
-    # Writes come from commits as a rule, whatever is in them; whole pages make them longer.
-    yield "whole_pages", "writes", writes * of_pages
-    yield "whole_pages", "write_bytes", pages
-    yield "commits", "writes", writes * (1 - of_pages)
-    yield "commits", "write_bytes", max(0.0, size - pages)
+def _counted(claims: Mapping[What, Claim], done: Claim, late: Mapping[What, float]) -> Iterator[tuple[What, Claim]]:
+    """What was counted, scaled down to what the device did; the rest by shares, or not explained."""
+    asked = sum_of(claims.values())
+    scaled = {what: claim.scaled(asked, done) for what, claim in claims.items()}
+    yield from scaled.items()
+    rest = done + sum_of(scaled.values()) * -1
+    for what, share in (late or {"not_explained": 1.0}).items():
+        yield what, rest * share
+
+
+def sum_of(claims: Iterable[Claim]) -> Claim:
+    """All together."""
+    return sum(claims, start=Claim())
