@@ -30,6 +30,11 @@ START_PATIENCE_S = 60.0
 work may take long to answer. It is as long as the server itself is given to start."""
 ANSWER_SHARE_MAX = 0.1
 """Share of the interval: a server that needs longer to answer, with another load or with many sessions, is asked less often."""
+CPU_SHARE_MAX = 0.005
+"""Cores that a probe's session may take in the server; beyond, it is asked less often. Two of them then stay below the hundredth that a
+watch may take. Where the server is elsewhere its CPU time is not known."""
+CPU_LOOKS = 10
+"""Samples over which that is measured; the first of them are left out, which read the catalogs."""
 _NS = 1_000_000_000
 
 
@@ -76,6 +81,8 @@ class SqlSampler(ABC):
         self._connection: Connection | None = None
         self._backend: int | None = None
         self._backend_began_ns: int | None = None
+        self._cpu_before_ns: int | None = None
+        """CPU time of the session when its last :data:`CPU_LOOKS` samples began."""
         self._began_ns = 0
         self._ended_ns = 0
         self.ledger = GapLedger()
@@ -203,8 +210,15 @@ class SqlSampler(ABC):
         self.samples_taken += 1
 
     def _slow_down(self, took_ns: int) -> None:
-        """Ask half as often where an answer takes a large part of the interval, down to the slowest that is of use."""
-        if self._slowest_ns is not None and took_ns > ANSWER_SHARE_MAX * self._interval_ns:
+        """Ask half as often where an answer takes a large part of the interval or of a core, down to the slowest that is of use."""
+        if self._slowest_ns is None:
+            return
+        costly = took_ns > ANSWER_SHARE_MAX * self._interval_ns
+        if self.cost.samples % CPU_LOOKS == 0:
+            before_ns, self._cpu_before_ns = self._cpu_before_ns, cpu_time_ns(self._backend)
+            if before_ns is not None and self._cpu_before_ns is not None:
+                costly |= self._cpu_before_ns - before_ns > CPU_SHARE_MAX * CPU_LOOKS * self._interval_ns
+        if costly:
             self._interval_ns = max(self._interval_ns, min(2 * self._interval_ns, self._slowest_ns))
 
     def _connect(self, patience_s: float) -> Connection:
