@@ -33,7 +33,7 @@ def facts(limit: Limit = "volume_iops", held: float = 0.9, **changes: Any) -> Fa
     made: dict[str, Any] = {
         "key": f"00-iops-18-0-{limit}", "limit": limit, "consumer": "reads", "version": "18.6", "volumes": {"data": "gp3"},
         "instance": None, "load": "reads", "readings": {"data": reading}, "devices": {"data": "loop0"}, "seconds": 10.0, "idle": 0.8,
-        "server_cpu": 0.1, "tps": 100.0, "tps_control": None, "refused": False,
+        "server_cpu": 0.1, "tps": 100.0, "tps_control": None, "consumer_left": 0.02, "refused": False,
     }  # fmt: skip
     return Facts.model_validate({**made, **changes})
 

@@ -17,6 +17,7 @@ import psycopg
 from pgdyno import _engine
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import preflight
+from pgdyno.host.waiting import wait_until
 from tools.diagnose import claims, page
 from tools.diagnose.measure import measure
 from tools.diagnose.record import FACTS, Facts, Measured, digest, folder_of, left
@@ -27,7 +28,7 @@ from tools.diagnose.views import answers
 from tools.measured import code, ended, none_yet, published
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tools.diagnose.record import Answer
     from tools.diagnose.scenarios import Load
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "diagnose"
 PAGE = ROOT / "docs" / "reference" / "diagnosis.md"
-SEED = 20_261_125
+SEED = 20_261_126
+PATIENCE_S = 600.0
 ROUNDS = 4
 """Stands of each family and version."""
 
@@ -80,14 +82,32 @@ def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None) ->
             if place and seconds is not None and time.monotonic() - begin > seconds:
                 print("the time is over; the same command resumes", file=sys.stderr)
                 return
-            _stand(list(group), data_sets, Path(name), folder)
+            _patiently(partial(_stand, list(group), data_sets, Path(name), folder))
+
+
+def _patiently(make: Callable[[], None]) -> None:
+    """Make a stand; wait while another run on this machine holds what exists once."""
+    failed: list[HostError] = []
+
+    def made() -> bool:
+        try:
+            make()
+        except HostError as error:
+            if not failed:
+                print(f"waiting: {error}", file=sys.stderr, flush=True)
+            failed.append(error)
+            return False
+        return True
+
+    if not wait_until(made, PATIENCE_S):
+        raise failed[-1]
 
 
 def _stand(group: Sequence[tuple[str, Stand, Load]], data_sets: DataSets, scratch: Path, folder: Path) -> None:
     """The scenarios of one stand. One that breaks is said and is missing still."""
     stand = group[0][1]
     with running(stand, data_sets, scratch) as server:
-        for key, _, load in group:
+        for key, _, load in left(folder, group):
             begin = time.monotonic()
             shutil.rmtree(folder / key, ignore_errors=True)
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import LIMITS
+from tools.diagnose.truth import consumer_of
 from tools.fidelity.claim import Claim
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ RIGHT_MIN = 0.99
 CONSUMER_MIN = 0.95
 OF_A_LIMIT_MIN = 3
 WHOLE = "all"
-OF_VOLUMES = frozenset({"volume_iops", "volume_throughput", "burst_bucket"})
 
 
 def judge(answers: Sequence[Answer]) -> list[Claim]:
@@ -27,8 +27,8 @@ def judge(answers: Sequence[Answer]) -> list[Claim]:
     wrong = [one for one in answers if one.confidently_wrong]
     counted = {limit: sum(one.facts.limit == limit for one in whole) for limit in LIMITS}
     fewest = min(counted.values())
-    named = [one for one in whole if one.facts.limit in OF_VOLUMES and one.facts.consumer is not None]
-    largest = sum(one.consumer == one.facts.consumer for one in named)
+    named = [(one, truth) for one in whole if (truth := consumer_of(one.facts)) is not None]
+    largest = sum(one.consumer == truth for one, truth in named)
     return [
         Claim("labelled scenarios", f"at least {JUDGED_MIN}", f"{len(whole)}", len(whole) >= JUDGED_MIN),
         Claim("scenarios of each limit", f"at least {OF_A_LIMIT_MIN}", f"{fewest}", fewest >= OF_A_LIMIT_MIN,
@@ -38,8 +38,7 @@ def judge(answers: Sequence[Answer]) -> list[Claim]:
         Claim("wrong with high confidence, in any view", "none", f"{len(wrong)}", not wrong, tuple(map(said, wrong))),
         Claim("the largest consumer, where a volume's limit binds", f"at least {CONSUMER_MIN:.0%}", _part(largest, len(named)),
               bool(named) and largest >= CONSUMER_MIN * len(named),
-              tuple(f"{one.facts.key}: {one.consumer} instead of {one.facts.consumer}" for one in named
-                    if one.consumer != one.facts.consumer)),
+              tuple(f"{one.facts.key}: {one.consumer} instead of {truth}" for one, truth in named if one.consumer != truth)),
     ]  # fmt: skip
 
 

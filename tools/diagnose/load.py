@@ -30,7 +30,15 @@ OTHERS = 4
 STANDBY = "slow"
 STOPPED_S, LIVELY_S = 0.08, 0.01
 """The synchronous standby is stopped for most of the time, so a commit waits for it about that long."""
+WATCHING = 3
+"""Sessions of a watch: its counters', its looks at the sessions, and the one that looks for pg_stat_statements."""
 DEADLINE_S = 30.0
+_COPY = """
+for turn in 1 2 3; do
+  (while :; do find "$1/base" -size +8M -exec dd if={} of=/dev/null bs=256k iflag=direct status=none \\; ; done) &
+done
+wait
+"""
 _AGAIN = 'while :; do "$@" > /dev/null || exit 1; done'
 _PROGRAMS = {"pg_basebackup": ("-D", "-", "-Ft", "-X", "none", "-c", "fast"), "pg_dump": ("-t", "pgbench_accounts")}
 
@@ -55,6 +63,7 @@ def loading(running: Running, load: Load, script: str | None = None) -> Iterator
     clients = Clients()
     statements = script or load.script
     with contextlib.ExitStack() as ending:
+        ending.callback(_end_sessions, running)
         if load.beside is not None and script is None:
             ending.enter_context(_BESIDE[load.beside](running))
         if statements is not None:
@@ -62,6 +71,15 @@ def loading(running: Running, load: Load, script: str | None = None) -> Iterator
         if load.program is not None:
             ending.enter_context(_program(running, load.program))
         yield clients
+
+
+def _end_sessions(running: Running) -> None:
+    """A statement runs on after its client is gone, and would be a part of the next load."""
+    others = "FROM pg_stat_activity WHERE backend_type IN ('client backend', 'walsender') AND pid <> pg_backend_pid()"
+    with running.connect() as connection:
+        connection.execute(f"SELECT pg_terminate_backend(pid) {others}".encode())
+        query = f"SELECT count(*) {others}".encode()
+        assert wait_until(lambda: connection.execute(query).fetchone() == (0,), DEADLINE_S), "sessions do not end"
 
 
 @contextlib.contextmanager
@@ -134,6 +152,14 @@ def _others(_: Running) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _copy(running: Running) -> Iterator[None]:
+    """Programs that read the server's larger files past the page cache, as a copy of its volume does."""
+    command = ["bash", "-c", _COPY, "copy", running.data_directory()]
+    with _group(command, running, running.scratch / "copy.log"):
+        yield
+
+
+@contextlib.contextmanager
 def _standby(running: Running) -> Iterator[None]:
     """A synchronous standby (pg_receivewal) that is stopped most of the time."""
     folder = running.scratch / "standby"
@@ -179,7 +205,7 @@ def _full(running: Running) -> Iterator[None]:
     def take() -> None:
         with running.connect() as looking:
             query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
-            while not stop.is_set() and looking.execute(query).fetchone() != (2,):
+            while not stop.is_set() and looking.execute(query).fetchone() != (WATCHING,):
                 stop.wait(0.05)
         while not stop.is_set():
             with contextlib.suppress(psycopg.Error):
@@ -211,6 +237,7 @@ def _environment(running: Running) -> dict[str, str]:
 
 _BESIDE: dict[str, Callable[[Running], contextlib.AbstractContextManager[None]]] = {
     "others": _others,
+    "copy": _copy,
     "standby": _standby,
     "full": _full,
 }

@@ -18,9 +18,10 @@ from pgdyno.host.waiting import wait_until
 from pgdyno.metrics import detailed
 from tools.diagnose.load import loading
 from tools.diagnose.record import Facts, Reading
+from tools.diagnose.truth import OF_VOLUMES, binding_role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tools.diagnose.load import Clients
     from tools.diagnose.scenarios import Load, Stand
@@ -55,6 +56,7 @@ def measure(running: Running, stand: Stand, load: Load, key: str, folder: Path) 
         _watch(running, stand, folder / WATCH)
         after = _look(running)
         refused = load.beside == "full" and _is_refused(running)
+    readings = {role: _reading(before, after, role) for role in before.volumes}
     facts = Facts(
         key=key,
         limit=load.limit,
@@ -63,13 +65,14 @@ def measure(running: Running, stand: Stand, load: Load, key: str, folder: Path) 
         volumes=dict(stand.volumes),
         instance=stand.instance,
         load=_words(load),
-        readings={role: _reading(before, after, role) for role in before.volumes},
+        readings=readings,
         devices=dict(running.subject.devices),
         seconds=after.unix_s - before.unix_s,
         idle=_share(after.idle_s - before.idle_s, before, after),
         server_cpu=_share(after.server_s - before.server_s, before, after),
         tps=clients.tps,
         tps_control=_control(running, load),
+        consumer_left=_left(running, load, readings),
         refused=refused,
     )
     (folder / "facts.json").write_text(facts.model_dump_json(indent=1))
@@ -168,6 +171,26 @@ def _control(running: Running, load: Load) -> float | None:
     with loading(running, more, load.control or load.script) as clients:
         wait_until(lambda: len(clients.said) >= CONTROL_S, 4 * CONTROL_S)
     return clients.tps
+
+
+def _left(running: Running, load: Load, readings: Mapping[str, Reading]) -> float | None:
+    """What the volume that binds did without the consumer over what it did with it; None where no consumer is judged."""
+    if load.consumer is None or load.limit not in OF_VOLUMES:
+        return None
+    role = binding_role(readings, load.limit)
+    subprocess.run(["sync", "-f", running.data_directory()], check=True, timeout=DEADLINE_S)
+    off = replace(load, script=load.without, program=None, beside=None)
+    with loading(running, off) as clients:
+        _settle(clients, off)
+        begin = _look(running)
+        threading.Event().wait(CONTROL_S)
+        without = _reading(begin, _look(running), role)
+    names = ("read_bytes", "write_bytes") if load.limit == "volume_throughput" else ("read_ops", "write_ops")
+    return _rate(without, names) / max(1e-9, _rate(readings[role], names))
+
+
+def _rate(reading: Reading, names: tuple[str, str]) -> float:
+    return sum(reading.grown[name] for name in names) / (reading.end_unix_s - reading.begin_unix_s)
 
 
 def _twice(load: Load) -> Load:

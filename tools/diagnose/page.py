@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
 from pgdyno.analysis.binding.limits import LIMITS, TITLES
-from tools.diagnose.claims import JUDGED_MIN, OF_VOLUMES, WHOLE
+from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
+from tools.diagnose.claims import JUDGED_MIN, WHOLE
+from tools.diagnose.truth import LEFT_MAX, consumer_of
 from tools.diagnose.views import VIEWS
 from tools.measured import claims_table
 from tools.reference import markdown as md
@@ -28,8 +29,8 @@ transactions; the verdict sees none of them. Rules and thresholds have the diges
 
 Views are the same watch with less of it. *SQL alone* leaves out what the host showed, as for a server elsewhere; where a limit cannot be seen from there, every answer
 without high confidence is right. CloudWatch's files have what the emulated volume counted, in periods of the watch's own length and not of 60 s.
-What fills a volume is what the load was made of, and not measured by a control without it. The loads of a server follow each other, so pages that an earlier one
-left to be written may be among the requests.
+What fills a volume is known from a control: the same load with that consumer on a volume of its own, or switched off. If the volume then does at most {left} of
+the requests, or of the bytes where its throughput bound, it was the largest; otherwise it is not judged. A load that is one consumer alone is switched off as a whole.
 No real EBS, RDS or Aurora server was diagnosed.
 """
 
@@ -43,7 +44,7 @@ def render(found: Sequence[Measured], answers: Sequence[Answer], judged: Sequenc
         extent += f" **This record is partial**: {JUDGED_MIN} are asked for, so the shares below are those of what was measured."
     return "\n\n".join([
         f"# Diagnosis\n\n<!-- Written by `{COMMAND}` from tools/diagnose. -->",
-        INTRODUCTION.strip().format(extent=extent, **said),
+        INTRODUCTION.strip().format(extent=extent, left=f"{LEFT_MAX:.0%}", **said),
         claims_table(judged),
         "## Views",
         _views(answers),
@@ -82,21 +83,23 @@ def _cell(answers: Sequence[Answer]) -> str:
 
 
 def _consumers(whole: Sequence[Answer]) -> list[str]:
-    known = [one for one in whole if one.facts.consumer is not None and one.facts.limit in OF_VOLUMES]
+    known = [(truth, one) for one in whole if (truth := consumer_of(one.facts)) is not None]
     if not known:
         return []
     titles = CONSUMERS | {None: "none"}
-    meant = list(dict.fromkeys(one.facts.consumer for one in known))
-    named = list(dict.fromkeys(one.consumer for one in known))
-    rows = [
-        [
-            titles[truth],
-            *(str(sum((one.facts.consumer, one.consumer) == (truth, name) for one in known) or "") for name in named),
-        ]
-        for truth in meant
-    ]
-    text = "## Consumers\n\nRows: what filled the volume that bound. Columns: what was named as the largest."
-    return [text, md.table(["filled it", *(titles[name] for name in named)], rows)]
+    named = list(dict.fromkeys(one.consumer for _, one in known))
+    rows = []
+    for truth in dict.fromkeys(truth for truth, _ in known):
+        of_it = [one for each, one in known if each == truth]
+        left = max(one.facts.consumer_left or 0.0 for one in of_it)
+        rows.append(
+            [titles[truth], f"{left:.0%}", *(str(sum(one.consumer == name for one in of_it) or "") for name in named)]
+        )
+    text = (
+        "## Consumers\n\nRows: what filled the volume that bound. Columns: what was named as the largest; the second has the most that was left"
+        " of the volume's use without it."
+    )
+    return [text, md.table(["filled it", "left", *(titles[name] for name in named)], rows)]
 
 
 def _wrong(answers: Sequence[Answer]) -> list[str]:
@@ -110,5 +113,10 @@ def _wrong(answers: Sequence[Answer]) -> list[str]:
 
 def _not_judged(found: Sequence[Measured]) -> list[str]:
     rows = [[one.facts.key, one.facts.load, one.refuted] for one in found if one.refuted is not None]
-    text = "## Not judged\n\nThe account does not say that what was meant to bind did."
+    for one in found:
+        facts = one.facts
+        if one.refuted is None and facts.consumer_left is not None and consumer_of(facts) is None:
+            why = f"{facts.consumer_left:.0%} of the volume's use was left without {CONSUMERS[facts.consumer or 'not_explained']}"
+            rows.append([facts.key, facts.load, f"its consumer: {why}"])
+    text = "## Not judged\n\nThe account does not say that what was meant to bind, or to fill the volume, did."
     return [text, md.table(["scenario", "load", "why"], rows)] if rows else []

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from pgdyno import _engine
-from pgdyno.analysis.binding.consumers import What
 from pgdyno.analysis.binding.limits import Confidence, Limit
+from pgdyno.analysis.binding.uses import What
 from tools.attribution.record import RULES, rules_digest
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class Facts(BaseModel):
     tps: float | None
     tps_control: float | None
     """The same clients without the limit; None where there is no control."""
+    consumer_left: float | None
+    """What the volume that binds did without the consumer over what it did with it: of its requests, or of its bytes where its
+    throughput binds; None where there is no control."""
     refused: bool
     """Whether an ordinary role was refused a connection at the end of the watch."""
 

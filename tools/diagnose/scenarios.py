@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis.binding.consumers import What
 from pgdyno.analysis.binding.limits import Limit
+from pgdyno.analysis.binding.uses import What
 
 FAST = "gp3:iops=16000,throughput=1000"
 """Limits that two cores do not reach."""
@@ -32,7 +32,7 @@ class Load:
 
     limit: Limit
     consumer: What | None = None
-    """The largest use of the volume that binds; None where it is not known beforehand."""
+    """What is meant to be the largest use of the volume that binds; None where it is not known beforehand."""
     script: str | None = None
     """Statements of a transaction, for pgbench; None where no client sends any."""
     clients: int = 1
@@ -41,10 +41,12 @@ class Load:
     program: str | None = None
     """``pg_basebackup`` or ``pg_dump``, again and again."""
     beside: str | None = None
-    """What else goes on: ``others`` (processes that compute), ``standby`` (a synchronous one that is slow), ``full`` (every
-    connection is taken)."""
+    """What else goes on: ``others`` (processes that compute), ``copy`` (processes that read the server's files), ``standby`` (a
+    synchronous one that is slow), ``full`` (every connection is taken)."""
     control: str | None = None
     """The same without the limit, where the emulator's account does not tell: statements instead, or a setting of the server."""
+    without: str | None = None
+    """Statements with the consumer on a volume of its own, or switched off; where there are none the whole load is switched off."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +104,20 @@ def scenarios(stands: list[Stand]) -> Iterator[tuple[str, Stand, Load]]:
 
 
 def _some(rng: random.Random, loads: list[Load], count: int) -> tuple[Load, ...]:
-    return tuple(rng.sample(loads, min(count, len(loads))))
+    """Some of them in their order: those that write are last, so that no load finds the dirty pages of another."""
+    chosen = set(rng.sample(range(len(loads)), min(count, len(loads))))
+    return tuple(load for place, load in enumerate(loads) if place in chosen)
 
 
 READ = f"\\set aid random(1, {ACCOUNTS})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 CHANGE = f"\\set aid random(1, {ACCOUNTS})\nUPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n"
 FEW_PAGES = f"\\set tid random(1, {SCALE * 10})\nUPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = :tid;\n"
 """Each changes a row of its own, in pages that are whole in WAL once a checkpoint: WAL of commits, and hardly anything else."""
+LATE = "SET synchronous_commit = off;\n" + FEW_PAGES
 VACUUM = "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) pgbench_accounts;\n"
 SORT = "SELECT count(*) FROM (SELECT g FROM generate_series(1, 1500000) AS g ORDER BY md5(g::text)) AS sorted;\n"
+SPARE = "tablespace.spare"
+"""A volume that no limit is reached on, for the controls that move a consumer to a volume of its own."""
 
 
 def _scan(rows: int) -> str:
@@ -121,10 +128,14 @@ def _scan(rows: int) -> str:
 
 
 WHOLE = "SET enable_indexscan = off;\nSELECT sum(abalance) FROM pgbench_accounts;\n"
-NEW = (
-    "CREATE TABLE IF NOT EXISTS added_:client_id (a int, b text);\n"
-    "INSERT INTO added_:client_id SELECT g, repeat('x', 900) FROM generate_series(1, 20000) AS g;\n"
-)
+
+
+def _new(tablespace: str) -> str:
+    """New rows without WAL, which is about as large as they are."""
+    return (
+        f"CREATE UNLOGGED TABLE IF NOT EXISTS {tablespace}_:client_id (a int, b text) TABLESPACE {tablespace};\n"
+        f"INSERT INTO {tablespace}_:client_id SELECT g, repeat('x', 900) FROM generate_series(1, 20000) AS g;\n"
+    )
 
 
 def _reads(rng: random.Random, limit: Limit) -> Load:
@@ -139,10 +150,11 @@ def _iops(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
     volume = rng.choice(["io2bx:iops={}", "io1:iops={}"]).format(rng.choice([300, 500, 800]))
     loads = [
         _reads(rng, "volume_iops"),
-        _mixed(rng, "volume_iops"),
         Load("volume_iops", "vacuum", VACUUM),
         Load("volume_iops", "reads", _scan(rng.choice([50, 200])), rng.choice([8, 16])),
         Load("volume_iops", "scans", program="pg_dump"),
+        Load("volume_iops", "commits", FEW_PAGES, rng.choice([8, 16]), without=LATE),
+        _mixed(rng, "volume_iops"),
     ]
     return Stand(number, "iops", older, seed, {"data": volume}, SMALL, _some(rng, loads, 4))
 
@@ -152,19 +164,27 @@ def _throughput(rng: random.Random, number: int, older: bool, seed: int) -> Stan
     loads = [
         Load("volume_throughput", "scans", WHOLE, rng.choice([4, 8])),
         Load("volume_throughput", "reads", _scan(rng.choice([20_000, 60_000])), rng.choice([4, 8])),
-        Load("volume_throughput", "new_data", NEW, rng.choice([2, 4])),
-        Load("volume_throughput", "temporary_files", SORT, rng.choice([4, 6])),
         Load("volume_throughput", "backup_and_replication", program="pg_basebackup"),
-    ]
+        Load("volume_throughput", "not_explained", READ, 2, beside="copy", without=READ),
+        Load("volume_throughput", "temporary_files", SORT, rng.choice([4, 6]), without="SET temp_tablespaces = spare;\n" + SORT),
+        Load("volume_throughput", "new_data", _new("pg_default"), rng.choice([2, 4]), without=_new("spare")),
+    ]  # fmt: skip
     parameters = {"synchronize_seqscans": "off", "max_parallel_workers_per_gather": "0"}
     return Stand(
-        number, "throughput", older, seed, {"data": volume}, SMALL, _some(rng, loads, 4), parameters=parameters
+        number,
+        "throughput",
+        older,
+        seed,
+        {"data": volume, SPARE: FAST},
+        SMALL,
+        _some(rng, loads, 5),
+        parameters=parameters,
     )
 
 
 def _burst(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
     volume = f"gp2:size={rng.choice([40, 80, 120, 200])}GiB,credits=0"
-    loads = [_reads(rng, "burst_bucket"), _mixed(rng, "burst_bucket"), Load("burst_bucket", "vacuum", VACUUM)]
+    loads = [_reads(rng, "burst_bucket"), Load("burst_bucket", "vacuum", VACUUM), _mixed(rng, "burst_bucket")]
     return Stand(number, "burst", older, seed, {"data": volume}, SMALL, _some(rng, loads, 3))
 
 
@@ -196,7 +216,7 @@ def _cached(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
         rng.randrange(1, 100_000)
     )
     loads = [
-        Load("commit_latency", "commits", FEW_PAGES, rng.choice([1, 2, 4]), control="SET synchronous_commit = off;\n" + FEW_PAGES),
+        Load("commit_latency", "commits", FEW_PAGES, rng.choice([1, 2, 4]), control=LATE),
         Load("locks", None, held.format(1), rng.choice([12, 24]), control=f"\\set bid random(1, {SCALE})\n" + held.format(":bid")),
         Load("server_cpu", None, compute, rng.choice([6, 12])),
         Load("client", None, pause + READ, rng.choice([3, 8])),
@@ -219,7 +239,7 @@ def _checkpoints(rng: random.Random, number: int, older: bool, seed: int) -> Sta
 
 def _wal(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
     volumes = {"data": FAST, "wal": f"io2bx:iops={rng.choice([200, 400])}"}
-    loads = [Load("volume_iops", "commits", FEW_PAGES, clients) for clients in (4, 8, 16)]
+    loads = [Load("volume_iops", "commits", FEW_PAGES, clients, without=LATE) for clients in (4, 8, 16)]
     return Stand(number, "wal", older, seed, volumes, LARGE, _some(rng, loads, 2))
 
 

@@ -76,6 +76,13 @@ class Running:
 
         return psycopg.connect(self.subject.server.dsn if role is None else self.dsn_of(role), autocommit=True)
 
+    def data_directory(self) -> str:
+        """Where its files are."""
+        with self.connect() as connection:
+            row = connection.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        return str(row[0])
+
     def program(self, name: str) -> str:
         """The path of one of the server's own programs."""
         return str(self.arm.binaries.program(name))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pgdyno.analysis.binding.limits import Limit
-    from tools.diagnose.record import Facts
+    from pgdyno.analysis.binding.uses import What
+    from tools.diagnose.record import Facts, Reading
 
 HELD_MIN = 0.5
 """Share of the time in which requests waited for the limit: less, and something else bound as often."""
@@ -18,6 +21,10 @@ BUSY_MIN = 0.85
 """Share of the machine's CPU that was used, where CPU was meant to bind."""
 IN_VOLUME_MIN = 0.4
 """Requests in the volume (the integral of its queue over time) over clients, where its latency was meant to bind."""
+LEFT_MAX = 0.5
+"""Of the requests or bytes without the consumer: with more, it did not have the most of them."""
+OF_VOLUMES = frozenset({"volume_iops", "volume_throughput", "burst_bucket"})
+"""Limits of a volume alone, whose largest consumer is judged."""
 _COUNTERS: dict[Limit, tuple[str, ...]] = {
     "volume_iops": ("exceeded_iops_ns",),
     "burst_bucket": ("exceeded_iops_ns", "exceeded_throughput_ns"),
@@ -38,6 +45,16 @@ def refuted(facts: Facts, clients: int) -> str | None:
     if facts.limit != "checkpoints" and other > FREE_MAX:
         return f"requests waited for a volume's limit in {other:.0%} of the time"
     return _control(facts) or _cpu(facts) or _latency(facts, clients) or _connections(facts)
+
+
+def consumer_of(facts: Facts) -> What | None:
+    """The largest use of the volume that binds; None where it is not known, or the control without it does not say so."""
+    return None if facts.consumer_left is None or facts.consumer_left > LEFT_MAX else facts.consumer
+
+
+def binding_role(readings: Mapping[str, Reading], limit: Limit) -> str:
+    """The role of the volume that was above a limit for longest."""
+    return max(readings, key=lambda role: max(readings[role].share(name) for name in _COUNTERS[limit]))
 
 
 def _held(facts: Facts, counters: tuple[str, ...]) -> float:
