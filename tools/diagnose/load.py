@@ -40,7 +40,7 @@ done
 wait
 """
 _AGAIN = 'while :; do "$@" > /dev/null || exit 1; done'
-_PROGRAMS = {"pg_basebackup": ("-D", "-", "-Ft", "-X", "none", "-c", "fast"), "pg_dump": ("-t", "pgbench_accounts")}
+_PROGRAMS = {"pg_basebackup": ("-t", "blackhole", "-X", "none", "-c", "fast"), "pg_dump": ("-t", "pgbench_accounts")}
 
 
 @dataclass

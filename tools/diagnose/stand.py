@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Self
 from psycopg.conninfo import make_conninfo
 
 from pgdyno.experiment import Experiment
+from pgdyno.probe.sql import SqlProbe
+from pgdyno.probe.visibility import look
 from pgdyno.world import subject as subjects
 from pgdyno.world.dataset import Dataset, DatasetKey, dataset_keys, loaded
 from pgdyno.world.resolved import emulated_arms
@@ -115,4 +117,8 @@ def running(stand: Stand, data_sets: DataSets, scratch: Path) -> Iterator[Runnin
         with found.connect() as connection:
             connection.execute(_ROLE)
             _allow_replication(connection)
+        # A server in use has its catalogs in memory; here every page of them would wait in the queue of the first load.
+        look(found.monitor_dsn)
+        with SqlProbe(found.monitor_dsn, watched=True):
+            pass
         yield found
