@@ -176,6 +176,12 @@ def test_reads_that_no_statement_counted_are_not_postgresqls(run: Run) -> None:
     assert shares(run) == {"not_explained": 0.75, "reads": 0.25}
 
 
+def test_a_command_has_at_most_three_requests_in_flight_for_one_that_it_waits_for(run: Run) -> None:
+    only_reads(run, 8000, blks_read=1000, tup_returned=1000, tup_fetched=1000)
+    waited(run, ("DataFileRead", "client backend", None, 90), ("DataFileRead", "autovacuum worker", "ANALYZE", 10))
+    assert shares(run) == {"not_explained": 0.57, "vacuum": 0.3, "reads": 0.12}
+
+
 def test_large_reads_of_another_program_are_not_those_of_statements_that_read_pages(run: Run) -> None:
     only_reads(run, 2000, pages=32, blks_read=2000, tup_returned=2000, tup_fetched=2000)
     waited(run, ("DataFileRead", "client backend", None, 40))

@@ -29,6 +29,9 @@ SEQUENTIAL_BYTES = 64 * 1024
 """Mean size of reads from which they are of long stretches: half of what the kernel reads ahead by default (128 KiB). A page has 8 KiB."""
 READ_AHEAD = 4.0
 """Times what was asked for that the kernel may read: it doubles or quadruples what it reads ahead of a sequence, which may then end."""
+IN_FLIGHT = 3.0
+"""Requests that a command has in the volume at most while it waits for one: `io_workers` of 18, which are the whole server's; before 18 the
+kernel reads one window ahead."""
 BY_BYTES: tuple[Limit, ...] = ("volume_throughput", "instance_bandwidth")
 """Limits whose consumers are compared by bytes, not by requests."""
 
@@ -122,12 +125,11 @@ def _reads(
     yield "scans" if sequential else "reads", read * lasting
     rest = statements - covered - lasting
     commands = {what: share for what, share in seen.items() if what in ("vacuum", "scans")}
-    of_commands = sum(commands.values())
+    further = min(rest, (IN_FLIGHT - 1) * sum(commands.values()))
     for what, share in seen.items():
-        further = rest * share / of_commands if what in commands else 0.0
-        yield what, read * (share + further)
-    if not commands:
-        yield "not_explained", read * rest
+        part = further * share / sum(commands.values()) if what in commands else 0.0
+        yield what, read * (share + part)
+    yield "not_explained", read * (rest - further)
 
 
 def _of_statements(claims: Mapping[What, Claim], *, sequential: bool) -> tuple[Claim, float]:
