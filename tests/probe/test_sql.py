@@ -64,6 +64,18 @@ def test_a_slow_answer_halves_the_rate_of_a_watched_server_and_no_other() -> Non
     assert slowed._interval_ns == 300_000_000
 
 
+def test_a_session_that_takes_much_of_a_core_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    used_ns = iter([0, 9_000_000, 9_000_000 + 4_000_000, 9_000_000 + 4_000_000 + 11_000_000])
+    monkeypatch.setattr("pgdyno.probe.sampler.cpu_time_ns", lambda _: next(used_ns))
+    probe = CounterProbe("", 0.1, watched=True, slowest_s=0.3)
+    intervals = []
+    for looks in range(10, 50, 10):
+        probe.cost.samples = looks
+        probe._slow_down(1_000_000)
+        intervals.append(probe._interval_ns // 1_000_000)
+    assert intervals == [100, 200, 200, 300], "ten looks in a second took nothing yet, 9 ms; in two seconds 4 ms, 11 ms"
+
+
 def sampled(probe: CounterProbe, count: int) -> bool:
     """Wait until the probe has sampled so often."""
     return wait_until(lambda: probe.samples_taken >= count, 60.0)

@@ -8,6 +8,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from pgdyno.host.waiting import wait_until
@@ -152,3 +153,40 @@ def test_a_sample_of_sixty_sessions_costs_less_than_two_milliseconds_of_cpu(clus
     server_us, client_us = (taken[name] / taken["samples"] / 1e3 for name in ("server_cpu_ns", "client_cpu_ns"))
     print(f"a sample of wait events: {server_us:.0f} us of the server's CPU, {client_us:.0f} us of the probe's")
     assert server_us + client_us < 2000
+
+
+def see_commands(server: Cluster) -> None:
+    """A transaction that has lasted for more than a second, and a command that reports its progress."""
+    statements = ("SELECT pg_sleep(60)", "COPY (SELECT pg_sleep(0.01) FROM generate_series(1, 6000)) TO '/dev/null'")
+    with contextlib.ExitStack() as ending, WaitEventProbe(server.dsn, INTERVAL_S, watched=True) as probe:
+        for statement in statements:
+            ending.enter_context(_running(server, statement))
+        assert wait_until(lambda: {"LONG TRANSACTION", "COPY TO"} <= {state[-1] for state in [*probe._states]}, 60.0)
+        samples = probe.stop()
+    assert {"LONG TRANSACTION", "COPY TO"} <= {row["command"] for row in rows(samples)}
+
+
+@contextlib.contextmanager
+def _running(server: Cluster, statement: str) -> Iterator[None]:
+    """A statement that is cancelled at the end of the ``with`` block."""
+    with server.connect() as connection:
+
+        def execute() -> None:
+            with contextlib.suppress(psycopg.errors.QueryCanceled):
+                connection.execute(statement.encode())
+
+        thread = threading.Thread(target=execute)
+        thread.start()
+        try:
+            yield
+        finally:
+            connection.cancel()
+            thread.join()
+
+
+def test_a_watch_sees_who_reads_what_no_counter_has_yet(cluster: Cluster) -> None:
+    see_commands(cluster)
+
+
+def test_other_versions_show_the_same_commands(older_server: Cluster) -> None:
+    see_commands(older_server)
