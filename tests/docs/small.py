@@ -29,6 +29,16 @@ SMALLER: dict[str, list[str]] = {
     "run": [*(f"--set={key}={value}" for key, value in _MEASURE.items()), "--replicates=1", "--keep-invalid"],
 }
 """Command -> what its measurements come down to. A measurement of two seconds is hardly valid: hence the last one."""
+_WITHOUT_CLIENTS = ("load", "tpch")
+"""Kinds of workload that end with their work."""
+_SIZES: dict[str, dict[str, str]] = {
+    "sysbench": {"tables": "2", "rows": "2000"},
+    "idle": {},
+    "load": {"bulk.scale": "0.0005"},
+    "tpcc": {"warehouses": "1"},
+    "tpch": {"scale_factor": "0.01"},
+}
+"""Kind of workload -> keys that make its tables small."""
 MANY_ARMS = 2
 SLOWED = "2"
 """Times, where time is slowed: a command of 8 would wait four times as long for the same."""
@@ -64,8 +74,8 @@ def smaller(words: list[str]) -> list[str]:
     elif words[0] == "compare" and "--dilation" in words:
         more = [f"--dilation={SLOWED}"]
     more += _made_up(words)
-    if words[0] == "run" and _kind(words) == "load":
-        return [*words, "--replicates=1", "--keep-invalid", *more]  # it has neither clients nor a duration
+    if words[0] == "run" and _kind(words) in _WITHOUT_CLIENTS:
+        return [*words, "--replicates=1", "--keep-invalid", *more]  # it ends with its work
     chosen = SMALLER.get(words[0], [])
     if "--restore" in words:
         chosen = [setting for setting in chosen if not setting.startswith("--scale=")]
@@ -73,10 +83,10 @@ def smaller(words: list[str]) -> list[str]:
 
 
 def _made_up(words: list[str]) -> list[str]:
-    """What keeps an experiment from measuring: made-up figures, and a dry run of a load, which the fake world refuses."""
+    """What keeps an experiment from measuring: made-up figures, and a dry run of what the fake world refuses."""
     if os.environ.get(EMULATED) or words[0] not in ("compare", "demo", "run") or _is_real(words):
         return []
-    if words[0] == "run" and _kind(words) == "load":
+    if words[0] == "run" and _kind(words) in _WITHOUT_CLIENTS:
         return [] if "--dry-run" in words else ["--dry-run"]
     return ["--set=world.kind=fake"]
 
@@ -119,9 +129,7 @@ def _sizes(words: list[str]) -> list[str]:
     file = _file(words)
     document = tomllib.loads(file.read_text()) if file is not None else {}
     workload = document.get("workload", {})
-    sizes = {"sysbench": {"tables": "2", "rows": "2000"}, "idle": {}, "load": {"bulk.scale": "0.0005"}}.get(
-        workload.get("kind"), {"scale": SCALE}
-    )
+    sizes = _SIZES.get(workload.get("kind"), {"scale": SCALE})
     if "database" in workload:
         sizes = {}  # it is as large as its source
     if "data_to_memory" in workload:

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))
 MINUTES_MAX = 15
 """An example is something to try."""
-LONGER = {"piops-sweep": 360}
-"""Minutes of those that are not: 120 runs, each reckoned with the longest that it may take."""
+LONGER = {"piops-sweep": 360, "hammerdb-olap": 60, "temp-volume": 40}
+"""Minutes of those that are not: 120 runs, or queries; each reckoned with the longest that it may take."""
 
 
 def test_the_examples_are_found() -> None:
@@ -32,7 +32,9 @@ def test_the_examples_are_found() -> None:
         "postgres-versions",
         "wal-volume",
         "hammerdb-oltp",
+        "hammerdb-olap",
         "eight-gp3-two-io2bx",
+        "temp-volume",
         "real-server",
         "huawei-procedure",
         "piops-sweep",
