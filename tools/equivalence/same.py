@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from pgdyno.host.waiting import wait_until
 from tools.equivalence import drivers
-from tools.equivalence.workloads import Length
+from tools.equivalence.workloads import WAREHOUSES, Length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from tools.equivalence.workloads import Workload
 
 LOGGED = Length(clients=1, transactions=200)
-"""Statements of one client are counted in the server's log; few, since it is slow."""
+"""Statements are counted in the server's log; few, since it is slow."""
 WEIGHED = Length(clients=1, transactions=10_000)
 """Enough that the pages which are logged whole, by chance more or fewer, are the same to a part of 1 %."""
-LOGGED_MIXED = Length(clients=1, transactions=1_000)
-WEIGHED_MIXED = Length(clients=1, transactions=40_000)
+LOGGED_MIXED = Length(clients=WAREHOUSES, transactions=500)
+WEIGHED_MIXED = Length(clients=WAREHOUSES, transactions=20_000)
+"""Where types are drawn, a client for each warehouse: a single one would have both by one driver, and write twice as many pages whole."""
 OWN_SHARE, OWN_SHARE_MIXED = 0.5, 0.005
 """A statement in fewer transactions is a driver's own; the rarest of a deck of 23 is in one of 23."""
 STANDARD_ERRORS = 4.0

@@ -32,7 +32,7 @@ def render(record: Record, judged: Sequence[Claim]) -> str:
         f"{record.begin:%Y-%m-%d %H:%M} UTC, on {record.cores} cores, Linux {record.kernel}, PostgreSQL {record.postgres};"
         f" engine {record.build_hash[:12]}.\n"
     )
-    return "\n".join([_HEAD, where, "## Claims\n", claims_table(judged), "## Loads\n", _loads(record)])
+    return "\n".join([_HEAD, where, "## Claims\n", claims_table(judged), "\n## Loads\n", _loads(record), ""])
 
 
 def _loads(record: Record) -> str:
