@@ -21,6 +21,9 @@ SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
 SECONDS_EXAMPLES = "30s or 5min"
 SECONDS_MAX = 366 * 86400.0
 """Longest duration, a year: anything longer is a mistake."""
+LATENCY_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
+LATENCY_EXAMPLES = "500ms or 15s"
+SHARE_EXAMPLES = "50% or 0.1%"
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _DECIMAL = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTkmgt])[Bb]?)?\s*")
 """``100GB``, ``100G`` and ``100``, by which people mean GiB or 10^9 bytes."""
@@ -46,6 +49,13 @@ def parse_seconds(text: str, what: str) -> float:
     if seconds > SECONDS_MAX:
         raise InputError(f"{what}: `{text}` is longer than a year", remedy=f"write it as {SECONDS_EXAMPLES}")
     return seconds
+
+
+def share_ppm(text: str) -> int | None:
+    """Parts per million of ``50%`` or ``0.1%``; None when it is not a share from 0% to 100%."""
+    number = text.strip().removesuffix("%").strip()
+    share = float(number) if number.replace(".", "", 1).isdigit() else -1.0
+    return round(share * 1e4) if 0.0 <= share <= 100.0 else None
 
 
 def duration_words(seconds: float) -> str:

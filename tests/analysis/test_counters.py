@@ -49,3 +49,10 @@ def test_rate_is_exact_however_long_the_host_has_been_up(boot_ns: int, growth: l
     found = Counters.of(pa.table({"t_ns": times, "ops": total}))
     expected = (total[-1] - total[0]) / (len(growth) - 1)
     assert found.mean_rate("ops", times[0], times[-1]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_statistics_that_begin_again_after_a_crash_continue() -> None:
+    samples = pa.table({"t_end_ns": [t * SECOND_NS for t in range(5)], "wal_bytes": [100, 150, 20, 50, 50]})
+    found = Counters.of_server(samples)
+    assert found.delta("wal_bytes", 0, 4 * SECOND_NS) == 50 + 20 + 30
+    assert found.columns["wal_bytes"].tolist() == [100, 150, 170, 200, 200]

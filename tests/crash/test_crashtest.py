@@ -52,11 +52,13 @@ def test_a_torn_map_of_free_space_is_mended_and_any_other_damaged_page_is_a_fail
         "LOG:  page verification failed, calculated checksum 33035 but expected 8020",
         'LOG:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
         'WARNING:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
+        "WARNING:  invalid page in block 2 of relation base/5/2619_fsm; zeroing out page",
     ]
     assert bad_line(mended) is None
     for line in (
         'ERROR:  invalid page in block 2 of relation "base/5/1249_fsm"',
         'WARNING:  invalid page in block 2 of relation "base/5/1249"; zeroing out page',
+        "WARNING:  invalid page in block 2 of relation base/5/1249; zeroing out page",
         'WARNING:  invalid page in block 0 of relation "base/5/1249_vm"; zeroing out page',
         "PANIC:  WAL contains references to invalid pages",
     ):

@@ -98,11 +98,11 @@ def _is_real(words: list[str]) -> bool:
 
 
 def _free(words: list[str], settings: list[str]) -> list[str]:
-    """Those that set nothing that is a factor of the experiment file, which would be refused."""
+    """Those that set nothing that is a factor of the experiment file, and no duration that ends before its events: both are refused."""
     file = _file(words) if words[0] == "run" else None
     document = tomllib.loads(file.read_text()) if file is not None else {}
-    factors = tuple(f"--set={name}=" for name in document.get("factors", {}))
-    return [setting for setting in settings if not setting.startswith(factors)]
+    kept = [*document.get("factors", {}), *(["workload.duration"] if "event" in document else [])]
+    return [setting for setting in settings if not setting.startswith(tuple(f"--set={name}=" for name in kept))]
 
 
 def _file(words: list[str]) -> Path | None:

@@ -31,6 +31,7 @@ def page() -> str:
         "LoadTable": "[workload.load]",
         "BulkTable": "[workload.bulk]",
         "DatabaseTable": "[workload.database]",
+        "EventTable": "[[event]]",
         "SqlFile": "A file of SQL",
     }
     found = schema.sections(ExperimentFile, "The file", titles)

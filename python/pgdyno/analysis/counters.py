@@ -41,6 +41,14 @@ class Counters:
                 numeric[name] = values[order].astype(np.float64)
         return cls(table[time].to_numpy()[order].astype(np.int64), numeric)
 
+    @classmethod
+    def of_server(cls, table: pa.Table) -> Counters:
+        """Those of one of the server's own statistics, which begin at 0 again when it recovers from a crash (PostgreSQL manual,
+        "The Cumulative Statistics System").
+        """
+        found = cls.of(table, time="t_end_ns")
+        return cls(found.t_ns, {name: continued(values) for name, values in found.columns.items()})
+
     def covers(self, begin_ns: int, end_ns: int) -> bool:
         """Whether the samples reach both ends of [begin, end), give or take :data:`EDGE_TOLERANCE_NS`."""
         if len(self.t_ns) < 2:
@@ -76,6 +84,14 @@ class Counters:
         gaps = np.diff(self.t_ns)
         kept = gaps > 0
         return self.t_ns[1:][kept], np.diff(self.columns[name])[kept] / (gaps[kept] / 1e9)
+
+
+def continued(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A counter that continues where it began again at 0: what was counted between its last sample and that is not known, and is not in it."""
+    import numpy as np
+
+    grown = np.diff(values, prepend=0.0)
+    return np.cumsum(np.where(grown < 0, values, grown))
 
 
 def cpu_counters(run: Run) -> dict[str, Counters]:

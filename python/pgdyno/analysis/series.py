@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.counters import Counters, cpu_counters
+from pgdyno.analysis.events import Event, events_of
 from pgdyno.analysis.volume_figures import DATA, volume_counters, volume_roles
 from pgdyno.analysis.waits import CLIENT, CLIENT_BACKEND
 
@@ -41,6 +42,8 @@ class Series:
     checkpoints: tuple[tuple[float, float | None], ...] | None
     """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen. None where
     they were not counted."""
+    events: tuple[Event, ...] = ()
+    """What happened to volumes and server."""
 
 
 def series_of(run: Run) -> Series:
@@ -61,6 +64,7 @@ def series_of(run: Run) -> Series:
         t_s=tuple(width * (place + 0.5) for place in range(count)),
         columns={**columns, **_latency(run, edges), **_cpu(run, edges), "active_sessions": _active(run, edges)},
         checkpoints=_checkpoints(run),
+        events=events_of(run),
     )
 
 
@@ -180,7 +184,7 @@ def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...] | None:
     table = run.table("probe/checkpointer")
     if table.num_rows < 2:
         return None
-    counters = Counters.of(table, time="t_end_ns")
+    counters = Counters.of_server(table)
     measure = run.record.measure
     ends = sorted(_growth(counters, _DONE)) if _DONE in counters.columns else []
     spans: list[tuple[float, float | None]] = []
@@ -203,7 +207,7 @@ def checkpoint_starts(run: Run) -> list[int]:
     table = run.table("probe/checkpointer")
     if table.num_rows < 2:
         return []
-    counters = Counters.of(table, time="t_end_ns")
+    counters = Counters.of_server(table)
     return sorted(t for name in _STARTED if name in counters.columns for t in _growth(counters, name))
 
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import Counters, continued
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +84,7 @@ def _settings(run: Run) -> dict[str, str | None]:
 
 def growth_of(run: Run, name: str, counter_names: tuple[str, ...]) -> dict[str, float]:
     """Growth of the counters of a table with one row per sample; those that are unknown are absent."""
-    counters = Counters.of(run.table(name), time="t_end_ns")
+    counters = Counters.of_server(run.table(name))
     measure = run.record.measure
     found = {each: counters.delta(each, measure.begin_ns, measure.end_ns) for each in counter_names}
     return {each: value for each, value in found.items() if value is not None and math.isfinite(value)}
@@ -181,4 +181,6 @@ def _from_zero(
     values = np.zeros(count)
     values[place] = np.nan_to_num(table[name].to_numpy().astype(np.float64)[rows])
     # A sample that is missing between two others (the query failed) repeats the one before it.
-    return np.maximum.accumulate(values)
+    seen = np.zeros(count, dtype=np.int64)
+    seen[place] = place
+    return continued(values[np.maximum.accumulate(seen)])

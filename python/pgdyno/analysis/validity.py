@@ -14,6 +14,7 @@ from pgdyno.analysis.credit import credit_findings
 from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
 from pgdyno.analysis.driven import driven
+from pgdyno.analysis.events import events_of
 from pgdyno.analysis.finding import Finding, Level, graded, why_invalid
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.queries import parallel_workers
@@ -122,8 +123,11 @@ def _invariants(run: RunFigures) -> Iterator[Finding]:
 
 
 def _steadiness(run: RunFigures) -> Iterator[Finding]:
-    """Of what ends with its work nothing has to be steady."""
-    if not run.record.ends_with_its_work:
+    """Of what ends with its work nothing has to be steady, and what events change is not."""
+    if events := events_of(run.run):
+        words = "; ".join(f"{event.words} after {event.begin_s:.1f} s" for event in events)
+        yield Finding("events", "ok", f"this run is not steady, on purpose: {words}")
+    elif not run.record.ends_with_its_work:
         yield steadiness(run.steady, run.work_per_s)
 
 

@@ -154,6 +154,7 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
             "name": planned.experiment.name,
             "arms": arms,
             "warnings": planned.warnings,
+            "events": _events(planned),
             "preparation": [step.what for step in planned.preparation],
             "runs": runs,
             "runs_within_budget": count,
@@ -164,6 +165,8 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
         return
     for arm in planned.experiment.arms:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
+    for event in _events(planned):
+        click.echo(f"in each run: {event['at_s']:g} s after measuring began, {event['words']}")
     for step in planned.preparation:
         click.echo(f"fill: {step.what}, {duration_words(step.estimate_s)}")
     for cell in planned.cells:
@@ -179,6 +182,12 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
         click.echo(f"within the budget: {count} of these {len(planned.cells)} runs; --resume makes the rest")
     for text in planned.warnings:
         click.echo(f"warning: {text}", err=True)
+
+
+def _events(planned: Plan) -> list[dict[str, Any]]:
+    """The timeline of each run; it is the same in all arms."""
+    events = planned.experiment.arms[0].events
+    return [{"at_s": one.at_s, "do": one.do, "on": one.target, "words": one.words} for one in events]
 
 
 def _duration(seconds: float, longest_s: float) -> str:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_LATENCY_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 _name = click.argument("name", shell_complete=complete.attached_volumes)
 _json = click.option("--json", "as_json", is_flag=True, help="Print the volume's faults as one JSON document.")
@@ -228,19 +227,19 @@ def _print(name: str, answer: Mapping[str, Any], as_json: bool) -> None:
 def _share_ppm(text: str, flag: str) -> int:
     """Parts per million of ``50%`` or ``0.1%``."""
     from pgdyno.errors import InputError
+    from pgdyno.quantity import share_ppm
 
-    number = text.strip().removesuffix("%").strip()
-    share = float(number) if number.replace(".", "", 1).isdigit() else -1.0
-    if not 0.0 <= share <= 100.0:
+    found = share_ppm(text)
+    if found is None:
         raise InputError(f"{flag}: `{text}` is not a share", remedy="use per cent from 0% to 100%, for example 0.1%")
-    return round(share * 1e4)
+    return found
 
 
 def _latency_ns(text: str) -> int:
     from pgdyno.errors import InputError
-    from pgdyno.quantity import in_units
+    from pgdyno.quantity import LATENCY_NS, in_units
 
-    found = in_units(text, _LATENCY_NS)
+    found = in_units(text, LATENCY_NS)
     if found is None:
         raise InputError(f"--add: `{text}` is not a time", remedy="use for example 500ms or 15s")
     return round(found)

@@ -17,6 +17,8 @@ from pgdyno.crash import ledger
 from pgdyno.crash.recording import SETTINGS
 from pgdyno.errors import PgdynoError
 from pgdyno.host.journal import Journal
+from pgdyno.host.mounts import loops
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -32,9 +34,9 @@ CATALOG_EVERY = 10
 """In one cut of ten the structure of the catalogue is checked too."""
 
 _BAD_LOG = re.compile(r"PANIC|invalid page|could not (?:read|access)|corrupt")
-_FREE_SPACE = re.compile(r'invalid page in block \d+ of relation "[^"]*_fsm"; zeroing out page')
+_FREE_SPACE = re.compile(r'invalid page in block \d+ of relation "?[^"\s]*_fsm"?; zeroing out page')
 """The map of free space is not in the WAL. A torn page of it is made empty when it is read, and filled again by vacuum
-(PostgreSQL, src/backend/storage/freespace/README); of any other file the server must not read a page that is damaged."""
+(PostgreSQL, src/backend/storage/freespace/README); of any other file the server must not read a page that is damaged. PostgreSQL before 18 writes the name without quotation marks."""
 _RECOVERY = {
     "autovacuum_naptime": "1h",
     "restart_after_crash": "off",
@@ -53,6 +55,7 @@ _TABLES = """
 SELECT c.relname, v.blkno, v.msg FROM pg_class c, LATERAL verify_heapam(relation => c.oid) v
 WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' AND {which}
 """
+_LET_GO_S = 30.0
 _OURS, _ALL = "c.relnamespace = 'public'::regnamespace", "true"
 
 
@@ -134,6 +137,9 @@ class Examiner:
     def _unmount(self, outcome: Outcome, target: Path) -> None:
         with _timed(outcome, "unmount"):
             subprocess.run(["umount", target], check=True, capture_output=True)
+            # A process that made a mount namespace of its own meanwhile keeps a copy of the mount until it ends.
+            file = str(target.with_suffix(".img"))
+            wait_until(lambda: all(loop.backing_file != file for loop in loops()), _LET_GO_S)
 
     def _recover(self, outcome: Outcome, mounts: Sequence[Path], *, whole_catalog: bool) -> None:
         cluster = Cluster(self._binaries, mounts[0] / "pgdata", journal=self._journal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, permutations
 from typing import Annotated, Any, Literal
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from pgdyno.experiment import factors as factors_module
+from pgdyno.experiment.event import ON_SERVER, SERVER, EventTable
 from pgdyno.experiment.origin import Origin, Path, misfit, refusal
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
@@ -50,6 +51,8 @@ class ExperimentFile(KeyTable):
     workload: AnyWorkload = Field(default_factory=lambda: read_workload({}))
     factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key -> its levels. Every combination is an arm (see `design`); the others are compared with the first one."""
+    event: tuple[EventTable, ...] = ()
+    """What happens during each run; written as `[[event]]`."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,11 @@ class Arm:
     def workload(self) -> Workload:
         """What it is asked to do."""
         return self.file.workload
+
+    @property
+    def events(self) -> tuple[EventTable, ...]:
+        """What happens during each of its runs, in time's order."""
+        return tuple(sorted(self.file.event, key=lambda event: event.at_s))
 
     def sized(self, memory_bytes: int) -> Arm:
         """The same with as much data as ``workload.data_to_memory`` asks for on an instance of so much memory."""
@@ -234,5 +242,20 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
             f" {world.dilation}, and may take {RTT_S_MAX:g}: the log-in would time out",
             "use a shorter round trip, or less dilation",
         )
-    for path, message, remedy in world_refusals(arm):
+    for path, message, remedy in chain(world_refusals(arm), _event_refusals(arm)):
         raise origin.error(arm.written(path), message, remedy)
+
+
+def _event_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:
+    """Events that cannot happen in a run of this arm: place, what is wrong, remedy."""
+    measure_s = arm.workload.phases_s[1]
+    for number, event in enumerate(arm.file.event):
+        if event.target != SERVER and event.target not in arm.world.placement:
+            remedy = f"there are {', '.join(arm.world.placement)}"
+            yield ("event", number, "on"), f"there is no volume for `{event.target}`", remedy
+        if measure_s and event.at_s >= measure_s:
+            longer = "use an earlier time, or a longer workload.duration"
+            yield ("event", number, "at"), f"measuring ends after {measure_s:g} s", longer
+        if event.do in ON_SERVER and arm.workload.driver != "native":
+            message = f"it ends the connections of the clients, and only pgdyno's own driver connects again, not {arm.workload.driver}"
+            yield ("event", number, "do"), message, 'use engine = "native"'

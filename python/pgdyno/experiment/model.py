@@ -22,7 +22,7 @@ from pgdyno.workload.database_source import is_connection
 
 CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
 """Keys that may hold a connection string."""
-_BESIDE = ("factors", "design", "budget")
+_BESIDE = ("factors", "design", "budget", "event")
 """What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
 
 
@@ -107,6 +107,8 @@ class Experiment:
     def whole(self) -> dict[str, Any]:
         """All that was asked for, with every default and in one notation: equal for files that mean the same."""
         found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
+        if not self.file.event:
+            del found["event"]  # experiments of before there were events are the same
         if ".".join(KIND) in self.file.factors:
             found["workload"] = self.document.get("workload", {})  # the file's has the keys of one kind alone
         return _public(found)

@@ -120,7 +120,8 @@ def keys(model: type[BaseModel], path: Sequence[str | int] = ()) -> list[str]:
     """The keys of the table at ``path`` as a file writes them; empty where any key is allowed."""
     models = [model]
     for part in path:
-        models = [table for one in models for table in tables_at(one, part)]
+        if not isinstance(part, int):  # a place in an array of tables
+            models = [table for one in models for table in (*tables_at(one, part), *_rows_at(one, part))]
     return list(dict.fromkeys(key for one in models for key in keys_of(one)))
 
 
@@ -128,6 +129,13 @@ def tables_at(model: type[BaseModel], key: str | int) -> list[type[BaseModel]]:
     """The models that the value of a key may be a table of: one for each kind of workload, none for other values."""
     infos = [info for name, info in model.model_fields.items() if key in (name, info.alias)]
     return [table for info in infos for table in tables_of(info.annotation)]
+
+
+def _rows_at(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
+    """The model of each table where the value of a key is an array of tables."""
+    infos = (info for name, info in model.model_fields.items() if key in (name, info.alias))
+    arrays = (get_args(info.annotation) for info in infos if get_origin(info.annotation) is tuple)
+    return [row for parts in arrays for row in tables_of(parts[0])]
 
 
 def tables_of(annotation: Any) -> list[type[BaseModel]]:

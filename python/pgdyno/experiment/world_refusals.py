@@ -9,6 +9,7 @@ from pgdyno.experiment.world_kinds import WORLD_KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pgdyno.experiment.event import EventTable
     from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
     from pgdyno.workload.kind.base import Workload
 
@@ -39,6 +40,10 @@ class Asked(Protocol):
     def workload(self) -> Workload:
         """What it is asked to do."""
 
+    @property
+    def events(self) -> tuple[EventTable, ...]:
+        """What happens during each of its runs."""
+
 
 def world_refusals(arm: Asked) -> Iterator[Refusal]:
     """Everything that is wrong with what an arm asks of its world."""
@@ -61,6 +66,8 @@ def _of_existing(arm: Asked) -> Iterator[Refusal]:
     remove, fixed = "remove the key", 'with kind = "real" the server is measured as it is'
     for refused in arm.workload.refusals_on_existing():
         yield ("workload", *refused.key.split(".")), refused.message, refused.remedy
+    if arm.events:
+        yield ("event",), f"events happen to volumes and servers that pgdyno starts; {fixed}", "remove the events"
     if arm.client.rtt_ms > 0:
         yield ("client", "rtt_ms"), f"a distance is emulated only to a server that pgdyno starts; {fixed}", remove
     for table, asked in (("instance", arm.instance), ("postgres", arm.postgres)):

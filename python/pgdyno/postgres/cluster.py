@@ -205,7 +205,7 @@ class Cluster:
                 raise self._failure("PostgreSQL did not start")
             self._segments = shared_memory.posix_names([self._server.identity])
             self._entries.append(self._journal.record("shared_memory", pid=self.pid, posix=sorted(self._segments)))
-            if self.tcp:
+            if self.tcp and self.password is None:  # after a crash clients know the one that it has
                 self._set_password()
         except BaseException:
             self._kill()

@@ -13,6 +13,7 @@ from pgdyno.analysis.series_mean import SeriesMean
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.document_binding import Binding, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
+from pgdyno.report.document_events import EventOf, events_document
 from pgdyno.report.document_queries import QueriesOf, queries_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
 from pgdyno.report.part import Part, Share
@@ -216,6 +217,8 @@ class Arm(Part):
     """Of workload kind `load`: what it took, and what the loader said bound; null of other workloads."""
     tpcc: TpccOf | None
     """Of workload kind `tpcc`: figures derived from TPC-C; null of other workloads."""
+    events: list[EventOf]
+    """What happened to volumes and server during its runs."""
     queries: QueriesOf | None
     """Of workload kind `tpch`: what each query took; null of other workloads."""
     valid: bool
@@ -275,6 +278,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         binding=binding_of(comparison.bindings[arm.index]),
         bulk_load=bulk_load_of(arm, comparison.bindings[arm.index].verdict.limit),
         tpcc=tpcc_document(arm),
+        events=events_document(arm),
         queries=queries_document(arm, comparison.arms[0]),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),

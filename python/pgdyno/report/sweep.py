@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.boxes import box_of
 from pgdyno.analysis.distribution import merge
+from pgdyno.analysis.events import events_of
 from pgdyno.analysis.latency_map import latency_map
 from pgdyno.analysis.sweep import CLIENTS
 from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
@@ -265,7 +266,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         whose = "The best arm and the worst"
     colours = {arm.index: variant.index for variant in sweep.variants for arm in variant.arms.values()}
     maps = [
-        (arm.label, colours[arm.index], cells)
+        (arm.label, colours[arm.index], cells, events_of(arm.representative.figures.run))
         for arm in chosen
         if (cells := latency_map(arm.representative.figures.run))
     ]
@@ -273,7 +274,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         yield _drawing(
             "sweep-over-time",
             "Response times over time",
-            f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _ in maps)}.",
+            f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _, _ in maps)}.",
             "Response time in milliseconds (vertical, logarithmic) over the seconds of the measure phase; the fuller the colour, the more"
             f" transactions. {whose}, its replicate with the median.{_passed_over(sweep)}",
             lambda width, theme: heat.latencies(maps, comparison.arms, width, theme),

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, queries, tpcc, trust
+from pgdyno.report import binding, bulk_load, cost, events, queries, tpcc, trust
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -208,12 +208,13 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
 
 
 def _of_kind(comparison: Comparison, width: int) -> list[str]:
-    """A line for each arm of what its kind of workload has beside the headline."""
+    """A line for each arm of what its kind of workload has beside the headline, and for each event."""
     lines: list[str] = []
     for title, found in (
         ("the load", bulk_load.lines(comparison)),
         ("the queries", queries.lines(comparison)),
         ("derived from TPC-C", tpcc.lines(comparison)),
+        ("events", events.lines(comparison)),
     ):
         if found:
             lines += ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))]

@@ -25,6 +25,8 @@ TABLES: dict[str, str] = {
     "workload/bulk_load": "a measured load: progress of each table about once a second, and the limit that the loader reported",
     "workload/query": "streams of queries: each query with its parameters as JSON, its rows and the sum of their hashes, bytes of its"
     " temporary files (NULL is unknown) and its plan; error is empty where it brought its rows",
+    "world/event": "what happened to volumes and server during the run: when it was to happen, in seconds since measuring began, when"
+    " it began and ended, and what came of it",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
     "probe/instance": "counters of the instance's limits on its volumes, cumulative, if it has limits; reserves in"
@@ -60,6 +62,7 @@ _COLUMNS: dict[str, str] = {
     "workload/bulk_load": "t_ns:i target:s rows:i bytes:i connections:i binding:s",
     "workload/query": "stream:i query_set:i place:i query:i parameters:s t_begin_ns:i t_end_ns:i rows:i rows_hash:i"
     " temp_bytes:i plan:s error:s",
+    "world/event": "planned_s:f kind:s target:s words:s t_begin_ns:i t_end_ns:i result:s",
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",
     "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from pgdyno.quantity import BYTES, BYTES_EXAMPLES, SECONDS, SECONDS_EXAMPLES, SECONDS_MAX, in_units
+from pgdyno.quantity import (
+    BYTES,
+    BYTES_EXAMPLES,
+    LATENCY_EXAMPLES,
+    LATENCY_NS,
+    SECONDS,
+    SECONDS_EXAMPLES,
+    SECONDS_MAX,
+    SHARE_EXAMPLES,
+    in_units,
+    share_ppm,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +38,19 @@ def _seconds(value: Any) -> float:
     return seconds
 
 
+def _latency_ns(value: Any) -> int:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit; write it as {LATENCY_EXAMPLES}, in quotes")
+    return round(_in_a_file(value, LATENCY_NS, LATENCY_EXAMPLES))
+
+
+def _share_ppm(value: Any) -> int:
+    found = share_ppm(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"{value!r} is not a share; write it as {SHARE_EXAMPLES}, in quotes")
+    return found
+
+
 def _in_a_file(text: str, units: Mapping[str, float], examples: str) -> float:
     """The error is one that pydantic collects: the caller adds its place."""
     found = in_units(text, units)
@@ -45,3 +69,11 @@ Seconds = Annotated[
     float, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(s|min|h)?\s*$"})
 ]
 """A duration in an experiment file, ``"90s"``; seconds."""
+Latency = Annotated[
+    int, BeforeValidator(_latency_ns), WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(us|ms|s)\s*$"})
+]
+"""A short time in an experiment file, ``"500ms"``; nanoseconds."""
+Share = Annotated[
+    int, BeforeValidator(_share_ppm), WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%?\s*$"})
+]
+"""A share in an experiment file, ``"50%"``; parts per million."""

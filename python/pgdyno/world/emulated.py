@@ -6,6 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any, Self
 
+from pgdyno import catalog
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import clean
 from pgdyno.workload.database import OwnDatabase
@@ -47,6 +48,8 @@ class Emulated(World):
 
     def check(self) -> None:
         """Refuse volumes that are too small for the data, and a database that this PostgreSQL cannot take."""
+        for resolved in self.arms:
+            self._check_events(resolved)
         self._keys = dataset_keys(self.experiment, self.arms)
         compared: set[tuple[str, PgBinaries]] = set()
         for one in self.arms:
@@ -55,6 +58,23 @@ class Emulated(World):
                 compared.add((key.tables.digest, one.binaries))
                 with self.experiment.origin.explained(one.arm.written(("workload", "database", "from"))):
                     own_database.require_restorable(key.tables, one.binaries)
+
+    def _check_events(self, resolved: ResolvedArm) -> None:
+        """Refuse a modification that no provider makes before any run is made."""
+        sizes = {role: spec.size_bytes for role, spec in resolved.volumes.items()}
+        for number, event in enumerate(resolved.arm.file.event):
+            if event.spec is None:
+                continue
+            place = ("event", number, "spec")
+            with self.experiment.origin.explained(place):
+                wanted = catalog.resolve(event.spec)
+            if wanted.size_bytes < sizes[event.target]:
+                raise self.experiment.origin.error(
+                    place,
+                    f"a volume can only be made larger: it has {sizes[event.target] >> 30} GiB, and this has {wanted.size_bytes >> 30} GiB",
+                    f"add size={sizes[event.target] >> 30}GiB",
+                )
+            sizes[event.target] = wanted.size_bytes
 
     def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
         """The data sets to load."""

@@ -10,6 +10,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Self
 
+from pgdyno.probe.samples import Samples
 from pgdyno.store import record
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.world import fake_tables
@@ -79,7 +80,7 @@ class Fake(World):
         run.watch.seconds |= dict(zip(("warmup", "measure"), resolved.arm.workload.phases_s, strict=True))
         return Measured(
             outcome=fake_tables.outcome(story),
-            samples=fake_tables.samples(story),
+            samples=fake_tables.samples(story) | _events(resolved, story),
             checks=(record.Check(name="made up", ok=True, detail="no server was asked"),),
             settings=[{"name": name, "setting": value} for name, value in sorted(resolved.settings.items())],
             world=_world(resolved),
@@ -109,6 +110,26 @@ def _story(run: Run, resolved: ResolvedArm) -> fake_tables.Story:
         requests_per_transaction=REQUESTS_PER_TRANSACTION,
         iops_limits=limits,
     )
+
+
+def _events(resolved: ResolvedArm, story: fake_tables.Story) -> Samples:
+    """Each takes a tenth of a second."""
+    from pgdyno.store.tables import from_rows
+
+    begin_ns = story.begin_ns + int(story.warmup_s * 1e9)
+    rows = [
+        {
+            "planned_s": event.at_s,
+            "kind": event.do,
+            "target": event.target,
+            "words": event.words,
+            "t_begin_ns": begin_ns + int(event.at_s * 1e9),
+            "t_end_ns": begin_ns + int((event.at_s + 0.1) * 1e9),
+            "result": "made up",
+        }
+        for event in resolved.arm.events
+    ]
+    return Samples({"world/event": from_rows("world/event", rows)} if rows else {})
 
 
 def _iops(volume: VolumeSpec) -> float:

@@ -11,6 +11,7 @@ from pgdyno.probe.samples import Samples, volume_details
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.base import Measured
+from pgdyno.world.timeline import Timeline
 
 if TYPE_CHECKING:
     from pgdyno.errors import PgdynoError
@@ -42,7 +43,11 @@ def _death(subject: Subject) -> PgdynoError | None:
 
 def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> Measured:
     rows = subject.server.settings()
-    outcome, samples = _drive(run, resolved, subject, shared)
+    with Timeline(resolved.arm.events, subject.act, run.clock) as timeline:
+        outcome, samples = _drive(run, resolved, subject, shared, timeline)
+        timeline.require_done()
+    samples = samples | timeline.samples().on(run.clock)
+    subject.end_acts()
     client = subject.client()
     run.watch.seconds |= {phase.name: round(run.clock.host_s(phase.seconds), 3) for phase in outcome.phases}
     run.progress(1.0, "check")
@@ -55,7 +60,7 @@ def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) ->
     return Measured(
         outcome=outcome,
         samples=samples,
-        checks=(*outcome.checks, *checks),
+        checks=(*timeline.explained(outcome.checks), *checks),
         settings=rows,
         world=subject.world,
         postgres=subject.postgres,
@@ -65,7 +70,9 @@ def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) ->
     )
 
 
-def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tuple[Outcome, Samples]:
+def _drive(
+    run: Run, resolved: ResolvedArm, subject: Subject, shared: Any, timeline: Timeline
+) -> tuple[Outcome, Samples]:
     """The workload with the probes around it, each as often in the subject's time as ever."""
     workload, writer = resolved.arm.workload.seeded(run.workload_seed), run.writer
     warmup_s, measure_s = workload.phases_s
@@ -86,9 +93,13 @@ def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tu
 
         def show(share: float, text: str) -> None:
             # pgdyno's own driver connects again and again until its time is over: an hour, perhaps.
-            if (died := _death(subject)) is not None:
-                raise died
+            if (wrong := timeline.error() or _death(subject)) is not None:
+                raise wrong
             run.progress(share, text)
+
+        def begin() -> None:
+            edges.append(subject.stats())
+            timeline.begin()
 
         with contextlib.ExitStack() as ending:
             ending.push(host_probe)  # started later, by `watch_host`; ended whatever happens
@@ -100,7 +111,7 @@ def _drive(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> tu
                     warmup_s=warmup_s,
                     clock=run.clock,
                     on_start=watch_host,
-                    on_measure_begin=lambda: edges.append(subject.stats()),
+                    on_measure_begin=begin,
                     on_measure_end=lambda: edges.append(subject.stats()),
                     progress=show,
                     env=subject.environment,

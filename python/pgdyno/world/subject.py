@@ -28,9 +28,11 @@ from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
 from pgdyno.workload.server import Server
+from pgdyno.world.acts import Acts
 from pgdyno.world.reached import ReachedServer
 
 if TYPE_CHECKING:
+    from pgdyno.experiment.event import EventTable
     from pgdyno.world.dataset import Dataset
     from pgdyno.world.resolved import ResolvedArm
 
@@ -56,6 +58,10 @@ class TestedServer(Server, Protocol):
 
     def settings(self) -> list[dict[str, str | None]]:
         """Every setting as the server reports it."""
+
+
+def _no_act(event: EventTable) -> str:
+    raise PgdynoError(f"this world has no events, and {event.words} was asked for", remedy="this is a bug in pgdyno")
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,10 @@ class Subject:
     """Emulated round trip of the driver, in the subject's time; None where nothing was chosen."""
     server_died: Callable[[], PgdynoError | None] = lambda: None
     """What a server that was started for this run died of; None while it lives, and for an existing server."""
+    act: Callable[[EventTable], str] = _no_act
+    """Does an event and says what came of it; only where pgdyno started the server on its volumes."""
+    end_acts: Callable[[], None] = lambda: None
+    """Ends the faults that events injected, so that the tables can be checked."""
 
     @property
     def driven(self) -> Server:
@@ -137,9 +147,11 @@ def emulated(
         )
         cluster = _cluster(resolved, layout.data_dir(mounts), dataset.database)
         stack.push(partial(_close, cluster, log))
+        settings = layout.settings(mounts) | resolved.settings
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
-            cluster.start(layout.settings(mounts) | resolved.settings, instance)
+            cluster.start(settings, instance)
+        acts = Acts(volumes, cluster, lambda timeout_s: cluster.start(settings, instance, timeout_s=timeout_s))
         distance = stack.enter_context(_distance(resolved, cluster)) if cluster.tcp else None
         yield Subject(
             server=cluster,
@@ -153,7 +165,9 @@ def emulated(
             reached=_reached(cluster, distance),
             relay=distance,
             rtt_ms=resolved.arm.client.rtt_ms,
-            server_died=cluster.death,
+            server_died=acts.server_died,
+            act=acts,
+            end_acts=acts.end,
         )
 
 

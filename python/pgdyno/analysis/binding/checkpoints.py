@@ -68,7 +68,7 @@ def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     table, measure = run.run.table("probe/checkpointer"), run.record.measure
     if table.num_rows < 2:
         return Checkpoints((False,) * bins, seconds=measure.seconds)
-    counters = Counters.of(table, time="t_end_ns")
+    counters = Counters.of_server(table)
     spans = _spans(checkpoint_starts(run.run), _ends(counters), measure.end_ns)
     begin_ns = edges[:-1].tolist()
     inside = tuple(any(begin < right and end > left for begin, end in spans)
@@ -115,7 +115,7 @@ def _ends(counters: Counters) -> list[int]:
 def _bytes(run: RunFigures, checkpointer: Counters) -> tuple[float | None, float | None, float | None]:
     """What is theirs, what all volumes wrote, and what they read, in bytes; None for what is not known."""
     span = (run.record.measure.begin_ns, run.record.measure.end_ns)
-    wal = Counters.of(run.run.table("probe/wal"), time="t_end_ns")
+    wal = Counters.of_server(run.run.table("probe/wal"))
     pages = [checkpointer.delta("buffers_written", *span), wal.delta("wal_fpi", *span)]
     theirs = None if None in pages else sum(page for page in pages if page is not None) * BLOCK_BYTES
     devices = [device_counters(run.run, role) for role in volume_roles(run.run)]

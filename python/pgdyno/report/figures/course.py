@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, log_scale
+from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, event_marks, event_rows, log_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,7 @@ def timeline(
     x = alt.X("t_s:Q", scale=alt.Scale(domain=[0, seconds], nice=False))
     checkpoints = _checkpoint_rows(lines, seconds)
     shown = [panel for panel in _panels(lines) if any(_known(series, panel[0]) for _, _, series in lines)]
+    marks = event_rows([event for _, main, series in lines if main for event in series.events], seconds)
     panels = [_checkpoint_lane(sheet, checkpoints, x, plot_px)] if checkpoints else []
     for column, title, logarithmic in shown:
         axis = x.axis(
@@ -61,6 +62,7 @@ def timeline(
         panels.append(
             alt.layer(
                 _checkpoint_rules(sheet, checkpoints, axis),
+                *event_marks(sheet, marks, axis, labels=column == shown[0][0]),
                 *_lines(sheet, rows, axis, logarithmic),
             ).properties(width=plot_px, height=92 if width_px > 500 else 78, title=named)
         )
@@ -108,8 +110,9 @@ def courses(
                     description=alt.Description("what:N"),
                 )
             )
+            marks = event_marks(sheet, event_rows(shown[arm.index].events, seconds), x)
             title = {"text": _lines_of_title(arm.label, plot_px), "fontSize": 11, "fontWeight": "normal", "offset": 5}
-            panels.append(alt.layer(bars, line).properties(width=plot_px, height=70, title=title))
+            panels.append(alt.layer(bars, *marks, line).properties(width=plot_px, height=70, title=title))
         rows.append(alt.hconcat(*panels, spacing=16))
     return sheet.finish(alt.vconcat(*rows, spacing=10).resolve_scale(color="independent"))
 

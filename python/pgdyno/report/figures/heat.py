@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, evenly, log_scale, variant_colour
+from pgdyno.report.figures.parts import (
+    LABELS_PX,
+    MS_LABELS,
+    RIGHT_PX,
+    Sheet,
+    evenly,
+    event_marks,
+    event_rows,
+    log_scale,
+    variant_colour,
+)
 from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.events import Event
     from pgdyno.analysis.latency_map import MapCell
     from pgdyno.analysis.sweep import Sweep, Variant
     from pgdyno.report.theme import Theme
@@ -76,31 +87,35 @@ def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: Variant, width_px: in
 
 
 def latencies(
-    maps: Sequence[tuple[str, int, Sequence[MapCell]]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+    maps: Sequence[tuple[str, int, Sequence[MapCell], Sequence[Event]]],
+    arms: Sequence[ArmSummary],
+    width_px: int,
+    theme: Theme,
 ) -> dict[str, Any]:
-    """Response times over time: a title, a colour's number and the cells of each panel; all on the same axes."""
+    """Response times over time: a title, a colour's number, the cells and the events of each panel; all on the same axes."""
     import altair as alt
 
     sheet = Sheet(arms, theme)
     columns = 2 if width_px > 500 and len(maps) > 1 else 1
     plot_px = (width_px - columns * LABELS_PX - RIGHT_PX - 16 * (columns - 1)) // columns
-    every = [cell for _, _, cells in maps for cell in cells]
+    every = [cell for _, _, cells, _ in maps for cell in cells]
     seconds = max(cell.end_s for cell in every)
     scale, ticks = log_scale([ms for cell in every for ms in (cell.low_ms, cell.high_ms)], 130)
     panels = []
-    for title, colour, cells in maps:
+    for title, colour, cells, events in maps:
         most = max(cell.share for cell in cells)
         rows = [
             {"t": cell.begin_s, "end": cell.end_s, "low": float(f"{cell.low_ms:.4g}"), "high": float(f"{cell.high_ms:.4g}"),
              "shade": round(SHADES[0] + (1 - SHADES[0]) * (cell.share / most) ** 0.5, 2)}
             for cell in cells
         ]  # fmt: skip
-        panels.append(
+        x = alt.X("t:Q", scale=alt.Scale(domain=[0, seconds], nice=False),
+                  axis=alt.Axis(title="seconds since measuring began", tickCount=4, labelFlush=True))  # fmt: skip
+        cells_drawn = (
             sheet.chart(rows)
             .mark_rect(aria=False)
             .encode(
-                x=alt.X("t:Q", scale=alt.Scale(domain=[0, seconds], nice=False),
-                        axis=alt.Axis(title="seconds since measuring began", tickCount=4, labelFlush=True)),
+                x=x,
                 x2=alt.X2("end:Q"),
                 y=alt.Y("low:Q", scale=scale, axis=alt.Axis(
                     title=None, values=ticks, minExtent=LABELS_PX, maxExtent=LABELS_PX, labelExpr=MS_LABELS)),
@@ -108,7 +123,12 @@ def latencies(
                 fill=alt.value(variant_colour(colour, theme)),
                 fillOpacity=alt.FillOpacity("shade:Q", scale=None),
             )
-            .properties(width=plot_px, height=130, title={"text": title, "limit": plot_px})
         )  # fmt: skip
+        marks = event_marks(sheet, event_rows(events, seconds), alt.X("t_s:Q"))
+        panels.append(
+            alt.layer(cells_drawn, *marks).properties(
+                width=plot_px, height=130, title={"text": title, "limit": plot_px}
+            )
+        )
     lines = [alt.hconcat(*panels[at : at + columns], spacing=16) for at in range(0, len(panels), columns)]
     return sheet.finish(alt.vconcat(*lines, spacing=14))

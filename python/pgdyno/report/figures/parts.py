@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
+    from pgdyno.analysis.events import Event
     from pgdyno.report.theme import Theme
 
 
@@ -146,3 +147,38 @@ class Sheet:
         padding = {"left": left_px, "right": RIGHT_PX, "top": 6, "bottom": 4}
         drawn = chart.properties(padding=padding).configure(**self.theme.config())
         return {**drawn.to_dict(validate=_checked.get()), "datasets": self._data}
+
+
+def event_rows(events: Sequence[Event], seconds: float) -> list[dict[str, Any]]:
+    """The marks of events on an axis of ``seconds``; the same event of several lines once, from its earliest begin to its last end."""
+    spans: dict[tuple[float, str], tuple[float, float]] = {}
+    for event in events:
+        begin, end = spans.get((event.planned_s, event.words), (event.begin_s, event.end_s))
+        spans[event.planned_s, event.words] = (min(begin, event.begin_s), max(end, event.end_s))
+    return [
+        {
+            "t_s": round(begin, 2),
+            "end_s": round(min(seconds, max(end, begin + 0.003 * seconds)), 2),
+            "what": f"{words}, from {begin:.1f} to {end:.1f} s",
+            "words": words,
+        }
+        for (_, words), (begin, end) in spans.items()
+        if begin < seconds
+    ]
+
+
+def event_marks(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, *, labels: bool = False) -> list[Any]:
+    """A band from the begin of each event to its end, with its words where there is room for them; nothing without events."""
+    import altair as alt
+
+    if not rows:
+        return []
+    x2, what = alt.X2("end_s:Q"), alt.Description("what:N")
+    base = sheet.chart(rows)
+    marks = [base.mark_rect(opacity=0.3, color=sheet.theme["quiet"]).encode(x=x, x2=x2, description=what)]
+    if labels:
+        text = base.mark_text(
+            align="left", baseline="top", dx=3, dy=2, fontSize=10, aria=False, color=sheet.theme["quiet"]
+        )
+        marks.append(text.encode(x=x, y=alt.value(0), text=alt.Text("words:N")))
+    return marks

@@ -1,0 +1,137 @@
+"""What happens to volumes and server during a run: the tables ``[[event]]`` of an experiment file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from pgdyno.quantity import duration_words
+from pgdyno.workload.kind.base import KeyTable, at_key
+from pgdyno.workload.quantity import Latency, Seconds, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVER = "server"
+ON_SERVER = ("kill", "cut")
+"""Events that happen to the server, whose clients lose their connections; the others happen to a volume."""
+_KEYS: dict[str, frozenset[str]] = {
+    "modify": frozenset({"spec", "optimizing_s", "rule"}),
+    "fail": frozenset({"fault", "for_s", "add_ns", "scenario", "reads_ppm", "writes_ppm", "once"}),
+    "heal": frozenset(),
+    "kill": frozenset(),
+    "cut": frozenset(),
+}
+"""The keys that each event has beside `at`, `do` and `on`."""
+_OF_FAULT: dict[str, frozenset[str]] = {
+    "pause": frozenset({"for_s"}),
+    "latency": frozenset({"for_s", "add_ns", "scenario", "reads_ppm", "writes_ppm"}),
+    "error": frozenset({"for_s", "reads_ppm", "writes_ppm", "once"}),
+    "lose": frozenset(),
+}
+ALL_PPM = 1_000_000
+
+
+class EventTable(KeyTable):
+    """Something that happens during each run, once."""
+
+    at_s: Annotated[Seconds, Field(alias="at")]
+    """When: time since measuring began, for example `20s`."""
+    do: Literal["modify", "fail", "heal", "kill", "cut"]
+    """`modify`, `fail` and `heal` a volume, as the commands of `pgdyno volume` do. `kill` ends all processes of the server at once, `cut` also loses what its file systems have not written; then the server starts again and recovers."""
+    on: str = ""
+    """The role of a volume, or `server`. Default: `data`; with `kill` and `cut` always `server`."""
+    spec: str | None = None
+    """`modify`: what the volume becomes, for example `gp3:iops=8000`; what it omits is that type's default."""
+    optimizing_s: Seconds | None = Field(None, alias="optimizing")
+    """`modify`: time until the modification is completed. Default: 6 hours per TiB."""
+    rule: Literal["2023", "2026"] = "2026"
+    """`modify`: how often a volume may be modified: once in 6 hours (2023), or four times in 24 hours (2026)."""
+    fault: Literal["pause", "latency", "error", "lose"] | None = None
+    """`fail`: the fault."""
+    for_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="for")
+    """`fail`: time until the fault ends. Default: until `heal`, or the end of the run."""
+    add_ns: Latency | None = Field(None, alias="add")
+    """`fault = "latency"`: time that is added to a request, for example `500ms`."""
+    scenario: Literal["sustained", "increasing", "intermittent", "decreasing"] | None = None
+    """`fault = "latency"`: one of the 15-minute scenarios of AWS FIS instead of `add`."""
+    reads_ppm: Share = Field("100%", alias="reads", validate_default=True)
+    """`fail`: share of the reads, for example `50%`. Default: all."""
+    writes_ppm: Share = Field("100%", alias="writes", validate_default=True)
+    """`fail`: share of the writes. Default: all."""
+    once: bool = False
+    """`fault = "error"`: fail one request only."""
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        for key, message in self._wrong():
+            raise at_key(key, message)
+        return self
+
+    def _wrong(self) -> Iterator[tuple[str, str]]:
+        known = _KEYS[self.do]
+        for name in sorted(self.model_fields_set - {"at_s", "do", "on"} - known):
+            yield self._key(name), f'it is not for do = "{self.do}"'
+        if self.do in ON_SERVER and self.on not in ("", SERVER):
+            yield "on", f'do = "{self.do}" happens to the server; omit this key'
+        if self.do not in ON_SERVER and self.on == SERVER:
+            yield "on", f'do = "{self.do}" happens to a volume; name its role'
+        if self.do == "modify" and self.spec is None:
+            yield "spec", 'is missing: what the volume becomes, as spec = "gp3:iops=8000"'
+        if self.do == "fail" and self.fault is None:
+            yield "fault", 'is missing: "pause", "latency", "error" or "lose"'
+        if self.fault is not None:
+            for name in sorted(self.model_fields_set & known - _OF_FAULT[self.fault] - {"fault"}):
+                yield self._key(name), f'it is not for fault = "{self.fault}"'
+        if self.fault == "latency" and (self.add_ns is None) == (self.scenario is None):
+            yield "add", 'a latency needs either `add` or `scenario`, as add = "500ms"'
+        if self.scenario is not None and self.for_s is not None:
+            yield "for", "a scenario has its own duration; omit this key"
+        if self.reads_ppm == self.writes_ppm == 0:
+            yield "reads", "the fault hits neither reads nor writes"
+
+    def _key(self, name: str) -> str:
+        """A field as the file writes it."""
+        return type(self).model_fields[name].alias or name
+
+    @property
+    def target(self) -> str:
+        """The role of the volume that it happens to, or ``server``."""
+        return self.on or (SERVER if self.do in ON_SERVER else "data")
+
+    @property
+    def words(self) -> str:
+        """What happens, in a few words."""
+        if self.do == "modify":
+            return f"modify {self.target} to {self.spec}"
+        if self.do == "fail":
+            return f"fail {self.target}: {self._fault_words()}"
+        return {"heal": f"heal {self.target}", "kill": "kill the server", "cut": "cut the power"}[self.do]
+
+    def _fault_words(self) -> str:
+        if self.scenario is not None:
+            return f"{self.scenario} latency"
+        parts = [str(self.fault)]
+        if self.add_ns is not None:
+            parts.append(f"{self.add_ns / 1e6:g} ms")
+        if self.reads_ppm != ALL_PPM or self.writes_ppm != ALL_PPM:
+            parts.append(f"on {self.reads_ppm / 1e4:g} % of reads and {self.writes_ppm / 1e4:g} % of writes")
+        if self.once:
+            parts.append("once")
+        if self.for_s is not None:
+            parts.append(f"for {duration_words(self.for_s)}")
+        return " ".join(parts)
+
+    def fault_document(self) -> dict[str, Any]:
+        """The fault as the engine takes it (``crates/emulate/src/fault.rs``)."""
+        kinds: dict[str, Any] = {
+            "latency": {"scenario": self.scenario} if self.scenario else {"latency": {"added_ns": self.add_ns}},
+            "error": {"error": {"once": self.once}},
+        }
+        found = {
+            "kind": kinds.get(str(self.fault), self.fault),
+            "reads_ppm": self.reads_ppm,
+            "writes_ppm": self.writes_ppm,
+        }
+        return found if self.for_s is None else found | {"for_ns": round(self.for_s * 1e9)}

@@ -1,0 +1,91 @@
+"""A power cut of mounted volumes: what their file systems have not written is lost, what the volumes have stays."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import HostError
+from pgdyno.host.mounts import mounts
+from pgdyno.host.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SHUTDOWN = 0x8004587D
+"""``EXT4_IOC_SHUTDOWN`` of fs/ext4/ext4.h and ``XFS_IOC_GOINGDOWN`` of xfs_fs.h: _IOR('X', 125, __u32)."""
+_WITHOUT_LOG_FLUSH = 2
+"""The file system writes nothing more, not even its journal (``EXT4_GOING_FLAGS_NOLOGFLUSH``)."""
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class _Mounted:
+    """A file system as it was mounted."""
+
+    device: str
+    target: Path
+    fstype: str
+    options: str
+
+
+def cut(volumes: Mapping[str, Path], end_users: Callable[[], None]) -> None:
+    """Cut the power of file systems (device -> mount point) and mount them again, which replays their journals.
+
+    All of them stop writing first, then ``end_users`` ends the processes that use them. What the kernel had in memory alone
+    is gone; a device of its own for each content, as ``pgdyno crashtest`` has, is not needed for that. :class:`HostError` when a
+    file system cannot be mounted again.
+    """
+    known = [_mounted(device, target) for device, target in volumes.items()]
+    for one in known:
+        _shut_down(one.target)
+    end_users()
+    for one in known:
+        if not wait_until(partial(_unmounted, one.target), TIMEOUT_S):
+            raise HostError(
+                f"{one.target} cannot be unmounted after the power cut",
+                remedy=f"`fuser -vm {one.target}` names what uses it",
+            )
+    for one in known:
+        # Buffers of the device outlive its last mount.
+        said = _run("blockdev", "--flushbufs", one.device)
+        said = said or _run("mount", "-t", one.fstype, "-o", one.options, one.device, one.target)
+        if said is not None:
+            raise HostError(f"{one.device} cannot be mounted after the power cut: {said}", remedy="read `dmesg`")
+
+
+def _mounted(device: str, target: Path) -> _Mounted:
+    found = next(one for one in mounts() if one.target == target and one.source == device)
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    fields = next(line.split(" ") for line in reversed(lines) if line.startswith(f"{device} "))
+    options = fields[3] + (",nouuid" if found.fstype == "xfs" and "nouuid" not in fields[3] else "")
+    return _Mounted(device, target, found.fstype, options)
+
+
+def _shut_down(target: Path) -> None:
+    folder = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(folder, _SHUTDOWN, struct.pack("I", _WITHOUT_LOG_FLUSH))
+    except OSError as error:
+        raise HostError(
+            f"the file system on {target} cannot be stopped at an instant: {error.strerror}",
+            remedy="run as root, on a kernel whose ext4 and XFS can be shut down (Linux 4.11 or later)",
+        ) from error
+    finally:
+        os.close(folder)
+
+
+def _unmounted(target: Path) -> bool:
+    return _run("umount", target) is None
+
+
+def _run(*command: str | Path) -> str | None:
+    """None when it worked, else what it said."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    return None if done.returncode == 0 else done.stderr.strip() or f"{command[0]} ended with {done.returncode}"

@@ -1,0 +1,231 @@
+"""Events of a run: what a file may ask for, when they come, what is recorded of them, and what a failure does."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.events import events_of
+from pgdyno.analysis.series import series_of
+from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.experiment.event import EventTable
+from pgdyno.report import document
+from pgdyno.report.export import markdown
+from pgdyno.report.page import html
+from pgdyno.report.sections import drawings
+from pgdyno.report.terminal import table
+from pgdyno.report.theme import PAPER
+from pgdyno.store import open_experiment
+from pgdyno.store.record import Check
+from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.world.timeline import Timeline
+from tests.experiment.documents import experiment
+from tests.support.commands import pgdyno
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODIFY = {"at": "1s", "do": "modify", "spec": "gp3:iops=6000"}
+TRIAL = """\
+schema_version = 1
+replicates = 1
+
+[world]
+kind = "{kind}"
+volume = "gp3:size=10GiB"
+
+[instance]
+memory = "128MiB"
+
+[workload]
+engine = "native"
+scale = 2
+clients = 4
+warmup = "1s"
+duration = "{seconds}s"
+
+"""
+
+
+def event(**keys: Any) -> str:
+    """An event as a file has it."""
+    lines = (f"{key} = {json.dumps(value)}" for key, value in keys.items())
+    return "\n".join(("[[event]]", *lines, "", ""))
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        ({"at": 1, "do": "heal"}, "event[1].at: 1 has no unit"),
+        ({"at": "1s", "do": "snap"}, "event[1].do"),
+        ({"at": "1s", "do": "heal", "spec": "gp3"}, 'event[1].spec: it is not for do = "heal"'),
+        ({"at": "1s", "do": "heal", "offset": 1}, "event[1].offset: there is no such key"),
+        ({"at": "1s", "do": "heal", "on": "server"}, "event[1].on"),
+        ({"at": "1s", "do": "kill", "on": "data"}, "event[1].on"),
+        ({"at": "1s", "do": "modify"}, "event[1].spec"),
+        ({"at": "1s", "do": "fail"}, "event[1].fault"),
+        ({"at": "1s", "do": "fail", "fault": "latency"}, "needs either `add` or `scenario`"),
+        ({"at": "1s", "do": "fail", "fault": "pause", "add": "5ms"}, 'event[1].add: it is not for fault = "pause"'),
+        ({"at": "1s", "do": "fail", "fault": "error", "reads": "120%"}, "event[1].reads: '120%' is not a share"),
+        ({"at": "1s", "do": "fail", "fault": "error", "reads": "0%", "writes": "0%"}, "neither reads nor writes"),
+        ({"at": "2s", "do": "heal"}, "event[1].at: measuring ends after 2 s"),
+        ({"at": "1s", "do": "heal", "on": "wal"}, "event[1].on: there is no volume for `wal`"),
+    ],
+)
+def test_an_event_that_cannot_happen_is_refused_at_its_key(asked: dict[str, Any], part: str) -> None:
+    with pytest.raises(InputError) as refused:
+        experiment(workload={"duration": "2s", "engine": "native"}, event=[asked])
+    assert part in refused.value.message
+
+
+def test_the_server_is_ended_only_under_a_driver_that_connects_again_and_only_where_pgdyno_started_it() -> None:
+    kill = [{"at": "1s", "do": "kill"}]
+    with pytest.raises(InputError, match="only pgdyno's own driver connects again"):
+        experiment(workload={"duration": "2s", "engine": "pgbench"}, event=kill)
+    with pytest.raises(InputError, match="pgdyno starts"):
+        experiment(world={"kind": "real", "dsn": "host=db"}, workload={"duration": "2s"}, event=[MODIFY])
+
+
+def test_events_are_a_part_of_what_can_change_a_result_and_experiments_without_them_are_as_before() -> None:
+    plain, eventful = experiment(), experiment(event=[MODIFY])
+    assert "event" not in plain.identity()
+    assert plain.identity() != eventful.identity()
+    assert eventful.settings()["event"] == [MODIFY]
+
+
+def happening(*asked: dict[str, Any], failing: str = "") -> tuple[Timeline, list[str], threading.Event]:
+    """A timeline whose events are noted, and one of which fails; the last is set when one has been done."""
+    done: list[str] = []
+    ended = threading.Event()
+
+    def act(one: EventTable) -> str:
+        try:
+            if one.words == failing:
+                raise HostError("the volume does not answer", remedy="attach another one")
+            done.append(one.words)
+            return "done"
+        finally:
+            if len(done) == len(asked) or one.words == failing:
+                ended.set()
+
+    events = [EventTable.model_validate(one) for one in asked]
+    return Timeline(events, act, SubjectClock(0, 2)), done, ended
+
+
+def test_events_happen_in_the_subjects_time_and_are_recorded_with_begin_end_and_result() -> None:
+    timeline, done, ended = happening({"at": "0.05s", "do": "heal"}, {"at": "0.1s", "do": "kill"})
+    with timeline:
+        timeline.begin()
+        assert ended.wait(60)
+        timeline.require_done()
+    assert done == ["heal data", "kill the server"]
+    rows = timeline.samples().tables["world/event"].to_pylist()
+    assert [(row["planned_s"], row["kind"], row["target"], row["result"]) for row in rows] == [
+        (0.05, "heal", "data", "done"),
+        (0.1, "kill", "server", "done"),
+    ]
+    # At dilation 2 a second of the subject takes two: the second event comes 0.1 s of the host after the first, or later.
+    assert rows[1]["t_begin_ns"] - rows[0]["t_begin_ns"] > 50_000_000
+    assert all(row["t_begin_ns"] <= row["t_end_ns"] for row in rows)
+    lost = Check(name="clients_lasted", ok=False, detail="4 connections were lost")
+    other = Check(name="sums", ok=False, detail="a row is missing")
+    explained = timeline.explained((lost, other))
+    assert (explained[0].ok, explained[1].ok) == (True, False)
+    assert "on purpose: kill the server" in explained[0].detail
+
+
+def test_a_failed_event_is_a_failure_of_the_run_in_its_words_and_no_later_one_happens() -> None:
+    timeline, done, ended = happening({"at": "0s", "do": "heal"}, {"at": "0.01s", "do": "kill"}, failing="heal data")
+    with timeline:
+        timeline.begin()
+        with pytest.raises(
+            PgdynoError, match="an event failed: heal data, 0 s after measuring began: the volume does not"
+        ):
+            while not ended.is_set() or timeline.error() is None:
+                ended.wait(60)
+            timeline.require_done()
+    assert done == []
+
+
+def test_a_run_that_ends_before_its_event_says_so() -> None:
+    timeline, _, _ = happening({"at": "1h", "do": "heal"})
+    with timeline:
+        timeline.begin()
+        with pytest.raises(PgdynoError, match="ended before an event: heal data, 3600 s after"):
+            timeline.require_done()
+
+
+def test_events_are_printed_before_and_marked_on_every_figure_over_time_after(engine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.toml"
+    happens = event(at="30s", do="modify", spec="gp3:size=20GiB,iops=6000") + event(at="10s", do="kill")
+    file.write_text(TRIAL.format(kind="fake", seconds=60) + '[factors]\n"workload.clients" = [1, 2, 4]\n\n' + happens)
+    dry = pgdyno("run", str(file), "--dry-run").out
+    first, second = (line for line in dry.splitlines() if line.startswith("in each run: "))
+    assert first == "in each run: 10 s after measuring began, kill the server"
+    assert second.endswith("30 s after measuring began, modify data to gp3:size=20GiB,iops=6000")
+    said = json.loads(pgdyno("run", str(file), "--dry-run", "--json").out)
+    assert [one["do"] for one in said["events"]] == ["kill", "modify"]
+
+    pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
+    found = summarise(next(tmp_path.glob("*-trial-*")))
+    run = found.arms[0].replicates[0].figures.run
+    assert [one.planned_s for one in events_of(run)] == [10.0, 30.0]
+    assert [one.words for one in series_of(run).events] == [
+        "kill the server",
+        "modify data to gp3:size=20GiB,iops=6000",
+    ]
+    over_time = {
+        one.name: json.dumps(one.make(900, PAPER))
+        for one in drawings(found)
+        if "over time" in one.title.lower() or one.name == "timeline"
+    }
+    assert set(over_time) >= {"timeline", "sweep-over-time"}
+    for name, drawn in over_time.items():
+        assert "kill the server, from 10.0 to 10.1 s" in drawn, name
+    for text in (html(found), markdown(found), table(found)):
+        assert "10 s: kill the server" in text
+    (killed, modified) = document(found).arms[0].events
+    assert (killed.kind, modified.target, modified.begin_s) == ("kill", "data", [pytest.approx(30.0, abs=0.01)])
+
+
+@pytest.mark.needs_fuse
+def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_fails_the_run(
+    state_dir: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(
+        TRIAL.format(kind="emulated", seconds=14)
+        + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=5000", optimizing="0s", rule="2023")
+        + event(at="2s", do="fail", fault="latency", add="20ms", writes="50%")
+        + event(at="3s", do="heal")
+        + event(at="4s", do="kill")
+        + event(at="8s", do="cut")
+        + event(at="9s", do="fail", fault="pause")
+    )
+    pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
+    (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
+    found = events_of(run)
+    assert [one.kind for one in found] == ["modify", "fail", "heal", "kill", "cut", "fail"]
+    assert all(one.begin_s >= one.planned_s and one.seconds > 0 for one in found)
+    assert "gp3:size=10GiB,iops=5000" in found[0].result
+    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "recovered", "recovered", "1 in force"]
+    checks = {check.name: check for check in run.record.checks}
+    assert all(check.ok for check in checks.values()), checks
+    assert "on purpose: kill the server, cut the power" in checks["clients_lasted"].detail
+    assert run.record.driver is not None
+    assert (run.record.driver.connections_lost or 0) >= 4, (
+        "four clients, at least once: on a busy machine the cut follows the recovery"
+    )
+
+    again = event(at="2s", do="modify", spec="gp3:size=10GiB,iops=5000", rule="2023")
+    file.write_text(
+        TRIAL.format(kind="emulated", seconds=60)
+        + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=4000", optimizing="0s", rule="2023")
+        + again
+    )
+    refused = pgdyno("run", str(file), "--results", str(tmp_path / "other"), code=1)
+    assert "an event failed: modify data to gp3:size=10GiB,iops=5000, 2 s after measuring began" in refused.err
