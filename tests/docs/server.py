@@ -31,12 +31,14 @@ class SomebodysServer:
 
 @contextlib.contextmanager
 def somebodys_server(folder: Path) -> Iterator[SomebodysServer]:
-    """A server with pgbench's tables in the database of a role that is not a superuser."""
-    with throwaway_cluster() as cluster:
+    """A server with pgbench's tables in the database of a role that is not a superuser, and pg_stat_statements."""
+    with throwaway_cluster(None, {"shared_preload_libraries": "pg_stat_statements"}) as cluster:
         with cluster.connect() as connection:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN")
             connection.execute(f"CREATE ROLE {WATCHER} LOGIN IN ROLE pg_monitor")
             connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+        with cluster.connect(dbname=DATABASE) as connection:
+            connection.execute("CREATE EXTENSION pg_stat_statements")
         arguments = ["-h", str(cluster.socket_dir), "-p", str(cluster.port), "-U", ROLE, "-i", "-s", SCALE, DATABASE]
         subprocess.run(
             [cluster.binaries.program("pgbench"), *arguments],

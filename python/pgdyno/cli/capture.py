@@ -91,7 +91,7 @@ def show(capture: str, values: bool, session: int | None, limit: int, as_json: b
     \b
     Example:
       pgdyno capture show shop.capture
-      pgdyno capture show shop.capture --session 3
+      pgdyno capture show shop.capture --session 1
       pgdyno capture show shop.capture --json
     """
     from pgdyno import _engine
