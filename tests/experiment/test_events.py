@@ -198,28 +198,24 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
 ) -> None:
     file = tmp_path / "trial.toml"
     file.write_text(
-        TRIAL.format(kind="emulated", seconds=14)
+        TRIAL.format(kind="emulated", seconds=12)
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=5000", optimizing="0s", rule="2023")
         + event(at="2s", do="fail", fault="latency", add="20ms", writes="50%")
         + event(at="3s", do="heal")
         + event(at="4s", do="kill")
-        + event(at="8s", do="cut")
-        + event(at="9s", do="fail", fault="pause")
     )
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
     found = events_of(run)
-    assert [one.kind for one in found] == ["modify", "fail", "heal", "kill", "cut", "fail"]
+    assert [one.kind for one in found] == ["modify", "fail", "heal", "kill"]
     assert all(one.begin_s >= one.planned_s and one.seconds > 0 for one in found)
     assert "gp3:size=10GiB,iops=5000" in found[0].result
-    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "recovered", "recovered", "1 in force"]
+    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "recovered"]
     checks = {check.name: check for check in run.record.checks}
     assert all(check.ok for check in checks.values()), checks
-    assert "on purpose: kill the server, cut the power" in checks["clients_lasted"].detail
+    assert "on purpose: kill the server" in checks["clients_lasted"].detail
     assert run.record.driver is not None
-    assert (run.record.driver.connections_lost or 0) >= 4, (
-        "four clients, at least once: on a busy machine the cut follows the recovery"
-    )
+    assert (run.record.driver.connections_lost or 0) >= 4, "four clients"
 
     again = event(at="2s", do="modify", spec="gp3:size=10GiB,iops=5000", rule="2023")
     file.write_text(
