@@ -1,0 +1,204 @@
+"""A published document: its figures, its claims about them, and what it does not state.
+
+Figures are :class:`~decimal.Decimal`, so that 0.70 keeps the digits that were printed.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cached_property
+from string import Formatter
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pgdyno.published.formula import FormulaError, Scope, evaluate
+
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Cell = Decimal | str
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Figure(_Part):
+    """One number of a document."""
+
+    name: Name
+    """What formulas call it."""
+    measures: Text
+    """What was measured or promised."""
+    of: str = ""
+    """Which of the things that the document compares; empty where it compares none."""
+    value: Decimal
+    unit: Text
+    at: Text
+    """Page or section."""
+    approximate: bool = False
+    """Whether the document itself says "about", "over" or "just under"."""
+
+
+class Column(_Part):
+    """A column of figures."""
+
+    name: Name
+    measures: Text
+    unit: Text
+
+
+class Table(_Part):
+    """Figures of one shape. A row has the values of its axes, then its figures."""
+
+    name: Name
+    at: Text
+    """Page or section; `{axis}` is the row's value of that axis."""
+    of: str = ""
+    reading: str = ""
+    """How the rows were read, where the copy is not clear."""
+    axes: Annotated[list[Name], Field(min_length=1)]
+    columns: Annotated[list[Column], Field(min_length=1)]
+    rows: Annotated[list[list[Cell]], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _rows_have_all_cells(self) -> Self:
+        for number, row in enumerate(self.rows, 1):
+            if len(row) != len(self.axes) + len(self.columns):
+                wanted = len(self.axes) + len(self.columns)
+                raise ValueError(f"row {number} has {len(row)} cells instead of {wanted}")
+            if any(isinstance(cell, str) for cell in row[len(self.axes) :]):
+                raise ValueError(f"row {number} has a text where a figure belongs")
+        for name in {field for _, field, _, _ in Formatter().parse(self.at) if field is not None} - set(self.axes):
+            raise ValueError(f"`at` names `{name}`, which is not an axis")
+        return self
+
+    def places(self) -> list[str]:
+        """Where each row stands in the document."""
+        return [self.at.format(**dict(zip(self.axes, row, strict=False))) for row in self.rows]
+
+
+class Comparison(_Part):
+    """Two figures, or formulas of figures, whose ratio the document is about."""
+
+    name: Text
+    high: Text
+    """A formula: the one that the document says is larger, or puts first."""
+    low: Text
+    stated: Name | None = None
+    """The figure that states the ratio, where one does."""
+    because: str = ""
+    """Why the stated ratio is not the computed one."""
+
+
+class Arithmetic(_Part):
+    """A claim that follows from other figures of the document, or should."""
+
+    claim: Text
+    formula: Text
+    unit: Text
+    stated: Name | Decimal
+    """The figure that states the result; or the number, where what is expected is not a figure of the document."""
+    within: Annotated[Decimal, Field(ge=0, le=Decimal("0.05"))] = Decimal(0)
+    """What may be between both beyond the printed digits, as a share of what is stated."""
+    because: str = ""
+    """What explains the difference; empty where there is none."""
+
+
+class Unstated(_Part):
+    """What the document does not say, and what is plausible."""
+
+    what: Text
+    low: Decimal | None = None
+    high: Decimal | None = None
+    unit: str = ""
+    choices: list[Text] = []
+    """Instead of a range: what it may have been."""
+    why: Text
+    """Why the range is plausible."""
+
+
+class Unreadable(_Part):
+    """A chart or picture without numbers in the copy that was read."""
+
+    at: Text
+    shows: Text
+
+
+class Outcome(_Part):
+    """A claim, recomputed."""
+
+    computed: Decimal
+    stated: Decimal | None
+    agrees: bool
+    """Whether the computed figure rounds to the stated one, in the digits that are printed. True where none is stated."""
+
+
+class Document(_Part):
+    """One document."""
+
+    schema_version: Annotated[int, Field(ge=1, le=1)]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    title: Text
+    publisher: Text
+    published: Text
+    """Its date, or `not stated`."""
+    about: Text
+    stated: dict[str, Text]
+    """The configuration as far as it is stated."""
+    figure: list[Figure] = []
+    table: list[Table] = []
+    comparison: list[Comparison] = []
+    arithmetic: list[Arithmetic] = []
+    unstated: Annotated[list[Unstated], Field(min_length=1)]
+    unreadable: list[Unreadable] = []
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Names that formulas may use: figures, and columns of tables as ``table_column``."""
+        cells: dict[str, dict[tuple[Cell, ...], Decimal]] = {}
+        for table in self.table:
+            for index, column in enumerate(table.columns, len(table.axes)):
+                keyed = {tuple(row[: len(table.axes)]): Decimal(row[index]) for row in table.rows}
+                cells[f"{table.name}_{column.name}"] = keyed
+        return Scope({one.name: one.value for one in self.figure}, cells)
+
+    def figures(self) -> int:
+        """How many numbers it has."""
+        return len(self.figure) + sum(len(table.rows) * len(table.columns) for table in self.table)
+
+    def outcome(self, claim: Comparison | Arithmetic) -> Outcome:
+        """The claim, recomputed. :class:`FormulaError` says what its formula cannot mean."""
+        if isinstance(claim, Comparison):
+            low = evaluate(claim.low, self.scope)
+            if not low:
+                raise FormulaError(f"`{claim.low}` is 0, which has no ratio")
+            computed = evaluate(claim.high, self.scope) / low
+        else:
+            computed = evaluate(claim.formula, self.scope)
+        if claim.stated is None:
+            return Outcome(computed=computed, stated=None, agrees=True)
+        stated, share = self._stated(claim.stated)
+        share = max(share, claim.within) if isinstance(claim, Arithmetic) else share
+        agrees = abs(computed - stated) <= share * abs(stated) or _rounds_to(computed, stated)
+        return Outcome(computed=computed, stated=stated, agrees=agrees)
+
+    def _stated(self, stated: str | Decimal) -> tuple[Decimal, Decimal]:
+        """What is stated, and by which share the document leaves it open."""
+        if isinstance(stated, Decimal):
+            return stated, Decimal(0)
+        found = next((one for one in self.figure if one.name == stated), None)
+        if found is None:
+            raise FormulaError(f"`{stated}` is not a figure of this document")
+        return found.value, ABOUT if found.approximate else Decimal(0)
+
+
+ABOUT = Decimal("0.05")
+"""What "about" allows, as a share of the figure: documents say "just over" of what rounds to one or two digits."""
+
+
+def _rounds_to(computed: Decimal, stated: Decimal) -> bool:
+    """Whether both are the same in the digits of ``stated``; a half is rounded either way."""
+    exponent = stated.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return abs(computed - stated) <= Decimal(1).scaleb(min(exponent, 0)) / 2

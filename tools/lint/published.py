@@ -1,0 +1,112 @@
+"""Figures of published documents have a place, a known unit and one entry; what is not stated has a range and a reason.
+
+Arithmetic is recomputed: where a document's figures do not give what it states, its file says why, and only there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pgdyno.errors import InputError
+from pgdyno.published import Document, read_document
+from pgdyno.published.document import Arithmetic, Comparison, Unstated
+from pgdyno.published.formula import FormulaError
+from tools.lint import Finding
+
+UNITS = {
+    *("s", "ms", "min", "TPS", "QPS", "TPM", "NOPM", "transactions", "rows", "clients", "threads", "sessions"),
+    *("IOPS", "MiB/s", "Kb/s", "GB", "GiB", "MiB", "MB", "kB", "vCPUs", "%", "times", "count", "requests"),
+    *("USD a month", "USD a GB-month", "USD an IOPS-month", "USD a MiB/s-month", "USD an hour", "TiB"),
+    *("KiB", "IOPS per GiB", "IOPS per GB", "MiB/s per IOPS", "volumes", "statements", "warehouses", "cells"),
+}
+"""Units as the documents have them; `Kb/s` is kept as printed where it is not clear what it means."""
+
+
+def check(root: Path) -> list[Finding]:
+    """Files that cannot be read, and entries that break a rule."""
+    findings, documents = [], []
+    for path in sorted((root / "catalog" / "published").glob("*.toml")):
+        place = path.relative_to(root).as_posix()
+        try:
+            document = read_document(path)
+        except InputError as error:
+            findings.append(Finding(place, 0, error.message.removeprefix(f"{path}: ")))
+            continue
+        documents.append((place, document))
+        findings += [Finding(place, 0, message) for message in problems(document)]
+    titles = _twice(document.title for _, document in documents)
+    return findings + [
+        Finding(place, 0, f"`{document.title}` has two files: remove one")
+        for place, document in documents
+        if document.title in titles
+    ]
+
+
+def problems(document: Document) -> list[str]:
+    """What breaks a rule, as sentences."""
+    names = [one.name for one in document.figure]
+    names += [f"{table.name}_{column.name}" for table in document.table for column in table.columns]
+    claims: list[Comparison | Arithmetic] = [*document.comparison, *document.arithmetic]
+    return [
+        *(f"the name `{name}` is used twice: rename or remove one" for name in sorted(_twice(names))),
+        *(f"figure stands twice: {what}; remove one" for what in sorted(_twice(_identities(document)))),
+        *(
+            f"`{unit}` is not a known unit: use one of tools/lint/published.py, or add it"
+            for unit in _unknown(document)
+        ),
+        *(message for one in document.unstated for message in _range(one)),
+        *(message for one in claims for message in _claim(document, one)),
+    ]
+
+
+def _twice(names: Iterable[str]) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def _identities(document: Document) -> Iterator[str]:
+    """What each figure is of: two entries with the same are one figure. Words and letters' case do not matter beyond that."""
+    for one in document.figure:
+        yield _plain(f"{one.measures} of {one.of or 'the document'}")
+    for table in document.table:
+        for row in table.rows:
+            axes = ", ".join(f"{axis} {value}" for axis, value in zip(table.axes, row, strict=False))
+            for column in table.columns:
+                yield _plain(f"{column.measures} of {table.of or 'the document'} at {axes}")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _unknown(document: Document) -> list[str]:
+    used = {one.unit for one in document.figure} | {one.unit for one in document.arithmetic}
+    used |= {column.unit for table in document.table for column in table.columns}
+    used |= {one.unit for one in document.unstated if one.unit}
+    return sorted(used - UNITS)
+
+
+def _range(one: Unstated) -> list[str]:
+    if one.choices:
+        numbers = one.low is not None or one.high is not None
+        fit = len(set(one.choices)) > 1 and not numbers
+        return (
+            [] if fit else [f"unstated `{one.what}` needs two `choices` or more, and no `low` and `high` beside them"]
+        )
+    if one.low is None or one.high is None or not one.unit:
+        return [f"unstated `{one.what}` needs `low`, `high` and `unit`, or `choices`"]
+    return [] if one.low < one.high else [f"unstated `{one.what}`: low {one.low} is not below high {one.high}"]
+
+
+def _claim(document: Document, claim: Comparison | Arithmetic) -> list[str]:
+    name = claim.name if isinstance(claim, Comparison) else claim.claim
+    try:
+        outcome = document.outcome(claim)
+    except FormulaError as error:
+        return [f"`{name}`: {error}"]
+    if outcome.agrees and claim.because:
+        return [f"`{name}` adds up: remove its `because`"]
+    if not outcome.agrees and not claim.because:
+        return [f"`{name}` comes to {outcome.computed:.6g} and not to {outcome.stated}: say why in `because`"]
+    return []

@@ -1,0 +1,143 @@
+"""``published_figures.md``: what published documents measured, their arithmetic recomputed, and what they do not state."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from pgdyno.published import Document, read_documents
+from pgdyno.published.document import Arithmetic, Cell, Comparison, Table, Unstated
+from pgdyno.published.formula import evaluate
+from tools.reference import markdown as md
+
+FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "published"
+INTRODUCTION = """
+Figures of documents that measured PostgreSQL on cloud storage, as they stand there. Ratios and arithmetic are computed from them. **Stated** is what the
+document says of the same, or what should come out; it adds up if the computed figure rounds to it in the digits that are printed. A figure that the document calls "about" or
+"over" has a `~` and may differ by 5 %. [Published comparisons, repeated](../guide/published.md) has what pgdyno measured.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    documents = read_documents(FOLDER)
+    rows = [
+        [
+            f"[{one.title}]({md.anchor(one.title)})",
+            one.publisher,
+            one.published,
+            f"{one.figures():,}",
+            str(len(one.comparison)),
+            _adding_up(one),
+        ]
+        for one in documents
+    ]
+    header = ["document", "publisher", "date", "figures", "ratios", "claims that add up"]
+    return md.page(
+        "Published figures", "`catalog/published`", INTRODUCTION, md.table(header, rows), *map(_section, documents)
+    )
+
+
+def _adding_up(document: Document) -> str:
+    claims: list[Arithmetic | Comparison] = [*document.arithmetic, *(one for one in document.comparison if one.stated)]
+    return f"{sum(document.outcome(one).agrees for one in claims)} of {len(claims)}"
+
+
+def _section(document: Document) -> str:
+    parts = [
+        f"## {document.title}",
+        f"{document.about}.",
+        "Stated of the configuration:",
+        "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in document.stated.items()),
+        "Comparisons:",
+        md.table(
+            ["compared", "first", "second", "ratio", "stated", "where it differs"],
+            map(_Row(document), document.comparison),
+        ),
+        "Arithmetic:",
+        md.table(["claim", "computed", "stated", "adds up", "where it does not"], _arithmetic(document)),
+        "Not stated:",
+        md.table(["what", "plausible", "why"], map(_unstated, document.unstated)),
+        "Figures:",
+        md.table(["measured or promised", "of", "figure", "unit", "where"], _figures(document)),
+        *(_table(one) for one in document.table),
+    ]
+    if document.unreadable:
+        unread = [[one.at, one.shows] for one in document.unreadable]
+        parts += [
+            "Not read, because the copy has a picture or nothing there:",
+            md.table(["where", "what it shows"], unread),
+        ]
+    return "\n\n".join(part for part in parts if part)
+
+
+class _Row:
+    """Writes the row of a comparison of one document."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __call__(self, one: Comparison) -> list[str]:
+        outcome = self.document.outcome(one)
+        sides = [number(evaluate(formula, self.document.scope)) for formula in (one.high, one.low)]
+        stated = "" if outcome.stated is None else str(outcome.stated)
+        return [one.name, *sides, number(outcome.computed), stated, one.because]
+
+
+def _arithmetic(document: Document) -> list[list[str]]:
+    rows = []
+    for one in document.arithmetic:
+        outcome = document.outcome(one)
+        stated = printed(outcome.stated) if outcome.stated is not None else ""
+        adds_up = "yes" if outcome.agrees else "no"
+        claim = f"{one.claim}: `{one.formula}`"
+        rows.append([claim, f"{number(outcome.computed)} {one.unit}", stated, adds_up, one.because])
+    return rows
+
+
+def _unstated(one: Unstated) -> list[str]:
+    if one.choices:
+        return [one.what, " or ".join(one.choices), one.why]
+    assert one.low is not None
+    assert one.high is not None
+    unit = "" if one.unit == "count" else f" {one.unit}"
+    return [one.what, f"{printed(one.low)} to {printed(one.high)}{unit}", one.why]
+
+
+def _figures(document: Document) -> list[list[str]]:
+    return [
+        [one.measures, one.of, ("~" if one.approximate else "") + printed(one.value), one.unit, one.at]
+        for one in document.figure
+    ]
+
+
+def _table(table: Table) -> str:
+    about = f"{table.of or table.name}: {', '.join(f'{one.measures} ({one.unit})' for one in table.columns)}."
+    reading = f" Reading: {table.reading}." if table.reading else ""
+    grid = len(table.axes) == 2 and len(table.columns) == 1
+    if not grid:
+        places = table.places()
+        header = [*(axis.replace("_", " ") for axis in table.axes), *(one.unit for one in table.columns), "where"]
+        rows = [[*map(_cell, row), place] for row, place in zip(table.rows, places, strict=True)]
+        return f"{about}{reading}\n\n{md.table(header, rows)}"
+    downs, acrosses = (list(dict.fromkeys(row[axis] for row in table.rows)) for axis in (0, 1))
+    values = {(row[0], row[1]): row[2] for row in table.rows}
+    lines = [[_cell(down), *(_cell(values.get((down, across), "")) for across in acrosses)] for down in downs]
+    header = [f"{table.axes[0]} \\ {table.axes[1]}", *map(_cell, acrosses)]
+    return f"{about} {table.at}.{reading}\n\n{md.table(header, lines)}"
+
+
+def _cell(value: Cell) -> str:
+    return value if isinstance(value, str) else printed(value)
+
+
+def printed(value: Decimal) -> str:
+    """A figure in the digits of its document, with separators."""
+    return f"{value:,f}"
+
+
+def number(value: Decimal) -> str:
+    """A computed figure: four digits, or two decimals from a thousand on."""
+    if abs(value) >= 1000:
+        return f"{value:,.2f}".rstrip("0").rstrip(".")
+    return f"{float(value):.4g}"
