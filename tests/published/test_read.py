@@ -39,6 +39,12 @@ def test_about_allows_five_per_cent(write: Write) -> None:
     assert not document.outcome(document.comparison[0]).agrees
 
 
+def test_a_ratio_that_is_stated_without_its_figures_has_nothing_to_be_computed_from(write: Write) -> None:
+    document = read_document(write(('high = "tps_b"\nlow = "tps_a"\n', "")))
+    outcome = document.outcome(document.comparison[0])
+    assert (outcome.computed, outcome.stated) == (None, Decimal("2.08"))
+
+
 def test_a_row_of_a_table_says_where_it_stands(write: Write) -> None:
     assert read_document(write()).table[0].places() == ["Table 1-1", "Table 1-1"]
 
@@ -54,6 +60,8 @@ def test_a_row_of_a_table_says_where_it_stands(write: Write) -> None:
         ("10.5, 210.0]", '10.5, "x"]', r"row 1 has a text where a figure belongs"),
         ('at = "Table {table}"', 'at = "Table {page}"', r"`at` names `page`, which is not an axis"),
         ('why = "the default, and a quarter"\n', "", r"unstated\[1\].why: Field required"),
+        ('low = "tps_a"\n', "", r"comparison\[1\].*has one of `high` and `low`"),
+        ('high = "tps_b"\nlow = "tps_a"\nstated = "ratio"\n', "", r"comparison\[1\].*or the ratio in `stated`"),
         ('name = "post"', 'name = "other"', "its name is `other`"),
         ('title = "A post"', "title = A post", "at line"),
     ],

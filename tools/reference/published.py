@@ -39,7 +39,10 @@ def page() -> str:
 
 
 def _adding_up(document: Document) -> str:
-    claims: list[Arithmetic | Comparison] = [*document.arithmetic, *(one for one in document.comparison if one.stated)]
+    claims: list[Arithmetic | Comparison] = [
+        *document.arithmetic,
+        *(one for one in document.comparison if one.stated and one.high),
+    ]
     return f"{sum(document.outcome(one).agrees for one in claims)} of {len(claims)}"
 
 
@@ -55,7 +58,7 @@ def _section(document: Document) -> str:
             map(_Row(document), document.comparison),
         ),
         "Arithmetic:",
-        md.table(["claim", "computed", "stated", "adds up", "where it does not"], _arithmetic(document)),
+        md.table(["claim", "computed", "stated or expected", "adds up", "where it does not"], _arithmetic(document)),
         "Not stated:",
         md.table(["what", "plausible", "why"], map(_unstated, document.unstated)),
         "Figures:",
@@ -79,7 +82,7 @@ class _Row:
 
     def __call__(self, one: Comparison) -> list[str]:
         outcome = self.document.outcome(one)
-        sides = [number(evaluate(formula, self.document.scope)) for formula in (one.high, one.low)]
+        sides = [number(evaluate(formula, self.document.scope)) if formula else "" for formula in (one.high, one.low)]
         stated = "" if outcome.stated is None else str(outcome.stated)
         return [one.name, *sides, number(outcome.computed), stated, one.because]
 
@@ -136,8 +139,10 @@ def printed(value: Decimal) -> str:
     return f"{value:,f}"
 
 
-def number(value: Decimal) -> str:
-    """A computed figure: four digits, or two decimals from a thousand on."""
+def number(value: Decimal | None) -> str:
+    """A computed figure: four digits, or two decimals from a thousand on. Empty where there is none."""
+    if value is None:
+        return ""
     if abs(value) >= 1000:
         return f"{value:,.2f}".rstrip("0").rstrip(".")
     return f"{float(value):.4g}"

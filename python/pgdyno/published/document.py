@@ -79,16 +79,24 @@ class Table(_Part):
 
 
 class Comparison(_Part):
-    """Two figures, or formulas of figures, whose ratio the document is about."""
+    """Two figures, or formulas of figures, whose ratio the document is about; or a ratio that it states without them."""
 
     name: Text
-    high: Text
+    high: Text | None = None
     """A formula: the one that the document says is larger, or puts first."""
-    low: Text
+    low: Text | None = None
     stated: Name | None = None
     """The figure that states the ratio, where one does."""
     because: str = ""
     """Why the stated ratio is not the computed one."""
+
+    @model_validator(mode="after")
+    def _has_a_ratio(self) -> Self:
+        if (self.high is None) != (self.low is None):
+            raise ValueError("has one of `high` and `low`: write both, or neither")
+        if self.high is None and self.stated is None:
+            raise ValueError("needs `high` and `low`, or the ratio in `stated`")
+        return self
 
 
 class Arithmetic(_Part):
@@ -128,7 +136,8 @@ class Unreadable(_Part):
 class Outcome(_Part):
     """A claim, recomputed."""
 
-    computed: Decimal
+    computed: Decimal | None
+    """None where a ratio is stated without the figures that it is of."""
     stated: Decimal | None
     agrees: bool
     """Whether the computed figure rounds to the stated one, in the digits that are printed. True where none is stated."""
@@ -169,19 +178,23 @@ class Document(_Part):
 
     def outcome(self, claim: Comparison | Arithmetic) -> Outcome:
         """The claim, recomputed. :class:`FormulaError` says what its formula cannot mean."""
-        if isinstance(claim, Comparison):
-            low = evaluate(claim.low, self.scope)
-            if not low:
-                raise FormulaError(f"`{claim.low}` is 0, which has no ratio")
-            computed = evaluate(claim.high, self.scope) / low
-        else:
-            computed = evaluate(claim.formula, self.scope)
+        computed = self._ratio(claim) if isinstance(claim, Comparison) else evaluate(claim.formula, self.scope)
         if claim.stated is None:
             return Outcome(computed=computed, stated=None, agrees=True)
         stated, share = self._stated(claim.stated)
+        if computed is None:
+            return Outcome(computed=None, stated=stated, agrees=True)
         share = max(share, claim.within) if isinstance(claim, Arithmetic) else share
         agrees = abs(computed - stated) <= share * abs(stated) or _rounds_to(computed, stated)
         return Outcome(computed=computed, stated=stated, agrees=agrees)
+
+    def _ratio(self, one: Comparison) -> Decimal | None:
+        if one.high is None or one.low is None:
+            return None
+        low = evaluate(one.low, self.scope)
+        if not low:
+            raise FormulaError(f"`{one.low}` is 0, which has no ratio")
+        return evaluate(one.high, self.scope) / low
 
     def _stated(self, stated: str | Decimal) -> tuple[Decimal, Decimal]:
         """What is stated, and by which share the document leaves it open."""
