@@ -5,16 +5,19 @@ A command that is new stands in one of the tables here, or :mod:`tests.cli.test_
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from pgdyno import _engine
 from pgdyno.cli.main import cli
 from tests.analysis.synthetic import Plan, make_experiment
 from tests.size import formats
 from tools.reference.cli import contexts
 
+LOG = Path(__file__).parents[1] / "capture" / "files" / "shop.csv"
 LOAD = [formats.Interval(2000, 1000, 16000, 8000)] * 30
 FILE = """\
 schema_version = 1
@@ -24,6 +27,8 @@ volume = "gp3"
 """
 
 QUICK = {
+    "capture read": "capture read {folder}/shop.csv --output {folder}/captures/{{pid}}",
+    "capture show": "capture show {folder}/shop.capture",
     "doctor": "doctor",
     "run": "run {folder}/experiment.toml --dry-run",
     "volume list": "volume list",
@@ -71,6 +76,9 @@ ROOT = {
 """Commands that mount, attach or ask a volume."""
 
 SERVER = {
+    "capture plan": "capture plan {dsn}",
+    "capture replay": "capture replay {folder}/shop.capture --dsn {dsn} --yes-write",
+    "capture stats": "capture stats {dsn}",
     "diagnose": "diagnose {dsn} --for 1s --keep {folder}/kept",
     "drive": "drive --dsn {dsn} --duration 1s -c 1 {folder}/select.sql",
     "load": "load {folder}/rows.csv --into {dsn} --table rows",
@@ -111,6 +119,12 @@ def make_places(folder: Path) -> Places:
     (folder / "experiment.toml").write_text(FILE)
     (folder / "select.sql").write_text("SELECT 1;\n")
     (folder / "rows.csv").write_text("id,v\n1,a\n2,b\n")
+    (folder / "captures").mkdir()
+    shutil.copy(LOG, folder)
+    for _ in _engine.lines(
+        ["capture", "read"], {"logs": [str(LOG)], "output": str(folder / "shop.capture"), "prefix": None}
+    ):
+        pass
     return Places(folder, make_experiment(folder / "results", Plan(replicates=1)))
 
 

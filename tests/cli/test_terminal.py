@@ -111,6 +111,7 @@ def test_every_command_with_results_has_json() -> None:
     `demo` hands its options to `compare`, which has it.
     """
     without = {
+        "capture stats",
         "completion",
         "dashboards",
         "demo",

@@ -22,6 +22,7 @@ from tests.cli.commands import Places
 from tests.cli.forked import Ended, Job
 
 WRITTEN = {
+    "capture read --output",
     "compare --results",
     "crashtest --keep",
     "crashtest --results",
@@ -44,6 +45,9 @@ WRITTEN = {
 }
 """Options whose path a command writes to."""
 READ = {
+    "capture read logs",
+    "capture replay capture",
+    "capture show capture",
     "compare --pg-bin",
     "crashtest --pg-bin",
     "crashtest --recording",
@@ -62,8 +66,10 @@ READ = {
     "volume fit path",
 }
 """Options and arguments whose path is read."""
-MADE = {"imdb", "tpch"}
-"""Folders of generated files, of which those stay that were whole."""
+MADE = {"captures", "imdb", "tpch"}
+"""Folders of files that commands make, of which those stay that were whole."""
+DIFFERENT = {"capture read --json", "generate imdb --json", "generate tpch --json"}
+"""Commands that print the time that they took, or a path that each job has for itself."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STEPS = 2
 """Where a command is interrupted in `make test`: after equal shares of its calls. `make bench ONLY=cli` takes more."""
@@ -129,7 +135,7 @@ def unheard(asked: dict[str, list[str]]) -> None:
         usual, *others = (next(ended) for _ in range(3))
         sound(name, usual, EXIT_OK)
         assert [one.code for one in others] == [EXIT_OK, EXIT_OK], name
-        if name not in ("generate imdb --json", "generate tpch --json"):  # they have the time that it took
+        if name not in DIFFERENT:
             assert [one.out for one in others] == [usual.out] * 2, name
 
 
@@ -172,6 +178,7 @@ def unwritable(places: Places, at_each: int) -> None:
         "report, figures": "report {experiment} --format svg --output {place}/made",
         "size --html": "size --iostat {folder}/load.txt --size 100GiB --type gp3 --html {place}/made.html",
         "diagnose --html": "diagnose --iostat {folder}/load.txt --bought data=gp3 --html {place}/made.html",
+        "capture read --output": "capture read {folder}/shop.csv --output {place}/made",
         "generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
         "generate tpch --out": "generate tpch --scale 0.001 --threads 1 --out {place}/made",
         "volume fit --output": "volume fit {folder} --output {place}/made.toml",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgdyno.capture.plan import Service
     from pgdyno.capture.replay import Pace
 
+_FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
@@ -34,11 +35,11 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@click.option("--output", required=True, metavar="FILE", help="The capture; an existing file is an error.")
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=_FILE)
+@click.option("--output", required=True, type=_FILE, metavar="FILE", help="The capture; an existing file is an error.")
 @click.option("--prefix", metavar="TEXT", help="log_line_prefix of a log in stderr's format [found].")
 @_json
-def read(logs: tuple[str, ...], output: str, prefix: str | None, as_json: bool) -> None:
+def read(logs: tuple[Path, ...], output: Path, prefix: str | None, as_json: bool) -> None:
     """Read the logs of one server into a capture.
 
     LOG is a csvlog, a jsonlog, a log in stderr's format (RDS, Aurora), or a JSON export of Cloud SQL, also compressed by gzip
@@ -57,7 +58,7 @@ def read(logs: tuple[str, ...], output: str, prefix: str | None, as_json: bool) 
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
 
-    asked = {"logs": list(logs), "output": output, "prefix": prefix}
+    asked = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix}
     account: Mapping[str, Any] = {}
     with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], asked)) as lines:
         for line in lines:
@@ -65,9 +66,9 @@ def read(logs: tuple[str, ...], output: str, prefix: str | None, as_json: bool) 
                 found = line["progress"]
                 bar.show(found["share"], f"read: {found['entries']:,} entries, {found['calls']:,} statements")
             account = line.get("summary", account)
-    owner.give(Path(output))
+    owner.give(output)
     if as_json:
-        print_json(dict(account) | {"capture": output})
+        print_json(dict(account) | {"capture": str(output)})
         return
     print_account(account)
     click.echo(
@@ -76,14 +77,14 @@ def read(logs: tuple[str, ...], output: str, prefix: str | None, as_json: bool) 
 
 
 @command.command()
-@click.argument("capture")
+@click.argument("capture", type=_FILE)
 @click.option("--values", is_flag=True, help="Print values: of each statement an example, of a session all.")
 @click.option(
     "--session", type=shared.Integer(1), metavar="N", help="Show the statements of this session in their order."
 )
 @click.option("--limit", type=shared.Integer(1), default=20, show_default=True, help="Statements in the table.")
 @_json
-def show(capture: str, values: bool, session: int | None, limit: int, as_json: bool) -> None:
+def show(capture: Path, values: bool, session: int | None, limit: int, as_json: bool) -> None:
     """Show what CAPTURE holds: sessions, statements by time, load over time, errors, and what is missing.
 
     Statements are shown with `?` in place of each literal.
@@ -99,19 +100,19 @@ def show(capture: str, values: bool, session: int | None, limit: int, as_json: b
     from pgdyno.cli.output import print_json
 
     found = _engine.run_json(
-        ["capture", "show"], {"capture": capture, "values": values, "session": session}, timeout_s=_SHOW_S
+        ["capture", "show"], {"capture": str(capture), "values": values, "session": session}, timeout_s=_SHOW_S
     )
     if as_json:
         print_json(found)
         return
     if session is None:
-        print_capture(capture, found, limit)
+        print_capture(str(capture), found, limit)
     else:
         print_session(found)
 
 
 @command.command()
-@click.argument("capture")
+@click.argument("capture", type=_FILE)
 @click.option("--dsn", required=True, metavar="DSN", help="The server; users and databases are those of the capture.")
 @click.option("--yes-write", is_flag=True, help="Send statements that write. Without this flag nothing is sent.")
 @click.option(
@@ -130,7 +131,7 @@ def show(capture: str, values: bool, session: int | None, limit: int, as_json: b
 )
 @_json
 def replay(
-    capture: str,
+    capture: Path,
     dsn: str,
     yes_write: bool,
     speed: float,
@@ -165,7 +166,7 @@ def replay(
         )
     with Bar() as bar:
         found = run_replay(
-            capture,
+            str(capture),
             dsn,
             speed=speed,
             pace=pace,
