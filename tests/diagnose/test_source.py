@@ -127,6 +127,12 @@ def test_a_file_of_another_day_is_refused(at_begin: Path, tmp_path: Path, name: 
     assert "record it while the server is watched" in refused.value.remedy
 
 
+def test_a_volume_that_only_the_first_report_shows_busy_is_idle(at_begin: Path, tmp_path: Path) -> None:
+    file = tmp_path / "load"
+    file.write_text(formats.iostat_12_7([formats.Interval(0, 0, 0, 0)] * 30, 1))
+    assert beside(at_begin, "--iostat", file).binding.verdict.limit != "volume_iops"
+
+
 def test_a_time_with_a_zone_is_that_time_wherever_it_is_read(
     at_begin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

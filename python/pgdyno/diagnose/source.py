@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 NVME = "--nvme"
 CLOUDWATCH = "--cloudwatch"
 _READERS: dict[str, Callable[[str, str, float | None], dict[str, Measured]]] = {
-    "--iostat": lambda text, path, near_s: iostat.read(text, path, near_s=near_s),
+    # The first report may be an average since boot; of a volume that was idle it would be all that there is.
+    "--iostat": lambda text, path, near_s: iostat.read(text, path, near_s=near_s, keep_first=False),
     "--sar": sar.read,
     CLOUDWATCH: lambda text, path, _: cloudwatch.read(text, path),
 }
