@@ -7,14 +7,11 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno import _engine
-from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.throwaway import throwaway
 from pgdyno.workload.client import environment
 from pgdyno.workload.load import load as load_pgbench
 from pgdyno.workload.tables import PgbenchTables
@@ -24,6 +21,8 @@ from tools.driver.record import Idle, Memory, Pair, Record, Sample, here, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pgdyno.postgres.cluster import Cluster
 
 SEED = 20261122
 WARM_S = 2
@@ -65,21 +64,13 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
 @contextlib.contextmanager
 def _server(loads: list[Load]) -> Iterator[Cluster]:
     """The embedded PostgreSQL with the tables of all loads, gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="pgdyno-driver-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        cluster = Cluster(find_binaries(None), folder / "data", journal=Journal(folder / "state"))
-        try:
-            cluster.initdb()
-            with cluster.running(_SETTINGS):
-                load_pgbench(cluster, PgbenchTables(SCALE))
-                if any(load.original == "sysbench" for load in loads):
-                    process.run(Run(prepare_sysbench(cluster), b""), environment(cluster), PREPARE_S)
-                with cluster.connect() as connection:
-                    connection.execute("VACUUM ANALYZE")
-                yield cluster
-        finally:
-            cluster.close()
+    with throwaway(find_binaries(None), _SETTINGS) as cluster:
+        load_pgbench(cluster, PgbenchTables(SCALE))
+        if any(load.original == "sysbench" for load in loads):
+            process.run(Run(prepare_sysbench(cluster), b""), environment(cluster), PREPARE_S)
+        with cluster.connect() as connection:
+            connection.execute("VACUUM ANALYZE")
+        yield cluster
 
 
 def _versions(cluster: Cluster, loads: list[Load]) -> list[str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +15,10 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.endpoint import Endpoint, local
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import paths
-from pgdyno.host.journal import Journal
 from pgdyno.host.process import working_below
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import SUPERUSER, Cluster
+from pgdyno.postgres.throwaway import throwaway
 from pgdyno.workload.fill import fill
 from tools.equivalence.workloads import SCALE, Workload, connected
 
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.postgres.cluster import Cluster
 
 SETTINGS = {
     "shared_buffers": "1GB",
@@ -116,26 +115,12 @@ def bench(workloads: Iterable[Workload]) -> Iterator[Bench]:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         raise HostError("driver and server need a CPU each, and there is one", remedy="use a machine with two")
-    folder = Path(tempfile.mkdtemp(prefix="pgdyno-equivalence-", dir=_memory()))
-    folder.chmod(0o755)
-    cluster = Cluster(find_binaries(), folder / "data", journal=Journal(folder / "state"))
-    try:
-        cluster.initdb()
-        with cluster.running(SETTINGS):
-            found = Bench(cluster, cores[0], frozenset(cores[1:]))
-            _bind(found)
-            for workload in {one.template: one for one in workloads}.values():
-                _load(found, workload)
-            yield found
-    finally:
-        cluster.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _memory() -> Path:
-    folder = paths.image_dir()
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    with throwaway(find_binaries(), SETTINGS, paths.image_dir()) as cluster:
+        found = Bench(cluster, cores[0], frozenset(cores[1:]))
+        _bind(found)
+        for workload in {one.template: one for one in workloads}.values():
+            _load(found, workload)
+        yield found
 
 
 def _bind(found: Bench) -> None:

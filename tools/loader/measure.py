@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
-from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.throwaway import throwaway
 from tools.loader import files
 from tools.loader.arm import ARMS, ENGINE, LEDGER, Arm, Bench, psql_path
 from tools.loader.record import Record, Run, here, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pgdyno.postgres.cluster import Cluster
 
 SEED = 20261122
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
@@ -33,7 +34,10 @@ def measure(megabytes: int, rounds: int, asked: Sequence[Arm] = ARMS) -> Record:
     """The arms that are asked for, with a file of so many megabytes."""
     begin = now()
     cores, kernel, build_hash = here()
-    with _server() as cluster, tempfile.TemporaryDirectory(prefix="pgdyno-loader-") as name:
+    with (
+        throwaway(find_binaries(None), SETTINGS) as cluster,
+        tempfile.TemporaryDirectory(prefix="pgdyno-loader-") as name,
+    ):
         made = files.write(cluster.data_dir.parent / "files", megabytes)
         bench = Bench(cluster, made, Path(name))
         reasons = {arm.name: why for arm in asked if (why := arm.missing(bench)) is not None}
@@ -73,21 +77,6 @@ def _rounds(bench: Bench, arms: list[Arm], rounds: int, reasons: dict[str, str])
             cpu = f"CPU of the server {run.server_cpu_s:.2f} s, of the client {run.client_cpu_s:.2f} s"
             print(f"{number}/{rounds} {arm.name}: {said}; {cpu}", file=sys.stderr, flush=True)
             yield run
-
-
-@contextlib.contextmanager
-def _server() -> Iterator[Cluster]:
-    """The embedded PostgreSQL, gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="pgdyno-loader-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        cluster = Cluster(find_binaries(None), folder / "data", journal=Journal(folder / "state"))
-        try:
-            cluster.initdb()
-            with cluster.running(SETTINGS):
-                yield cluster
-        finally:
-            cluster.close()
 
 
 def _timed(bench: Bench, arm: Arm, number: int) -> Run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING
 from pgdyno import _engine
 from pgdyno.endpoint import local
 from pgdyno.host import paths
-from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.postgres.throwaway import throwaway
 from pgdyno.workload.client import environment
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
@@ -32,7 +30,7 @@ from tools.tpc import loads
 from tools.tpc.record import LoadPair, Loads, Queries, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pgdyno.postgres.cluster import Cluster
 
 SEED = 20261125
 CLIENTS = 4
@@ -51,7 +49,7 @@ def measure(path: Path, pairs: int) -> Record:
     fresh = Record.here(find_binaries(None).version)
     kept = Record.load(path)
     record = kept if kept is not None and kept.build_hash == fresh.build_hash else fresh
-    with _server() as cluster:
+    with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
         for name, tables in loads.LOADS.items():
             if name not in record.loads:
                 record.loads[name] = _loads(cluster, name, tables, pairs)
@@ -63,22 +61,6 @@ def measure(path: Path, pairs: int) -> Record:
             record.queries = _queries(cluster)
             record.save(path)
     return record
-
-
-@contextlib.contextmanager
-def _server() -> Iterator[Cluster]:
-    folder = paths.image_dir()
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-", dir=folder) as name:
-        root = Path(name)
-        root.chmod(0o755)
-        cluster = Cluster(find_binaries(None), root / "data", journal=Journal(root / "state"))
-        try:
-            cluster.initdb()
-            with cluster.running(_SETTINGS):
-                yield cluster
-        finally:
-            cluster.close()
 
 
 def _loads(cluster: Cluster, name: str, tables: TpccTables | TpchTables, pairs: int) -> Loads:

@@ -78,7 +78,7 @@ def stats(dsn: str) -> dict[str, Any]:
     with remote.connect(dsn) as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         connection.execute(session.SERVER_NAMES_LOCAL)
-        version, database, at_us, size_bytes = _row(connection, _NOW)
+        version, database, at_us, size_bytes = remote.row_of(connection, _NOW)
         found = connection.execute(_EXTENSION).fetchone()
         if found is None:
             raise InputError(
@@ -145,9 +145,3 @@ def without_literals(text: str) -> str:
     if "password" in text.lower() or "\\" in text or "$$" in text or re.search(r"\$\w+\$", text):
         return f"{text.split(maxsplit=1)[0]} …" if text.split() else ""
     return _NUMBER.sub("?", _LITERAL.sub("?", text))
-
-
-def _row(connection: Connection, query: str) -> tuple[Any, ...]:
-    row = connection.execute(query.encode()).fetchone()
-    assert row is not None
-    return row

@@ -150,7 +150,9 @@ class RemoteServer:
             )
         with self.connect() as connection:
             there = [
-                name for name in TABLES if _row(connection, "SELECT pg_catalog.to_regclass(%s) IS NOT NULL", (name,))[0]
+                name
+                for name in TABLES
+                if row_of(connection, "SELECT pg_catalog.to_regclass(%s) IS NOT NULL", (name,))[0]
             ]
             if not there:
                 self._require_creatable(connection, scale, yes_create=yes_create)
@@ -161,7 +163,7 @@ class RemoteServer:
                     remedy="use another database; existing tables are not replaced",
                 )
             _require_rights(connection, writes=writes)
-            found = int(_row(connection, "SELECT count(*) FROM pgbench_branches")[0])
+            found = int(row_of(connection, "SELECT count(*) FROM pgbench_branches")[0])
         if found != scale:
             raise InputError(
                 f"pgbench's tables have scale {found}, not {scale}",
@@ -180,7 +182,7 @@ class RemoteServer:
         if self.read_only:
             raise InputError("this server is read-only, and pgbench's tables are missing", remedy="use its primary")
         session.require_own(connection, self.connect, "making tables")
-        allowed = _row(connection, "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')")[0]
+        allowed = row_of(connection, "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')")[0]
         if not allowed:
             raise InputError(
                 f"the role {self.record.user} may not create tables in the database {self.record.dbname}",
@@ -227,14 +229,17 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
 def _require_rights(connection: psycopg.Connection[tuple[Any, ...]], *, writes: bool) -> None:
     for table, rights in _RIGHTS.items():
         for right in rights.split(", ") if writes else ("SELECT",):
-            if not _row(connection, "SELECT pg_catalog.has_table_privilege(%s, %s)", (table, right))[0]:
+            if not row_of(connection, "SELECT pg_catalog.has_table_privilege(%s, %s)", (table, right))[0]:
                 raise InputError(
                     f"the role may not {right} the table {table}",
                     remedy=f"run as its owner `GRANT {rights} ON {table}`",
                 )
 
 
-def _row(connection: psycopg.Connection[tuple[Any, ...]], query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+def row_of(
+    connection: psycopg.Connection[tuple[Any, ...]], query: str, values: tuple[Any, ...] = ()
+) -> tuple[Any, ...]:
+    """The first row of a query that always has one. :class:`PgdynoError` when there is none."""
     found = connection.execute(query.encode(), values).fetchone()
     if found is None:
         raise PgdynoError("the server did not answer", remedy="check its log")

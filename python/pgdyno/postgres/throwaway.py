@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own for the length of a command, on the file system that temporary files are on."""
+"""A PostgreSQL of one's own for the length of a command."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def throwaway(binaries: PgBinaries, settings: Mapping[str, str]) -> Iterator[Cluster]:
-    """A new cluster, started; nothing of it is left afterwards. What a killed command leaves, `pgdyno doctor --clean` finds.
+def throwaway(binaries: PgBinaries, settings: Mapping[str, str], parent: Path | None = None) -> Iterator[Cluster]:
+    """A new cluster in ``parent``, else where temporary files are, started; nothing of it is left afterwards. What a killed command
+    leaves, `pgdyno doctor --clean` finds.
 
     An ordinary user has no state directory unless ``$PGDYNO_STATE_DIR`` names one; then it is a temporary one too.
     """
@@ -30,7 +31,9 @@ def throwaway(binaries: PgBinaries, settings: Mapping[str, str]) -> Iterator[Clu
         if not _is_ours(state):
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-state-")))
         journal = Journal(state)
-        folder = Path(tempfile.gettempdir()).resolve() / f"pgdyno-{secrets.token_hex(4)}"
+        place = (parent or Path(tempfile.gettempdir())).resolve()
+        place.mkdir(parents=True, exist_ok=True)
+        folder = place / f"pgdyno-{secrets.token_hex(4)}"
         stack.enter_context(journal.directory(folder))
         folder.chmod(0o755)  # the server's user walks through it
         cluster = Cluster(binaries, folder / "data", journal=journal)
