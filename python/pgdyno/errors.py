@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -139,11 +140,20 @@ _MACHINE = {
 """What a machine may refuse at any time, wherever a command is, with the remedy. All other errors of the system are bugs."""
 
 
-def refused_by_machine(error: OSError | MemoryError) -> HostError | None:
-    """The error as the user should read it; ``None`` if it can only be a bug of pgdyno."""
+def refused_by_machine(error: Exception) -> HostError | None:
+    """The error as the user should read it; ``None`` if it can only be a bug of pgdyno.
+
+    A server may break a session off, or give none, at any time: psycopg's ``OperationalError``.
+    """
     if isinstance(error, MemoryError):
         return HostError("there is not enough memory", remedy=_MACHINE[errno.ENOMEM])
-    if error.errno not in _MACHINE:
+    psycopg = sys.modules.get("psycopg")
+    if psycopg is not None and isinstance(error, psycopg.OperationalError):
+        return HostError(
+            f"PostgreSQL gave no session, or ended it: {' '.join(str(error).split())}",
+            remedy="look at the server's log; if it stood still, at `dmesg` and at what else uses this machine's disks",
+        )
+    if not isinstance(error, OSError) or error.errno not in _MACHINE:
         return None
     what = "this machine" if error.filename is None else os.fsdecode(error.filename)
     return HostError(f"{what}: {error.strerror}", remedy=_MACHINE[error.errno])

@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import click
+import psycopg
 import pytest
 
 from pgdyno import __version__, errors
@@ -44,6 +45,7 @@ def failing(ctx: click.Context, kind: str) -> None:
         "invalid": RunInvalid("the driver was the bottleneck"),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
+        "session": psycopg.errors.ConnectionTimeout("connection timeout expired"),
         "bug": ZeroDivisionError("by zero"),
     }[kind]
 
@@ -69,6 +71,14 @@ def test_an_error_is_one_sentence_its_remedy_and_its_code(
 ) -> None:
     assert cli_main.run(["doctor", kind]) == code
     assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.usefixtures("with_failing")
+def test_a_server_that_gives_no_session_is_not_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli_main.run(["doctor", "session"]) == 3
+    said = capsys.readouterr().err
+    assert "error: PostgreSQL gave no session, or ended it: connection timeout expired\n  remedy: look at" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.usefixtures("with_failing")

@@ -25,6 +25,7 @@ take = dirty_limits._lock
 def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DirtyLimits:
     """Those of a run, with a record of the test's own."""
     monkeypatch.setattr(dirty_limits, "_set", lambda _name, _value: None)
+    monkeypatch.setattr(dirty_limits, "lower_limit", lambda value, set_limit: set_limit(value))
     return DirtyLimits(128 << 20, 1, record=tmp_path / "dirty_limits.json")
 
 

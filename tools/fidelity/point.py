@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from pgdyno import _engine
 from pgdyno.host import awake
+from pgdyno.host.memory import meminfo_bytes
 from tools.fidelity.cell import Cell
 from tools.fidelity.host import Second, steady
 from tools.fidelity.latency import Latency
@@ -119,13 +120,12 @@ class Machine(BaseModel, frozen=True):
     @classmethod
     def here(cls) -> Machine:
         """This one."""
-        meminfo = Path("/proc/meminfo").read_text().split()
         models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
         cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("processor")]
         return cls(
             build_hash=_engine.facts().build_hash,
             cores=len(cpus),
-            memory_gib=round(int(meminfo[1]) / 2**20),
+            memory_gib=round(meminfo_bytes()["MemTotal"] / 2**30),
             kernel=platform.release(),
             processor=models[0].split(":", 1)[1].strip() if models else platform.machine(),
             fio=_said("fio", "--version"),

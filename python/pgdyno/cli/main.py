@@ -155,11 +155,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _broken()
     except BrokenPipeError:
         return _broken()
-    except (OSError, MemoryError) as error:
+    except Exception as error:  # noqa: BLE001 - the last place that can say what to do about a bug
         refused = refused_by_machine(error)
         return _print_bug(error) if refused is None else _print_error(refused)
-    except Exception as error:  # noqa: BLE001 - the last place that can say what to do about a bug
-        return _print_bug(error)
     # Outside its standalone mode click returns the code of `ctx.exit(code)`, or what the command returned.
     return result if isinstance(result, int) and not isinstance(result, bool) else EXIT_OK
 

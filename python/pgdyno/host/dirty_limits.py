@@ -14,12 +14,14 @@ import contextlib
 import fcntl
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pgdyno.errors import HostError
 from pgdyno.host import paths
 from pgdyno.host.process import boot_id
+from pgdyno.host.unwritten import lower_limit
 from pgdyno.host.waiting import wait_until
 
 DIRTY_SHARE = 0.20
@@ -64,7 +66,8 @@ class DirtyLimits:
     def acquire(self) -> None:
         """Take the lock, write the old values down, set the new ones.
 
-        :class:`HostError` when another run holds it, or when the kernel's settings cannot be written.
+        It waits while a backlog above the new limits is written (:mod:`pgdyno.host.unwritten`).
+        :class:`HostError` when another run holds it, when the kernel's settings cannot be written, or a backlog stays.
         """
         wait_until(self._taken, LOOK_S)
         if self._handle is None:
@@ -91,8 +94,12 @@ class DirtyLimits:
         self.old = current_limits()
         self.timers = current_timers() if self._dilation > 1 else {}
         _write(handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old, "timers": self.timers})
-        for name, value in self.wanted.items():
-            _set(name, value)
+        # The background limit is the first: what is above the other then begins to be written.
+        for name, value in sorted(self.wanted.items()):
+            if name == "dirty_bytes":
+                lower_limit(value, partial(_set, name))
+            else:
+                _set(name, value)
         for name, value in self.timers.items():
             _TIMERS[name].write_text(str(value * self._dilation))
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine, installation
 from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import awake, cgroup, clean, mounts, paths, preflight
+from pgdyno.host import awake, cgroup, clean, memory, mounts, paths, preflight
 from pgdyno.host.volume import list_volumes
 
 Status = Literal["ok", "warn", "fail"]
@@ -155,7 +155,7 @@ def _cgroups() -> Check:
 
 
 def _memory() -> Check:
-    available = preflight.memory_available_bytes()
+    available = memory.memory_available_bytes()
     status: Status = "fail" if available < MEMORY_FAIL_BYTES else "warn" if available < MEMORY_WARN_BYTES else "ok"
     remedy = "" if status == "ok" else "end other programs, or use smaller instances and scales"
     return Check("memory", status, f"{available / 2**30:.1f} GiB available", remedy)

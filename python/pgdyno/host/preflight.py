@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pgdyno import _engine, installation
 from pgdyno.errors import HostError, InputError
-from pgdyno.host import cgroup, mounts
+from pgdyno.host import mounts
+from pgdyno.host.memory import memory_available_bytes
 
 FUSE_DEVICE = Path("/dev/fuse")
 LOOP_CONTROL = Path("/dev/loop-control")
@@ -161,12 +162,3 @@ def free_port(host: str = "127.0.0.1") -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
-
-
-def memory_available_bytes() -> int:
-    """What new programs can have without swapping, by the kernel's estimate; less where a container has less."""
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            machine, container = int(line.split()[1]) * 1024, cgroup.memory_left_bytes()
-            return machine if container is None else min(machine, container)
-    raise HostError("/proc/meminfo does not say what memory is available", remedy="mount /proc")

@@ -37,8 +37,8 @@ SUPERUSER = "postgres"
 DATABASE = "postgres"
 CONF_FILE = "pgdyno.conf"
 """Included by postgresql.conf and written again at every start."""
-INITDB_TIMEOUT_S = 120.0
-START_TIMEOUT_S = 60.0
+INITDB_TIMEOUT_S = 300.0
+START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 _STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _SOCKET_PATH_BYTES_MAX = 107
