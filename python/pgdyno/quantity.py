@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 BYTES_EXAMPLES = "512MiB or 4GiB"
-SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
+SECONDS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "": 1.0}
 SECONDS_EXAMPLES = "30s or 5min"
 SECONDS_MAX = 366 * 86400.0
 """Longest duration, a year: anything longer is a mistake."""
@@ -44,7 +44,7 @@ def parse_bytes(text: str, what: str) -> int:
 
 
 def parse_seconds(text: str, what: str) -> float:
-    """Seconds of ``30``, ``90s``, ``5min`` or ``1h``; ``what`` is the flag that an :class:`InputError` names."""
+    """Seconds of ``30``, ``90s``, ``5min``, ``10m`` or ``1h``; ``what`` is the flag that an :class:`InputError` names."""
     seconds = _parse(text, what, SECONDS, SECONDS_EXAMPLES)
     if seconds > SECONDS_MAX:
         raise InputError(f"{what}: `{text}` is longer than a year", remedy=f"write it as {SECONDS_EXAMPLES}")

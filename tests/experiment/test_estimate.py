@@ -19,7 +19,7 @@ from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import command_to_resume, finished
 from pgdyno.flow.run import Listener, Step, _due, execute
 from pgdyno.flow.schedule import Allowance
-from pgdyno.quantity import duration_words
+from pgdyno.quantity import duration_words, parse_seconds
 from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION
 from pgdyno.world.base import OVERHEAD_S, longest_s
 from pgdyno.world.real import Real
@@ -221,3 +221,10 @@ def test_a_budget_bounds_what_is_said_to_be_left(capsys: pytest.CaptureFixture[s
     with Display(replace(found, cells=found.cells[:1], further=True), left_s=600.0) as display:
         display.step(Step("gp3, replicate 1 of 100", "", 0.0))
     assert "(about 10 min 00 s left)" in capsys.readouterr().err, "further runs use up the budget"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30", 30), ("90s", 90), ("5min", 300), ("10m", 600), ("1.5h", 5400)], ids=str
+)
+def test_a_duration_is_read_with_the_units_that_people_write(text: str, seconds: float) -> None:
+    assert parse_seconds(text, "--duration") == seconds

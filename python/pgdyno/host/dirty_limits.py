@@ -72,7 +72,7 @@ class DirtyLimits:
         wait_until(self._taken, LOOK_S)
         if self._handle is None:
             raise HostError(
-                f"another run (process {_holder(self._record)}) has set the kernel's dirty limits, which exist once",
+                f"another run{_holder(self._record)} has set the kernel's dirty limits, which exist once",
                 remedy="wait until it ends; two runs on one machine would disturb each other's numbers anyway",
             )
         try:
@@ -240,4 +240,6 @@ def _set(name: str, value: int) -> None:
 
 
 def _holder(path: Path) -> str:
-    return str(_read_record(path.read_bytes()).get("pid", "unknown"))
+    """Who holds the lock; nothing while it has not yet written its record."""
+    pid = _read_record(path.read_bytes()).get("pid")
+    return "" if pid is None else f" (process {pid})"
