@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -56,6 +57,31 @@ def test_seconds_have_what_was_recorded(tmp_path: Path) -> None:
     assert second.cpu.laboratory == pytest.approx(0.08 + 0.07 + 0.005, abs=0.01)
     assert any(found.checkpoints.inside)
     assert not all(found.checkpoints.inside)
+
+
+@pytest.mark.parametrize(
+    ("backend", "event", "seen"),
+    [
+        ("walsender", "BaseBackupRead", 1.0),
+        ("autovacuum worker", "DataFileRead", 1.0),
+        ("startup", "RecoveryPrefetchRead", 1.0),
+        ("checkpointer", "DataFileWrite", 0.0),
+        ("io worker", "DataFileRead", 0.0),
+        ("client backend", "DataFileRead", 0.0),
+    ],
+)
+def test_other_processes_that_wait_for_a_volume_are_counted_apart(
+    tmp_path: Path, backend: str, event: str, seen: float
+) -> None:
+    path = make_experiment(tmp_path, Plan(arms=(CAPPED,), replicates=1, measure_s=10))
+    (file,) = path.glob("runs/*/probe/wait_events.parquet")
+    table = pq.read_table(file)
+    rows = table.filter(pc.equal(table["wait_event"], "CheckpointerMain")).to_pydict()
+    looks = len(rows["count"])
+    rows |= {"wait_event_type": ["IO"] * looks, "wait_event": [event] * looks, "backend_type": [backend] * looks}
+    pq.write_table(pa.concat_tables([table, pa.table(rows, schema=table.schema)]), file)
+    found = evidence_of(summarise(path).arms[0].replicates[0].figures)
+    assert found.seconds[5].others_at_disk == pytest.approx(seen)
 
 
 def test_a_saturated_volume_is_named_with_its_figures(tmp_path: Path) -> None:

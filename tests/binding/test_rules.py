@@ -26,10 +26,20 @@ CASES = {
     "throughput": (
         second(SCANNING, device(1000, ms=8.0, kib=128, write_share=0.0)), given(), Found("volume_throughput", True, "data"),
     ),
-    "IOPS and throughput by large requests": (
+    "throughput that requests in sequence reach with less than half of the IOPS": (
         second(SCANNING, device(3000, ms=8.0, kib=128, write_share=0.0)),
-        given(Bought("io2bx:iops=1500", Rate(1500, 1500), None, Rate(375, 375), None)),
+        given(Bought("gp3:iops=3000,throughput=375", Rate(3000, 3000), None, Rate(375, 375), None)),
         Found("volume_throughput", True, "data"),
+    ),
+    "IOPS that requests in sequence reach together with the throughput": (
+        second(SCANNING, device(3000, ms=8.0, kib=128, write_share=0.0)),
+        given(Bought("io2bx:iops=1500", Rate(1500, 1500), None, Rate(384, 384), None)),
+        Found("volume_iops", False, "data"),
+    ),
+    "IOPS and throughput that pages reach together": (
+        second(AT_DISK, device(2000, ms=9.4)),
+        given(Bought("made", Rate(2000, 2000), None, Rate(16, 16), None)),
+        Found("volume_iops", False, "data"),
     ),
     "IOPS that the provider counts by 16 KiB": (
         second(AT_DISK, device(1650, ms=9.4, kib=32, write_share=1.0)),
@@ -37,6 +47,14 @@ CASES = {
         Found("volume_iops", True, "data"),
     ),
     "credits gone": (second(AT_DISK, device(303, ms=90.0)), given(GP2), Found("burst_bucket", True, "data")),
+    "credits gone, where requests in sequence were merged": (
+        second(SCANNING, device(450, ms=18.0, kib=118, write_share=0.0)), given(GP2), Found("burst_bucket", False, "data"),
+    ),
+    "reads far slower than such a volume's": (
+        second(sessions(4, read=3.5, cpu=0.2), device(900, ms=4.0, write_share=0.0)),
+        given(FAST),
+        Found("volume_latency", False, "data"),
+    ),
     "throughput credits gone": (
         second(SCANNING, device(160, ms=60.0, kib=128, write_share=0.0)), given(ST1), Found("burst_bucket", True, "data"),
     ),

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from pgdyno.analysis.binding.evidence import Exceeded
 from pgdyno.analysis.binding.limits import OF_RUNS, OF_WATCHED, Found
 from pgdyno.analysis.binding.rules import judge
 from pgdyno.analysis.binding.sessions import Sessions, state_of
 
-from .made import FULL, IDLE, device, given, second
+from .made import FAST, FULL, IDLE, device, given, second
 
 WATCHED = replace(given(), clients=0, driven=False)
 AT_LIMIT = device(2990, ms=9.4)
@@ -21,6 +22,37 @@ def test_nothing_binds_where_hardly_a_session_is_at_work() -> None:
     assert judge(second(Sessions(), cpu=None), WATCHED) == Found("client", sure=True)
     others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.0, server_busy=0.0)
     assert judge(second(Sessions(), cpu=others_busy), WATCHED) == Found("client", sure=True)
+
+
+def test_clients_that_come_back_may_be_what_lacks_cpu() -> None:
+    hardly = Sessions(cpu=0.3, client=1.7)
+    assert judge(second(hardly), WATCHED) == Found("client", sure=True)
+    unseen = judge(second(hardly, cpu=None), WATCHED)
+    assert unseen == Found("client", sure=False), "they may be on the server's host, whose CPU nobody saw"
+    others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.05, server_busy=0.05, idle=0.02)
+    assert judge(second(hardly, cpu=others_busy), WATCHED) == Found("laboratory", sure=False)
+
+
+def test_a_base_backup_that_waits_for_the_volume_is_work() -> None:
+    """It is no client's session: by those alone nobody asks for anything."""
+    backup = replace(second(Sessions(), cpu=None), devices={}, others_at_disk=0.9)
+    assert judge(backup, WATCHED) == Found("volume_latency", sure=False, role="data")
+    fast = replace(WATCHED, bought={"data": FAST})
+    assert judge(replace(second(Sessions()), others_at_disk=0.9), fast) == Found("volume_latency", False, "data")
+    assert judge(replace(second(Sessions(), AT_LIMIT), others_at_disk=0.9), WATCHED) == Found(
+        "volume_iops", True, "data"
+    )
+    assert judge(replace(backup, others_at_disk=0.1), WATCHED) == Found("client", sure=True)
+    beside = replace(backup, sessions=Sessions(cpu=0.2, client=3))
+    assert judge(beside, WATCHED) == Found("volume_latency", sure=False, role="data")
+
+
+def test_two_limits_that_the_provider_tells_alike_are_not_told_apart() -> None:
+    waiting = second(Sessions(read=8), device(2000, ms=9.4, kib=64))
+    both = replace(waiting, exceeded={"data": Exceeded(iops=1.0, throughput=1.0)})
+    assert judge(both, WATCHED) == Found("volume_iops", sure=False, role="data")
+    one = replace(waiting, exceeded={"data": Exceeded(iops=0.6, throughput=0.95)})
+    assert judge(one, WATCHED) == Found("volume_throughput", sure=True, role="data")
 
 
 def test_most_sessions_that_wait_for_their_client_are_nothing_that_binds() -> None:

@@ -25,7 +25,8 @@ An earlier draw (seed 20261122, rules `be30fccc7bb3`) counted 74 of 77 right. Th
 volume IOPS with high confidence: the time between two such checkpoints was taken for time without them. The rule was mended, and this is a new draw.
 
 After this draw the rules learned to count IOPS in the provider's units where these are smaller than a request (io1 of 2013 and above 32,000 IOPS, instance
-stores); none of the drawn volumes is one of these.
+stores); none of the drawn volumes is one of these. Since then, two limits that are reached together, and reads that take three times what is usual, no longer
+have high confidence; this draw was not judged by that.
 """
 
 

@@ -82,6 +82,13 @@ class Bought:
             return reads / self.iops.maximum + writes / self.write_iops
         return self.counted_iops(device) / self.iops.maximum
 
+    def least_used_iops(self, device: Device) -> float | None:
+        """Share of the most IOPS that is used however requests in sequence were merged: an I/O has a unit's bytes at most."""
+        if self.iops is None:
+            return None
+        reads, writes = (mib * MIB / self.unit_bytes for mib in (device.read_mib_per_s, device.write_mib_per_s))
+        return reads / self.iops.maximum + writes / (self.write_iops or self.iops.maximum)
+
     def _counted(self, requests_per_s: float, mib_per_s: float) -> float:
         if self.unit_bytes >= REQUEST_BYTES_MAX:
             return requests_per_s

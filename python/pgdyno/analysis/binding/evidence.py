@@ -13,7 +13,7 @@ from pgdyno.analysis.binding.bought import Bought, BoughtInstance
 from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.device import Device
-from pgdyno.analysis.binding.sessions import Sessions, sessions_by_second
+from pgdyno.analysis.binding.sessions import Sessions, others_by_second, sessions_by_second
 from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.dilated import server_cores
 from pgdyno.analysis.driven import cores_of
@@ -72,6 +72,8 @@ class Second:
     """Sessions over those that the server admits from ordinary roles; None where they were not counted."""
     exceeded: Mapping[str, Exceeded] = field(default_factory=dict)
     """By the role of the volume; one of which the provider says nothing is absent."""
+    others_at_disk: float = 0.0
+    """Mean number of the server's processes that wait for a volume and do not serve a client: base backups, autovacuum, replay."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def evidence_of(run: RunFigures) -> Evidence:
     bins = max(1, int(measure.seconds))
     edges = measure.begin_ns + np.arange(bins + 1, dtype=np.int64) * SECOND_NS
     given, connections = _given(run), _connections(run, edges)
-    sessions = sessions_by_second(run.run, edges, given.clients)
+    sessions, others = sessions_by_second(run.run, edges, given.clients), others_by_second(run.run, edges)
     devices = {role: _devices(device_counters(run.run, role), edges) for role in volume_roles(run.run)}
     cpu = _cpu(run, edges)
     seconds = tuple(
@@ -116,6 +118,7 @@ def evidence_of(run: RunFigures) -> Evidence:
             devices={role: one for role, found in devices.items() if (one := found[place]) is not None},
             cpu=cpu[place],
             connections=connections[place],
+            others_at_disk=others[place],
         )
         for place in range(bins)
     )

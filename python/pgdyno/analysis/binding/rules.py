@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.bought import Bought, BoughtInstance
     from pgdyno.analysis.binding.device import Device
     from pgdyno.analysis.binding.evidence import Exceeded, Given, Second
+    from pgdyno.analysis.binding.sessions import Sessions
 
 FAR_BELOW = 0.80
 """Share of what was bought below which a session that waits here does not wait for the limit."""
@@ -35,6 +36,10 @@ SOME = 0.3
 """Share of all sessions: a state that has less of their time cannot hold back a third of the transactions."""
 FEW_ACTIVE = 0.5
 """Sessions at work on average: with fewer, none was for most of the second, and what it waited for delayed no other session."""
+TELLS_APART = 0.05
+"""Two limits whose used shares are nearer to each other are reached together, as :data:`AT_LIMIT` has it."""
+TOLD_APART = 0.10
+"""Share of a second: two limits that were exceeded for as long as each other, but for this, are not distinguishable."""
 NO_IDLE = 0.10
 """Idle share of the machine below which work queues for CPU, as the checks of validity have it."""
 SPARE_IDLE = 0.20
@@ -80,7 +85,7 @@ def laboratory(second: Second, given: Given) -> Found | None:
     if sessions is None:
         return Found("laboratory", sure=False)
     # A session without CPU waits for nothing that PostgreSQL knows of, or for a client on the same host that has none either.
-    if sessions.cpu + sessions.client < MOST * sessions.all:
+    if sessions.all <= 0 or sessions.cpu + sessions.client < MOST * sessions.all:
         return None
     return Found("laboratory", sure=more and sessions.cpu >= MOST * sessions.all)
 
@@ -99,37 +104,44 @@ def client(second: Second, given: Given) -> Found | None:
 def unasked(second: Second, given: Given) -> Found | None:
     """A server that is watched: hardly a session is at work, or most wait for their client; and no limit is reached.
 
-    A session that is short of CPU is at work, so with few at work the others of the host take it from none.
+    Clients that come back within a second may want to come back sooner: if they are on this host, and short of its CPU, they
+    cannot. That is known where its CPU was seen. Where hardly one comes back, none wants more.
     """
     sessions, cpu = second.sessions, second.cpu
     if given.driven or sessions is None or any(caps(second, given)):
         return None
-    few = sessions.all - sessions.client < FEW_ACTIVE
-    if not few and (sessions.client < MOST * sessions.all or _short_of_cpu(second)):
+    few, come_back = _active(sessions) < FEW_ACTIVE, sessions.client >= FEW_ACTIVE
+    if second.others_at_disk >= FEW_ACTIVE or (not few and sessions.client < MOST * sessions.all):
+        return None
+    if _short_of_cpu(second) and (come_back or not few):
         return None
     if second.connections is not None and second.connections >= 1:
         return Found("connections", sure=True)
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
-    return Found("client", sure=few or (spare and sessions.client >= CLEARLY * sessions.all))
+    return Found(
+        "client", sure=(few and not come_back) or (spare and (few or sessions.client >= CLEARLY * sessions.all))
+    )
 
 
 def volume(second: Second, given: Given) -> Found | None:
     """A volume or the instance is at a limit of what was bought, and sessions wait for it."""
-    told = max(exceeded(second, given), key=lambda cap: cap[1], default=None)
-    found = told or max(caps(second, given), key=lambda cap: cap[1], default=None)
+    told = sorted(exceeded(second, given), key=lambda cap: -cap[1])
+    found = told[0] if told else max(caps(second, given), key=lambda cap: cap[1], default=None)
     if found is None:
         return None
-    cap, _ = found
-    known = cap.role not in given.inferred
+    cap, share = found
+    rivals = [other for other, of_it in told if other.limit != cap.limit and of_it > share - TOLD_APART]
+    known = cap.sure and cap.role not in given.inferred and not rivals
     sessions = second.sessions
     if sessions is None:
         # The provider saw requests wait; a rate that equals what was bought may be all that is wanted.
-        return Found(cap.limit, sure=cap.sure and known and told is not None, role=cap.role)
-    if sessions.all > 0 and sessions.all - sessions.client < FEW_ACTIVE and not given.driven:
-        return Found(cap.limit, sure=False, role=cap.role)
+        return Found(cap.limit, sure=known and bool(told), role=cap.role)
+    if not given.driven and _active(sessions) < FEW_ACTIVE:
+        # A base backup or autovacuum waits for it, or nobody of the server does.
+        return Found(cap.limit, sure=known and second.others_at_disk >= FEW_ACTIVE, role=cap.role)
     if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
         return None
-    return Found(cap.limit, sure=cap.sure and known and sessions.at_disk > 0, role=cap.role)
+    return Found(cap.limit, sure=known and sessions.at_disk > 0, role=cap.role)
 
 
 def locks(second: Second, _: Given) -> Found | None:
@@ -137,7 +149,7 @@ def locks(second: Second, _: Given) -> Found | None:
     sessions = second.sessions
     if sessions is None or sessions.all <= 0:
         return None
-    active = sessions.all - sessions.client
+    active = _active(sessions)
     if active < MOST * sessions.all or sessions.lock < MOST * active:
         return None
     return Found("locks", sure=bool(second.devices) and sessions.lock >= CLEARLY * active)
@@ -180,8 +192,21 @@ def waiting(second: Second, given: Given) -> Found | None:
     if limit == "volume_latency":
         role, device = max(second.devices.items(), key=lambda item: item[1].queue_length, default=("data", None))
         in_device = device is not None and device.reading >= DEVICE_READS * sessions.read
-        return Found(limit, sure and in_device, role)
+        slow = None if device is None else slowed(device, given.bought.get(role))
+        return Found(limit, sure and in_device and (slow is None or slow < QUEUED_BELOW_LIMIT), role)
     return Found(limit, sure=False)
+
+
+def others(second: Second, given: Given) -> Found | None:
+    """A server that is watched: no client's session waits, and a base backup, autovacuum or replay does, for a volume.
+
+    Whether a limit of that volume is why, only who sees the volume can tell.
+    """
+    sessions = second.sessions
+    if given.driven or sessions is None or second.others_at_disk < FEW_ACTIVE or _active(sessions) >= FEW_ACTIVE:
+        return None
+    role, _ = max(second.devices.items(), key=lambda item: item[1].queue_length, default=("data", None))
+    return Found("volume_latency", sure=False, role=role)
 
 
 RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
@@ -192,6 +217,7 @@ RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
     locks,
     server_cpu,
     waiting,
+    others,
 )
 
 
@@ -243,18 +269,30 @@ def _of_volume(role: str, device: Device, bought: Bought, told: Exceeded | None)
     slow = slowed(device, bought)
     contradicted = told is not None and max(told.iops, told.throughput) < NOT_EXCEEDED
     queued = not contradicted and (slow is None or slow >= QUEUED)
-    iops = bought.used_iops(device)
-    size = bought.used_throughput(device.mib_per_s)
-    by_size = size is not None and size >= AT_LIMIT
-    if by_size and size is not None:
+    iops = bought.used_iops(device) or 0.0
+    size = bought.used_throughput(device.mib_per_s) or 0.0
+    if size >= AT_LIMIT and iops >= AT_LIMIT:
+        fewest = _fewest_iops(device, bought)
+        queued = queued and abs(fewest - size) >= TELLS_APART
+        yield Found("volume_iops" if fewest >= size else "volume_throughput", queued, role), max(fewest, size)
+    elif size >= AT_LIMIT:
         yield Found("volume_throughput", queued, role), size
-    if iops is not None and iops >= AT_LIMIT and not (by_size and device.request_bytes >= LARGE_BYTES):
+    elif iops >= AT_LIMIT:
         yield Found("volume_iops", queued, role), iops
-    for rate, used in ((bought.iops, iops), (bought.mib_per_s, size)):
-        if rate is not None and used is not None and rate.bursts and used < AT_LIMIT:
-            left = used * rate.maximum / rate.sustained
-            if AT_LIMIT <= left <= LEFT_ABOVE and (slow is None or slow >= QUEUED_BELOW_LIMIT):
-                yield Found("burst_bucket", slow is not None and not contradicted, role), left
+    for rate, used, fewest in ((bought.iops, iops, _fewest_iops(device, bought)), (bought.mib_per_s, size, size)):
+        if rate is None or not rate.bursts or used >= AT_LIMIT or (slow is not None and slow < QUEUED_BELOW_LIMIT):
+            continue
+        left, least = used * rate.maximum / rate.sustained, fewest * rate.maximum / rate.sustained
+        if AT_LIMIT <= left <= LEFT_ABOVE:
+            yield Found("burst_bucket", slow is not None and not contradicted, role), left
+        elif slow is not None and least <= LEFT_ABOVE < left:
+            yield Found("burst_bucket", sure=False, role=role), AT_LIMIT
+
+
+def _fewest_iops(device: Device, bought: Bought) -> float:
+    """Share of the most IOPS that is used at least: of large requests, however many in sequence were merged."""
+    used = bought.least_used_iops(device) if device.request_bytes >= LARGE_BYTES else bought.used_iops(device)
+    return used or 0.0
 
 
 def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iterator[tuple[Found, float]]:
@@ -272,6 +310,11 @@ def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iter
             yield Found("instance_bandwidth", sure=True), used / rate.sustained
 
 
+def _active(sessions: Sessions) -> float:
+    """Sessions that do not wait for their client."""
+    return sessions.all - sessions.client
+
+
 def _short_of_cpu(second: Second) -> bool:
     """Whether work queues for the machine's CPU or for the server's."""
     cpu = second.cpu
@@ -279,14 +322,22 @@ def _short_of_cpu(second: Second) -> bool:
 
 
 def _below_limits(second: Second, given: Given) -> bool:
-    """Whether every device was seen, is far below what was bought, and the machine had CPU to spare."""
+    """Whether every device was seen, is far below what was bought, and the machine had CPU to spare.
+
+    A volume that is slow above the rate that it sustains may have no credits left.
+    """
     if not second.devices or second.cpu is None or second.cpu.idle < SPARE_IDLE:
         return False
     for role, device in second.devices.items():
         bought = given.bought.get(role)
         if bought is None or role in given.inferred:
             return False
-        used = (bought.used_iops(device), bought.used_throughput(device.mib_per_s))
-        if any(one is not None and one > FAR_BELOW for one in used):
-            return False
+        slow = slowed(device, bought)
+        shares = ((bought.iops, bought.used_iops(device)), (bought.mib_per_s, bought.used_throughput(device.mib_per_s)))
+        for rate, used in shares:
+            if rate is None or used is None:
+                continue
+            held = used * rate.maximum / rate.sustained if slow is None or slow >= QUEUED_BELOW_LIMIT else used
+            if held > FAR_BELOW:
+                return False
     return not any(caps(second, given))

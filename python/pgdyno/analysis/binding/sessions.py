@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.analysis.waits import CLIENT_BACKEND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
     from pgdyno.store import Run
@@ -23,6 +25,8 @@ LOOKS_MIN = 3
 _COMMIT_LATCHES = frozenset({"walwrite", "walwritelock"})
 """LWLocks of who waits for another session's flush of WAL, under its name and the one before 13."""
 
+OWN_WORK = frozenset({"checkpointer", "background writer", "walwriter", "io worker", "archiver", "walsummarizer"})
+"""Processes that write for all, or read for another session: nothing is late because they wait."""
 _CHECKPOINT = frozenset({"checkpointdone", "checkpointstart"})
 """Waits of who asked for a checkpoint: another process writes what it waits for."""
 
@@ -95,19 +99,13 @@ def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> l
     import numpy as np
 
     bins = len(edges) - 1
-    table = run.table("probe/wait_events")
-    if table.num_rows == 0:
-        return [None] * bins
-    begin_ns = table["t_begin_ns"].to_numpy()
-    place = np.searchsorted(edges, begin_ns, side="right") - 1
-    looks = np.bincount(_inside(np.searchsorted(edges, np.unique(begin_ns), side="right") - 1, bins), minlength=bins)
+    looks = _looks(run, edges)
     seen, hidden = np.zeros((len(STATES), bins)), np.zeros(bins)
-    columns = [table[name].to_pylist() for name in ("wait_event_type", "wait_event", "backend_type", "count")]
-    for bin_, kind, event, backend, count in zip(place.tolist(), *columns, strict=True):
-        if 0 <= bin_ < bins and kind == HIDDEN:
+    for bin_, kind, event, backend, count in _rows(run, edges):
+        if kind == HIDDEN:
             hidden[bin_] += count
-        elif 0 <= bin_ < bins and count and backend == CLIENT_BACKEND:
-            seen[STATES.index(state_of(kind or "CPU", event or ""))][bin_] += count
+        elif count and backend == CLIENT_BACKEND:
+            seen[STATES.index(state_of(kind, event))][bin_] += count
     found: list[Sessions | None] = []
     for bin_ in range(bins):
         if looks[bin_] < LOOKS_MIN or hidden[bin_]:
@@ -118,6 +116,41 @@ def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> l
         means["client"] += max(0.0, clients - sum(means.values()))
         found.append(Sessions(**means))
     return found
+
+
+def others_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float]:
+    """Mean number of other processes that wait for a volume, and whose work is late then: base backups, autovacuum, replay."""
+    looks, seen = _looks(run, edges), [0.0] * (len(edges) - 1)
+    for bin_, kind, event, backend, count in _rows(run, edges):
+        if backend not in (CLIENT_BACKEND, *OWN_WORK) and state_of(kind, event) in ("read", "write", "commit"):
+            seen[bin_] += count
+    return [waited / count if count else 0.0 for waited, count in zip(seen, looks, strict=True)]
+
+
+def _looks(run: Run, edges: np.ndarray[Any, Any]) -> list[int]:
+    """How often the sessions were looked at between each two edges."""
+    import numpy as np
+
+    bins, table = len(edges) - 1, run.table("probe/wait_events")
+    if table.num_rows == 0:
+        return [0] * bins
+    place = np.searchsorted(edges, np.unique(table["t_begin_ns"].to_numpy()), side="right") - 1
+    found: list[int] = np.bincount(_inside(place, bins), minlength=bins).tolist()
+    return found
+
+
+def _rows(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[tuple[int, str, str, str, int]]:
+    """(place between the edges, kind of wait, event, kind of process, how many) of every row between them."""
+    import numpy as np
+
+    bins, table = len(edges) - 1, run.table("probe/wait_events")
+    if table.num_rows == 0:
+        return
+    place = (np.searchsorted(edges, table["t_begin_ns"].to_numpy(), side="right") - 1).tolist()
+    columns = [table[name].to_pylist() for name in ("wait_event_type", "wait_event", "backend_type", "count")]
+    for bin_, kind, event, backend, count in zip(place, *columns, strict=True):
+        if 0 <= bin_ < bins:
+            yield bin_, kind or "CPU", event or "", backend or "", count
 
 
 def _inside(place: np.ndarray[Any, Any], bins: int) -> np.ndarray[Any, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.sessions import state_of
+from pgdyno.analysis.binding.sessions import OWN_WORK, state_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.uses import What
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 LONG = "LONG TRANSACTION"
 """In place of a command: a transaction that has lasted for so long that its counters are not up to date (``probe/sql``)."""
-_OWN_WORK = frozenset({"checkpointer", "background writer", "walwriter", "io worker", "archiver", "walsummarizer"})
-"""Processes that write for all, or read for another session: they are counted elsewhere."""
 _REPLICATION = frozenset({"walsender", "walreceiver", "startup"})
 _BY_COMMAND: Mapping[str, What] = {
     "VACUUM": "vacuum",
@@ -55,7 +53,7 @@ def waiting_of(run: Run) -> Waiting:
     found = Waiting()
     for kind, event, backend, command, count in _rows(run):
         state = state_of(kind, event)
-        if backend in _OWN_WORK or state not in ("read", "write"):
+        if backend in OWN_WORK or state not in ("read", "write"):
             continue
         what = _use(event.lower(), backend, command)
         if state == "read":
