@@ -26,10 +26,15 @@ STANDS = draw(command.SEED, command.ROUNDS)
 NOTHING = dict.fromkeys(("read_ops", "write_ops", "read_bytes", "write_bytes", "read_time_ns", "write_time_ns", "queue_time_ns", "exceeded_iops_ns", "exceeded_throughput_ns"), 0)  # fmt: skip
 
 
-def facts(limit: Limit = "volume_iops", held: float = 0.9, **changes: Any) -> Facts:
+def facts(limit: Limit = "volume_iops", held: float = 0.9, left: int | None = None, **changes: Any) -> Facts:
     """A scenario of 10 s that nobody made, held above its IOPS limit for that share of it."""
-    grown = NOTHING | {"exceeded_iops_ns": int(held * 10e9), "read_ops": 5000, "read_bytes": 5000 * 8192}
-    reading = Reading(begin_unix_s=1000.0, end_unix_s=1010.0, grown=grown, nvme=({}, {}))
+    grown = NOTHING | {
+        "exceeded_iops_ns": int(held * 10e9),
+        "read_ops": 5000,
+        "io_units": 5000,
+        "read_bytes": 5000 * 8192,
+    }
+    reading = Reading(begin_unix_s=1000.0, end_unix_s=1010.0, grown=grown, credits=left, nvme=({}, {}))
     made: dict[str, Any] = {
         "key": f"00-iops-18-0-{limit}", "limit": limit, "consumer": "reads", "version": "18.6", "volumes": {"data": "gp3"},
         "instance": None, "load": "reads", "readings": {"data": reading}, "devices": {"data": "loop0"}, "seconds": 10.0, "idle": 0.8,
@@ -66,6 +71,14 @@ def test_the_emulators_account_says_whether_the_limit_was_reached() -> None:
     assert refuted(facts(held=0.3), 8) == "requests waited for the limit in 30% of the time"
     assert refuted(facts("locks", held=0.3), 8) == "requests waited for a volume's limit in 30% of the time"
     assert refuted(facts("volume_throughput", held=0.9), 8) is not None
+
+
+def test_a_burst_bucket_binds_by_iops_and_once_it_is_empty() -> None:
+    assert refuted(facts("burst_bucket", left=20), 8) is None
+    assert refuted(facts("burst_bucket", left=4000), 8) == "credits for 8 s were left when the watch began"
+    at_throughput = facts("burst_bucket", held=0.1)
+    at_throughput.readings["data"].grown["exceeded_throughput_ns"] = int(9e9)
+    assert refuted(at_throughput, 8) == "requests waited for the limit in 10% of the time"
 
 
 @pytest.mark.parametrize(

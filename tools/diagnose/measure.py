@@ -33,8 +33,12 @@ RAMP_S = 2.0
 CONTROL_S = 3.0
 WATCH = "watch"
 IOSTAT = "iostat.txt"
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 SECOND_NS = 1_000_000_000
+USE_UP_S = 40.0
+"""As long as a load is given to use up credits: VACUUM uses some hundred a second more than a gp2 of the draw earns in 10 s."""
+CREDITS_FEW = 50
+"""Less than half a second's of the smallest volume in the draw."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,11 @@ class _Look:
 def measure(running: Running, stand: Stand, load: Load, key: str, folder: Path) -> Facts:
     """One scenario into ``folder``. An error of the watch is one of the bench: a server that is watched must be judged."""
     folder.mkdir(parents=True)
+    running.warm()
     with loading(running, load) as clients, _iostat(running, folder / IOSTAT):
         _settle(clients, load)
+        if load.limit == "burst_bucket":
+            _use_up(running)
         before = _look(running)
         _watch(running, stand, folder / WATCH)
         after = _look(running)
@@ -98,6 +105,16 @@ def _settle(clients: Clients, load: Load) -> None:
     """Wait until the load lasts: by the clients' own word where they say something."""
     if load.script is None or not wait_until(lambda: len(clients.said) >= RAMP_S, 4 * RAMP_S):
         threading.Event().wait(RAMP_S)
+
+
+def _use_up(running: Running) -> None:
+    """Wait until the credits that a volume earned between two loads are gone; some loads hardly use more than it earns."""
+
+    def gone() -> bool:
+        counters = [one["counters"] for one in running.subject.stats().values()]
+        return all(not one.get("io_credits") or one["io_credits"] < CREDITS_FEW for one in counters)
+
+    wait_until(gone, USE_UP_S)
 
 
 def _watch(running: Running, stand: Stand, root: Path) -> None:
@@ -156,7 +173,13 @@ def _reading(before: _Look, after: _Look, role: str) -> Reading:
         if isinstance(value, int) and name != "queue_length"
     }
     pages = (detailed.statistics(first), detailed.statistics(last))
-    return Reading(begin_unix_s=before.unix_s, end_unix_s=after.unix_s, grown=grown, nvme=pages)
+    return Reading(
+        begin_unix_s=before.unix_s,
+        end_unix_s=after.unix_s,
+        grown=grown,
+        nvme=pages,
+        credits=first["counters"].get("io_credits"),
+    )
 
 
 def _control(running: Running, load: Load) -> float | None:
@@ -200,16 +223,21 @@ def _twice(load: Load) -> Load:
 
 
 def _with_setting(running: Running, load: Load) -> float | None:
+    """The clients' transactions under another setting. A load ends every other session with its own, so none stays open over it."""
     assert load.control is not None
-    with running.connect() as connection:
-        connection.execute(load.control.encode())
-        connection.execute("SELECT pg_reload_conf()")
-        connection.execute("CHECKPOINT")
+    _execute(running, load.control, "SELECT pg_reload_conf()", "CHECKPOINT")
+    try:
         with loading(running, load) as clients:
             wait_until(lambda: len(clients.said) >= WATCH_S, 4 * WATCH_S)
-        connection.execute(b"ALTER SYSTEM RESET ALL")
-        connection.execute("SELECT pg_reload_conf()")
+    finally:
+        _execute(running, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
     return clients.tps
+
+
+def _execute(running: Running, *statements: str) -> None:
+    with running.connect() as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
 
 
 def _is_refused(running: Running) -> bool:

@@ -35,6 +35,8 @@ class Reading(BaseModel):
     end_unix_s: float
     grown: dict[str, int]
     """Growth of its daemon's counters."""
+    credits: int | None
+    """I/O credits when it began; None of a volume that has none."""
     nvme: tuple[dict[str, Any], dict[str, Any]]
     """The NVMe log page before and after."""
 

@@ -195,7 +195,8 @@ def _instance(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
     ]
     volumes = rng.choice([{"data": FAST}, {"data": FAST, "wal": FAST}])
     kind = rng.choice(["i3.large", "r4.large", "m4.large"])
-    parameters = {"synchronize_seqscans": "off", "max_parallel_workers_per_gather": "0"}
+    # With as little as 128 MiB bring, the scans throw the catalogs out of memory before the watch has read them.
+    parameters = {"synchronize_seqscans": "off", "max_parallel_workers_per_gather": "0", "shared_buffers": "64MB"}
     return Stand(number, "instance", older, seed, volumes, SMALL, _some(rng, loads, 2), kind, parameters)
 
 

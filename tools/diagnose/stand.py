@@ -78,6 +78,15 @@ class Running:
 
         return psycopg.connect(self.subject.server.dsn if role is None else self.dsn_of(role), autocommit=True)
 
+    def warm(self) -> None:
+        """Have in memory what a watch reads of the catalogs, as on a server that is connected to all the time.
+
+        Otherwise each of some hundred pages waits in the queue of the load: 26 ms at an instance's limit, and the watch a minute.
+        """
+        look(self.monitor_dsn)
+        with SqlProbe(self.monitor_dsn, watched=True):
+            pass
+
     def data_directory(self) -> str:
         """Where its files are."""
         with self.connect() as connection:
@@ -117,8 +126,4 @@ def running(stand: Stand, data_sets: DataSets, scratch: Path) -> Iterator[Runnin
         with found.connect() as connection:
             connection.execute(_ROLE)
             _allow_replication(connection)
-        # A server in use has its catalogs in memory; here every page of them would wait in the queue of the first load.
-        look(found.monitor_dsn)
-        with SqlProbe(found.monitor_dsn, watched=True):
-            pass
         yield found

@@ -27,10 +27,13 @@ OF_VOLUMES = frozenset({"volume_iops", "volume_throughput", "burst_bucket"})
 """Limits of a volume alone, whose largest consumer is judged."""
 _COUNTERS: dict[Limit, tuple[str, ...]] = {
     "volume_iops": ("exceeded_iops_ns",),
-    "burst_bucket": ("exceeded_iops_ns", "exceeded_throughput_ns"),
+    "burst_bucket": ("exceeded_iops_ns",),
     "volume_throughput": ("exceeded_throughput_ns",),
     "instance_bandwidth": ("instance_exceeded_iops_ns", "instance_exceeded_throughput_ns"),
 }
+"""Only IOPS burst on the volumes of the draw: a gp2 at its throughput is limited by that, with credits or without."""
+CREDITS_S_MAX = 1.0
+"""For how long the credits at the begin of a watch last, at the rate of that watch; with more, another limit bound first."""
 
 
 def refuted(facts: Facts, clients: int) -> str | None:
@@ -41,6 +44,8 @@ def refuted(facts: Facts, clients: int) -> str | None:
     if meant is not None:
         if held < HELD_MIN:
             return f"requests waited for the limit in {held:.0%} of the time"
+        if facts.limit == "burst_bucket" and (left_s := _credits_s(facts)) > CREDITS_S_MAX:
+            return f"credits for {left_s:.0f} s were left when the watch began"
         return f"another limit held {other:.0%} of the time, this one {held:.0%}" if other > held else None
     if facts.limit != "checkpoints" and other > FREE_MAX:
         return f"requests waited for a volume's limit in {other:.0%} of the time"
@@ -59,6 +64,16 @@ def binding_role(readings: Mapping[str, Reading], limit: Limit) -> str:
 
 def _held(facts: Facts, counters: tuple[str, ...]) -> float:
     return max((reading.share(name) for reading in facts.readings.values() for name in counters), default=0.0)
+
+
+def _credits_s(facts: Facts) -> float:
+    """For how long the credits that were there lasted: all that were used, over the rate."""
+    rates = (
+        (reading.credits, reading.grown["io_units"] / (reading.end_unix_s - reading.begin_unix_s))
+        for reading in facts.readings.values()
+        if reading.credits is not None
+    )
+    return max((left / max(1.0, rate) for left, rate in rates), default=0.0)
 
 
 def _control(facts: Facts) -> str | None:
