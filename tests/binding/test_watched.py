@@ -43,6 +43,7 @@ def test_a_base_backup_that_waits_for_the_volume_is_work() -> None:
         "volume_iops", True, "data"
     )
     assert judge(replace(backup, others_at_disk=0.1), WATCHED) == Found("client", sure=True)
+    assert judge(replace(backup, others_at_disk=0.3), WATCHED) == Found("client", sure=False)
     beside = replace(backup, sessions=Sessions(cpu=0.2, client=3))
     assert judge(beside, WATCHED) == Found("volume_latency", sure=False, role="data")
 

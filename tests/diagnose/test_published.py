@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.diagnose.alongside import Grid
 from pgdyno.diagnose.bought import purchase_of
 from pgdyno.diagnose.diagnosis import diagnose_files
-from pgdyno.diagnose.published import Finding, iops_needed
+from pgdyno.diagnose.published import Finding, findings_of, iops_needed
 from pgdyno.diagnose.source import sources_of
 from pgdyno.diagnose.statements import Slow, Statement, top_of
 from pgdyno.diagnose.words import lines
@@ -114,3 +115,24 @@ def test_statements_are_named_once_by_what_they_move_most() -> None:
     )
     assert [one.queryid for one in top_of(made)] == [1, 2, 3]
     assert Slow(1000.0, on=False, statements=0, calls=0).on is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "figure", "agrees"),
+    [
+        ("m5.large", "may take 10 GiB of 8 GiB", False),
+        ("m5.xlarge", "may take 10 GiB of 16 GiB", True),
+    ],
+)
+def test_an_instance_with_too_little_memory_for_the_connections_is_named(
+    tmp_path: Path, kind: str, figure: str, *, agrees: bool
+) -> None:
+    """The volume is idle: no read misses the memory that sessions may take, so the rule does not agree with the verdict."""
+    file = metrics(tmp_path / "a", formats.Interval(5, 4, 40, 32))
+    found = judged(file, "gp3")
+    settings = {"shared_buffers": str((2 << 30) // 8192), "max_connections": "500", "work_mem": "16777"}
+    instance = purchase_of([], kind).instance
+    said = findings_of(found.binding, {}, (), Grid(0.0, 1.0, 1), None, instance, settings)
+    (memory,) = [one for one in said if one.rule == "memory for sorts, hashes and connections"]
+    assert memory.figure.endswith(figure)
+    assert memory.agrees is agrees

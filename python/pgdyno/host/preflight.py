@@ -14,7 +14,7 @@ from pgdyno.host.memory import memory_available_bytes
 
 FUSE_DEVICE = Path("/dev/fuse")
 LOOP_CONTROL = Path("/dev/loop-control")
-_PACKAGES = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount", "umount": "mount"}
+_PACKAGES = {"iostat": "sysstat", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount", "umount": "mount"}
 """Which package brings a program, as Debian calls it; the others are in util-linux."""
 
 

@@ -36,6 +36,8 @@ SOME = 0.3
 """Share of all sessions: a state that has less of their time cannot hold back a third of the transactions."""
 FEW_ACTIVE = 0.5
 """Sessions at work on average: with fewer, none was for most of the second, and what it waited for delayed no other session."""
+HARDLY = 0.2
+"""Other processes of the server that wait for a volume, on average: seen in two looks of ten, something may be late there."""
 TELLS_APART = 0.05
 """Two limits whose used shares are nearer to each other are reached together, as :data:`AT_LIMIT` has it."""
 TOLD_APART = 0.10
@@ -118,9 +120,9 @@ def unasked(second: Second, given: Given) -> Found | None:
     if second.connections is not None and second.connections >= 1:
         return Found("connections", sure=True)
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
-    return Found(
-        "client", sure=(few and not come_back) or (spare and (few or sessions.client >= CLEARLY * sessions.all))
-    )
+    nothing_asked = few and not come_back
+    asked_slowly = spare and (few or sessions.client >= CLEARLY * sessions.all)
+    return Found("client", sure=second.others_at_disk < HARDLY and (nothing_asked or asked_slowly))
 
 
 def volume(second: Second, given: Given) -> Found | None:
