@@ -5,7 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-GENERATORS = ("pgdyno.report.schema", "pgdyno.diagnose.schema", "pgdyno.experiment.schema", "tools.reference")
+GENERATORS = (
+    "pgdyno.report.schema",
+    "pgdyno.diagnose.schema",
+    "pgdyno.experiment.schema",
+    "pgdyno.reproduce.schema",
+    "tools.reference",
+)
 """Modules that write their file, and with ``--check`` compare it."""
 
 

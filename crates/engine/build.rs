@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SKIPPED_FOLDERS: [&str; 4] = ["tests", "benches", "examples", "target"];
+const SKIPPED_FOLDERS: [&str; 5] = ["tests", "benches", "examples", "target", "published"];
 const SKIPPED_FILES: [&str; 2] = ["clippy.toml", "rustfmt.toml"];
 
 fn main() {

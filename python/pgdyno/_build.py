@@ -14,9 +14,10 @@ PACKAGE = Path(__file__).resolve().parent
 HASH_FILE = PACKAGE / "_build_hash.txt"
 FILES = PACKAGE / "_files"
 """What an installed package has of the root of a clone: the folders below."""
-DATA_FOLDERS = ("experiments", "schema", "dashboards")
+DATA_FOLDERS = ("experiments", "schema", "dashboards", "catalog/published")
 
-_SKIPPED_FOLDERS = {"tests", "benches", "examples", "target"}
+_SKIPPED_FOLDERS = {"tests", "benches", "examples", "target", "published"}
+"""``catalog/published`` is read by Python alone: a figure of a document does not make another engine."""
 _SKIPPED_FILES = {"clippy.toml", "rustfmt.toml"}
 
 

@@ -44,6 +44,7 @@ QUICK = {
     "runs": "runs --results {results}",
     "query": "query SELECT(1) --results {results}",
     "report": "report {experiment} --format md",
+    "reproduce": "reproduce io2 --from {results}",
     "completion": "completion bash",
     "examples": "examples",
     "schema": "schema experiment",

@@ -166,7 +166,7 @@ def test_completion_scripts(shell: str) -> None:
 
 def test_completion_of_a_command_name() -> None:
     done = pgdyno(_PGDYNO_COMPLETE="bash_complete", COMP_WORDS="pgdyno re", COMP_CWORD="1")
-    assert done.stdout == "plain,report\n"
+    assert done.stdout == "plain,reproduce\nplain,report\n"
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -65,6 +65,69 @@ def test_each_rule_finds_what_breaks_it(write: Write, old: str, new: str, said: 
     assert all(one.startswith("catalog/published/post.toml: ") for one in found)
 
 
+ANSWERED = (
+    'untold = "nobody ran it"',
+    """[comparison.answer]
+experiment = "trial"
+metric = "tps"
+high = { "world.volume" = "io2bx" }
+low = { "world.volume" = "gp3" }
+[[comparison.answer.varied]]
+what = "memory"
+choice = "32 GiB"
+experiment = "trial"
+high = { "world.volume" = "io2bx", "workload.clients" = "8" }
+low = { "world.volume" = "gp3", "workload.clients" = "8" }
+[[order]]
+name = "both"
+steps = ["b to a", "b to a"]
+[[run]]
+experiment = "trial\"""",
+)
+TRIAL = """
+schema_version = 1
+[factors]
+"world.volume" = ["gp3", "io2bx"]
+"workload.clients" = [4, 8]
+"""
+
+
+def _answered(write: Write, *changes: tuple[str, str]) -> list[str]:
+    path = write(ANSWERED, *changes)
+    trial = path.parents[2] / "experiments" / "trial.toml"
+    trial.parent.mkdir()
+    trial.write_text(TRIAL)
+    return _found(path)
+
+
+def test_an_answer_that_an_experiment_file_can_give_has_no_finding(write: Write) -> None:
+    assert _answered(write) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('metric = "tps"', 'metric = "speed"', "`speed` is not a metric of runs"),
+        ('"world.volume" = "io2bx" }', '"world.volume" = "io3" }', "trial.toml has no arm {'world.volume': 'io3'}"),
+        ('"workload.clients" = "8" }', '"workload.scale" = "8" }', "trial.toml has no arm {'world.volume': 'io2bx',"),
+        ('what = "memory"\nchoice', 'what = "luck"\nchoice', "`luck` is varied, and is not among what the document"),
+        ('steps = ["b to a"', 'steps = ["c to a"', "order `both`: there is no comparison `c to a`"),
+        ('[[run]]\nexperiment = "trial"', "", "experiment `trial` is not run: add a `run`"),
+        ('[[run]]\nexperiment = "trial"', '[[run]]\nexperiment = "other"', "experiment `other` answers nothing"),
+        ('answer]\nexperiment = "trial"', 'answer]\nexperiment = "other"', "other.toml cannot be read"),
+    ],
+)
+def test_an_answer_that_no_experiment_file_can_give_is_found(write: Write, old: str, new: str, said: str) -> None:
+    found = _answered(write, (old, new))
+    assert any(said in one for one in found), found
+
+
+def test_a_comparison_without_an_answer_says_why(write: Write) -> None:
+    assert _found(write(('untold = "nobody ran it"\n', ""))) == [
+        "catalog/published/post.toml: `b to a` needs `answer`, `offer`, or in `untold` why there is neither"
+    ]
+
+
 def test_a_document_with_two_files_is_found(write: Write) -> None:
     path = write()
     path.with_name("copy.toml").write_text(GOOD.replace('name = "post"', 'name = "copy"', 1))

@@ -112,6 +112,7 @@ def test_the_command_works_its_manual_is_there_and_nothing_stays(packed: Packed,
     assert installed.run(command, "--version").stdout.startswith("pgdyno ")
     assert "wal-volume" in installed.run(command, "examples").stdout
     assert "$schema" in json.loads(installed.run(command, "schema", "experiment").stdout)
+    assert installed.run(command, "reproduce", "io2", "--list").stdout.startswith("io2: ")
     assert "panels" in json.loads(installed.run(command, "dashboards", "grafana-volumes").stdout)
     assert "pgdyno compare" in (tmp_path / "place/share/man/man1/pgdyno-compare.1").read_text()
     pip("uninstall", "--yes", "pgdyno", python=installed.python)

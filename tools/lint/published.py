@@ -9,10 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pgdyno.analysis.paired import figures_by_name
 from pgdyno.errors import InputError
+from pgdyno.experiment import read_experiment
 from pgdyno.published import Document, read_document
+from pgdyno.published.answer import Answer, Arms
 from pgdyno.published.document import Arithmetic, Comparison, Unstated
 from pgdyno.published.formula import FormulaError
+from pgdyno.reproduce.library import arm_of
 from tools.lint import Finding
 
 UNITS = {
@@ -35,7 +39,8 @@ def check(root: Path) -> list[Finding]:
             findings.append(Finding(place, 0, error.message.removeprefix(f"{path}: ")))
             continue
         documents.append((place, document))
-        findings += [Finding(place, 0, message) for message in problems(document)]
+        found = [*problems(document), *unanswered(document, root / "experiments")]
+        findings += [Finding(place, 0, message) for message in found]
     titles = _twice(document.title for _, document in documents)
     return findings + [
         Finding(place, 0, f"`{document.title}` has two files: remove one")
@@ -59,6 +64,53 @@ def problems(document: Document) -> list[str]:
         *(message for one in document.unstated for message in _range(one)),
         *(message for one in claims for message in _claim(document, one)),
     ]
+
+
+def unanswered(document: Document, experiments: Path) -> list[str]:
+    """Comparisons that say neither how they are answered nor why they are not, and answers that no experiment file can give."""
+    names = {one.name for one in document.comparison}
+    answers = [one.answer for one in document.comparison if one.answer is not None]
+    used = {arms.experiment for answer in answers for arms in (answer, *answer.varied)}
+    run = {one.experiment for one in document.run}
+    return [
+        *(
+            f"`{one.name}` needs `answer`, `offer`, or in `untold` why there is neither"
+            for one in document.comparison
+            if not (one.answer or one.offer or one.untold)
+        ),
+        *(f"experiment `{name}` answers nothing: remove its `run`" for name in sorted(run - used)),
+        *(f"experiment `{name}` is not run: add a `run`" for name in sorted(used - run)),
+        *(
+            f"order `{one.name}`: there is no comparison `{step}`"
+            for one in document.order
+            for step in one.steps
+            if step not in names
+        ),
+        *(message for answer in answers for message in _answer(document, answer, experiments)),
+    ]
+
+
+def _answer(document: Document, answer: Answer, experiments: Path) -> Iterator[str]:
+    if answer.metric not in figures_by_name():
+        yield f"`{answer.metric}` is not a metric of runs"
+    stated = {one.what for one in document.unstated}
+    for variant in answer.varied:
+        if variant.what not in stated:
+            yield f"`{variant.what}` is varied, and is not among what the document does not state"
+    for arms in (answer, *answer.varied):
+        yield from _arms(arms, experiments / f"{arms.experiment}.toml")
+
+
+def _arms(arms: Arms, path: Path) -> Iterator[str]:
+    try:
+        experiment = read_experiment(path)
+    except InputError as error:
+        yield error.message.removeprefix(f"{path.parent}/")
+        return
+    there = [arm.levels for arm in experiment.arms]
+    for wanted in (arms.high, arms.low):
+        if arm_of(experiment.factors, wanted) not in there:
+            yield f"{arms.experiment}.toml has no arm {wanted}"
 
 
 def _twice(names: Iterable[str]) -> set[str]:

@@ -26,7 +26,7 @@ WORDS: dict[str, str] = {
     r"(?:go|goes|went|going) on(?! (?:the|a|an|its|to))": "resume, continue",
     r"exist(?:s|ed)? already": "already exists, or `an existing …`",
     r"(?:is|are|was|were|been|be) begun": "started",
-    r"(?:is|are|was|were|be) told(?! apart)": "is reported, gets",
+    r"(?:is|are|was|were|be) told(?! apart| here)": "is reported, gets",
     r"unless (?:it is )?(?:said|told|asked)": "by default",
     r"for ever": "always, or without limit of time",
     r"no number": "not a number",

@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
     "drive": "Run SQL scripts against a server, and measure them.",
+    "reproduce": "Make the comparisons of published documents again.",
     "load": "Load files into a running PostgreSQL, each row exactly once.",
     "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",
     "database": "Keep your own databases for experiments, list and remove them.",

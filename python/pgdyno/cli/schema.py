@@ -6,7 +6,7 @@ import click
 
 
 @click.command(short_help="Print the JSON Schema of experiment files, or of results.")
-@click.argument("name", type=click.Choice(["experiment", "compare", "diagnose", "diagnose-calendar"]))
+@click.argument("name", type=click.Choice(["experiment", "compare", "diagnose", "diagnose-calendar", "reproduce"]))
 def command(name: str) -> None:
     """Print a JSON Schema: of experiment files, for editors, or of what a command prints with --json.
 

@@ -10,20 +10,16 @@ from functools import cached_property
 from string import Formatter
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from pgdyno.published.formula import FormulaError, Scope, evaluate
+from pgdyno.published.answer import Answer, Offer, Order, Run
+from pgdyno.published.formula import FormulaError, Scope, evaluate, names_in
+from pgdyno.published.part import Name, Part, Text
 
-Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Cell = Decimal | str
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Figure(_Part):
+class Figure(Part):
     """One number of a document."""
 
     name: Name
@@ -40,7 +36,7 @@ class Figure(_Part):
     """Whether the document itself says "about", "over" or "just under"."""
 
 
-class Column(_Part):
+class Column(Part):
     """A column of figures."""
 
     name: Name
@@ -48,7 +44,7 @@ class Column(_Part):
     unit: Text
 
 
-class Table(_Part):
+class Table(Part):
     """Figures of one shape. A row has the values of its axes, then its figures."""
 
     name: Name
@@ -78,7 +74,7 @@ class Table(_Part):
         return [self.at.format(**dict(zip(self.axes, row, strict=False))) for row in self.rows]
 
 
-class Comparison(_Part):
+class Comparison(Part):
     """Two figures, or formulas of figures, whose ratio the document is about; or a ratio that it states without them."""
 
     name: Text
@@ -89,6 +85,10 @@ class Comparison(_Part):
     """The figure that states the ratio, where one does."""
     because: str = ""
     """Why the stated ratio is not the computed one."""
+    answer: Answer | None = None
+    offer: Offer | None = None
+    untold: str = ""
+    """Why neither answers it."""
 
     @model_validator(mode="after")
     def _has_a_ratio(self) -> Self:
@@ -96,10 +96,12 @@ class Comparison(_Part):
             raise ValueError("has one of `high` and `low`: write both, or neither")
         if self.high is None and self.stated is None:
             raise ValueError("needs `high` and `low`, or the ratio in `stated`")
+        if sum(map(bool, (self.answer, self.offer, self.untold))) > 1:
+            raise ValueError("has several of `answer`, `offer` and `untold`: write one")
         return self
 
 
-class Arithmetic(_Part):
+class Arithmetic(Part):
     """A claim that follows from other figures of the document, or should."""
 
     claim: Text
@@ -113,27 +115,27 @@ class Arithmetic(_Part):
     """What explains the difference; empty where there is none."""
 
 
-class Unstated(_Part):
+class Unstated(Part):
     """What the document does not say, and what is plausible."""
 
     what: Text
     low: Decimal | None = None
     high: Decimal | None = None
     unit: str = ""
-    choices: list[Text] = []
+    choices: tuple[Text, ...] = ()
     """Instead of a range: what it may have been."""
     why: Text
     """Why the range is plausible."""
 
 
-class Unreadable(_Part):
+class Unreadable(Part):
     """A chart or picture without numbers in the copy that was read."""
 
     at: Text
     shows: Text
 
 
-class Outcome(_Part):
+class Outcome(Part):
     """A claim, recomputed."""
 
     computed: Decimal | None
@@ -143,7 +145,7 @@ class Outcome(_Part):
     """Whether the computed figure rounds to the stated one, in the digits that are printed. True where none is stated."""
 
 
-class Document(_Part):
+class Document(Part):
     """One document."""
 
     schema_version: Annotated[int, Field(ge=1, le=1)]
@@ -155,12 +157,14 @@ class Document(_Part):
     about: Text
     stated: dict[str, Text]
     """The configuration as far as it is stated."""
-    figure: list[Figure] = []
-    table: list[Table] = []
-    comparison: list[Comparison] = []
-    arithmetic: list[Arithmetic] = []
+    figure: tuple[Figure, ...] = ()
+    table: tuple[Table, ...] = ()
+    run: tuple[Run, ...] = ()
+    comparison: tuple[Comparison, ...] = ()
+    order: tuple[Order, ...] = ()
+    arithmetic: tuple[Arithmetic, ...] = ()
     unstated: Annotated[list[Unstated], Field(min_length=1)]
-    unreadable: list[Unreadable] = []
+    unreadable: tuple[Unreadable, ...] = ()
 
     @cached_property
     def scope(self) -> Scope:
@@ -187,6 +191,23 @@ class Document(_Part):
         share = max(share, claim.within) if isinstance(claim, Arithmetic) else share
         agrees = abs(computed - stated) <= share * abs(stated) or _rounds_to(computed, stated)
         return Outcome(computed=computed, stated=stated, agrees=agrees)
+
+    def ratio(self, one: Comparison) -> tuple[Decimal, Decimal]:
+        """The ratio of a comparison, from its figures where there are any, and the share by which "about" leaves it open."""
+        outcome = self.outcome(one)
+        ratio = outcome.computed if outcome.computed is not None else outcome.stated
+        assert ratio is not None, one.name
+        vague = {figure.name for figure in self.figure if figure.approximate}
+        formulas = (one.high, one.low) if outcome.computed is not None else (one.stated,)
+        used = {name for formula in formulas if formula for name in names_in(formula)}
+        return ratio, ABOUT if used & vague else Decimal(0)
+
+    def unit_of(self, formula: str) -> str:
+        """The unit of the figures in a formula; empty where they have several."""
+        units = {one.name: one.unit for one in self.figure}
+        units |= {f"{table.name}_{column.name}": column.unit for table in self.table for column in table.columns}
+        found = {units[name] for name in names_in(formula) if name in units}
+        return found.pop() if len(found) == 1 else ""
 
     def _ratio(self, one: Comparison) -> Decimal | None:
         if one.high is None or one.low is None:

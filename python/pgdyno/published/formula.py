@@ -46,6 +46,11 @@ def evaluate(formula: str, scope: Scope) -> Decimal:
     return found
 
 
+def names_in(formula: str) -> set[str]:
+    """Figures and columns that a formula names."""
+    return {node.id for node in ast.walk(ast.parse(formula, mode="eval")) if isinstance(node, ast.Name)} - {*_FUNCTIONS}
+
+
 def _value(node: ast.expr, scope: Scope) -> Value:
     match node:
         case ast.Constant(value=int() as number) if not isinstance(number, bool):

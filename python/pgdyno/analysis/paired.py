@@ -1,0 +1,63 @@
+"""Two arms of an experiment by any figure: their ratio, paired by block, with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.headline import HEADLINES
+from pgdyno.analysis.interval import Estimate, ratio_interval
+from pgdyno.analysis.metric import METRICS, of_volume
+from pgdyno.analysis.volume_figures import DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pgdyno.analysis.arm import ArmSummary, Replicate
+    from pgdyno.analysis.run_figures import RunFigures
+
+
+@dataclass(frozen=True)
+class Named:
+    """A figure of a run by the name that tables, CSV and JSON have for it."""
+
+    name: str
+    title: str
+    unit: str
+    of: Callable[[RunFigures], float | None]
+
+
+@dataclass(frozen=True)
+class PairOfArms:
+    """Two arms by one figure."""
+
+    high: float | None
+    """The mean of the replicates of the first arm; None where none has the figure."""
+    low: float | None
+    ratio: Estimate | None
+    """None where no block has the figure of both, above zero."""
+
+
+def figures_by_name() -> Mapping[str, Named]:
+    """Every headline, every metric of a run, and those of the volume of the data."""
+    found = {
+        one.name: Named(one.name, one.title, one.short, lambda run, one=one: one.of(run.record) or None)  # type: ignore[misc] # a default binds the loop's value
+        for one in HEADLINES.values()
+    }
+    return found | {one.name: Named(one.name, one.title, one.unit, one.of) for one in (*METRICS, *of_volume(DATA))}
+
+
+def paired(high: ArmSummary, low: ArmSummary, of: Callable[[RunFigures], float | None]) -> PairOfArms:
+    """Compare two arms of one experiment."""
+    over, under = ({one.block: value for one in arm.replicates if (value := _known(one, of))} for arm in (high, low))
+    pairs = [(value, under[block]) for block, value in over.items() if block in under]
+    return PairOfArms(_mean(over), _mean(under), ratio_interval(pairs) if pairs else None)
+
+
+def _known(one: Replicate, of: Callable[[RunFigures], float | None]) -> float | None:
+    value = of(one.figures)
+    return value if value is not None and value > 0 else None
+
+
+def _mean(values: Mapping[tuple[str, int], float]) -> float | None:
+    return sum(values.values()) / len(values) if values else None

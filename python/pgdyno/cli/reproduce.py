@@ -1,0 +1,248 @@
+"""``pgdyno reproduce``: published comparisons made again, with a verdict on each."""
+
+from __future__ import annotations
+
+import math
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.run import Listener
+    from pgdyno.published import Document
+    from pgdyno.reproduce.library import Library
+    from pgdyno.reproduce.results import Result
+    from pgdyno.reproduce.told import DocumentTold
+    from pgdyno.reproduce.work import Job
+
+
+def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from pgdyno import installation
+
+    names = sorted(path.stem for path in installation.data_folder("catalog/published").glob("*.toml"))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+@click.command(short_help="Make the comparisons of published documents again.")
+@click.argument("document", required=False, shell_complete=_names)
+@click.option("--list", "only_list", is_flag=True, help="List documents, comparisons and the time that each takes.")
+@click.option("--quick/--full", default=True, help="Without or with the experiments that take longest [--quick].")
+@click.option("--budget", metavar="TIME", help="Run only the experiments that fit into this time, for example 1h.")
+@click.option(
+    "--from",
+    "recorded",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Run nothing: take recorded results from this folder.",
+)
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
+@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Also write an HTML page.")
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if runs must not be used.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(document: str | None, only_list: bool, as_json: bool, **options: Any) -> None:
+    """Make the comparisons of published documents again.
+
+    Runs the experiment files of DOCUMENT, or of all documents, as `pgdyno run` does. Prints each published comparison:
+    figures and ratio there and here, with the interval, whether the sign is right, what the ratio becomes over the range
+    of what the document does not state, and a verdict with its reason. Nothing is fitted to a published figure.
+
+    The same command again resumes what was interrupted, and takes the runs that are there. Without root nothing is run,
+    and what needs no run is printed.
+
+    \b
+    Example:
+      pgdyno reproduce --list
+      sudo pgdyno reproduce bulk-load --html bulk-load.html
+      sudo pgdyno reproduce --full --budget 2h
+      pgdyno reproduce io2 --from results --json
+    """
+    from pgdyno.reproduce.library import library
+
+    found = library()
+    chosen = found.chosen(document)
+    if only_list:
+        _print_list(found, chosen, as_json)
+    else:
+        _reproduce(found, chosen, as_json, **options)
+
+
+def _reproduce(
+    found: Library,
+    chosen: Sequence[Document],
+    as_json: bool,
+    *,
+    quick: bool,
+    budget: str | None,
+    recorded: Path | None,
+    results: Path | None,
+    html: Path | None,
+    keep_invalid: bool,
+) -> None:
+    from pgdyno.errors import EXIT_INVALID, InputError, RunInvalid
+
+    if recorded is not None and (budget is not None or results is not None):
+        raise InputError("--from runs nothing", remedy="omit --budget and --results")
+    jobs = [] if recorded is not None else _made(found, chosen, budget, results, full=not quick)
+    known = _recorded(found, chosen, recorded) if recorded is not None else {job.name: job.result for job in jobs}
+    told = _told(chosen, known)
+    _print(told, as_json)
+    if html is not None:
+        from pgdyno.reproduce.page import write_page
+
+        write_page(told, html)
+        click.echo(f"page: {html}", err=as_json)
+    _require_all(jobs)
+    if not keep_invalid and any(one.invalid for document in told for one in document.comparisons):
+        raise RunInvalid(
+            "some runs must not be used; the comparisons that rest on them say why",
+            remedy="remove the cause and run again; --keep-invalid accepts them as they are",
+            exit_code=EXIT_INVALID,
+        )
+
+
+def _made(
+    found: Library, chosen: Sequence[Document], budget: str | None, results: Path | None, *, full: bool
+) -> list[Job]:
+    """The experiment files with the runs that were there or are made now."""
+    from pgdyno.quantity import duration_words, parse_seconds
+    from pgdyno.reproduce.work import carry_out, fitting, jobs_of
+    from pgdyno.store import results_root
+
+    budget_s = math.inf if budget is None else parse_seconds(budget, "--budget")
+    root = results_root(results).absolute()
+    jobs = jobs_of(found, chosen, root, full=full, to_run=True)
+    kept, left_out = fitting(jobs, budget_s)
+    for job in jobs:
+        if job.error is not None:
+            _say(f"{job.name} is not run: {job.error.message}")
+    for job in left_out:
+        lost = ", ".join(_resting_on(chosen, job.name))
+        _say(f"the budget leaves out {job.name}, about {duration_words(job.seconds)}; without it: {lost}")
+    work_s = sum(job.seconds for job in kept)
+    if work_s:
+        _say(f"about {duration_words(work_s)} in total")
+    done = carry_out(kept, root, ("pgdyno", *sys.argv[1:]), budget_s, _watched, _say)
+    return [*done, *left_out]
+
+
+def _resting_on(chosen: Sequence[Document], experiment: str) -> list[str]:
+    """The comparisons that an experiment answers, or whose sensitivity it varies."""
+    return [
+        one.name
+        for document in chosen
+        for one in document.comparison
+        if one.answer and experiment in {one.answer.experiment, *(each.experiment for each in one.answer.varied)}
+    ]
+
+
+@contextmanager
+def _watched(planned: Plan, left_s: float) -> Iterator[Listener]:
+    from pgdyno.cli.progress import Display
+    from pgdyno.flow.run import Listener
+
+    _say(f"{planned.experiment.name}: {planned.experiment.file.title}")
+    with Display(planned, left_s) as display:
+        yield Listener(display.step, display.finished, display.say)
+
+
+def _recorded(found: Library, chosen: Sequence[Document], folder: Path) -> dict[str, Result]:
+    from pgdyno.reproduce.results import recorded_in
+
+    return {run.experiment: recorded_in(folder, found.experiment(run)) for document in chosen for run in document.run}
+
+
+def _told(chosen: Sequence[Document], known: dict[str, Result]) -> list[DocumentTold]:
+    from pgdyno.catalog import Catalog
+    from pgdyno.errors import EngineMissing
+    from pgdyno.reproduce.told import tell
+
+    try:
+        with Catalog() as catalog:
+            return [tell(document, known, catalog.resolve) for document in chosen]
+    except EngineMissing:
+        return [tell(document, known, None) for document in chosen]
+
+
+def _print(told: Sequence[DocumentTold], as_json: bool) -> None:
+    from pgdyno.reproduce import words
+
+    if as_json:
+        from pgdyno.reproduce.document import document_of
+
+        click.echo(document_of(told).model_dump_json(indent=2))
+        return
+    for line in words.lines(told):
+        click.echo(line)
+    click.echo(words.headline(told))
+    click.echo(f"{words.NOT_FITTED} {words.INTERVAL}")
+
+
+def _require_all(jobs: Sequence[Job]) -> None:
+    """Whether every experiment was run that should have been; what could be done without them is printed."""
+    failed = [job for job in jobs if job.error is not None]
+    if not failed:
+        return
+    first = failed[0].error
+    assert first is not None
+    others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+    first.message = f"not run: {failed[0].name}{others}: {first.message}"
+    raise first
+
+
+def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> None:
+    from pgdyno.cli.output import print_json
+    from pgdyno.quantity import duration_words
+    from pgdyno.reproduce.work import jobs_of
+    from pgdyno.text import times
+
+    documents: list[dict[str, Any]] = []
+    for document in chosen:
+        full_only = {run.experiment for run in document.run if run.full_only}
+        jobs = jobs_of(found, [document], Path("/nonexistent"), full=True, to_run=False)
+        experiments = [
+            {
+                "name": job.name,
+                "seconds": None if job.planned is None else round(job.seconds, 1),
+                "full_only": job.name in full_only,
+                "why_not": "" if job.error is None else job.error.message,
+            }
+            for job in jobs
+        ]
+        comparisons = [
+            {
+                "name": one.name,
+                "ratio": float(document.ratio(one)[0]),
+                "experiment": one.answer.experiment if one.answer else None,
+            }
+            for one in document.comparison
+        ]
+        documents.append(
+            {"name": document.name, "title": document.title, "experiments": experiments, "comparisons": comparisons}
+        )
+    if as_json:
+        print_json({"documents": documents})
+        return
+    for one in documents:
+        takes = {
+            full: sum(each["seconds"] or 0.0 for each in one["experiments"] if full or not each["full_only"])
+            for full in (False, True)
+        }
+        quick, whole = (f"about {duration_words(takes[full])}" if takes[full] else "no runs" for full in (False, True))
+        click.echo(f"{one['name']}: {one['title']}; --quick {quick}, --full {whole}")
+        for each in one["experiments"]:
+            what = each["why_not"] or f"about {duration_words(each['seconds'])}"
+            click.echo(f"  runs {each['name']}: {what}{', with --full' if each['full_only'] else ''}")
+        for each in one["comparisons"]:
+            by = f"by {each['experiment']}" if each["experiment"] else "without a run"
+            click.echo(f"  {each['name']}: {times(each['ratio'])} there; {by}")
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,215 @@
+"""The JSON of ``pgdyno reproduce --json``. ``schema/reproduce.schema.json`` is made from it.
+
+A field is added, never renamed or given another meaning. A figure that is not known is null.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno import __version__
+from pgdyno.report.part import Part
+from pgdyno.reproduce.verdict import Sign, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.interval import Estimate
+    from pgdyno.reproduce.told import DocumentTold, Told
+
+SCHEMA_VERSION = 1
+
+
+class RatioOf(Part):
+    """A ratio of two arms."""
+
+    ratio: float
+    low: float | None
+    """End of the 95 % interval; null for one replicate."""
+    high: float | None
+    replicates: int
+
+
+class ThereOf(Part):
+    """What the document has."""
+
+    high: float | None
+    """Null where the document states the ratio alone."""
+    low: float | None
+    unit: str
+    ratio: float
+    about_share: float
+    """By which share its "about" leaves the ratio open, either way."""
+
+
+class HereOf(Part):
+    """What was measured here."""
+
+    metric: str
+    high: float | None
+    low: float | None
+    unit: str
+    high_arm: str
+    low_arm: str
+    bound: list[str]
+    """The limit that bound in each of the arms; empty for figures of the catalogue."""
+    ratio: RatioOf
+
+
+class VariedOf(Part):
+    """The ratio with another choice of something that is not stated."""
+
+    what: str
+    choice: str
+    ratio: RatioOf | None
+    """Null where there are no valid runs of it."""
+
+
+class ComparisonOf(Part):
+    """One comparison."""
+
+    name: str
+    there: ThereOf
+    here: HereOf | None
+    sign: Sign
+    verdict: Word
+    because: str
+    differently: str
+    """What is measured in another way than there."""
+    experiment: str
+    """The experiment file; empty where none answers it."""
+    varied: list[VariedOf]
+    sensitivity_low: float | None
+    """Extremes of the ratio over what was varied; null where nothing was."""
+    sensitivity_high: float | None
+
+
+class OrderOf(Part):
+    """The order of several figures."""
+
+    name: str
+    steps: list[str]
+    """Comparisons, each a step down."""
+    sign: Sign
+
+
+class UnstatedOf(Part):
+    """Something that the document does not state."""
+
+    what: str
+    varied_for: list[str]
+    """Comparisons; empty where it was not varied."""
+
+
+class ExperimentOf(Part):
+    """An experiment file of the document."""
+
+    name: str
+    directory: str | None
+    """Null where there are no runs."""
+    why: str
+    """Why there are none."""
+    changed: list[str]
+    """In what the recorded experiment differs from the file."""
+
+
+class DocumentOf(Part):
+    """One document."""
+
+    name: str
+    title: str
+    comparisons: list[ComparisonOf]
+    orders: list[OrderOf]
+    unstated: list[UnstatedOf]
+    claims: int
+    """Claims of its arithmetic."""
+    claims_that_add_up: int
+    experiments: list[ExperimentOf]
+
+
+class ReproduceDocument(Part):
+    """All documents that were asked for."""
+
+    schema_version: int
+    pgdyno_version: str
+    headline: str
+    documents: list[DocumentOf]
+
+
+def document_of(documents: Sequence[DocumentTold]) -> ReproduceDocument:
+    """The document of what was found."""
+    from pgdyno.reproduce.words import headline
+
+    return ReproduceDocument(
+        schema_version=SCHEMA_VERSION,
+        pgdyno_version=__version__,
+        headline=headline(documents),
+        documents=[_document(one) for one in documents],
+    )
+
+
+def _document(one: DocumentTold) -> DocumentOf:
+    about = one.document
+    return DocumentOf(
+        name=about.name,
+        title=about.title,
+        comparisons=[_comparison(told) for told in one.comparisons],
+        orders=[OrderOf(name=each.name, steps=list(each.steps), sign=each.sign) for each in one.orders],
+        unstated=[UnstatedOf(what=each.what, varied_for=of) for each, of in one.open_points],
+        claims=len(about.arithmetic),
+        claims_that_add_up=sum(about.outcome(each).agrees for each in about.arithmetic),
+        experiments=[
+            ExperimentOf(
+                name=each.name,
+                directory=None if each.path is None else str(each.path),
+                why=each.why,
+                changed=list(each.changed),
+            )
+            for each in one.results
+        ],
+    )
+
+
+def _comparison(told: Told) -> ComparisonOf:
+    low, high = told.reach or (None, None)
+    return ComparisonOf(
+        name=told.name,
+        there=ThereOf(
+            high=told.there_high,
+            low=told.there_low,
+            unit=told.there_unit,
+            ratio=told.there.ratio,
+            about_share=told.there.share,
+        ),
+        here=_here(told),
+        sign=told.sign,
+        verdict=told.judged.word,
+        because=told.judged.because,
+        differently=told.differently,
+        experiment=told.experiment,
+        varied=[VariedOf(what=each.what, choice=each.choice, ratio=_ratio(each.ratio)) for each in told.varied],
+        sensitivity_low=low,
+        sensitivity_high=high,
+    )
+
+
+def _here(told: Told) -> HereOf | None:
+    ratio = _ratio(told.ratio)
+    if told.here is None or told.arms is None or ratio is None:
+        return None
+    return HereOf(
+        metric=told.metric,
+        high=told.here.high,
+        low=told.here.low,
+        unit=told.unit,
+        high_arm=told.arms[0],
+        low_arm=told.arms[1],
+        bound=list(told.limits),
+        ratio=ratio,
+    )
+
+
+def _ratio(estimate: Estimate | None) -> RatioOf | None:
+    if estimate is None:
+        return None
+    return RatioOf(ratio=estimate.mean, low=estimate.low, high=estimate.high, replicates=estimate.n)

@@ -1,0 +1,68 @@
+"""The published documents that came with pgdyno, and the experiment files that answer them."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno import installation
+from pgdyno.errors import HostError, InputError
+from pgdyno.published import read_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pgdyno.experiment import Experiment
+    from pgdyno.published import Document
+    from pgdyno.published.answer import Run
+
+DOCUMENTS, EXPERIMENTS = "catalog/published", "experiments"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Documents and experiment files."""
+
+    documents: tuple[Document, ...]
+    experiments: Path
+    """The folder of the experiment files."""
+
+    def chosen(self, name: str | None) -> tuple[Document, ...]:
+        """The document of a name, or all of them. :class:`InputError` lists them where there is none."""
+        found = tuple(one for one in self.documents if name in (None, one.name))
+        if found:
+            return found
+        names = [one.name for one in self.documents]
+        near = difflib.get_close_matches(str(name), names, n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        raise InputError(f"there is no document `{name}`", remedy=f"{hint}the documents are {', '.join(names)}")
+
+    def experiment(self, run: Run) -> Experiment:
+        """The experiment of one of a document's files, with the replicates that the document asks for."""
+        from pgdyno.experiment import read_experiment
+
+        flags = {} if run.replicates is None else {"replicates": ("--replicates", run.replicates)}
+        return read_experiment(self.experiments / f"{run.experiment}.toml", (), flags)
+
+
+def library() -> Library:
+    """What came with this pgdyno. :class:`HostError` when the installation lacks it."""
+    folder = installation.data_folder(DOCUMENTS)
+    documents = tuple(read_documents(folder))
+    if not documents:
+        raise HostError(f"{folder} has no files, which came with pgdyno", remedy=installation.how_to_install_again())
+    return Library(documents, installation.data_folder(EXPERIMENTS))
+
+
+def runs_of(document: Document, *, full: bool) -> list[Run]:
+    """The experiment files that a document is reproduced with."""
+    return [one for one in document.run if full or not one.full_only]
+
+
+def arm_of(factors: Mapping[str, tuple[str, ...]], wanted: Mapping[str, str]) -> dict[str, str] | None:
+    """The level of each factor in a wanted arm, the first of those that are not named; None where the experiment has no such arm."""
+    if any(level not in factors.get(name, ()) for name, level in wanted.items()):
+        return None
+    return {name: wanted.get(name, levels[0]) for name, levels in factors.items()}

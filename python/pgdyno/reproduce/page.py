@@ -1,0 +1,115 @@
+"""All documents as one HTML file that needs nothing else, in the dress of the reports."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pgdyno import __version__
+from pgdyno.report import figures
+from pgdyno.report.render import drawing, rendered, write_whole
+from pgdyno.report.section import Drawing, Grid, Heading, Note, Section, Sentences
+from pgdyno.reproduce import words
+from pgdyno.reproduce.figure import COLOURS, there_and_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pgdyno.report.section import Part
+    from pgdyno.reproduce.told import DocumentTold, Told
+
+HEADS = ("comparison", "there", "here", "95 % interval", "within what is unstated", "sign", "verdict")
+
+
+def write_page(documents: Sequence[DocumentTold], path: Path) -> None:
+    """Write the page to ``path``, over what was there. :class:`pgdyno.errors.OutputError` when that fails."""
+    write_whole(path, html(documents).encode(), "--html")
+
+
+def html(documents: Sequence[DocumentTold]) -> str:
+    """The page as text."""
+    sections = list(_sections(documents))
+    with figures.unchecked():
+        drawn = {
+            part.name: drawing(part.name, part.alternative, part.make)
+            for section in sections
+            for part in section.parts
+            if isinstance(part, Drawing)
+        }
+    return rendered(
+        "reproduce.html",
+        "pgdyno.reproduce",
+        headline=words.headline(documents),
+        not_fitted=words.NOT_FITTED,
+        sections=sections,
+        drawn=drawn,
+        version=__version__,
+    )
+
+
+def _sections(documents: Sequence[DocumentTold]) -> Iterator[Section]:
+    numbered = [(document, list(part)) for document, part in _numbered(documents)]
+    # Figures of the catalogue have no interval, and a ratio of 100 would leave the others no room.
+    shown = [
+        (place, told) for _, part in numbered for place, told in part if told.ratio is not None and told.experiment
+    ]
+    if shown:
+        yield Section("all", "There and here", (_drawing(shown),))
+    for document, part in numbered:
+        yield Section(document.document.name, document.document.title, tuple(_parts(document, part)))
+
+
+def _numbered(documents: Sequence[DocumentTold]) -> Iterator[tuple[DocumentTold, list[tuple[int, Told]]]]:
+    """Comparisons numbered over all documents, as in the text."""
+    first = 1
+    for document in documents:
+        yield document, list(enumerate(document.comparisons, first))
+        first += len(document.comparisons)
+
+
+def _drawing(shown: list[tuple[int, Told]]) -> Drawing:
+    return Drawing(
+        "ratios",
+        f"The ratios of {len(shown)} comparisons in their documents, against the same ratios here",
+        "Each dot is a comparison, with its number in the tables below. On the diagonal both ratios are the same; vertical bars are 95 %"
+        " intervals. Dashed: no difference. What follows from the catalogue alone is in the tables.",
+        partial(there_and_here, shown),
+        key=tuple((f"verdict-{colour}", str(word)) for word, colour in COLOURS.items()),
+    )
+
+
+def _parts(document: DocumentTold, numbered: Sequence[tuple[int, Told]]) -> Iterator[Part]:
+    about = document.document
+    yield Note(f"{about.publisher}, {about.published}. {about.about}.")
+    yield Grid(HEADS, tuple(_row(place, told) for place, told in numbered), look="plain")
+    if document.orders:
+        yield Sentences(tuple(map(words.order, document.orders)))
+    said = tuple(f"{place}. {' '.join(found)}" for place, told in numbered if (found := tuple(words.details(told))))
+    if said:
+        yield Heading("What was compared")
+        yield Sentences(said)
+    yield Heading("What the document does not state")
+    rows = tuple((one.what, words.plausible(one), _varied(of)) for one, of in document.open_points)
+    yield Grid(("what", "plausible", "varied for"), rows, look="plain")
+    yield Note(words.adding_up(document))
+    found = tuple(words.sources(document))
+    if found:
+        yield Heading("Where the runs are")
+        yield Sentences(found)
+
+
+def _row(place: int, told: Told) -> tuple[str, ...]:
+    return (
+        f"{place}. {told.name}",
+        words.there(told),
+        words.here(told),
+        words.extent(told),
+        words.reach(told),
+        str(told.sign),
+        words.verdict(told),
+    )
+
+
+def _varied(names: Sequence[str]) -> str:
+    return "; ".join(names) or words.NOT_VARIED

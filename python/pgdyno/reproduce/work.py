@@ -1,0 +1,165 @@
+"""The experiment files of documents as work on this machine: what is there, what is missing, what fits into a budget, and running it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError, Interrupted, PgdynoError
+from pgdyno.flow.plan import plan
+from pgdyno.flow.run import execute
+from pgdyno.quantity import duration_words
+from pgdyno.reproduce.library import runs_of
+from pgdyno.reproduce.results import Result
+from pgdyno.store import list_experiments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from pgdyno.experiment import Experiment
+    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.run import Listener
+    from pgdyno.published import Document
+    from pgdyno.published.answer import Run
+    from pgdyno.reproduce.library import Library
+
+    Watch = Callable[[Plan, float], AbstractContextManager[Listener]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One experiment file."""
+
+    name: str
+    document: str
+    planned: Plan | None
+    """The runs that are missing; None where it cannot be run here."""
+    path: Path | None = None
+    """The directory of its runs so far."""
+    error: PgdynoError | None = None
+    """Why it cannot be run here, or was not."""
+    left_out: bool = False
+    """Whether the budget has no room for it."""
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of what is left to do; nothing where all runs are there."""
+        return 0.0 if self.planned is None or not self.planned.cells else self.planned.load_s + self.planned.cells_s
+
+    @property
+    def to_run(self) -> bool:
+        """Whether runs are missing that can be made here."""
+        return self.planned is not None and bool(self.planned.cells)
+
+    @property
+    def result(self) -> Result:
+        """What there is of it."""
+        if self.path is not None:
+            return Result(self.name, self.path)
+        if self.left_out:
+            return Result(self.name, why="it does not fit into the budget")
+        return Result(self.name, why="it was not run" + ("" if self.error is None else f": {self.error.message}"))
+
+
+def jobs_of(library: Library, documents: Iterable[Document], root: Path, *, full: bool, to_run: bool) -> list[Job]:
+    """Every experiment file of the documents. What cannot be run here has the reason; nothing is changed."""
+    return [
+        _job(library, document, run, root, to_run=to_run)
+        for document in documents
+        for run in runs_of(document, full=full)
+    ]
+
+
+def _job(library: Library, document: Document, run: Run, root: Path, *, to_run: bool) -> Job:
+    try:
+        experiment = library.experiment(run)
+        there = _started(experiment, root)
+        path, planned = (None, plan(experiment, to_run=False)) if there is None else there
+        if to_run and planned.cells:
+            planned = plan(experiment, resume=path)
+    except PgdynoError as error:
+        return Job(run.experiment, document.name, None, error=error)
+    return Job(run.experiment, document.name, planned, path)
+
+
+def _started(experiment: Experiment, root: Path) -> tuple[Path, Plan] | None:
+    """The directory in which an equal experiment was started by the same programs, and what it lacks; the one that lacks least."""
+    found = []
+    for one in list_experiments(root, {}):
+        if one.record.name == experiment.name and one.runs:
+            try:
+                found.append((one.path, plan(experiment, resume=one.path, to_run=False)))
+            except InputError:
+                continue  # another experiment, or of another pgdyno
+    return min(found, key=lambda one: len(one[1].cells), default=None)
+
+
+def fitting(jobs: Sequence[Job], budget_s: float) -> tuple[list[Job], list[Job]]:
+    """The jobs that fit into a budget as a whole, in their order, and those that it leaves out.
+
+    :class:`InputError` where there is work and none of it fits: half an experiment has arms without an interval.
+    """
+    kept, left_out, left_s = [], [], budget_s
+    for job in jobs:
+        if not job.to_run or job.seconds <= left_s:
+            left_s -= job.seconds
+            kept.append(job)
+        else:
+            left_out.append(replace(job, left_out=True))
+    if left_out and not any(job.to_run for job in kept):
+        least = min(left_out, key=lambda job: job.seconds)
+        raise InputError(
+            f"--budget: no experiment fits into {duration_words(budget_s)}, so no comparison would get an interval",
+            remedy=f"the shortest, {least.name}, takes about {duration_words(least.seconds)}: allow that, or --from DIR for recorded results",
+        )
+    return kept, left_out
+
+
+def carry_out(
+    jobs: Sequence[Job],
+    root: Path,
+    command: tuple[str, ...],
+    budget_s: float,
+    watch: Watch,
+    note: Callable[[str], None],
+) -> list[Job]:
+    """Make the missing runs, one experiment after the other. What fails is noted, and the next one is run.
+
+    ``watch`` shows the runs of a plan, which may take that many seconds.
+
+    :class:`Interrupted` where the user ends it; finished runs stay.
+    """
+    ends_s = time.monotonic() + budget_s
+    done = []
+    for job in jobs:
+        left_s = ends_s - time.monotonic()
+        done.append(_carried_out(job, root, command, left_s, watch, note) if job.to_run else job)
+    return done
+
+
+def _carried_out(
+    job: Job, root: Path, command: tuple[str, ...], left_s: float, watch: Watch, note: Callable[[str], None]
+) -> Job:
+    assert job.planned is not None
+    limit = None if math.isinf(left_s) else left_s
+    try:
+        with watch(job.planned, left_s) as listener:
+            path = execute(job.planned, root=root, command=command, budget_s=limit, tell=listener)
+    except Interrupted as error:
+        error.remedy = "run the same command again: it makes the missing runs"
+        raise
+    except PgdynoError as error:
+        note(f"{job.name} was not run to its end: {error.message}")
+        return replace(job, error=error, path=_with_runs(job, root))
+    return replace(job, path=path)
+
+
+def _with_runs(job: Job, root: Path) -> Path | None:
+    """The directory with the runs that were finished before an experiment failed."""
+    assert job.planned is not None
+    there = _started(job.planned.experiment, root)
+    return None if there is None else there[0]

@@ -1,0 +1,1 @@
+"""Published comparisons made again."""

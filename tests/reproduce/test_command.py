@@ -1,0 +1,220 @@
+"""``pgdyno reproduce``: what it runs, resumes, leaves out and refuses, on a made-up world."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from pgdyno.errors import EXIT_HOST, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_USAGE, HostError
+from pgdyno.flow import run as flow_run
+from pgdyno.store import list_experiments
+from pgdyno.world.fake import Fake
+from tests.analysis.synthetic import GP3
+from tests.support.commands import pgdyno
+
+if TYPE_CHECKING:
+    from pgdyno.experiment import Cell
+    from tests.reproduce.conftest import Shelf
+
+pytestmark = pytest.mark.usefixtures("engine")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _runs(shelf: Shelf) -> dict[str, int]:
+    return {one.record.name: len(one.runs) for one in list_experiments(shelf.results)}
+
+
+def _document(text: str) -> dict[str, object]:
+    found = json.loads(text)
+    jsonschema.validate(found, json.loads((ROOT / "schema" / "reproduce.schema.json").read_text()))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_quick_omits_what_full_runs_and_takes_the_runs_that_are_there(shelf: Shelf) -> None:
+    ended = pgdyno("reproduce", "post", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 4}
+    assert "larger.toml was not asked for" not in ended.out
+    made = {one.path: one.runs[0].record.anchor for one in list_experiments(shelf.results)}
+    full = pgdyno("reproduce", "--full", "--json", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 4, "larger": 4}
+    assert made.items() <= {one.path: one.runs[0].record.anchor for one in list_experiments(shelf.results)}.items()
+    [comparison] = _document(full.out)["documents"][0]["comparisons"]  # type: ignore[index] # JSON
+    assert comparison["here"]["ratio"]["ratio"] == pytest.approx(4.0, rel=0.05)  # NOISE of the fake world
+    assert (comparison["sign"], comparison["verdict"]) == ("right", "differs")
+    again = pgdyno("reproduce", "--full", "--results", shelf.results, code=EXIT_OK)
+    assert "run 1 of" not in again.err
+
+
+def test_an_interrupted_one_is_resumed_by_the_same_command(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = flow_run.run_cell
+
+    def cut(context: object, cell: Cell, *rest: object) -> Path:
+        if cell.position == 2:
+            raise KeyboardInterrupt
+        return whole(context, cell, *rest)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(flow_run, "run_cell", cut)
+    ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_INTERRUPTED)
+    assert "remedy: run the same command again" in ended.err
+    assert _runs(shelf) == {"trial": 2}
+    monkeypatch.undo()
+    monkeypatch.setattr("pgdyno.installation.data_folder", lambda name: shelf.root / name)
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 4}
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from pgdyno import installation
+from pgdyno.cli import main
+from pgdyno.flow import run
+root, results = sys.argv[1:]
+installation.data_folder = lambda name: Path(root) / name
+whole = run.run_cell
+def slow(context, cell, *rest):
+    print("run", cell.position, flush=True)
+    if cell.position == 3:
+        time.sleep(600)
+    return whole(context, cell, *rest)
+run.run_cell = slow
+main.run(["reproduce", "--results", results])
+"""
+
+
+def test_a_killed_one_is_resumed_by_the_same_command(shelf: Shelf) -> None:
+    words = [sys.executable, "-c", KILLED, str(shelf.root), str(shelf.results)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        deadline = time.monotonic() + 60
+        while process.stdout.readline() != "run 3\n":
+            assert time.monotonic() < deadline
+        os.kill(process.pid, signal.SIGKILL)
+    assert _runs(shelf) == {"trial": 3}
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 4}
+    assert list(shelf.results.rglob("*.partial")) == []
+
+
+def test_runs_of_a_changed_file_are_not_mixed(shelf: Shelf) -> None:
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    file = shelf.root / "experiments" / "trial.toml"
+    file.write_text(file.read_text().replace("clients = 64", "clients = 65"))
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    assert [len(one.runs) for one in list_experiments(shelf.results)] == [4, 4]
+    recorded = pgdyno("reproduce", "--from", shelf.results, code=EXIT_OK)
+    assert "recorded with" not in recorded.out, "of two results the one that equals the file is taken"
+
+
+def test_recorded_results_say_in_what_they_differ_from_the_file(shelf: Shelf) -> None:
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    file = shelf.root / "experiments" / "trial.toml"
+    file.write_text(file.read_text().replace("clients = 64", "clients = 65"))
+    ended = pgdyno("reproduce", "--from", shelf.results, code=EXIT_OK)
+    assert "recorded with workload.clients 64 instead of 65" in ended.out
+
+
+def test_a_document_that_is_not_there_is_refused_with_the_list(shelf: Shelf) -> None:
+    shelf.write(('title = "A post"', 'title = "Another"'), name="other")
+    ended = pgdyno("reproduce", "pots", code=EXIT_USAGE)
+    assert "error: there is no document `pots`" in ended.err
+    assert "remedy: did you mean `post`? the documents are other, post" in ended.err
+
+
+def test_a_budget_in_which_nothing_fits_is_refused_before_anything_runs(shelf: Shelf) -> None:
+    ended = pgdyno("reproduce", "--budget", "10s", "--results", shelf.results, code=EXIT_USAGE)
+    assert "no experiment fits into 10 s, so no comparison would get an interval" in ended.err
+    assert "the shortest, trial, takes about 49 s" in ended.err
+    assert _runs(shelf) == {}
+
+
+def test_what_a_budget_leaves_out_is_named_with_the_comparisons(shelf: Shelf) -> None:
+    ended = pgdyno("reproduce", "--full", "--budget", "1min", "--results", shelf.results, code=EXIT_OK)
+    assert "the budget leaves out larger, about 49 s; without it: b to a" in ended.err
+    assert _runs(shelf) == {"trial": 4}
+    assert "larger: it does not fit into the budget" in ended.out
+
+
+def test_without_root_what_needs_no_run_is_printed_and_the_rest_named(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Fake.open.__func__  # type: ignore[attr-defined] # a class method
+
+    def refused(cls: type[Fake], experiment: object, *, to_run: bool, yes_create: bool) -> Fake:
+        if to_run:
+            raise HostError("mounting a volume needs root", remedy="run it with sudo")
+        found = whole(cls, experiment, to_run=to_run, yes_create=yes_create)
+        assert isinstance(found, Fake)
+        return found
+
+    monkeypatch.setattr(Fake, "open", classmethod(refused))
+    offer = 'metric = "usd_per_month"\nhigh = "gp3:size=208GiB"\nlow = "gp3:size=100GiB"'
+    shelf.write(('name = "b to a"\nhigh = "tps_b"\nlow = "tps_a"\nstated = "ratio"\n', OFFER.format(offer=offer)))
+    ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_HOST)
+    assert "error: not run: trial: mounting a volume needs root\n  remedy: run it with sudo" in ended.err
+    assert "there 2.08 (208 / 100 TPS); here 2.08 (16.64 / 8 USD a month)" in ended.out
+    assert "cannot be told here: because it was not run: mounting a volume needs root" in ended.out
+
+
+OFFER = """name = "price"
+high = "tps_b"
+low = "tps_a"
+[comparison.offer]
+{offer}
+[[comparison]]
+name = "b to a"
+high = "tps_b"
+low = "tps_a"
+stated = "ratio"
+"""
+
+
+def test_invalid_runs_are_in_the_exit_code(shelf: Shelf) -> None:
+    from dataclasses import replace
+
+    shelf.record(low=replace(GP3, late_share=0.9, overrun_share=0.9))
+    assert "some runs must not be used" in pgdyno("reproduce", "--from", shelf.results, code=EXIT_INVALID).err
+    pgdyno("reproduce", "--from", shelf.results, "--keep-invalid", code=EXIT_OK)
+
+
+def test_from_runs_nothing_so_it_has_no_budget(shelf: Shelf) -> None:
+    ended = pgdyno("reproduce", "--from", shelf.results, "--budget", "1h", code=EXIT_USAGE)
+    assert "--from runs nothing" in ended.err
+
+
+def test_the_list_has_each_documents_experiments_with_their_time(shelf: Shelf) -> None:
+    ended = pgdyno("reproduce", "--list", code=EXIT_OK)
+    assert ended.out.splitlines() == [
+        "post: A post; --quick about 49 s, --full about 1 min 38 s",
+        "  runs trial: about 49 s",
+        "  runs larger: about 49 s, with --full",
+        "  b to a: 2.08 there; by trial",
+    ]
+    [document] = json.loads(pgdyno("reproduce", "--list", "--json", code=EXIT_OK).out)["documents"]
+    assert [one["full_only"] for one in document["experiments"]] == [False, True]
+
+
+def test_the_page_is_written_where_it_was_asked_for(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.record()
+    page = tmp_path / "page.html"
+    ended = pgdyno("reproduce", "--from", shelf.results, "--html", page, code=EXIT_OK)
+    assert f"page: {page}" in ended.out
+    assert "Nothing is fitted to a published figure" in page.read_text()
+
+
+def test_the_five_documents_are_listed_with_their_times() -> None:
+    found = json.loads(pgdyno("reproduce", "--list", "--json", code=EXIT_OK).out)["documents"]
+    assert [one["name"] for one in found] == ["article-2013", "bulk-load", "huawei", "io2", "whitepaper"]
+    assert sum(len(one["comparisons"]) for one in found) >= 30
+    quick_s = sum(each["seconds"] for one in found for each in one["experiments"] if not each["full_only"])
+    assert 0 < quick_s <= 75 * 60

@@ -1,0 +1,131 @@
+"""Recorded runs beside published figures: what is read, and that nothing on the page is written by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import InputError
+from pgdyno.reproduce.page import html
+from pgdyno.reproduce.results import recorded_in
+from pgdyno.reproduce.told import tell
+from pgdyno.reproduce.verdict import Sign, Word
+from pgdyno.reproduce.words import headline, lines
+from pgdyno.store.record import Check
+from tests.analysis.synthetic import GP3
+
+if TYPE_CHECKING:
+    from pgdyno.reproduce.library import Library
+    from pgdyno.reproduce.told import DocumentTold
+    from tests.reproduce.conftest import Shelf
+
+SYNTHETIC = 0.05
+"""The writer's checkpoints slow the saturated volume more than the other one, and not as much in each part of a run."""
+
+
+def _told(shelf: Shelf, books: Library | None = None) -> DocumentTold:
+    found = shelf.write() if books is None else books
+    [document] = found.documents
+    results = {run.experiment: recorded_in(shelf.results, found.experiment(run)) for run in document.run}
+    return tell(document, results, None)
+
+
+def test_the_two_arms_are_compared_by_block(shelf: Shelf) -> None:
+    shelf.record()
+    [told] = _told(shelf).comparisons
+    assert told.ratio is not None
+    assert told.ratio.mean == pytest.approx(3.0, rel=SYNTHETIC)
+    assert told.ratio.n == 3
+    assert told.arms == ("io2bx", "gp3")
+    assert told.limits[1] == "volume IOPS"
+    assert (told.sign, told.judged.word, told.judged.because) == (Sign.RIGHT, Word.DIFFERS, "the disks are slow")
+
+
+def test_another_recorded_run_changes_the_page(shelf: Shelf) -> None:
+    directory = shelf.record()
+    before = html([_told(shelf)])
+    run = next(path for path in (directory / "runs").glob("*io2bx*r1/run.json"))
+    record = json.loads(run.read_text())
+    record["account"] = {name: value * 2 for name, value in record["account"].items()}
+    run.write_text(json.dumps(record))
+    after = html([_told(shelf)])
+    assert before != after
+    assert _told(shelf).comparisons[0].ratio != pytest.approx(3.0, rel=0.1)
+
+
+def test_another_published_figure_changes_the_verdict(shelf: Shelf) -> None:
+    shelf.record()
+    assert "differs: because the disks are slow" in html([_told(shelf)])
+    ratio = _told(shelf).comparisons[0].ratio
+    assert ratio is not None
+    other = shelf.write(
+        ("value = 208\n", f"value = {100 * ratio.mean:.2f}\n"), ("value = 2.08\n", f"value = {ratio.mean:.2f}\n")
+    )
+    found = _told(shelf, other)
+    assert found.comparisons[0].judged.word == Word.AGREES
+    assert "differs: because" not in html([found])
+    assert "Of 1 published comparisons 1 agree," in headline([found])
+
+
+def test_the_extremes_of_what_is_not_stated_can_hold_the_documents_ratio(shelf: Shelf) -> None:
+    shelf.record()
+    shelf.record("larger", tps=1500)
+    found = _told(shelf)
+    [told] = found.comparisons
+    assert told.judged.word == Word.WITHIN
+    assert told.reach == pytest.approx((1.5, 3.0), rel=SYNTHETIC)
+    [(point, names)] = found.open_points
+    assert (point.what, names) == ("memory", ["b to a"])
+
+
+def test_without_runs_it_cannot_be_told_and_what_was_not_varied_is_said(shelf: Shelf) -> None:
+    found = _told(shelf)
+    [told] = found.comparisons
+    assert (told.sign, told.judged.word) == (Sign.UNTOLD, Word.UNTOLD)
+    assert "has no runs of trial.toml" in told.judged.because
+    page = html([found])
+    assert "not varied" in page
+    assert "<svg" not in page, "there is nothing to draw"
+
+
+def test_an_invalid_run_gives_no_verdict(shelf: Shelf) -> None:
+    shelf.record(low=replace(GP3, checks=(Check(name="balances", ok=False, detail="sum to 1"),)))
+    [told] = _told(shelf).comparisons
+    assert told.invalid
+    assert told.judged.word == Word.UNTOLD
+    assert told.judged.because.startswith("runs are invalid: ")
+
+
+def test_one_replicate_gives_no_verdict(shelf: Shelf) -> None:
+    shelf.record(replicates=1)
+    [told] = _told(shelf).comparisons
+    assert told.judged.because == "each arm ran once, and one run has no interval"
+
+
+def test_of_several_results_the_one_with_the_most_runs_is_taken(shelf: Shelf) -> None:
+    shelf.record(replicates=1)
+    whole = shelf.record(replicates=4, seed=8)
+    assert _told(shelf).results[0].path == whole
+
+
+def test_an_arm_without_runs_is_named_as_missing(shelf: Shelf) -> None:
+    shelf.record()
+    [told] = _told(shelf, shelf.write(("gp3:size=100GiB", "gp3:size=200GiB"))).comparisons
+    assert "an arm of it has no finished run" in told.judged.because
+
+
+def test_a_folder_that_is_not_there_is_refused(shelf: Shelf) -> None:
+    found = shelf.write()
+    with pytest.raises(InputError, match="none is not a folder of results"):
+        recorded_in(shelf.results / "none", found.experiment(found.documents[0].run[0]))
+
+
+def test_the_text_has_both_ratios_and_what_the_documents_arithmetic_comes_to(shelf: Shelf) -> None:
+    shelf.record()
+    text = "\n".join(lines([_told(shelf)]))
+    assert "there 2.08 (208 / 100 TPS); here " in text
+    assert "Its own arithmetic, recomputed: 1 of 1 claims add up." in text
+    assert "larger: " in text and "has no runs of larger.toml" in text

@@ -1,0 +1,84 @@
+"""The rules of a verdict, from ratios alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.analysis.interval import Estimate
+from pgdyno.reproduce.verdict import Sign, There, Word, judged, order_of, sign_of
+
+CAUSE = "the disks are slow"
+
+
+def _estimate(low: float | None, mean: float, high: float | None) -> Estimate:
+    return Estimate(mean, low, high, 1 if low is None else 3)
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "word", "because"),
+    [
+        (2.08, (1.9, 2.0, 2.1), Word.AGREES, ""),
+        (2.08, (2.3, 2.4, 2.5), Word.DIFFERS, CAUSE),
+        (2.08, (0.97, 1.0, 1.03), Word.DIFFERS, CAUSE),
+        (2.08, (0.5, 1.5, 4.0), Word.UNTOLD, "no difference and the document's ratio"),
+        (1.03, (0.99, 1.01, 1.04), Word.AGREES, ""),
+        (1.03, (0.90, 1.01, 1.13), Word.UNTOLD, "no difference and the document's ratio"),
+        (1.03, (0.99, 1.00, 1.01), Word.DIFFERS, CAUSE),
+        (2.08, (None, 2.08, None), Word.UNTOLD, "one run has no interval"),
+    ],
+)
+def test_the_verdict_follows_from_the_interval(
+    there: float, here: tuple[float | None, float, float | None], word: Word, because: str
+) -> None:
+    found = judged(There(there), _estimate(*here), [], CAUSE)
+    assert found.word == word
+    assert because in found.because
+    assert bool(because) is bool(found.because)
+
+
+def test_what_differs_without_a_measured_cause_says_so() -> None:
+    assert judged(There(2.0), _estimate(2.9, 3.0, 3.1), [], "").because == "the cause is not known"
+
+
+def test_a_ratio_between_the_extremes_of_what_is_unstated_agrees_within_that() -> None:
+    here, far, near = _estimate(2.9, 3.0, 3.1), _estimate(1.4, 1.5, 1.6), _estimate(2.4, 2.5, 2.6)
+    assert judged(There(2.0), here, [far], CAUSE).word == Word.WITHIN
+    assert judged(There(2.0), here, [near], CAUSE).word == Word.DIFFERS
+    assert judged(There(3.5), here, [far], CAUSE).word == Word.DIFFERS
+
+
+def test_about_widens_the_documents_ratio() -> None:
+    here = _estimate(2.05, 2.1, 2.15)
+    assert judged(There(2.0), here, [], CAUSE).word == Word.DIFFERS
+    assert judged(There(2.0, 0.05), here, [], CAUSE).word == Word.AGREES
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "sign"),
+    [
+        (2.0, (1.1, 1.2, 1.3), Sign.RIGHT),
+        (2.0, (0.7, 0.8, 0.9), Sign.WRONG),
+        (0.9, (0.7, 0.8, 0.9), Sign.RIGHT),
+        (0.9, (1.1, 1.2, 1.3), Sign.WRONG),
+        (2.0, (0.9, 1.2, 1.3), Sign.OPEN),
+        (2.0, (None, 1.2, None), Sign.OPEN),
+        (1.0, (1.1, 1.2, 1.3), Sign.NONE),
+    ],
+)
+def test_a_sign_is_right_where_the_interval_is_on_the_documents_side(
+    there: float, here: tuple[float | None, float, float | None], sign: Sign
+) -> None:
+    assert sign_of(There(there), _estimate(*here)) == sign
+
+
+@pytest.mark.parametrize(
+    ("steps", "sign"),
+    [
+        ((Sign.RIGHT, Sign.RIGHT), Sign.RIGHT),
+        ((Sign.RIGHT, Sign.OPEN), Sign.OPEN),
+        ((Sign.OPEN, Sign.WRONG), Sign.WRONG),
+        ((Sign.UNTOLD, Sign.OPEN), Sign.UNTOLD),
+    ],
+)
+def test_an_order_is_as_right_as_its_worst_step(steps: tuple[Sign, ...], sign: Sign) -> None:
+    assert order_of(steps) == sign
