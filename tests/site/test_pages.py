@@ -32,6 +32,7 @@ GROUND = "getComputedStyle(document.body).backgroundColor"
 FOCUS = """(() => { let one = document.activeElement
     while (one.shadowRoot && one.shadowRoot.activeElement) one = one.shadowRoot.activeElement
     return one.className + ' ' + (one.getAttribute('href') || '') + ' ' + (one.getAttribute('role') || '') })()"""
+BLANK_HEADS = """[...document.querySelectorAll('article thead')].filter(one => !one.innerText.trim() && one.offsetHeight).length"""
 TABS = 60
 """So many presses of Tab lead through the head and the navigation of a page."""
 SEARCH = """(async () => {
@@ -112,10 +113,11 @@ def browser(address: str) -> Iterator[chromium.Browser]:
 @pytest.mark.parametrize("width_px", [1280, 320])
 @pytest.mark.parametrize("name", PAGES)
 def test_page(browser: chromium.Browser, address: str, name: str, width_px: int, dark: bool) -> None:
-    page = browser.open(f"{address}/{name}", width_px, dark, (WIDTH, GROUND))
+    page = browser.open(f"{address}/{name}", width_px, dark, (WIDTH, GROUND, BLANK_HEADS))
     assert page.complaints == []
     assert [asked for asked in page.requests if not asked.startswith((f"{address}/", "data:"))] == []
     assert page.values[WIDTH] <= width_px
+    assert page.values[BLANK_HEADS] == 0, "a table without heads begins with its first row"
     assert (page.values[GROUND] != "rgb(255, 255, 255)") is dark
 
 

@@ -16,6 +16,8 @@ from tools.wheel import description
 
 SITE = ROOT / "dist" / "site"
 ZENSICAL = Path(sys.executable).with_name("zensical")
+STYLE = {"site.css": ".md-typeset table thead:not(:has(th:not(:empty))) { display: none }\n"}
+"""Markdown's tables need a head; one without words is not shown."""
 
 
 def settings(nav: list[dict[str, Any]]) -> dict[str, Any]:
@@ -32,6 +34,7 @@ def settings(nav: list[dict[str, Any]]) -> dict[str, Any]:
         "use_directory_urls": False,  # so that links work from a folder, too
         "nav": nav,
         "theme": {"font": False, "language": "en", "features": features, "palette": palette},
+        "extra_css": list(STYLE),
         "plugins": ["search"],
         "extra": {"generator": False},
         "markdown_extensions": [
@@ -57,6 +60,8 @@ def build(root: Path, site: Path, results: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         staged = Path(folder)
         stage.copy(root, staged / "docs", description.repository_url(), description.commit(root))
+        for name, rules in STYLE.items():
+            (staged / "docs" / name).write_text(rules, encoding="utf-8")
         nav += reports.write(results, staged / "docs")
         configuration = staged / "mkdocs.yml"
         configuration.write_text(json.dumps(settings(nav)), encoding="utf-8")  # JSON is YAML
