@@ -153,7 +153,11 @@ class Walk:
         """Real devices, and the report of what root has measured."""
         with machine_held():
             self.as_root("a comparison", f"pgdyno compare null null {SHORT}", has="null")
-        self.step("its report, without root", "pgdyno report $(ls -dt results/*-compare-* | head -n 1) --format md", has="null")
+        self.step(
+            "its report, without root",
+            "pgdyno report $(ls -dt results/*-compare-* | head -n 1) --format md",
+            has="null",
+        )
         root = f"sudo {self.program()}"
         self.step("a volume", f"{root} volume attach gp3:size=5GiB --mount /mnt/v --name v", has="v")
         self.step("a file on it", "sudo sh -c 'echo x >/mnt/v/file && sync /mnt/v/file && grep -q x /mnt/v/file'")

@@ -27,7 +27,7 @@ _NOT_OURS = (
     "PGDYNO_ENGINE", "PYTHONPATH", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE", "PGOPTIONS",
 )  # fmt: skip
 """Variables of the user that would make the tests ask another server, or another engine."""
-CARGO = ("cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fast", "--quiet")
+CARGO = ("cargo", "test", "--profile", "tests", "--locked", "--workspace", "--no-fail-fast", "--quiet")
 SLOWEST = 12
 """So many files of tests are named with their seconds."""
 
