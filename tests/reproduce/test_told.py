@@ -58,7 +58,7 @@ def test_another_recorded_run_changes_the_page(shelf: Shelf) -> None:
 
 def test_another_published_figure_changes_the_verdict(shelf: Shelf) -> None:
     shelf.record()
-    assert "differs: because the disks are slow" in html([_told(shelf)])
+    assert ": because the disks are slow" in html([_told(shelf)])
     ratio = _told(shelf).comparisons[0].ratio
     assert ratio is not None
     other = shelf.write(
@@ -66,7 +66,7 @@ def test_another_published_figure_changes_the_verdict(shelf: Shelf) -> None:
     )
     found = _told(shelf, other)
     assert found.comparisons[0].judged.word == Word.AGREES
-    assert "differs: because" not in html([found])
+    assert "because the disks are slow" not in html([found])
     assert "Of 1 published comparisons 1 agree," in headline([found])
 
 
@@ -115,6 +115,13 @@ def test_an_arm_without_runs_is_named_as_missing(shelf: Shelf) -> None:
     shelf.record()
     [told] = _told(shelf, shelf.write(("gp3:size=100GiB", "gp3:size=200GiB"))).comparisons
     assert "an arm of it has no finished run" in told.judged.because
+
+
+def test_the_page_has_the_claims_that_do_not_add_up(shelf: Shelf) -> None:
+    assert "why not" not in html([_told(shelf)])
+    page = html([_told(shelf, shelf.write(("stated = 20\n", 'stated = 18\nbecause = "they count two more"\n')))])
+    assert "they count two more" in page
+    assert "0 of 1 claims add up" in page
 
 
 def test_a_folder_that_is_not_there_is_refused(shelf: Shelf) -> None:

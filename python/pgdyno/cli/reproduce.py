@@ -198,14 +198,12 @@ def _require_all(jobs: Sequence[Job]) -> None:
 
 def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> None:
     from pgdyno.cli.output import print_json
-    from pgdyno.quantity import duration_words
     from pgdyno.reproduce.work import jobs_of
-    from pgdyno.text import times
 
     documents: list[dict[str, Any]] = []
     for document in chosen:
         full_only = {run.experiment for run in document.run if run.full_only}
-        jobs = jobs_of(found, [document], Path("/nonexistent"), full=True, to_run=False)
+        jobs = jobs_of(found, [document], None, full=True, to_run=False)
         experiments = [
             {
                 "name": job.name,
@@ -229,6 +227,14 @@ def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> No
     if as_json:
         print_json({"documents": documents})
         return
+    _print_listed(documents)
+
+
+def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
+    from pgdyno.quantity import duration_words
+    from pgdyno.text import times
+
+    totals = {False: 0.0, True: 0.0}
     for one in documents:
         takes = {
             full: sum(each["seconds"] or 0.0 for each in one["experiments"] if full or not each["full_only"])
@@ -242,6 +248,9 @@ def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> No
         for each in one["comparisons"]:
             by = f"by {each['experiment']}" if each["experiment"] else "without a run"
             click.echo(f"  {each['name']}: {times(each['ratio'])} there; {by}")
+        totals = {full: totals[full] + takes[full] for full in totals}
+    if len(documents) > 1:
+        click.echo(f"all: --quick about {duration_words(totals[False])}, --full about {duration_words(totals[True])}")
 
 
 def _say(text: str) -> None:

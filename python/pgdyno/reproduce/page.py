@@ -92,7 +92,10 @@ def _parts(document: DocumentTold, numbered: Sequence[tuple[int, Told]]) -> Iter
     yield Heading("What the document does not state")
     rows = tuple((one.what, words.plausible(one), _varied(of)) for one, of in document.open_points)
     yield Grid(("what", "plausible", "varied for"), rows, look="plain")
+    yield Heading("Its own arithmetic")
     yield Note(words.adding_up(document))
+    if claims := words.not_adding_up(document):
+        yield Grid(("claim", "comes to", "stated or expected", "why not"), tuple(claims), look="plain")
     found = tuple(words.sources(document))
     if found:
         yield Heading("Where the runs are")

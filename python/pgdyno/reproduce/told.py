@@ -67,6 +67,8 @@ class Told:
     invalid: bool = False
     """Whether a run that it rests on must not be used."""
     experiment: str = ""
+    changed: bool = False
+    """Whether the runs were recorded with other settings than those of the experiment file."""
 
     @property
     def ratio(self) -> Estimate | None:
@@ -178,6 +180,7 @@ class _Teller:
             differently=answer.differently,
             varied=varied,
             experiment=answer.experiment,
+            changed=bool(self.results[answer.experiment].changed),
         )
 
     def _offered(self, one: Comparison, offer: Offer) -> Told:

@@ -20,6 +20,7 @@ NOT_FITTED = (
 )
 INTERVAL = "Intervals are of 95 %, of runs paired by replicate."
 NOT_VARIED = "not varied"
+CHANGED = " (by runs that differ from the experiment file)"
 
 
 def headline(documents: Sequence[DocumentTold]) -> str:
@@ -58,7 +59,8 @@ def here(told: Told) -> str:
     """The same here; a dash where nothing was measured."""
     if told.here is None or told.ratio is None:
         return UNKNOWN
-    unit = f" {told.unit}" if told.unit else ""
+    # Tables have 1/min where a sentence has `transactions per minute`.
+    unit = f" {told.title if told.unit.startswith('1/') else told.unit}" if told.unit else ""
     return f"{times(told.ratio.mean)} ({figure(told.here.high)} / {figure(told.here.low)}{unit})"
 
 
@@ -76,7 +78,7 @@ def reach(told: Told) -> str:
 
 def verdict(told: Told) -> str:
     """``differs: because …``."""
-    word = str(told.judged.word)
+    word = f"{told.judged.word}{CHANGED if told.changed else ''}"
     return f"{word}: because {told.judged.because}" if told.judged.because else word
 
 
@@ -117,6 +119,17 @@ def adding_up(document: DocumentTold) -> str:
     claims = document.document.arithmetic
     right = sum(document.document.outcome(one).agrees for one in claims)
     return f"Its own arithmetic, recomputed: {right} of {len(claims)} claims add up."
+
+
+def not_adding_up(document: DocumentTold) -> list[tuple[str, str, str, str]]:
+    """The claims that do not: claim, what it comes to, what is stated, why."""
+    rows = []
+    for one in document.document.arithmetic:
+        outcome = document.document.outcome(one)
+        if not outcome.agrees:
+            sides = [None if side is None else float(side) for side in (outcome.computed, outcome.stated)]
+            rows.append((one.claim, f"{figure(sides[0])} {one.unit}", figure(sides[1]), one.because))
+    return rows
 
 
 def sources(document: DocumentTold) -> Iterator[str]:

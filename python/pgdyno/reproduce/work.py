@@ -7,10 +7,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import summarise
 from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
 from pgdyno.quantity import duration_words
+from pgdyno.report import write_report
 from pgdyno.reproduce.library import runs_of
 from pgdyno.reproduce.results import Result
 from pgdyno.store import list_experiments
@@ -65,8 +67,13 @@ class Job:
         return Result(self.name, why="it was not run" + ("" if self.error is None else f": {self.error.message}"))
 
 
-def jobs_of(library: Library, documents: Iterable[Document], root: Path, *, full: bool, to_run: bool) -> list[Job]:
-    """Every experiment file of the documents. What cannot be run here has the reason; nothing is changed."""
+def jobs_of(
+    library: Library, documents: Iterable[Document], root: Path | None, *, full: bool, to_run: bool
+) -> list[Job]:
+    """Every experiment file of the documents. What cannot be run here has the reason; nothing is changed.
+
+    ``root`` is where their runs are looked for.
+    """
     return [
         _job(library, document, run, root, to_run=to_run)
         for document in documents
@@ -74,7 +81,7 @@ def jobs_of(library: Library, documents: Iterable[Document], root: Path, *, full
     ]
 
 
-def _job(library: Library, document: Document, run: Run, root: Path, *, to_run: bool) -> Job:
+def _job(library: Library, document: Document, run: Run, root: Path | None, *, to_run: bool) -> Job:
     try:
         experiment = library.experiment(run)
         there = _started(experiment, root)
@@ -86,10 +93,10 @@ def _job(library: Library, document: Document, run: Run, root: Path, *, to_run: 
     return Job(run.experiment, document.name, planned, path)
 
 
-def _started(experiment: Experiment, root: Path) -> tuple[Path, Plan] | None:
+def _started(experiment: Experiment, root: Path | None) -> tuple[Path, Plan] | None:
     """The directory in which an equal experiment was started by the same programs, and what it lacks; the one that lacks least."""
     found = []
-    for one in list_experiments(root, {}):
+    for one in () if root is None else list_experiments(root, {}):
         if one.record.name == experiment.name and one.runs:
             try:
                 found.append((one.path, plan(experiment, resume=one.path, to_run=False)))
@@ -149,6 +156,7 @@ def _carried_out(
     try:
         with watch(job.planned, left_s) as listener:
             path = execute(job.planned, root=root, command=command, budget_s=limit, tell=listener)
+            write_report(summarise(path), path / "report.html")
     except Interrupted as error:
         error.remedy = "run the same command again: it makes the missing runs"
         raise
