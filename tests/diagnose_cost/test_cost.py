@@ -10,6 +10,7 @@ import math
 import re
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from typing import IO, TYPE_CHECKING
@@ -43,6 +44,9 @@ SESSIONS = (100, 1000)
 PAIRS = 40
 TURN_S, EDGE_S, WARM_S = 5.0, 1.0, 5
 WATCH_S = 20.0
+SHORT_S = 5
+BESIDE_S = 3.0
+"""What the command may take beside the watch: Python's start, connecting, looking around, judging. The bar of the project."""
 SCALE = 5
 _PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps")
 _TABLES = (
@@ -138,6 +142,18 @@ def test_the_probes_sessions_take_at_most_a_hundredth_of_a_core(
     print(f"\n{sessions} sessions, {TABLES} tables: {cost.server_cpu_share:.4f} of a core, {cost.samples} looks, {cost.lost} lost,"
           f" one each {cost.interval_ms or 0:.0f} ms")  # fmt: skip
     assert cost.server_cpu_share <= CPU_MAX
+
+
+def test_from_the_connection_string_to_the_verdict_it_takes_the_watch_and_three_seconds(crowded: Cluster) -> None:
+    command = [sys.executable, "-m", "pgdyno", "diagnose", monitor(crowded), "--for", f"{SHORT_S}s"]
+    with connected(crowded, SESSIONS[0]):
+        begin_s = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        took_s = time.monotonic() - begin_s
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("limit     ")
+    print(f"\na watch of {SHORT_S} s took {took_s:.2f} s, from the connection string to the verdict")
+    assert took_s <= SHORT_S + BESIDE_S
 
 
 def test_a_watched_server_does_as_many_transactions(crowded: Cluster, tmp_path: Path) -> None:
