@@ -33,7 +33,6 @@ def test_the_examples_are_found() -> None:
         "wal-volume",
         "hammerdb-oltp",
         "hammerdb-olap",
-        "eight-gp3-two-io2bx",
         "temp-volume",
         "real-server",
         "huawei-procedure",
