@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
-from pgdyno.report import loading
+from pgdyno.report import loading, table
 from pgdyno.report.document import document
 from pgdyno.report.page import html
 from pgdyno.store import load_record, open_loads, record, tables
@@ -133,3 +133,11 @@ def test_an_experiment_without_loads_says_nothing_of_them(tmp_path: Path) -> Non
     comparison = summarise(make_experiment(tmp_path, Plan(replicates=1, measure_s=20)))
     assert comparison.loads == ()
     assert document(comparison).loads == []
+
+
+def test_the_terminal_has_a_line_for_each_load_with_limits(experiment: Path) -> None:
+    comparison = summarise(experiment)
+    (line,) = loading.lines(comparison)
+    assert line.startswith("gp3: 1,000,000 rows in 40.0 s; data volume: "), line
+    assert "writes 2.50 ms in the mean, 100 MiB/s written" in line
+    assert "the tables were filled on volumes with their limits" in table(comparison)

@@ -17,6 +17,7 @@ from pgdyno.report.page import html
 from pgdyno.report.terminal import table
 from pgdyno.report.tpcc import lines, rows
 from pgdyno.store.record import Account, Check
+from pgdyno.text import number
 
 from .synthetic import GP3, IO2BX, Plan, make_experiment
 
@@ -81,6 +82,15 @@ def test_what_was_not_sampled_is_a_dash(tmp_path: Path) -> None:
     assert (one.tpm_of_server, one.other_share) == (None, None)
     assert not any("server's counters" in row.title for row in rows(found))
     assert "server's counters" not in lines(found)[0]
+    # Beside them what other reports of this workload are about: the volume's latency.
+    volume = found.arms[0].volumes["data"]
+    means = {row.title: row.cells[0] for row in rows(found) if row.title.startswith("data volume: ")}
+    assert means == {
+        f"data volume: {words}, mean, ms": number(mean)
+        for words, mean in (("reads", volume.read_ms_mean), ("writes", volume.write_ms_mean))
+        if mean is not None
+    }
+    assert f"writes {number(volume.write_ms_mean)} ms in the mean" in lines(found)[0]
     assert tpcc.tpcc_of(summarise(make_experiment(tmp_path / "other", Plan(arms=(GP3,), replicates=1))).arms[0]) is None
 
 

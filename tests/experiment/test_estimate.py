@@ -21,6 +21,7 @@ from pgdyno.flow.run import Listener, Step, _due, execute
 from pgdyno.flow.schedule import Allowance
 from pgdyno.quantity import duration_words, parse_seconds
 from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION
+from pgdyno.workload.kind.registry import workload_of
 from pgdyno.world.base import OVERHEAD_S, longest_s
 from pgdyno.world.real import Real
 from pgdyno.world.resolved import SAMPLES_MIN
@@ -80,6 +81,13 @@ def test_a_short_run_of_so_many_transactions_is_sampled_more_often() -> None:
     assert interval_ms(transactions=400, dilation=4) == 4 * 4000 // SAMPLES_MIN
     assert interval_ms(transactions=10) == 100, "and not more often than that"
     assert interval_ms(transactions=10, volume="null") == 1000, "nobody can tell how long it takes"
+
+
+def test_queries_in_slowed_time_take_less_of_it_as_the_cpu_is_not_slowed() -> None:
+    asked = workload_of(seed=1, kind="tpch", scale_factor=0.2, clients=10)
+    assert asked.work_s(80_000, 8) == pytest.approx(asked.work_s(80_000) / 8)
+    # What volumes limit takes the same number of slowed seconds.
+    assert asked.work_s(100, 8) == asked.work_s(100, 4) == 0.2 * 10 * 60_000 / 100
 
 
 def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

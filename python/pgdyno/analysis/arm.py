@@ -99,6 +99,16 @@ class VolumeSummary(Means["VolumeFigures"]):
         return mean_known([one.mib_per_s for one in self.figures])
 
     @property
+    def read_ms_mean(self) -> float | None:
+        """Mean latency of its reads; None where it was not counted or there were none."""
+        return mean_known([one.read_ms_mean for one in self.figures])
+
+    @property
+    def write_ms_mean(self) -> float | None:
+        """Mean latency of its writes."""
+        return mean_known([one.write_ms_mean for one in self.figures])
+
+    @property
     def members(self) -> tuple[MemberSummary, ...]:
         """The members of an array, in their order; empty where a run did not record them."""
         return tuple(MemberSummary(each) for each in zip(*(one.members for one in self.figures), strict=False))

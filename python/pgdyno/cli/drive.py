@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
 _OF_SCRIPTS = ("setup", "scale")
-_OF_TPCC = ("warehouses", "profile", "routines")
+_OF_TPCC = ("warehouses", "profile", "routines", "schema")
 _OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
 """Options about the server: idle clients have no server."""
@@ -55,6 +55,11 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     "--routines",
     type=click.Choice(["functions", "procedures", "statements"]),
     help="For `tpcc`: where the statements of a transaction are [functions].",
+)
+@click.option(
+    "--schema",
+    type=click.Choice(["public"]),
+    help="For `tpcc` and `tpch` with --dsn: drive what HammerDB has built there [pgdyno's own tables].",
 )
 @click.option("--scale-factor", type=shared.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1].")
 @click.option("--query-sets", type=shared.Integer(1), help="For `tpch`: how often a stream asks all queries [1].")
@@ -120,6 +125,7 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     from pgdyno.cli import drive_result, drive_tpch
     from pgdyno.errors import Interrupted, PgdynoError, RunInvalid
 
+    _refuse_schema(options)
     if scripts == ("tpch",):
         drive_tpch.run(options, as_json=as_json, keep_invalid=keep_invalid)
         return
@@ -175,6 +181,17 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     return spec
 
 
+def _refuse_schema(options: Mapping[str, Any]) -> None:
+    """Refuse HammerDB's tables on a server that is started here: it has none."""
+    from pgdyno.errors import InputError
+
+    if options["schema"] is not None and options["dsn"] is None:
+        raise InputError(
+            "--schema public is what HammerDB has built on an existing server",
+            remedy="name the server with --dsn, or omit --schema",
+        )
+
+
 def _refuse_options_of_tpch() -> None:
     from pgdyno.cli.drive_tpch import given
     from pgdyno.errors import InputError
@@ -227,6 +244,7 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
             "warehouses": _WAREHOUSES_DEFAULT if warehouses is None else warehouses,
             "profile": profile or "hammerdb",
             "routines": options["routines"] or "functions",
+            **({} if options["schema"] is None else {"schema": options["schema"]}),
         }
     builtin = [name for name in names if name in SCRIPTS]
     if not builtin:
@@ -286,10 +304,10 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
     from pgdyno.postgres import settings
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.postgres.remote import RemoteServer
-    from pgdyno.postgres.remote_schema import require_schema
     from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.load import fill, load
     from pgdyno.workload.tables import PgbenchTables, SchemaTables
+    from pgdyno.world.existing_schema import require_schema_of
 
     if not spec.asks_server:
         yield _Found(None)
@@ -303,7 +321,7 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
         remote.require_engine()
         needed = spec.needed_tables()
         if isinstance(needed, SchemaTables):
-            require_schema(remote, needed.schema, needed.comment, needed.family)
+            require_schema_of(remote, needed)
             yield _Found(remote)
             return
         _set_up(remote, options["setup"])

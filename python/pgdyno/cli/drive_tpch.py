@@ -25,6 +25,7 @@ _TAKEN = (
     "clients",
     "query_sets",
     "degree",
+    "schema",
     "refresh",
     "duration",
     "seed",
@@ -80,6 +81,7 @@ def _spec(options: Mapping[str, Any]) -> Tpch:
         "degree": options["degree"],
         "refresh": options["refresh"] or "none",
         **({"duration": options["duration"]} if given("duration") else {}),
+        **({} if options["schema"] is None else {"schema": options["schema"]}),
     }
     try:
         spec = workload_of(seed=options["seed"], **asked)
@@ -112,16 +114,16 @@ def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server
     from pgdyno.postgres import settings
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.postgres.remote import RemoteServer
-    from pgdyno.postgres.remote_schema import require_schema
     from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.fill import fill
+    from pgdyno.world.existing_schema import require_schema_of
 
     binaries, tables = find_binaries(options["pg_bin"]), spec.data_set()
     if options["dsn"] is not None:
         refuse_secrets(options["dsn"], "--dsn", "drive")
         remote = RemoteServer.open(options["dsn"], binaries)
         remote.require_prepared()
-        require_schema(remote, tables.schema, tables.comment, tables.family)
+        require_schema_of(remote, tables)
         yield remote
         return
     preflight.require_memory(tables.filling_bytes, "TPC-H's text")

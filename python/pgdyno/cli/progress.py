@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.cli.terminal import is_live
 from pgdyno.quantity import duration_words
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,9 +91,8 @@ class Display:
                 self._bar.update(self._task, total=min(self._total_s, self._budget_s))
         run = open_run(path).record
         metric = headline_of(run)
-        self.say(
-            f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}: {metric.of(run):,.0f} {metric.short}"
-        )
+        place = f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}"
+        self.say(f"{place}: {number(metric.of(run))} {metric.short}")
 
     def note(self, text: str) -> None:
         """Show a last step that is not a run."""

@@ -51,6 +51,8 @@ def world_refusals(arm: Asked) -> Iterator[Refusal]:
 
 
 def _of_chosen(arm: Asked) -> Iterator[Refusal]:
+    for refused in arm.workload.refusals_on_own():
+        yield ("workload", *refused.key.split(".")), refused.message, refused.remedy
     placement = arm.world.placement
     if "data" not in placement:
         yield ("world",), "the data volume is missing", 'write volume = "gp3"'

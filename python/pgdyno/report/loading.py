@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.report import figures
+from pgdyno.report import figures, volumes
 from pgdyno.report.figures.loading import DRAWN_MAX
 from pgdyno.report.section import Drawing, Grid, Note, Part, Section
 from pgdyno.report.words import Row, most_waited
@@ -42,6 +42,24 @@ def section(comparison: Comparison) -> Section | None:
             Drawing("loading", "What volumes wrote while tables were filled", caption, partial(figures.loading, loads))
         )
     return Section("loading", "How the tables were filled", tuple(parts))
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """A line for each load on an arm's own volumes, for the terminal; empty where none had limits."""
+    labels = {arm.volume: arm.label for arm in comparison.arms}
+    found = []
+    for one in comparison.loads:
+        if not one.record.limited:
+            continue
+        specs = [labels.get(spec, spec) for spec in one.record.volumes.values()]
+        pace = f"{one.rows:,} rows in {number(one.seconds)} s"
+        written = [
+            f"{words}, {number(volume.write_mib_per_s)} MiB/s written"
+            for volume in one.volumes
+            if (words := volumes.mean_words(volume))
+        ]
+        found.append("; ".join([f"{' and '.join(specs)}: {pace}", *written]))
+    return found
 
 
 def heads(comparison: Comparison) -> list[str]:
@@ -89,23 +107,23 @@ def _roles(loads: Sequence[LoadFigures]) -> list[str]:
 
 
 def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[Row]:
-    volumes = [next((volume for volume in one.volumes if volume.role == role), None) for one in loads]
+    of_role = [next((volume for volume in one.volumes if volume.role == role), None) for one in loads]
     return [
-        Row(f"{role} volume: written", tuple(_written(one) for one in volumes)),
+        Row(f"{role} volume: written", tuple(_written(one) for one in of_role)),
         Row(
-            f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in volumes)
+            f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in of_role)
         ),
-        Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in volumes)),
+        Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in of_role)),
         Row(
             f"{role} volume: writes, mean, ms",
-            tuple(number(one.write_ms_mean) if one else UNKNOWN for one in volumes),
+            tuple(number(one.write_ms_mean) if one else UNKNOWN for one in of_role),
         ),
         Row(
             f"{role} volume: reads, mean, ms",
-            tuple(number(one.read_ms_mean) if one else UNKNOWN for one in volumes),
+            tuple(number(one.read_ms_mean) if one else UNKNOWN for one in of_role),
         ),
         Row(
-            f"{role} volume: above a limit", tuple(most_waited(one.time_above_limit if one else {}) for one in volumes)
+            f"{role} volume: above a limit", tuple(most_waited(one.time_above_limit if one else {}) for one in of_role)
         ),
     ]
 

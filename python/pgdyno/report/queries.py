@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.queries import SPILL_WAITS, WORKERS, queries_of, workers_of
+from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
 from pgdyno.report.words import Row
@@ -79,6 +80,7 @@ def rows(comparison: Comparison) -> list[Row]:
         Row(
             "streams", _of(comparison, lambda arm, _: str(arm.replicates[0].figures.record.workload.get("clients", 1)))
         ),
+        *volumes.mean_rows(comparison),
         *_refresh(comparison),
     ]
 
@@ -135,9 +137,12 @@ def lines(comparison: Comparison) -> list[str]:
             named = ", ".join(f"Q{query} {number(each.mean)} s" for query, each in slowest)
             spilled = one.temp_bytes
             temp = "" if spilled is None else f"; {number(sum(spilled.values()) / _MIB)} MiB of temporary files a run"
+            latencies = "".join(
+                f"; {words}" for volume in arm.volumes.values() if (words := volumes.mean_words(volume))
+            )
             found.append(
                 f"{arm.label}: derived from TPC-H, {number(_per_hour(arm))} queries per hour, slowest stream"
-                f" {number(one.slowest_stream_s)} s; slowest queries: {named}{temp}"
+                f" {number(one.slowest_stream_s)} s; slowest queries: {named}{temp}{latencies}"
             )
     return found
 

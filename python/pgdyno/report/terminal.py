@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, events, queries, tpcc, trust
+from pgdyno.report import binding, bulk_load, cost, events, loading, queries, tpcc, trust
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -211,6 +211,7 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
     """A line for each arm of what its kind of workload has beside the headline, and for each event."""
     lines: list[str] = []
     for title, found in (
+        ("the tables were filled on volumes with their limits", loading.lines(comparison)),
         ("the load", bulk_load.lines(comparison)),
         ("the queries", queries.lines(comparison)),
         ("derived from TPC-C", tpcc.lines(comparison)),

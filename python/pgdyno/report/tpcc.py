@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.tpcc import PACED_MAX, ArmTpcc, tpcc_of
+from pgdyno.report import volumes
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.transactions import percentiles
 from pgdyno.report.words import Row
@@ -67,6 +68,7 @@ def rows(comparison: Comparison) -> list[Row]:
         found.append(row(f"{title}: share of the time", partial(_share, name)))
         times = (percentiles(arm.scripts_ms.get(name)) for arm in comparison.arms)
         found.append(Row(f"{title}: p50 / p95 / p99, ms", tuple(times)))
+    found += volumes.mean_rows(comparison)
     return [one for one in found if any(cell != UNKNOWN for cell in one.cells)]
 
 
@@ -79,9 +81,12 @@ def lines(comparison: Comparison) -> list[str]:
             server = "" if one.tpm_of_server is None else f" ({number(one.tpm_of_server)} by the server's counters)"
             mix = "" if one.tpm_per_nopm_by_mix is None else f", by the mix {one.tpm_per_nopm_by_mix:.3f}"
             used = "" if one.warehouses_used is None else f"; {_used(one)} warehouses in use"
+            latencies = "".join(
+                f"; {words}" for volume in arm.volumes.values() if (words := volumes.mean_words(volume))
+            )
             found.append(
                 f"{arm.label}: {number(one.nopm)} NOPM, {number(one.tpm)} TPM{server}, TPM/NOPM {_ratio(one)}{mix};"
-                f" {_per_warehouse(one)} New-Orders a minute and warehouse{used}"
+                f" {_per_warehouse(one)} New-Orders a minute and warehouse{used}{latencies}"
             )
     return found
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.loads import LoadedVolume
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class VolumeRow:
 
 
 MEMBER_COLUMNS = ("IOPS", "above limit", "reads, mean", "writes, mean")
+_MEANS = (("reads", "read_ms_mean"), ("writes", "write_ms_mean"))
 VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
 
 
@@ -137,6 +139,28 @@ def volume_rows(comparison: Comparison) -> list[VolumeRow]:
         if arm.instance is not None:
             rows.append(_instance_row(arm, arm.instance))
     return rows
+
+
+def mean_rows(comparison: Comparison) -> list[Row]:
+    """Mean latency of each volume's reads and writes, as other reports of the workload give it."""
+    roles = dict.fromkeys(role for arm in comparison.arms for role in arm.volumes)
+    found = [
+        Row(
+            f"{role} volume: {words}, mean, ms",
+            tuple(
+                number(getattr(arm.volumes[role], name)) if role in arm.volumes else UNKNOWN for arm in comparison.arms
+            ),
+        )
+        for role in roles
+        for words, name in _MEANS
+    ]
+    return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
+
+
+def mean_words(volume: VolumeSummary | LoadedVolume) -> str:
+    """``data volume: reads 0.65 ms, writes 1.32 ms in the mean``; empty where neither was counted."""
+    found = [f"{words} {number(mean)} ms" for words, name in _MEANS if (mean := getattr(volume, name)) is not None]
+    return f"{volume.role} volume: {', '.join(found)} in the mean" if found else ""
 
 
 def _volume_row(arm: ArmSummary, volume: VolumeSummary) -> VolumeRow:

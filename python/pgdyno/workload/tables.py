@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pgdyno.errors import InputError
-from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, TpccProfile, conditions_of, drawn_warehouses, violated
+from pgdyno.workload.tpcc_conditions import (
+    PUBLIC,
+    TPCC_SCHEMA,
+    TpccProfile,
+    conditions_of,
+    drawn_warehouses,
+    violated,
+)
 from pgdyno.workload.tpch.files import MEMORY_BYTES
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
 TpccRoutines = Literal["functions", "procedures", "statements"]
 TpchProfile = Literal["hammerdb", "spec"]
-TPCH_SCHEMA = "pgdyno_tpch"
+TPCH_SCHEMA: Final = "pgdyno_tpch"
 """The schema of the tables that are derived from TPC-H."""
 
 ROWS_PER_SCALE = {"pgbench_branches": 1, "pgbench_tellers": 10, "pgbench_accounts": 100_000}
@@ -159,18 +166,23 @@ class TpccTables:
     """Those derived from TPC-C, with their routines."""
 
     family: ClassVar[str] = "tpcc"
-    schema: ClassVar[str] = TPCC_SCHEMA
     filling_bytes: ClassVar[int] = 0
 
     warehouses: int
     profile: TpccProfile = "hammerdb"
     routines: TpccRoutines = "functions"
+    schema: str = TPCC_SCHEMA
+
+    @property
+    def built(self) -> bool:
+        """Whether HammerDB has built them."""
+        return self.schema == PUBLIC
 
     @property
     def rows(self) -> dict[str, int]:
         """Rows of each table, about: lines of orders are drawn."""
-        each = {f"{TPCC_SCHEMA}.{table}": count * self.warehouses for table, count in _TPCC_ROWS.items()}
-        return each | {f"{TPCC_SCHEMA}.item": _TPCC_ITEMS}
+        each = {f"{self.schema}.{table}": count * self.warehouses for table, count in _TPCC_ROWS.items()}
+        return each | {f"{self.schema}.item": _TPCC_ITEMS}
 
     @property
     def size_bytes(self) -> int:
@@ -194,11 +206,13 @@ class TpccTables:
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """The consistency conditions that tables just loaded violate; those of lines are asked of two warehouses."""
         asked = conditions_of(self.profile, loaded=True)
-        return violated(connection, asked, drawn_warehouses(self.warehouses, self.warehouses))
+        return violated(connection, asked, drawn_warehouses(self.warehouses, self.warehouses), self.schema)
 
 
+SUPPLIERS_PER_SCALE = 10_000
 _TPCH_ROWS = {
-    "lineitem": 6_001_215, "orders": 1_500_000, "partsupp": 800_000, "part": 200_000, "customer": 150_000, "supplier": 10_000,
+    "lineitem": 6_001_215, "orders": 1_500_000, "partsupp": 800_000, "part": 200_000, "customer": 150_000,
+    "supplier": SUPPLIERS_PER_SCALE,
 }  # fmt: skip
 """Rows at scale factor 1; lines of orders at others are about as many by scale."""
 _TPCH_ROWS_FIXED = {"nation": 25, "region": 5}
@@ -211,17 +225,22 @@ class TpchTables:
     """Those derived from TPC-H, with dbgen's rows."""
 
     family: ClassVar[str] = "tpch"
-    schema: ClassVar[str] = TPCH_SCHEMA
     filling_bytes: ClassVar[int] = MEMORY_BYTES
 
     scale_factor: float
     profile: TpchProfile = "hammerdb"
+    schema: str = TPCH_SCHEMA
+
+    @property
+    def built(self) -> bool:
+        """Whether HammerDB has built them."""
+        return self.schema == PUBLIC
 
     @property
     def rows(self) -> dict[str, int]:
         """Rows of each table, about: an order has one to seven lines."""
         each = {table: round(count * self.scale_factor) for table, count in _TPCH_ROWS.items()}
-        return {f"{TPCH_SCHEMA}.{table}": count for table, count in (each | _TPCH_ROWS_FIXED).items()}
+        return {f"{self.schema}.{table}": count for table, count in (each | _TPCH_ROWS_FIXED).items()}
 
     @property
     def size_bytes(self) -> int:

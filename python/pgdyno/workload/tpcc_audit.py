@@ -79,20 +79,22 @@ class Ordered:
     """Lines of the item that does not exist."""
 
     @classmethod
-    def since(cls, connection: psycopg.Connection[tuple[Any, ...]], first_orders: Sequence[int]) -> Self:
+    def since(
+        cls, connection: psycopg.Connection[tuple[Any, ...]], first_orders: Sequence[int], schema: str = TPCC_SCHEMA
+    ) -> Self:
         """Orders from those numbers on, a number for each district by warehouse and district. They are found by their keys."""
         new = f"""
-            (SELECT d_w_id AS w, d_id AS d, row_number() OVER (ORDER BY d_w_id, d_id) AS place FROM {TPCC_SCHEMA}.district) AS d
+            (SELECT d_w_id AS w, d_id AS d, row_number() OVER (ORDER BY d_w_id, d_id) AS place FROM {schema}.district) AS d
             JOIN unnest(%s::integer[]) WITH ORDINALITY AS f (first, place) USING (place)"""
         sizes = f"""
             SELECT o_ol_cnt, count(*) FROM {new} CROSS JOIN LATERAL (
-                SELECT o_ol_cnt FROM {TPCC_SCHEMA}.orders WHERE o_w_id = w AND o_d_id = d AND o_id >= first OFFSET 0) AS o
+                SELECT o_ol_cnt FROM {schema}.orders WHERE o_w_id = w AND o_d_id = d AND o_id >= first OFFSET 0) AS o
             GROUP BY 1"""
         lines = f"""
             SELECT coalesce(sum(n), 0), coalesce(sum(remote), 0), coalesce(sum(unused), 0) FROM {new} CROSS JOIN LATERAL (
                 SELECT count(*) AS n, count(*) FILTER (WHERE ol_supply_w_id <> ol_w_id) AS remote,
                     count(*) FILTER (WHERE ol_i_id = {_UNUSED_ITEM}) AS unused
-                FROM {TPCC_SCHEMA}.order_line WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id >= first) AS l"""
+                FROM {schema}.order_line WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id >= first) AS l"""
         firsts = [list(first_orders)]
         counted = {int(size): int(many) for size, many in connection.execute(sizes.encode(), firsts).fetchall()}
         row = connection.execute(lines.encode(), firsts).fetchone()

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 TpccProfile = Literal["hammerdb", "spec"]
 
-TPCC_SCHEMA = "pgdyno_tpcc"
+TPCC_SCHEMA: Final = "pgdyno_tpcc"
 """The schema of the tables that are derived from TPC-C, and of their routines."""
+PUBLIC: Final = "public"
+"""The schema in which HammerDB builds its own."""
 ASKED_WAREHOUSES = 2
 """Warehouses whose lines are read, unless all are to be."""
 SHOWN = 3
@@ -36,10 +38,13 @@ class Condition:
     """Brings what violates it. ``{S}`` is the schema; ``{OF column}`` restricts a column to some warehouses."""
 
     def violations(
-        self, connection: psycopg.Connection[tuple[Any, ...]], warehouses: Sequence[int] | None = None
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        warehouses: Sequence[int] | None = None,
+        schema: str = TPCC_SCHEMA,
     ) -> list[tuple[Any, ...]]:
         """The first rows that violate it, of all warehouses or of some."""
-        text = self.query.replace("{S}", TPCC_SCHEMA)
+        text = self.query.replace("{S}", schema)
         while (begin := text.find("{OF ")) >= 0:
             end = text.index("}", begin)
             column = text[begin + 4 : end]
@@ -134,10 +139,11 @@ def violated(
     connection: psycopg.Connection[tuple[Any, ...]],
     asked: Sequence[Condition],
     warehouses: Sequence[int] | None = None,
+    schema: str = TPCC_SCHEMA,
 ) -> Iterator[str]:
     """Each condition that does not hold, with places where it does not."""
     for one in asked:
-        found = one.violations(connection, warehouses)
+        found = one.violations(connection, warehouses, schema)
         if found:
             places = ", ".join("/".join(map(str, row)) for row in found)
             more = " and others" if len(found) == SHOWN else ""

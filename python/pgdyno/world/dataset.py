@@ -21,13 +21,14 @@ from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import DATABASE, Cluster
-from pgdyno.postgres.remote_schema import lacks_schema
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
 from pgdyno.workload.database import OwnDatabase
 from pgdyno.workload.tables import BulkTables, SchemaTables, Tables
 from pgdyno.world import own_database
+from pgdyno.world.existing_schema import schema_is_missing
+from pgdyno.world.load_estimate import load_estimate_s
 from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import Site
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float, str], None]
 
-LOAD_S_FIXED = 5.0
-LOAD_BYTES_PER_S = 80 << 20
-"""Loading on two cores, as measured with pgbench's tables; it only feeds estimates."""
 _BESIDE_DATA_BYTES = 512 << 20
 """An empty cluster, its WAL while loading, and the file system's own."""
 _LOAD_MEMORY_BYTES = 1 << 30
@@ -86,8 +84,11 @@ class DatasetKey:
     @property
     def estimate_s(self) -> float:
         """How long loading takes, about."""
-        in_world_s = 0.0 if self.world is None else self.world.estimate_s(self.tables.size_bytes)
-        return max(load_estimate_s(self.tables), in_world_s)
+        world = self.world
+        alone_s = load_estimate_s(
+            self.tables, self.manner, self.connections, 0.0 if world is None else world.wal_write_s * world.dilation
+        )
+        return alone_s if world is None else max(alone_s, world.estimate_s(self.tables.size_bytes))
 
     @property
     def tables_digest(self) -> str | None:
@@ -112,13 +113,6 @@ class Dataset:
     """By the role of the volume."""
     database: str = DATABASE
     """Name of the database with them."""
-
-
-def load_estimate_s(tables: DataSet) -> float:
-    """How long loading takes, about."""
-    if isinstance(tables, BulkTables):
-        return LOAD_S_FIXED  # they begin empty
-    return LOAD_S_FIXED + tables.size_bytes / LOAD_BYTES_PER_S
 
 
 def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
@@ -172,7 +166,7 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
                 raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
         server = arms[0].server
         assert server is not None
-        return tables if lacks_schema(server, tables.schema, tables.comment, yes_create=yes_create) else None
+        return tables if schema_is_missing(server, tables, yes_create=yes_create) else None
     if tables is None:
         return None  # what scripts of the user's need is not known; a test of sysbench finds its tables or says which it misses
     for arm, needed in asked:

@@ -21,6 +21,7 @@ from pgdyno.store.writer import LoadWriter
 from pgdyno.workload.counting import counting
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
 from pgdyno.workload.tables import PgbenchTables, Tables
+from pgdyno.world.load_estimate import usual_write_s
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +72,8 @@ class LoadWorld:
     """PostgreSQL's."""
     throughput_mib_per_s: float | None
     """Throughput of the data volume; only for estimates."""
+    wal_write_s: float
+    """How long a write of WAL usually takes, in the world's time; only for estimates."""
 
     @classmethod
     def of(cls, one: ResolvedArm, roles: tuple[str, ...]) -> Self:
@@ -87,6 +90,7 @@ class LoadWorld:
             dilation=world.dilation,
             settings=tuple(sorted(one.settings.items())),
             throughput_mib_per_s=None if limit is None else limit.sustained,
+            wal_write_s=usual_write_s(one.volumes.get("wal", one.volumes["data"])),
         )
 
     @property

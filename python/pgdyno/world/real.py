@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self
 from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
-from pgdyno.world.dataset import create_tables, load_estimate_s, loader_of, missing_tables
+from pgdyno.world.dataset import create_tables, loader_of, missing_tables
+from pgdyno.world.load_estimate import load_estimate_s
 from pgdyno.world.resolved import existing_arms
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ class Real(World):
         tables = self._missing
         if tables is None:
             return []
-        return [Preparation("load", f"{tables.family}'s tables of {tables} on the server", load_estimate_s(tables))]
+        by = loader_of(self.arms[0])
+        estimate_s = load_estimate_s(tables, by.manner, by.connections)
+        return [Preparation("load", f"{tables.family}'s tables of {tables} on the server", estimate_s)]
 
     def clean_up(self, note: Callable[[str], None]) -> None:
         """Nothing of this machine is used but the driver's CPU."""

@@ -77,7 +77,9 @@ class ResolvedArm:
         workload, volume = self.arm.workload, self.volumes.get("data")
         iops = 0.0 if volume is None or volume.iops is None else volume.iops.maximum
         _, measure_s = workload.phases_s
-        return min(measure_s, workload.work_s(iops)) if workload.counted and iops else measure_s
+        if not workload.counted or not iops:
+            return measure_s
+        return min(measure_s, workload.work_s(iops, self.arm.world.dilation))
 
     @property
     def sample_interval_ms(self) -> int:

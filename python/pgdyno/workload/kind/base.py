@@ -101,6 +101,10 @@ class Workload(KeyTable, ABC):
         """What cannot be done on an existing server."""
         return iter(())
 
+    def refusals_on_own(self) -> Iterator[Refusal]:
+        """What cannot be done on a server that pgdyno starts."""
+        return iter(())
+
     @abstractmethod
     def require(self) -> None:
         """Refuse, before anything is changed, what its driver could not do on this machine. :class:`InputError`."""
@@ -215,9 +219,9 @@ class Workload(KeyTable, ABC):
         """Whether it may end before its time, because its transactions are counted."""
         return False
 
-    def work_s(self, iops: float) -> float:
-        """Estimate: when counted transactions are done, in seconds, on a volume of ``iops``."""
-        del iops
+    def work_s(self, iops: float, dilation: int = 1) -> float:
+        """Estimate: when counted transactions are done, in seconds of a world that is ``dilation`` times slower, on a volume of ``iops``."""
+        del iops, dilation
         return self.phases_s[1]
 
     # What came of it

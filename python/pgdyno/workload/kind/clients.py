@@ -134,8 +134,9 @@ class Clients(Workload):
         """Whether each client ends after a number of transactions."""
         return self.transactions is not None
 
-    def work_s(self, iops: float) -> float:
+    def work_s(self, iops: float, dilation: int = 1) -> float:
         """When the volume has done the requests of all transactions."""
+        del dilation
         return (self.transactions or 0) * self.clients * REQUESTS_PER_TRANSACTION / iops
 
     def dilated(self, dilation: int) -> Self:

@@ -20,7 +20,7 @@ from pgdyno.workload.tables import (
     warehouses_for,
 )
 from pgdyno.workload.tpcc_audit import MIX
-from pgdyno.workload.tpcc_conditions import TpccProfile
+from pgdyno.workload.tpcc_conditions import PUBLIC, TPCC_SCHEMA, TpccProfile
 from pgdyno.workload.tpcc_proofs import Grown
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ class Tpcc(Filled):
     """Clients take the keying and think times of the specification before and after a transaction."""
     names_match: bool = False
     """For profile `hammerdb` with `functions`: pass the last names that were drawn. HammerDB's functions never find a customer by name."""
+    tables_schema: Literal["pgdyno_tpcc", "public"] = Field(TPCC_SCHEMA, alias="schema")
+    """Schema of the tables and routines: pgdyno's own, or `public`, for what HammerDB has built on an existing server. Nothing is made or
+    dropped there."""
     tries_max: Annotated[int, Field(ge=0)] = 10
     """Attempts per transaction after a serialization failure or a deadlock; 0: until it succeeds."""
 
@@ -85,11 +88,11 @@ class Tpcc(Filled):
     def native(self) -> dict[str, Any]:
         """See :meth:`Clients.native`."""
         keys = ("profile", "warehouses", "routines", "all_warehouses", "keying", "names_match")
-        return {"tpcc": {key: getattr(self, key) for key in keys}}
+        return {"tpcc": {key: getattr(self, key) for key in keys} | {"schema": self.tables_schema}}
 
     def data_set(self) -> TpccTables:
         """With their routines."""
-        return TpccTables(self.warehouses, self.profile, self.routines)
+        return TpccTables(self.warehouses, self.profile, self.routines, self.tables_schema)
 
     def needed_tables(self) -> TpccTables:
         """See :meth:`Workload.needed_tables`."""
@@ -110,7 +113,7 @@ class Tpcc(Filled):
     def baseline(self, server: Server, *, full: bool = False) -> Grown:
         """See :meth:`Workload.baseline`."""
         del full
-        return Grown.of(server)
+        return Grown.of(server, self.tables_schema)
 
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
@@ -119,6 +122,13 @@ class Tpcc(Filled):
         return tpcc_proofs.proofs(
             self.data_set(), self.seed, server, outcome, baseline or Grown.loaded(self.warehouses), full=full
         )
+
+    def refusals_on_own(self) -> Iterator[Refusal]:
+        """See :meth:`Workload.refusals_on_own`."""
+        yield from super().refusals_on_own()
+        if self.tables_schema == PUBLIC:
+            why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
+            yield Refusal("schema", why, 'omit the key, or use kind = "real"')
 
     def warnings(self) -> Iterator[str]:
         """Clients that lock each other's rows measure no volume."""
@@ -129,6 +139,11 @@ class Tpcc(Filled):
                 " changes little; use more warehouses, fewer clients or all_warehouses = true"
             )
 
+    def _own_record(self) -> dict[str, Any]:
+        own = super()._own_record()
+        schema = own.pop("tables_schema")
+        return own if schema == TPCC_SCHEMA else own | {"schema": schema}
+
     def _of_kind(self) -> Iterator[Refusal]:
         if self.profile == "spec" and self.routines == "procedures":
             why = "the profile spec has functions or statements"
@@ -138,6 +153,8 @@ class Tpcc(Filled):
             yield Refusal("routines", why, 'omit the key, or use profile = "spec"')
         if self.names_match and (self.profile == "spec" or self.routines == "procedures"):
             yield Refusal("names_match", "names match there anyway; it is for the functions of the profile hammerdb")
+        if self.tables_schema == PUBLIC and self.profile == "spec":
+            yield Refusal("schema", "what HammerDB has built is driven by the profile hammerdb", "omit one of them")
         if self.keying and self.rate_per_s is not None:
             yield Refusal("keying", "clients of an open loop (rate_per_s) do not think; omit one of them")
         if self.keying and self.think_ms is not None:

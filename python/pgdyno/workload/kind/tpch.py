@@ -13,7 +13,8 @@ from pgdyno.store.record import Check
 from pgdyno.workload.kind.base import LoadManner, Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
 from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.tables import TpchProfile, TpchTables, scale_factor_for, size_for_memory
+from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile, TpchTables, scale_factor_for, size_for_memory
+from pgdyno.workload.tpcc_conditions import PUBLIC
 from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_suppliers
 from pgdyno.workload.tpch.refresh import SETS_MAX, Refresh, orders_of_set
 from pgdyno.workload.tpch.streams import Streams
@@ -54,6 +55,9 @@ class Tpch(WithTables, Workload):
     """Parallel workers of a query: `max_parallel_workers_per_gather`. Default: 2 for profile `hammerdb`, the server's setting for `spec`."""
     queries: tuple[Annotated[int, Field(ge=QUERIES.start, le=QUERIES.stop - 1)], ...] = tuple(QUERIES)
     """The queries that are asked, by their numbers. Default: all 22."""
+    tables_schema: Literal["pgdyno_tpch", "public"] = Field(TPCH_SCHEMA, alias="schema")
+    """Schema of the tables: pgdyno's own, or `public`, for what HammerDB has built on an existing server. Nothing is made or dropped there;
+    the view of query 15 is a temporary one."""
     refresh: Refresh = "none"
     """The refresh functions, which insert and delete a thousandth of the orders: `power`, before and after the queries of a single stream;
     `stream`, in a further session beside the streams, a set for each set of queries. They are reported apart."""
@@ -93,6 +97,7 @@ class Tpch(WithTables, Workload):
             degree,
             self.seed,
             self.refresh,
+            self.tables_schema,
         )
 
     @property
@@ -110,17 +115,17 @@ class Tpch(WithTables, Workload):
         """It ends with its queries."""
         return True
 
-    def work_s(self, iops: float) -> float:
-        """By the scale factor; or when the volume has done the requests of all queries."""
+    def work_s(self, iops: float, dilation: int = 1) -> float:
+        """By the scale factor and the CPU, which is not slowed; or when the volume has done the requests of all queries."""
         sets = self.scale_factor * self.query_sets * self.clients * len(self.queries) / len(QUERIES)
-        return max(sets * _SET_S_PER_SCALE, sets * _SET_READS_PER_SCALE / iops)
+        return max(sets * _SET_S_PER_SCALE / dilation, sets * _SET_READS_PER_SCALE / iops)
 
     def require(self) -> None:
         """Nothing beside Python is needed."""
 
     def data_set(self) -> TpchTables:
         """The eight tables."""
-        return TpchTables(self.scale_factor, self.profile)
+        return TpchTables(self.scale_factor, self.profile, self.tables_schema)
 
     def needed_tables(self) -> TpchTables:
         """See :meth:`Workload.needed_tables`."""
@@ -138,6 +143,13 @@ class Tpch(WithTables, Workload):
         found = scale_factor_for(size_for_memory(memory_bytes, self.data_to_memory), self.profile)
         return self.model_copy(update={"scale_factor": min(found, float(SCALE_MOST))})
 
+    def refusals_on_own(self) -> Iterator[Refusal]:
+        """See :meth:`Workload.refusals_on_own`."""
+        yield from super().refusals_on_own()
+        if self.tables_schema == PUBLIC:
+            why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
+            yield Refusal("schema", why, 'omit the key, or use kind = "real"')
+
     def refusals(self) -> Iterator[Refusal]:
         """See :meth:`Workload.refusals`."""
         yield from self._of_manner()
@@ -150,6 +162,8 @@ class Tpch(WithTables, Workload):
             yield Refusal("scale_factor", f"{self.scale_factor:g}: {why}")
         if not self.queries or len(set(self.queries)) < len(self.queries):
             yield Refusal("queries", "it should be numbers of 1 to 22, each once")
+        if self.tables_schema == PUBLIC and self.profile == "spec":
+            yield Refusal("schema", "what HammerDB has built is asked by the profile hammerdb", "omit one of them")
         yield from self._of_refresh()
         if self.load.foreign_keys:
             yield Refusal("load", "foreign_keys are for pgbench's tables; those of tpch always have theirs")
@@ -180,7 +194,7 @@ class Tpch(WithTables, Workload):
         from pgdyno.workload.tpch.answers import left_views
 
         del baseline, full
-        left = left_views(server)
+        left = [] if self.tables_schema == PUBLIC else left_views(server)
         detail = f"left in the schema: {', '.join(left)}" if left else "no view of a stream is left"
         views = Check(name="tpch_views", ok=not left, detail=detail)
         functions = self.streams.functions
@@ -194,4 +208,6 @@ class Tpch(WithTables, Workload):
         own |= set() if self.data_to_memory is None else {"data_to_memory"}
         first = {"kind": self.kind, "seed": self.seed, "degree": self.streams.degree}
         last = {"limit_s": self.limit_s, "driver_cpus": self.driver_cpus}
+        if self.tables_schema != TPCH_SCHEMA:
+            first["schema"] = self.tables_schema
         return first | self.model_dump(mode="json", include=own) | last

@@ -54,6 +54,15 @@ _BYTES: dict[str, float] = {
 """dbgen's files at scale 1."""
 
 
+def column_names() -> dict[str, tuple[str, ...]]:
+    """The names of each table's columns, in the order of its file."""
+    # The comma of decimal(15, 2) separates no columns: their names have an underscore.
+    return {
+        table: tuple(part.split()[0] for part in columns.split(", ") if "_" in part)
+        for table, columns in COLUMNS.items()
+    }
+
+
 def definitions(tables: Sequence[str], scale: float) -> str:
     """SQL that makes the tables."""
     orderkey = "integer" if scale <= _INTEGER_SCALE_MOST else "bigint"

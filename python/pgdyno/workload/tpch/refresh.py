@@ -14,7 +14,7 @@ import psycopg
 from pgdyno import _engine, session
 from pgdyno.store.record import Check
 from pgdyno.workload.tables import TPCH_SCHEMA
-from pgdyno.workload.tpch.files import COLUMNS, SET
+from pgdyno.workload.tpch.files import SET, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +45,7 @@ class RefreshFunctions:
     profile: TpchProfile
     scale_factor: float
     sets: int
+    schema: str = TPCH_SCHEMA
 
     def make(self, folder: Path) -> None:
         """Write the sets' rows into a folder, as a process that refreshes reads them."""
@@ -59,7 +60,7 @@ class RefreshFunctions:
         return {
             "folder": str(folder),
             "sets": self.sets,
-            "columns": {table: _names(table) for table in ("orders", "lineitem")},
+            "columns": {table: list(column_names()[table]) for table in ("orders", "lineitem")},
             "orders_per_commit": _HAMMERDB_ORDERS_PER_COMMIT if hammerdb else 1,
             "deferred": hammerdb,
             "statements_commit": hammerdb,
@@ -93,8 +94,8 @@ class RefreshFunctions:
     def _differences(self, server: Server, done: Sequence[RefreshRecord]) -> Iterator[str]:
         sets = range(1, self.sets + 1)
         with contextlib.closing(psycopg.connect(server.dsn, autocommit=True, **session.OPTIONS)) as connection:
-            inserted = _count(connection, [key for number in sets for key in self.inserted(number)])
-            deleted = _count(connection, [key for number in sets for key in self.deleted(number)])
+            inserted = _count(connection, self.schema, [key for number in sets for key in self.inserted(number)])
+            deleted = _count(connection, self.schema, [key for number in sets for key in self.deleted(number)])
         counted = [one for one in done if one.function == "insert"]
         expected = (sum(one.orders for one in counted), sum(one.lines for one in counted))
         if inserted != expected:
@@ -103,10 +104,10 @@ class RefreshFunctions:
             yield f"{deleted[0]:,} deleted orders and {deleted[1]:,} of their lines are still there"
 
 
-def _count(connection: psycopg.Connection[Any], keys: list[int]) -> tuple[int, int]:
+def _count(connection: psycopg.Connection[Any], schema: str, keys: list[int]) -> tuple[int, int]:
     """Orders with these keys, and their lines."""
     found = [
-        connection.execute(f"SELECT count(*) FROM {TPCH_SCHEMA}.{table} WHERE {column} = ANY(%s)".encode(), [keys])
+        connection.execute(f"SELECT count(*) FROM {schema}.{table} WHERE {column} = ANY(%s)".encode(), [keys])
         for table, column in (("orders", "o_orderkey"), ("lineitem", "l_orderkey"))
     ]
     orders, lines = (int((cursor.fetchone() or (0,))[0]) for cursor in found)
@@ -116,8 +117,3 @@ def _count(connection: psycopg.Connection[Any], keys: list[int]) -> tuple[int, i
 def _key(index: int) -> int:
     """The key of the order with a number from 1: of every 32 keys the first eight are in use (clause 4.2.3)."""
     return (index >> 3 << 5) | (index & 7)
-
-
-def _names(table: str) -> list[str]:
-    """Names of a table's columns, in the order of its file."""
-    return [part.split()[0] for part in COLUMNS[table].split(", ") if "_" in part]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload.tables import TPCH_SCHEMA
+from pgdyno.workload.tpcc_conditions import PUBLIC
 from pgdyno.workload.tpch.orders import POWER, order_of
 from pgdyno.workload.tpch.parameters import drawn
 from pgdyno.workload.tpch.refresh import RefreshFunctions
@@ -35,6 +36,7 @@ class Streams:
     degree: int | None
     seed: int
     refresh: Refresh = "none"
+    schema: str = TPCH_SCHEMA
 
     @property
     def numbers(self) -> range:
@@ -51,12 +53,17 @@ class Streams:
         """The refresh functions: a set for each set of queries of a stream; None without."""
         if self.refresh == "none":
             return None
-        return RefreshFunctions(self.profile, self.scale_factor, self.clients * self.query_sets)
+        return RefreshFunctions(self.profile, self.scale_factor, self.clients * self.query_sets, self.schema)
+
+    @property
+    def _temporary(self) -> bool:
+        """Whether views are temporary ones: in a schema of others nothing is made."""
+        return self.schema == PUBLIC
 
     def document(self, dsn: str, limit_s: float, folder: Path | None = None) -> dict[str, Any]:
         """The first line of the process's input. ``limit_s`` is how long all of it may take, ``folder`` has what is refreshed."""
         functions = self.functions
-        settings = [f"SET search_path = {TPCH_SCHEMA}", f"SET client_connection_check_interval = '{CHECK_CLIENT}'"]
+        settings = [f"SET search_path = {self.schema}", f"SET client_connection_check_interval = '{CHECK_CLIENT}'"]
         if self.degree is not None:
             settings.append(f"SET max_parallel_workers_per_gather = {self.degree}")
         streams: list[dict[str, Any]] = [self._stream(number) for number in self.numbers]
@@ -72,7 +79,8 @@ class Streams:
         }
 
     def _stream(self, number: int) -> dict[str, Any]:
-        drop = [f"DROP VIEW IF EXISTS {view_name(number)}"] if VIEW_QUERY in self.queries else []
+        view = view_name(number, temporary=self._temporary)
+        drop = [f"DROP VIEW IF EXISTS {view}"] if VIEW_QUERY in self.queries else []
         return {"stream": number, "steps": list(self._steps(number)), "after": drop}
 
     def _steps(self, number: int) -> Iterator[dict[str, Any]]:
@@ -86,13 +94,13 @@ class Streams:
                     query, number, query_set, seed=self.seed, profile=self.profile, scale_factor=self.scale_factor
                 )
                 told = {"set": query_set, "place": place, "query": query, "parameters": parameters}
-                yield told | step(query, parameters, number, limited=self.profile == "spec")
+                limited, temporary = self.profile == "spec", self._temporary
+                yield told | step(query, parameters, number, limited=limited, temporary=temporary)
             yield from after
 
 
-def step(query: int, parameters: Parameters, stream: int, *, limited: bool) -> dict[str, Any]:
+def step(query: int, parameters: Parameters, stream: int, *, limited: bool, temporary: bool = False) -> dict[str, Any]:
     """The statements of a query: those before it, which are not timed, and its own."""
-    before = []
-    if query == VIEW_QUERY:
-        before = [f"DROP VIEW IF EXISTS {view_name(stream)}", view_of(parameters, stream)]
-    return {"before": before, "text": text_of(query, parameters, stream, limited=limited)}
+    view = view_name(stream, temporary=temporary)
+    before = [f"DROP VIEW IF EXISTS {view}", view_of(parameters, view)] if query == VIEW_QUERY else []
+    return {"before": before, "text": text_of(query, parameters, view, limited=limited)}

@@ -221,17 +221,17 @@ WHERE l_shipdate >= DATE '{{date}}' AND l_shipdate < DATE '{{date}}' + INTERVAL 
 GROUP BY l_suppkey"""
 
 
-def view_name(stream: int) -> str:
-    """The view of a stream."""
-    return f"revenue{stream}"
+def view_name(stream: int, *, temporary: bool = False) -> str:
+    """The view of a stream; a ``temporary`` one is its session's, and in no schema of others."""
+    return f"{'pg_temp.' if temporary else ''}revenue{stream}"
 
 
-def text_of(query: int, parameters: dict[str, str], stream: int, *, limited: bool) -> str:
+def text_of(query: int, parameters: dict[str, str], view: str, *, limited: bool) -> str:
     """A query as it is sent; ``limited`` with the number of rows that the specification asks for."""
     limit = f"\nLIMIT {LIMITS[query]}" if limited and query in LIMITS else ""
-    return TEXTS[query].strip().format(view=view_name(stream), **parameters) + limit
+    return TEXTS[query].strip().format(view=view, **parameters) + limit
 
 
-def view_of(parameters: dict[str, str], stream: int) -> str:
-    """The statement that makes the view of a stream for these parameters of its query."""
-    return _VIEW.strip().format(view=view_name(stream), **parameters)
+def view_of(parameters: dict[str, str], view: str) -> str:
+    """The statement that makes the view for these parameters of its query."""
+    return _VIEW.strip().format(view=view, **parameters)

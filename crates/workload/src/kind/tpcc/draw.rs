@@ -172,8 +172,16 @@ mod tests {
 
     fn terminal(profile: Profile, warehouses: i64, clients: i64, client: u32, all_warehouses: bool) -> Terminal {
         let routines = Routines::Functions;
-        let settings =
-            Settings { profile, routines, warehouses, clients, all_warehouses, keying: false, names_match: false };
+        let settings = Settings {
+            profile,
+            routines,
+            warehouses,
+            clients,
+            all_warehouses,
+            keying: false,
+            names_match: false,
+            built: false,
+        };
         Terminal::new(Arc::new(settings), 7, client)
     }
 

@@ -4,6 +4,8 @@
 //! tables and the routines in the server are the data set's (`pgdyno-dataset`, `tpcc`); both are in a schema of their own.
 
 mod asked;
+mod built;
+mod call;
 mod draw;
 mod names;
 mod routine;
@@ -20,5 +22,5 @@ pub use names::{
     CUSTOMERS, DISTRICTS, ITEMS, LAST_NAMES, NAME_BITS, NAME_CONSTANT_LOADED, NAME_LAST, ORDERS, SCHEMA,
     write_last_name,
 };
-pub use settings::{Profile, Routines, WAREHOUSES_MAX};
+pub use settings::{Profile, Routines, Schema, WAREHOUSES_MAX};
 pub use spec::TpccSpec;

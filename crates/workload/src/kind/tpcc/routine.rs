@@ -1,10 +1,11 @@
 //! A client whose transactions are routines of the server: one statement each.
 
 use super::asked::Asked;
+use super::call::passes_names;
 use super::draw::{Customer, Line};
 use super::names::write_last_name;
-use super::settings::{Profile, Settings};
-use super::template::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL, passes_names};
+use super::settings::{Profile, Routines, Settings};
+use super::template::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::user::User;
 use super::value::{first, first_number, write_cents};
 use crate::client::{Statement, StatementId};
@@ -36,8 +37,11 @@ impl Routine {
             NEW_ORDER if self.settings.profile == Profile::Hammerdb => {
                 let (lines, seed) = self.user.asked.drawn_there;
                 let Asked { district, customer, .. } = &self.user.asked;
-                for value in [self.settings.warehouses, *district, customer.id, lines, seed] {
+                for value in [self.settings.warehouses, *district, customer.id, lines] {
                     self.user.parameters.integer(value);
+                }
+                if !self.settings.built {
+                    self.user.parameters.integer(seed);
                 }
             }
             NEW_ORDER => self.new_order(),
@@ -78,11 +82,20 @@ impl Routine {
 
     fn payment(&mut self) {
         let Asked { district, customer: payer, cents, .. } = self.user.asked;
-        for value in [district, payer.warehouse, payer.district, payer.id, i64::from(payer.name.is_some())] {
+        for value in [district, payer.warehouse, payer.district] {
             self.user.parameters.integer(value);
         }
+        // HammerDB's procedure gives the customer back, and takes it where it gives it.
+        let last = self.settings.built && self.settings.routines == Routines::Procedures;
+        if !last {
+            self.user.parameters.integer(payer.id);
+        }
+        self.user.parameters.integer(i64::from(payer.name.is_some()));
         self.user.parameters.text(|out| write_cents(cents, out));
         self.name(payer);
+        if last {
+            self.user.parameters.integer(payer.id);
+        }
     }
 
     fn name(&mut self, customer: Customer) {
@@ -92,11 +105,11 @@ impl Routine {
     }
 
     /// Whether the answer says something: that an order was rolled back in the server, which then has no total; how many orders
-    /// were delivered.
+    /// were delivered, which HammerDB's own routine does not tell.
     fn keeps(&self) -> bool {
         match self.user.script {
             NEW_ORDER => self.settings.profile == Profile::Spec,
-            script => script == DELIVERY,
+            script => script == DELIVERY && !self.settings.built,
         }
     }
 }
@@ -113,7 +126,7 @@ impl Program for Routine {
             self.sent = true;
             return Step::Send;
         }
-        if self.user.script == DELIVERY {
+        if self.user.script == DELIVERY && self.keeps() {
             self.user.tally.delivered(first_number(reply).unwrap_or(0).unsigned_abs());
         }
         if self.keeps() && self.user.script == NEW_ORDER && first(reply).is_none() {

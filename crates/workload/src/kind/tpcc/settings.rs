@@ -29,6 +29,18 @@ pub enum Routines {
     Statements,
 }
 
+/// Whose tables and routines they are, by the schema that they are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Schema {
+    /// Those that pgdyno has filled.
+    #[default]
+    #[serde(rename = "pgdyno_tpcc")]
+    Own,
+    /// Those that HammerDB has built.
+    #[serde(rename = "public")]
+    Public,
+}
+
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -39,4 +51,6 @@ pub(crate) struct Settings {
     pub all_warehouses: bool,
     pub keying: bool,
     pub names_match: bool,
+    /// Whether HammerDB has built them.
+    pub built: bool,
 }

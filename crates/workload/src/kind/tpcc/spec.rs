@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::routine::Routine;
-use super::settings::{Profile, Routines, Settings, WAREHOUSES_MAX};
+use super::settings::{Profile, Routines, Schema, Settings, WAREHOUSES_MAX};
 use super::sql::{Prepared, statements};
 use super::statements::Statements;
 use super::template::{TYPES, calls};
@@ -44,6 +44,9 @@ pub struct TpccSpec {
     /// Whether functions of the profile `hammerdb` get the last names that were drawn, which HammerDB's do not.
     #[serde(default)]
     pub names_match: bool,
+    /// Whose tables and routines they are.
+    #[serde(default)]
+    pub schema: Schema,
 }
 
 /// The workload, for any number of clients.
@@ -79,6 +82,13 @@ impl TpccSpec {
         if self.profile == Profile::Spec && self.names_match {
             return Err(Refusal::new("names always match in the profile spec", "omit names_match"));
         }
+        let built = self.schema == Schema::Public;
+        if built && self.profile == Profile::Spec {
+            return Err(Refusal::new(
+                "HammerDB has built no routines of the profile spec",
+                "take the profile hammerdb",
+            ));
+        }
         let settings = Settings {
             profile: self.profile,
             routines: self.routines,
@@ -87,6 +97,7 @@ impl TpccSpec {
             all_warehouses: self.all_warehouses,
             keying: self.keying,
             names_match: self.names_match,
+            built,
         };
         let sent = match self.routines {
             Routines::Statements => Sent::Statements(Arc::new(statements())),

@@ -99,6 +99,7 @@ mod tests {
             all_warehouses: false,
             keying: false,
             names_match: false,
+            built: false,
         };
         let (terminal, mut random) = (Terminal::new(Arc::new(settings), 7, 0), Random::new(3));
         let (mut tally, mut asked) = (Tally::default(), Asked::default());

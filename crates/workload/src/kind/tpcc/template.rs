@@ -1,5 +1,7 @@
 //! The statements that clients send for routines in the server.
 
+use super::built;
+use super::call::{Argument, NAME_OF_ORDER_STATUS, NAME_OF_PAYMENT, passes_names, routine};
 use super::names::SCHEMA;
 use super::settings::{Profile, Routines, Settings};
 use crate::template::Template;
@@ -13,23 +15,12 @@ pub(crate) const DELIVERY: u32 = 2;
 pub(crate) const STOCK_LEVEL: u32 = 3;
 pub(crate) const ORDER_STATUS: u32 = 4;
 
-/// What HammerDB 6.0's prepared statements pass for a last name: the parameter's own name, as it stands between apostrophes there.
-const NAME_OF_PAYMENT: &str = "$8";
-const NAME_OF_ORDER_STATUS: &str = "$5";
-
-/// An argument of a routine.
-enum Argument {
-    /// A number.
-    Value(&'static str),
-    /// A text, or an array's.
-    Quoted(&'static str),
-    /// A text that is the same each time.
-    Fixed(&'static str),
-}
-
 /// The call of each type of transaction.
 pub(crate) fn calls(settings: &Settings) -> Vec<Template> {
     use Argument::{Fixed, Quoted, Value};
+    if settings.built {
+        return built::calls(settings);
+    }
     let hammerdb = settings.profile == Profile::Hammerdb;
     let name = |fixed| if passes_names(settings) { Quoted("name") } else { Fixed(fixed) };
     let new_order = if hammerdb {
@@ -57,24 +48,11 @@ pub(crate) fn calls(settings: &Settings) -> Vec<Template> {
     ]
 }
 
-/// Whether the server gets the name that was drawn. HammerDB's prepared functions do not.
-pub(crate) fn passes_names(settings: &Settings) -> bool {
-    settings.profile == Profile::Spec || settings.routines == Routines::Procedures || settings.names_match
-}
-
 /// A call; a procedure also wants places for the `results` that it gives.
-fn call(settings: &Settings, routine: &str, arguments: &[Argument], results: usize) -> Template {
-    let procedure = settings.routines == Routines::Procedures;
-    let verb = if procedure { "CALL" } else { "SELECT" };
-    let mut template = Template::new(&format!("{verb} {SCHEMA}.{routine}("));
-    for (index, argument) in arguments.iter().enumerate() {
-        template = if index > 0 { template.text(", ") } else { template };
-        template = match argument {
-            Argument::Value(name) => template.parameter(name),
-            Argument::Quoted(name) => template.quoted(name),
-            Argument::Fixed(text) => template.text(&format!("'{text}'")),
-        };
+fn call(settings: &Settings, name: &str, arguments: &[Argument], results: usize) -> Template {
+    if settings.routines == Routines::Procedures {
+        let places = [arguments, &[Argument::Null(results)]].concat();
+        return routine(&format!("CALL {SCHEMA}.{name}"), &places, "");
     }
-    let places = if procedure { ", NULL".repeat(results) } else { String::new() };
-    template.text(&format!("{places})"))
+    routine(&format!("SELECT {SCHEMA}.{name}"), arguments, "")
 }

@@ -1,0 +1,79 @@
+"""How long a load takes, about: it is said before one begins, and feeds nothing else.
+
+A load by COPY takes as long as its bytes. In HammerDB's manner each session commits its share of many small batches:
+
+    LOAD_S_FIXED + max(cpu_s / cores, cpu_s / sessions + commits / sessions * COMMIT_WRITES * write_s * dilation)
+
+Its CPU is this machine's and is not slowed; its commits wait for volumes, whose time is.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.bought import Bought
+from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
+
+if TYPE_CHECKING:
+    from pgdyno.specification import VolumeSpec
+    from pgdyno.workload.data_set import DataSet
+    from pgdyno.workload.kind.base import LoadManner
+
+LOAD_S_FIXED = 5.0
+LOAD_BYTES_PER_S = 80 << 20
+"""Loading on two cores, as measured with pgbench's tables."""
+COMMIT_WRITES = 2.5
+"""Writes for which a batch waits one after another: 2 warehouses by 2 sessions, 1,526 commits, made 4,640 requests (gp3 as io2bx); the
+checkpoint had a sixth of them."""
+COMMIT_WRITE_BYTES = 128 << 10
+"""Of each: the same load wrote 675 MiB."""
+_COMMITS_PER_WAREHOUSE = 762
+_COMMITS_PER_SCALE = 3_560
+_CPU_S_PER_WAREHOUSE = 4.5
+"""Seconds of one core for server, loader and emulated volumes."""
+_CPU_S_PER_SCALE = 125.0
+"""The same at scale factor 1, with keys, references and indexes."""
+
+
+@dataclass(frozen=True)
+class BatchedLoad:
+    """A load in HammerDB's manner."""
+
+    commits: float
+    cpu_s: float
+
+    @classmethod
+    def of(cls, tables: DataSet) -> BatchedLoad | None:
+        """None of tables that are not loaded so."""
+        if isinstance(tables, TpccTables):
+            return cls(tables.warehouses * _COMMITS_PER_WAREHOUSE, tables.warehouses * _CPU_S_PER_WAREHOUSE)
+        if isinstance(tables, TpchTables):
+            return cls(tables.scale_factor * _COMMITS_PER_SCALE, tables.scale_factor * _CPU_S_PER_SCALE)
+        return None
+
+    def seconds(self, sessions: int, cores: int, write_s: float) -> float:
+        """In the host's time; ``write_s`` is how long a write of WAL takes in it."""
+        of_session = self.cpu_s / sessions + self.commits / sessions * COMMIT_WRITES * write_s
+        return LOAD_S_FIXED + max(self.cpu_s / cores, of_session)
+
+
+def load_estimate_s(
+    tables: DataSet, manner: LoadManner = "copy", connections: int | None = None, write_s: float = 0.0
+) -> float:
+    """How long loading takes, about. ``connections`` are the sessions of a load in batches, by default one for each core."""
+    batched = BatchedLoad.of(tables) if manner == "hammerdb" else None
+    if batched is not None:
+        cores = len(os.sched_getaffinity(0))
+        parts = tables.warehouses if isinstance(tables, TpccTables) else connections or cores
+        return batched.seconds(min(connections or cores, parts), cores, write_s)
+    if isinstance(tables, BulkTables):
+        return LOAD_S_FIXED  # they begin empty
+    return LOAD_S_FIXED + tables.size_bytes / LOAD_BYTES_PER_S
+
+
+def usual_write_s(volume: VolumeSpec) -> float:
+    """How long a write of WAL usually takes on a volume; 0 of one that has no delay."""
+    bought = Bought.of(volume.document)
+    return 0.0 if bought is None or bought.usual is None else bought.usual.ms(COMMIT_WRITE_BYTES, 1.0) / 1e3

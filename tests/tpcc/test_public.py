@@ -1,0 +1,163 @@
+"""``schema = "public"``: what HammerDB has built is driven and proven; nothing is made or dropped, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.cli.main import run as pgdyno
+from pgdyno.errors import InputError
+from pgdyno.flow.plan import plan
+from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.tables import TpccRoutines
+
+from ..experiment.documents import written
+from .built import as_hammerdb, relations
+from .test_command import TRIAL
+from .test_runs import tpcc, wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ..fill.filled import Database
+
+REAL = """\
+schema_version = 1
+[world]
+kind = "real"
+dsn = "{}"
+[workload]
+kind = "tpcc"
+schema = "public"
+warehouses = 1
+clients = 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("routines", "names_match"), [("functions", False), ("functions", True), ("procedures", False)]
+)
+def test_what_hammerdb_has_built_is_driven_and_proven(
+    hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path, routines: TpccRoutines, names_match: bool
+) -> None:
+    mine = clone(hammerdb)
+    as_hammerdb(mine, routines)
+    before = relations(mine)
+    asked = tpcc(schema="public", routines=routines, names_match=names_match)
+    baseline = asked.baseline(mine)
+    outcome = asked.runner()(mine, RunRequest(2.0, tmp_path))
+    assert wrong((*outcome.checks, *asked.proofs(mine, outcome, baseline, full=True))) == []
+    assert all(outcome.succeeded_by_type.get(name) for name, _ in asked.mix), outcome.succeeded_by_type
+    assert relations(mine) == before, "nothing was made or dropped"
+    # Payments that no history shows are found, and more deliveries than were counted.
+    mine.run("UPDATE district SET d_ytd = d_ytd + 1 WHERE d_id = 3")
+    mine.run("DELETE FROM new_order WHERE no_d_id < 10")
+    found = {one.name for one in asked.proofs(mine, outcome, baseline) if not one.ok}
+    assert {"tpcc_conditions", "tpcc_deliveries"} <= found
+
+
+def test_names_reach_the_procedures_and_not_the_functions(
+    hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    asked: dict[str, set[str]] = {}
+    for routines in ("functions", "procedures"):
+        mine = clone(hammerdb)
+        as_hammerdb(mine, routines)
+        mine.run("CREATE TABLE heard (name text)")
+        ((text,),) = mine.rows("SELECT pg_get_functiondef('own_payment'::regproc)")
+        mine.run(text.replace("\nBEGIN\n", "\nBEGIN\n INSERT INTO heard VALUES (in_name);\n", 1))
+        workload = tpcc(schema="public", routines=routines)
+        workload.runner()(mine, RunRequest(1.0, tmp_path / routines))
+        asked[routines] = {str(name) for (name,) in mine.rows("SELECT DISTINCT name FROM heard")}
+    assert asked["functions"] == {"$8"}
+    assert len(asked["procedures"]) > 10 and "$8" not in asked["procedures"]
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(
+    ("change", "options", "said", "remedy"),
+    [
+        ("DROP TABLE new_order", [], "has no table new_order", "build it with HammerDB 6.0"),
+        ("ALTER TABLE stock RENAME s_dist_07 TO s_seven", [], "it has no column s_dist_07", "where it was built"),
+        ("DROP FUNCTION slev", [], "has no routine slev", "build its schema again"),
+        ("DROP FUNCTION slev; CREATE FUNCTION slev(a int) RETURNS int LANGUAGE sql AS 'SELECT 1'", [], "slev takes 1 argument", ""),
+        ("", ["--routines", "procedures"], "are functions, not procedures", 'routines = "functions"'),
+        ("", ["--warehouses", "3"], "public.warehouse has 1 rows, and 3 were asked for", "warehouses = 1"),
+    ],
+    ids=["table", "column", "routine", "arguments", "kind", "size"],
+)  # fmt: skip
+def test_what_is_missing_or_other_is_refused_in_one_sentence(
+    hammerdb: Database,
+    clone: Callable[[Database], Database],
+    capsys: pytest.CaptureFixture[str],
+    change: str,
+    options: list[str],
+    said: str,
+    remedy: str,
+) -> None:
+    mine = clone(hammerdb)
+    as_hammerdb(mine)
+    if change:
+        mine.run(change)
+    size = [] if "--warehouses" in options else ["--warehouses", "1"]
+    asked = ["drive", "tpcc", "--schema", "public", "--dsn", mine.dsn, "--duration", "1s", *size, *options]
+    assert pgdyno(asked) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert said in told and remedy in told, told
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_hidden_schema_is_said_with_the_role(
+    hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    mine = clone(hammerdb)
+    as_hammerdb(mine)
+    asked = REAL.format(mine.dsn)
+    found = plan(written(tmp_path, asked), to_run=False)
+    assert found.preparation == [], "nothing is to be made"
+    mine.run(f"ALTER DATABASE {mine.name} SET search_path = pg_catalog")
+    with pytest.raises(InputError, match=r"the routines would not find public\."):
+        plan(written(tmp_path, asked), to_run=False)
+
+
+@pytest.mark.usefixtures("engine")
+def test_public_is_for_an_existing_server_and_for_hammerdb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], hammerdb: Database
+) -> None:
+    emulated = TRIAL.replace('kind = "fake"\n', "").replace("warehouses = 4", 'warehouses = 4\nschema = "public"')
+    path = tmp_path / "trial.toml"
+    path.write_text(emulated.replace('["hammerdb", "spec"]', '["hammerdb"]'))
+    assert pgdyno(["run", str(path), "--dry-run"]) == 2
+    assert "trial.toml:8: workload.schema: what HammerDB has built is on an existing server" in capsys.readouterr().err
+    path.write_text(REAL.format(hammerdb.dsn) + 'profile = "spec"\n')
+    assert pgdyno(["run", str(path), "--dry-run"]) == 2
+    assert "is driven by the profile hammerdb" in capsys.readouterr().err
+    path.write_text(REAL.format(hammerdb.dsn))
+    assert pgdyno(["run", str(path), "--dry-run", "--yes-create"]) == 2
+    assert "has no table warehouse and no table district" in capsys.readouterr().err
+    assert pgdyno(["drive", "tpcc", "--schema", "public"]) == 2
+    assert "name the server with --dsn" in capsys.readouterr().err
+    assert pgdyno(["drive", "select-only", "--dsn", hammerdb.dsn, "--schema", "public"]) == 2
+    assert "--schema would have no effect" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("engine")
+def test_an_experiment_drives_it_and_says_so_in_its_record(
+    hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = clone(hammerdb)
+    as_hammerdb(mine)
+    path = tmp_path / "trial.toml"
+    path.write_text(REAL.format(mine.dsn) + 'warmup = "0s"\nduration = "2s"\n')
+    before = relations(mine)
+    asked = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
+    assert pgdyno(asked) == 0
+    assert json.loads(capsys.readouterr().out)["arms"][0]["metric"] == "nopm"
+    (run,) = (tmp_path / "results").glob("*/runs/*/run.json")
+    found = json.loads(run.read_text())
+    assert found["workload"]["schema"] == "public"
+    assert [one for one in found["checks"] if not one["ok"]] == []
+    assert relations(mine) == before
