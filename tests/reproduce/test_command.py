@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -80,12 +81,12 @@ from pathlib import Path
 from pgdyno import installation
 from pgdyno.cli import main
 from pgdyno.flow import run
-root, results = sys.argv[1:]
+root, results, position = sys.argv[1:]
 installation.data_folder = lambda name: Path(root) / name
 whole = run.run_cell
 def slow(context, cell, *rest):
     print("run", cell.position, flush=True)
-    if cell.position == 3:
+    if cell.position == int(position):
         time.sleep(600)
     return whole(context, cell, *rest)
 run.run_cell = slow
@@ -93,17 +94,19 @@ main.run(["reproduce", "--results", results])
 """
 
 
-def test_a_killed_one_is_resumed_by_the_same_command(shelf: Shelf) -> None:
-    words = [sys.executable, "-c", KILLED, str(shelf.root), str(shelf.results)]
+@pytest.mark.parametrize("position", [0, 3])
+def test_a_killed_one_is_resumed_by_the_same_command(shelf: Shelf, position: int) -> None:
+    words = [sys.executable, "-c", KILLED, str(shelf.root), str(shelf.results), str(position)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         deadline = time.monotonic() + 60
-        while process.stdout.readline() != "run 3\n":
+        while process.stdout.readline() != f"run {position}\n":
             assert time.monotonic() < deadline
         os.kill(process.pid, signal.SIGKILL)
-    assert _runs(shelf) == {"trial": 3}
+    assert _runs(shelf) == {"trial": position}
     pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
     assert _runs(shelf) == {"trial": 4}
+    assert len(list(shelf.results.iterdir())) == 1
     assert list(shelf.results.rglob("*.partial")) == []
 
 
@@ -147,9 +150,17 @@ def test_what_a_budget_leaves_out_is_named_with_the_comparisons(shelf: Shelf) ->
     assert "larger: it does not fit into the budget" in ended.out
 
 
-def test_without_root_what_needs_no_run_is_printed_and_the_rest_named(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_root_the_runs_that_are_there_still_answer(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    [directory] = shelf.results.iterdir()
+    for run in (directory / "runs").glob("*-r2"):
+        shutil.rmtree(run)
+    _refuse_to_run(monkeypatch)
+    ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_HOST)
+    assert "cannot be told here: because each arm ran once" in ended.out
+
+
+def _refuse_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Fake.open.__func__  # type: ignore[attr-defined] # a class method
 
     def refused(cls: type[Fake], experiment: object, *, to_run: bool, yes_create: bool) -> Fake:
@@ -160,6 +171,12 @@ def test_without_root_what_needs_no_run_is_printed_and_the_rest_named(
         return found
 
     monkeypatch.setattr(Fake, "open", classmethod(refused))
+
+
+def test_without_root_what_needs_no_run_is_printed_and_the_rest_named(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _refuse_to_run(monkeypatch)
     offer = 'metric = "usd_per_month"\nhigh = "gp3:size=208GiB"\nlow = "gp3:size=100GiB"'
     shelf.write(('name = "b to a"\nhigh = "tps_b"\nlow = "tps_a"\nstated = "ratio"\n', OFFER.format(offer=offer)))
     ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_HOST)

@@ -240,8 +240,7 @@ def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
             full: sum(each["seconds"] or 0.0 for each in one["experiments"] if full or not each["full_only"])
             for full in (False, True)
         }
-        quick, whole = (f"about {duration_words(takes[full])}" if takes[full] else "no runs" for full in (False, True))
-        click.echo(f"{one['name']}: {one['title']}; --quick {quick}, --full {whole}")
+        click.echo(f"{one['name']}: {one['title']}; {_times(takes)}")
         for each in one["experiments"]:
             what = each["why_not"] or f"about {duration_words(each['seconds'])}"
             click.echo(f"  runs {each['name']}: {what}{', with --full' if each['full_only'] else ''}")
@@ -250,7 +249,15 @@ def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
             click.echo(f"  {each['name']}: {times(each['ratio'])} there; {by}")
         totals = {full: totals[full] + takes[full] for full in totals}
     if len(documents) > 1:
-        click.echo(f"all: --quick about {duration_words(totals[False])}, --full about {duration_words(totals[True])}")
+        click.echo(f"all: {_times(totals)}")
+
+
+def _times(takes: dict[bool, float]) -> str:
+    """What ``--quick`` and ``--full`` take."""
+    from pgdyno.quantity import duration_words
+
+    quick, full = (f"about {duration_words(takes[each])}" if takes[each] else "no runs" for each in (False, True))
+    return f"--quick {quick}, --full {full}"
 
 
 def _say(text: str) -> None:

@@ -15,7 +15,7 @@ from pgdyno.quantity import duration_words
 from pgdyno.report import write_report
 from pgdyno.reproduce.library import runs_of
 from pgdyno.reproduce.results import Result
-from pgdyno.store import list_experiments
+from pgdyno.store import list_experiments, open_experiment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +60,7 @@ class Job:
     @property
     def result(self) -> Result:
         """What there is of it."""
-        if self.path is not None:
+        if self.path is not None and open_experiment(self.path).runs:
             return Result(self.name, self.path)
         if self.left_out:
             return Result(self.name, why="it does not fit into the budget")
@@ -82,6 +82,7 @@ def jobs_of(
 
 
 def _job(library: Library, document: Document, run: Run, root: Path | None, *, to_run: bool) -> Job:
+    path = None
     try:
         experiment = library.experiment(run)
         there = _started(experiment, root)
@@ -89,7 +90,7 @@ def _job(library: Library, document: Document, run: Run, root: Path | None, *, t
         if to_run and planned.cells:
             planned = plan(experiment, resume=path)
     except PgdynoError as error:
-        return Job(run.experiment, document.name, None, error=error)
+        return Job(run.experiment, document.name, None, path, error)
     return Job(run.experiment, document.name, planned, path)
 
 
@@ -97,7 +98,8 @@ def _started(experiment: Experiment, root: Path | None) -> tuple[Path, Plan] | N
     """The directory in which an equal experiment was started by the same programs, and what it lacks; the one that lacks least."""
     found = []
     for one in () if root is None else list_experiments(root, {}):
-        if one.record.name == experiment.name and one.runs:
+        # Also one that was killed before its first run: what that left is removed when it is resumed.
+        if one.record.name == experiment.name:
             try:
                 found.append((one.path, plan(experiment, resume=one.path, to_run=False)))
             except InputError:
