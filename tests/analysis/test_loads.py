@@ -136,6 +136,8 @@ def test_an_experiment_without_loads_says_nothing_of_them(tmp_path: Path) -> Non
 
 
 def test_the_terminal_has_a_line_for_each_load_with_limits(experiment: Path) -> None:
+    write_load(experiment, seconds=20)
+    write_load(experiment)  # repeated, as a resumed experiment does
     comparison = summarise(experiment)
     (line,) = loading.lines(comparison)
     assert line.startswith("gp3: 1,000,000 rows in 40.0 s; data volume: "), line

@@ -45,12 +45,11 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def lines(comparison: Comparison) -> list[str]:
-    """A line for each load on an arm's own volumes, for the terminal; empty where none had limits."""
+    """A line for each load on an arm's own volumes, for the terminal; the last of those that a resumed experiment repeated."""
     labels = {arm.volume: arm.label for arm in comparison.arms}
+    limited = {one.record.title: one for one in comparison.loads if one.record.limited}
     found = []
-    for one in comparison.loads:
-        if not one.record.limited:
-            continue
+    for one in limited.values():
         specs = [labels.get(spec, spec) for spec in one.record.volumes.values()]
         pace = f"{one.rows:,} rows in {number(one.seconds)} s"
         written = [
