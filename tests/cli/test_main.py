@@ -199,6 +199,32 @@ def test_a_reader_that_has_gone_is_no_failure_and_work_that_was_broken_off_is(tm
     assert ended_with("runs", "--json", unread="stdout stderr", folder=tmp_path) != errors.EXIT_OK
 
 
+DROPS = """
+import os, signal, sys, time
+import click
+from pgdyno.cli import main
+
+class Dropping:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        self.after = "the signal was heard here"
+
+def wait():
+    Dropping()
+    time.sleep(20)  # or until the signal is heard
+
+main.LazyGroup.get_command = lambda self, ctx, name: click.Command("doctor", callback=wait)
+sys.argv = ["pgdyno", "doctor"]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main.main()
+"""
+
+
+def test_an_interruption_that_python_drops_comes_again() -> None:
+    done = subprocess.run([sys.executable, "-c", DROPS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (errors.EXIT_INTERRUPTED, "\ninterrupted\n")
+
+
 WAITS = """
 import signal, sys
 import click

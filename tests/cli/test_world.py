@@ -71,8 +71,8 @@ READ = {
 """Options and arguments whose path is read."""
 MADE = {"captures", "imdb", "tpch"}
 """Folders of files that commands make, of which those stay that were whole."""
-DIFFERENT = {"capture read --json", "generate imdb --json", "generate tpch --json"}
-"""Commands that print the time that they took, or a path that each job has for itself."""
+DIFFERENT = {"capture read --json", "doctor", "doctor --json", "generate imdb --json", "generate tpch --json"}
+"""Commands that print the time that they took, what the machine has at the moment, or a path that each job has for itself."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STEPS = 2
 """Where a command is interrupted in `make test`: after equal shares of its calls. `make bench ONLY=cli` takes more."""

@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 import click
@@ -60,6 +61,8 @@ COMMANDS: dict[str, str] = {
 
 _OUTPUT, _ERROR = 1, 2
 """Descriptors of standard output and standard error."""
+AGAIN_S = 0.01
+"""After this an interruption that was dropped comes again."""
 _INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -216,16 +219,35 @@ def main() -> NoReturn:
     """
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for number in _INTERRUPTING:
-            # Under nohup SIGHUP is ignored, and SIGINT in the background of a shell without job control.
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, _interrupt)
+        # Under nohup SIGHUP is ignored, and SIGINT in the background of a shell without job control.
+        heard = [number for number in _INTERRUPTING if signal.getsignal(number) != signal.SIG_IGN]
+        _listen(heard)
+        sys.unraisablehook = partial(_dropped, heard)
         streams.install()
         code = run()
     except KeyboardInterrupt:  # before the command began, or while its end was printed
         print("interrupted", file=sys.stderr)
         code = EXIT_INTERRUPTED
     sys.exit(code)
+
+
+def _listen(numbers: Sequence[signal.Signals]) -> None:
+    for number in numbers:
+        signal.signal(number, _interrupt)
+
+
+def _dropped(heard: Sequence[signal.Signals], what: sys.UnraisableHookArgs) -> None:
+    """An interruption that met a destructor, or a generator that was being closed, where Python drops exceptions: it comes again."""
+    if not issubclass(what.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(what)
+        return
+    import threading
+
+    _listen(heard)
+    # Not here: whatever is raised in this function is dropped as well.
+    again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), heard[0]))
+    again.daemon = True
+    again.start()
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
