@@ -45,6 +45,24 @@ def test_a_ratio_that_is_stated_without_its_figures_has_nothing_to_be_computed_f
     assert (outcome.computed, outcome.stated) == (None, Decimal("2.08"))
 
 
+def test_a_comparison_has_a_ratio_a_unit_and_the_documents_about(write: Write) -> None:
+    document = read_document(write())
+    assert document.ratio(document.comparison[0]) == (Decimal("2.08"), Decimal(0))
+    assert document.unit_of("tps_b") == "TPS"
+    assert document.unit_of("max(cells_qps)") == "QPS"
+    assert document.unit_of("tps_b / ratio") == "", "figures of two units"
+    vague = read_document(write(("value = 208\n", "value = 208\napproximate = true\n")))
+    assert vague.ratio(vague.comparison[0])[1] == Decimal("0.05")
+    stated = read_document(write(('high = "tps_b"\nlow = "tps_a"\n', "")))
+    assert stated.ratio(stated.comparison[0])[0] == Decimal("2.08")
+
+
+def test_a_comparison_has_one_kind_of_answer(write: Write) -> None:
+    offer = '[comparison.offer]\nmetric = "usd_per_month"\nhigh = "gp3"\nlow = "gp2"\n[[arithmetic]]'
+    with pytest.raises(InputError, match="has several of `answer`, `offer` and `untold`: write one"):
+        read_document(write(("[[arithmetic]]", offer)))
+
+
 def test_a_row_of_a_table_says_where_it_stands(write: Write) -> None:
     assert read_document(write()).table[0].places() == ["Table 1-1", "Table 1-1"]
 

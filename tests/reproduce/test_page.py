@@ -38,7 +38,7 @@ def test_nothing_complains_is_asked_for_or_overflows(
     shelf.record()
     found = shelf.write()
     [document] = found.documents
-    results = {run.experiment: recorded_in(shelf.results, found.experiment(run)) for run in document.run}
+    results = recorded_in(shelf.results, [found.experiment(run) for run in document.run])
     path = tmp_path / "page.html"
     write_page([tell(document, results, None)], path)
     page = browser.open(path, width_px, dark, (WIDTH, OUTSIDE, DRAWN, GROUND))

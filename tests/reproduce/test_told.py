@@ -29,7 +29,7 @@ SYNTHETIC = 0.05
 def _told(shelf: Shelf, books: Library | None = None) -> DocumentTold:
     found = shelf.write() if books is None else books
     [document] = found.documents
-    results = {run.experiment: recorded_in(shelf.results, found.experiment(run)) for run in document.run}
+    results = recorded_in(shelf.results, [found.experiment(run) for run in document.run])
     return tell(document, results, None)
 
 
@@ -127,7 +127,7 @@ def test_the_page_has_the_claims_that_do_not_add_up(shelf: Shelf) -> None:
 def test_a_folder_that_is_not_there_is_refused(shelf: Shelf) -> None:
     found = shelf.write()
     with pytest.raises(InputError, match="none is not a folder of results"):
-        recorded_in(shelf.results / "none", found.experiment(found.documents[0].run[0]))
+        recorded_in(shelf.results / "none", [found.experiment(found.documents[0].run[0])])
 
 
 def test_the_text_has_both_ratios_and_what_the_documents_arithmetic_comes_to(shelf: Shelf) -> None:

@@ -155,7 +155,7 @@ def _watched(planned: Plan, left_s: float) -> Iterator[Listener]:
 def _recorded(found: Library, chosen: Sequence[Document], folder: Path) -> dict[str, Result]:
     from pgdyno.reproduce.results import recorded_in
 
-    return {run.experiment: recorded_in(folder, found.experiment(run)) for document in chosen for run in document.run}
+    return recorded_in(folder, [found.experiment(run) for document in chosen for run in document.run])
 
 
 def _told(chosen: Sequence[Document], known: dict[str, Result]) -> list[DocumentTold]:

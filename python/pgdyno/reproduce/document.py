@@ -5,7 +5,9 @@ A field is added, never renamed or given another meaning. A figure that is not k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import WithJsonSchema
 
 from pgdyno import __version__
 from pgdyno.report.part import Part
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from pgdyno.reproduce.told import DocumentTold, Told
 
 SCHEMA_VERSION = 1
+_SIGNS = [str(one) for one in Sign if one is not Sign.UNTOLD]
+KnownSign = Annotated[Sign, WithJsonSchema({"type": "string", "enum": _SIGNS})]
+Verdict = Annotated[Word, WithJsonSchema({"type": "string", "enum": [str(one) for one in Word]})]
 
 
 class RatioOf(Part):
@@ -71,8 +76,9 @@ class ComparisonOf(Part):
     name: str
     there: ThereOf
     here: HereOf | None
-    sign: Sign
-    verdict: Word
+    sign: KnownSign | None
+    """Whether the larger figure there is the larger one here; null where there is no ratio here."""
+    verdict: Verdict
     because: str
     differently: str
     """What is measured in another way than there."""
@@ -90,7 +96,8 @@ class OrderOf(Part):
     name: str
     steps: list[str]
     """Comparisons, each a step down."""
-    sign: Sign
+    sign: KnownSign | None
+    """Right where all steps are; null where one has no ratio here."""
 
 
 class UnstatedOf(Part):
@@ -154,7 +161,7 @@ def _document(one: DocumentTold) -> DocumentOf:
         name=about.name,
         title=about.title,
         comparisons=[_comparison(told) for told in one.comparisons],
-        orders=[OrderOf(name=each.name, steps=list(each.steps), sign=each.sign) for each in one.orders],
+        orders=[OrderOf(name=each.name, steps=list(each.steps), sign=_known(each.sign)) for each in one.orders],
         unstated=[UnstatedOf(what=each.what, varied_for=of) for each, of in one.open_points],
         claims=len(about.arithmetic),
         claims_that_add_up=sum(about.outcome(each).agrees for each in about.arithmetic),
@@ -182,7 +189,7 @@ def _comparison(told: Told) -> ComparisonOf:
             about_share=told.there.share,
         ),
         here=_here(told),
-        sign=told.sign,
+        sign=_known(told.sign),
         verdict=told.judged.word,
         because=told.judged.because,
         differently=told.differently,
@@ -207,6 +214,10 @@ def _here(told: Told) -> HereOf | None:
         bound=list(told.limits),
         ratio=ratio,
     )
+
+
+def _known(sign: Sign) -> Sign | None:
+    return None if sign is Sign.UNTOLD else sign
 
 
 def _ratio(estimate: Estimate | None) -> RatioOf | None:

@@ -13,9 +13,10 @@ from pgdyno.experiment.origin import dotted
 from pgdyno.flow.resume import recorded
 from pgdyno.reproduce.library import arm_of
 from pgdyno.store import list_experiments, open_experiment
+from pgdyno.store.names import EXPERIMENT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pgdyno.analysis.arm import ArmSummary
@@ -56,26 +57,28 @@ class Result:
         return next((arm for arm in found.arms if arm.levels == places), None)
 
 
-def recorded_in(root: Path, experiment: Experiment) -> Result:
-    """The result of an experiment file in a folder of results, or in one result.
+def recorded_in(root: Path, experiments: Iterable[Experiment]) -> dict[str, Result]:
+    """The result of each experiment file in a folder of results, or in one result.
 
     Where there are several, one that equals the file is taken, then the one with the most runs, then the newest.
     """
+    if (root / EXPERIMENT_FILE).is_file():
+        there = [open_experiment(root)]
+    elif root.is_dir():
+        there = list_experiments(root, {})
+    else:
+        raise InputError(f"{root} is not a folder of results", remedy="name one, or the directory of an experiment")
+    return {experiment.name: _best(root, there, experiment) for experiment in experiments}
+
+
+def _best(root: Path, there: Iterable[Recorded], experiment: Experiment) -> Result:
     name = experiment.name
-    found = [one for one in _experiments(root) if one.record.name == name and one.runs]
+    found = [one for one in there if one.record.name == name and one.runs]
     if not found:
         return Result(name, why=f"{root} has no runs of {name}.toml")
     changed = {one.path: _changed(one, experiment) for one in found}
     best = max(found, key=lambda one: (not changed[one.path], len(one.runs), one.record.created_unix_ns))
     return Result(name, best.path, changed=changed[best.path])
-
-
-def _experiments(root: Path) -> list[Recorded]:
-    if (root / "experiment.json").is_file():
-        return [open_experiment(root)]
-    if not root.is_dir():
-        raise InputError(f"{root} is not a folder of results", remedy="name one, or the directory of an experiment")
-    return list_experiments(root, {})
 
 
 def _changed(one: Recorded, experiment: Experiment) -> tuple[str, ...]:

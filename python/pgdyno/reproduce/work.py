@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.published import Document
     from pgdyno.published.answer import Run
     from pgdyno.reproduce.library import Library
+    from pgdyno.store import Experiment as Recorded
 
     Watch = Callable[[Plan, float], AbstractContextManager[Listener]]
 
@@ -74,18 +75,19 @@ def jobs_of(
 
     ``root`` is where their runs are looked for.
     """
+    there = [] if root is None else list_experiments(root, {})
     return [
-        _job(library, document, run, root, to_run=to_run)
+        _job(library, document, run, there, to_run=to_run)
         for document in documents
         for run in runs_of(document, full=full)
     ]
 
 
-def _job(library: Library, document: Document, run: Run, root: Path | None, *, to_run: bool) -> Job:
+def _job(library: Library, document: Document, run: Run, recorded: Iterable[Recorded], *, to_run: bool) -> Job:
     path = None
     try:
         experiment = library.experiment(run)
-        there = _started(experiment, root)
+        there = _started(experiment, recorded)
         path, planned = (None, plan(experiment, to_run=False)) if there is None else there
         if to_run and planned.cells:
             planned = plan(experiment, resume=path)
@@ -94,10 +96,10 @@ def _job(library: Library, document: Document, run: Run, root: Path | None, *, t
     return Job(run.experiment, document.name, planned, path)
 
 
-def _started(experiment: Experiment, root: Path | None) -> tuple[Path, Plan] | None:
+def _started(experiment: Experiment, recorded: Iterable[Recorded]) -> tuple[Path, Plan] | None:
     """The directory in which an equal experiment was started by the same programs, and what it lacks; the one that lacks least."""
     found = []
-    for one in () if root is None else list_experiments(root, {}):
+    for one in recorded:
         # Also one that was killed before its first run: what that left is removed when it is resumed.
         if one.record.name == experiment.name:
             try:
@@ -171,5 +173,5 @@ def _carried_out(
 def _with_runs(job: Job, root: Path) -> Path | None:
     """The directory with the runs that were finished before an experiment failed."""
     assert job.planned is not None
-    there = _started(job.planned.experiment, root)
+    there = _started(job.planned.experiment, list_experiments(root, {}))
     return None if there is None else there[0]

@@ -1,0 +1,50 @@
+"""Two arms by any figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.paired import figures_by_name, paired
+
+from .synthetic import Plan, make_experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.analysis.compare import Comparison
+
+
+def test_every_figure_of_a_table_can_be_asked_by_its_name(comparison: Comparison) -> None:
+    names = figures_by_name()
+    assert {name for name in comparison.figures if "." not in name} <= {*names}
+    assert {"tps", "nopm", "seconds", "geomean_s", "queue_length"} <= {*names}
+
+
+def test_the_headlines_ratio_is_that_of_the_comparison(comparison: Comparison) -> None:
+    base, other = comparison.arms[:2]
+    found = paired(other, base, figures_by_name()["tps"].of)
+    assert found.ratio == comparison.ratios[0].estimate
+    assert found.high == pytest.approx(other.headline.mean)
+    assert found.low == pytest.approx(base.headline.mean)
+
+
+def test_another_figure_is_paired_by_the_same_blocks(comparison: Comparison) -> None:
+    base, other = comparison.arms[:2]
+    found = paired(base, other, figures_by_name()["read_ms_mean"].of)
+    assert found.ratio is not None
+    assert found.ratio.n == len(base.replicates)
+    assert found.high is not None and found.low is not None
+    assert found.ratio.mean == pytest.approx(found.high / found.low, rel=0.01)  # a mean of ratios, and a ratio of means
+
+
+def test_runs_without_a_partner_or_without_the_figure_have_no_ratio(tmp_path: Path) -> None:
+    plan = Plan(replicates=2, missing=frozenset({(1, 0), (2, 1)}), measure_s=20)
+    base, other = summarise(make_experiment(tmp_path, plan)).arms
+    alone = paired(base, other, figures_by_name()["tps"].of)
+    assert alone.ratio is None
+    assert alone.high is not None
+    nothing = paired(base, other, figures_by_name()["tpm"].of)
+    assert (nothing.high, nothing.low, nothing.ratio) == (None, None, None)
