@@ -38,7 +38,11 @@ BEGIN PERFORM own_neword(a, b, c, d, e, {_SEED}); k := 1; END $body$;
 CREATE PROCEDURE payment(a integer, b integer, c integer, d integer, by_name integer, amount numeric, INOUT credit char(2),
     INOUT last varchar(16), INOUT customer integer, {_BACK}, INOUT since timestamp, INOUT x numeric, INOUT y numeric,
     INOUT z numeric, INOUT data varchar, at timestamp) LANGUAGE plpgsql AS $body$
-BEGIN PERFORM own_payment(a, b, c, d, customer, by_name, amount, last); END $body$;
+BEGIN
+    -- HammerDB's computes with what it was given where it finds no customer of a name.
+    IF num_nulls(credit, last, since, x, y, z, data) > 0 THEN RAISE EXCEPTION 'an argument is NULL'; END IF;
+    PERFORM own_payment(a, b, c, d, customer, by_name, amount, last);
+END $body$;
 CREATE PROCEDURE delivery(a integer, b integer, at timestamp) LANGUAGE plpgsql AS $body$
 BEGIN PERFORM own_delivery(a, b); END $body$;
 CREATE PROCEDURE slev(a integer, b integer, c integer, INOUT d integer) LANGUAGE plpgsql AS $body$

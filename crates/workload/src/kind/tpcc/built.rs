@@ -1,5 +1,7 @@
-//! Calls of the routines that HammerDB 6.0 itself has built, in the schema where it builds them. Their arguments come in its order;
-//! what its procedures only give back begins as NULL.
+//! Calls of the routines that HammerDB 6.0 itself has built, in the schema where it builds them. Their arguments come in its order.
+//!
+//! What its procedures give back has to begin as there, with 0 or an empty text: where a name has one customer, its payment finds none
+//! and computes with what it was given.
 
 use super::call::{Argument, NAME_OF_ORDER_STATUS, NAME_OF_PAYMENT, passes_names, routine};
 use super::settings::{Routines, Settings};
@@ -13,7 +15,7 @@ const LINES: &str = " AS line (item integer, supply integer, quantity smallint, 
 
 /// The call of each type of transaction.
 pub(super) fn calls(settings: &Settings) -> Vec<Template> {
-    use Argument::{Fixed, Null, Quoted, Same, Value};
+    use Argument::{Fixed, Quoted, Same, Value};
     let name = |fixed| if passes_names(settings) { Quoted("name") } else { Fixed(fixed) };
     let [w_id, d_id, c_id] = [Value("w_id"), Value("d_id"), Value("c_id")];
     let new_order = [w_id, Value("warehouses"), d_id, c_id, Value("lines")];
@@ -32,15 +34,23 @@ pub(super) fn calls(settings: &Settings) -> Vec<Template> {
             routine("SELECT * FROM public.ostat", &status, LINES),
         ];
     }
-    // Credit, name and customer of a payment are given back too, and so are 18 texts and 5 other values.
-    let payment =
-        [&paid[..], &[Value("by_name"), Value("amount"), Null(1), name(NAME_OF_PAYMENT), c_id, Null(23), NOW]].concat();
+    // Credit, name and customer of a payment are given back too, and so are 18 texts, a time, three numbers and a text.
+    let texts = ["''"; 18].map(Same);
+    let payment = [
+        &paid[..],
+        &[Value("by_name"), Value("amount"), Same("'0'"), name(NAME_OF_PAYMENT), c_id],
+        &texts,
+        &[NOW, Same("0.0, 0.0, 0.0, ''"), NOW],
+    ]
+    .concat();
+    let new_order = [&new_order[..], &[Same("0.0, '', '', 0.0, 0.0, 0"), NOW]].concat();
+    let status = [&asked[..], &[name(NAME_OF_ORDER_STATUS), Same("'', '', 0.0, 0"), NOW, Same("0, ''")]].concat();
     vec![
-        routine("CALL public.neword", &[&new_order[..], &[Null(6), NOW]].concat(), ""),
+        routine("CALL public.neword", &new_order, ""),
         routine("CALL public.payment", &payment, ""),
         routine("CALL public.delivery", &[&delivery[..], &[NOW]].concat(), ""),
-        routine("CALL public.slev", &[&stock[..], &[Null(1)]].concat(), ""),
-        routine("CALL public.ostat", &[&asked[..], &[name(NAME_OF_ORDER_STATUS), Null(7)]].concat(), ""),
+        routine("CALL public.slev", &[&stock[..], &[Same("0")]].concat(), ""),
+        routine("CALL public.ostat", &status, ""),
     ]
 }
 
