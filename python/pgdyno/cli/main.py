@@ -219,9 +219,12 @@ def main() -> NoReturn:
     """
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        # Under nohup SIGHUP is ignored, and SIGINT in the background of a shell without job control.
-        heard = [number for number in _INTERRUPTING if signal.getsignal(number) != signal.SIG_IGN]
-        _listen(heard)
+        heard = []
+        for number in _INTERRUPTING:
+            # Under nohup SIGHUP is ignored, and SIGINT in the background of a shell without job control.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _interrupt)
+                heard.append(number)
         sys.unraisablehook = partial(_dropped, heard)
         streams.install()
         code = run()
@@ -231,11 +234,6 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _listen(numbers: Sequence[signal.Signals]) -> None:
-    for number in numbers:
-        signal.signal(number, _interrupt)
-
-
 def _dropped(heard: Sequence[signal.Signals], what: sys.UnraisableHookArgs) -> None:
     """An interruption that met a destructor, or a generator that was being closed, where Python drops exceptions: it comes again."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
@@ -243,7 +241,8 @@ def _dropped(heard: Sequence[signal.Signals], what: sys.UnraisableHookArgs) -> N
         return
     import threading
 
-    _listen(heard)
+    for number in heard:
+        signal.signal(number, _interrupt)
     # Not here: whatever is raised in this function is dropped as well.
     again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), heard[0]))
     again.daemon = True
