@@ -37,6 +37,8 @@ DEADLINE_S = 120.0
 SECOND_NS = 1_000_000_000
 USE_UP_S = 40.0
 """As long as a load is given to use up credits: VACUUM uses some hundred a second more than a gp2 of the draw earns in 10 s."""
+REFUSED_S = 5.0
+"""Within this the connections that the watch has left are taken too."""
 CREDITS_FEW = 50
 """Less than half a second's of the smallest volume in the draw."""
 
@@ -62,7 +64,7 @@ def measure(running: Running, stand: Stand, load: Load, key: str, folder: Path) 
         before = _look(running)
         _watch(running, stand, folder / WATCH)
         after = _look(running)
-        refused = load.beside == "full" and _is_refused(running)
+        refused = load.beside == "full" and wait_until(lambda: _is_refused(running), REFUSED_S)
     readings = {role: _reading(before, after, role) for role in before.volumes}
     facts = Facts(
         key=key,
