@@ -81,6 +81,9 @@ def test_connections_bind_where_all_are_taken_and_hardly_one_works() -> None:
     working = replace(second(Sessions(read=12, commit=4), AT_LIMIT), connections=1.0)
     assert judge(working, WATCHED) == Found("volume_iops", sure=True, role="data"), "the volume is why they are taken"
     assert judge(replace(full, connections=0.97), WATCHED) == Found("client", sure=True)
+    others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.05, server_busy=0.05, idle=0.02)
+    just_connected = replace(second(Sessions(cpu=0.1, client=20), cpu=others_busy), connections=1.0)
+    assert judge(just_connected, WATCHED) == Found("connections", sure=True), "CPU would not admit more of them"
 
 
 def test_a_standby_that_confirms_late_is_named() -> None:

@@ -115,9 +115,10 @@ def unasked(second: Second, given: Given) -> Found | None:
     few, come_back = _active(sessions) < FEW_ACTIVE, sessions.client >= FEW_ACTIVE
     if second.others_at_disk >= FEW_ACTIVE or (not few and sessions.client < MOST * sessions.all):
         return None
-    if _short_of_cpu(second) and (come_back or not few):
+    taken = second.connections is not None and second.connections >= 1
+    if _short_of_cpu(second) and (not few or (come_back and not taken)):
         return None
-    if second.connections is not None and second.connections >= 1:
+    if taken:
         return Found("connections", sure=True)
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
     nothing_asked = few and not come_back
