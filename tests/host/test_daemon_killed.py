@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno import _engine
-from pgdyno.host import volume
+from pgdyno.host import transport, volume
 from pgdyno.host.clean import clean
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
@@ -28,17 +28,19 @@ def test_killed_while_it_attaches(state: Path, kills: int) -> None:
     mount.mkdir()
     for number in range(kills):
         request = {"name": f"v{number}", "spec": "gp3", "mount": str(mount), "state_dir": str(state)}
-        daemon = subprocess.Popen(
-            [_engine.checked(), "volume", "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
-        assert daemon.stdin is not None
-        daemon.stdin.write(json.dumps(request) + "\n")
-        daemon.stdin.flush()
-        try:
-            daemon.wait(moments.uniform(0.0, 0.8))
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-        daemon.wait(GONE_S)
+        request["transport"] = transport.asked()
+        with transport.offered(transport.asked()):
+            daemon = subprocess.Popen(
+                [_engine.checked(), "volume", "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+            )
+            assert daemon.stdin is not None
+            daemon.stdin.write(json.dumps(request) + "\n")
+            daemon.stdin.flush()
+            try:
+                daemon.wait(moments.uniform(0.0, 0.8))
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+            daemon.wait(GONE_S)
         daemon.stdin.close()
         subprocess.run(["umount", "--lazy", mount], stderr=subprocess.DEVNULL, check=False)
         clean(state)

@@ -28,6 +28,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Region of the objects of `pgdyno load --via aws_s3`, unless `--s3-region` is given; takes precedence over `AWS_DEFAULT_REGION`.",
     ),
     "AWS_DEFAULT_REGION": ("unset", "The same, where `AWS_REGION` is not set."),
+    "PGDYNO_TRANSPORT": (
+        "`auto`",
+        "How requests of a volume reach its daemon: `classic` (by /dev/fuse), `uring` (over io_uring, where the kernel has FUSE over it and the volume is in memory; else classic), or `auto` (classic, until the fidelity of io_uring is on record). The volume's facts say which it was, and why.",
+    ),
     "PGDYNO_IMAGE_DIR": (
         "`/dev/shm/pgdyno/images`",
         "Folder of the data sets while an experiment runs; by default in memory.",

@@ -1,9 +1,10 @@
 //! One attached volume: what is put up for it, and taken down again.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::core::Core;
 use crate::fault;
 use crate::file_system;
 use crate::follow::PathFollower;
-use crate::fs::{FILE_NAME, FUSE_MAGIC, VolumeFs};
+use crate::fs::{Exported, FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::lane::Mode;
 use crate::log_buffer::LogBuffer;
 use crate::loop_device::LoopDevice;
@@ -27,6 +28,7 @@ use crate::pipeline::Pipeline;
 use crate::spec::{InstanceFacts, ServeSpec};
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
+use crate::transport::{self, Chosen, Transport};
 
 /// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
 const EVENT_LOOPS: usize = 2;
@@ -34,6 +36,10 @@ const EVENT_LOOPS: usize = 2;
 const DISK_WORKERS: usize = 32;
 /// A device or mount that is not gone by then is still in use.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Why requests do not come over io_uring: the kernel is too old, or its module's parameter says no.
+const NOT_OFFERED: &str = "the kernel's FUSE does not offer io_uring (Linux 6.14 with enable_uring does)";
+const ON_DISK: &str = "the volume's content is on a disk, whose workers answer";
+const ON_REQUEST: &str = "io_uring is on request until its fidelity is on record (docs/decision/0020)";
 /// How long the kernel may take to let go of a device after its last mount has ended.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -44,6 +50,7 @@ pub(crate) struct Attached {
     folder: VolumeDir,
     pipeline: Arc<Pipeline>,
     session: Option<BackgroundSession>,
+    chosen: Chosen,
     threads: Vec<JoinHandle<()>>,
     device: Option<LoopDevice>,
     mount: Option<PathBuf>,
@@ -71,11 +78,12 @@ impl Attached {
             })
         };
         match begin() {
-            Ok((pipeline, threads, session)) => Ok(Self {
+            Ok(Serving { pipeline, threads, session, chosen }) => Ok(Self {
                 volumes: storage.volumes(),
                 folder,
                 pipeline,
                 session: Some(session),
+                chosen,
                 threads,
                 device: None,
                 mount: None,
@@ -123,7 +131,7 @@ impl Attached {
             "dilation": instance.dilation.times(), "instance_type": instance.instance_type, "instance_limits": instance.limits,
             "started_monotonic_ns": started_ns, "base_overhead": overhead, "base_overhead_confirmed": confirmed,
             "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
-            "proofs": proofs, "refused_precautions": instance.refused,
+            "transport": self.chosen, "proofs": proofs, "refused_precautions": instance.refused,
         });
         let served = Served::new(&self.folder, facts.clone(), storage.clone(), self.pipeline.clone())?;
         self.listener = Some(control::serve(&self.folder, served, commands.clone())?);
@@ -214,7 +222,12 @@ fn aborted_is_ended(ended: std::io::Result<()>) -> std::io::Result<()> {
 }
 
 /// What of a volume is up before the kernel knows of it.
-type Serving = (Arc<Pipeline>, Vec<JoinHandle<()>>, BackgroundSession);
+struct Serving {
+    pipeline: Arc<Pipeline>,
+    threads: Vec<JoinHandle<()>>,
+    session: BackgroundSession,
+    chosen: Chosen,
+}
 
 /// Puts up what serves the content by FUSE. The workers of one that cannot be served end.
 fn serve_content(
@@ -232,9 +245,11 @@ fn serve_content(
         for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
             threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
         }
-        let request_bytes = storage.total.params().request_bytes();
-        let session = start_session(folder, &spec.name, pipeline.clone(), request_bytes, commands.clone())?;
-        Ok((pipeline.clone(), threads, session))
+        let request_bytes = u32::try_from(storage.total.params().request_bytes()).unwrap_or(u32::MAX);
+        let exported = Arc::new(Exported { pipeline: pipeline.clone(), request_bytes });
+        let (session, ring, chosen) = start_session(folder, spec, exported, commands.clone())?;
+        threads.extend(ring);
+        Ok(Serving { pipeline: pipeline.clone(), threads, session, chosen })
     };
     begin().inspect_err(|_| pipeline.stop())
 }
@@ -250,13 +265,13 @@ fn spawn(
         .context(|| format!("cannot start the thread {name:?}"), "raise the limit on processes")
 }
 
+/// Mounts the volume's file and serves it: the session, the thread of its ring if it has one, and what was chosen.
 fn start_session(
     folder: &VolumeDir,
-    name: &str,
-    pipeline: Arc<Pipeline>,
-    request_bytes: u64,
+    spec: &ServeSpec,
+    exported: Arc<Exported>,
     commands: Sender<Command>,
-) -> Result<BackgroundSession> {
+) -> Result<(BackgroundSession, Option<JoinHandle<()>>, Chosen)> {
     let remedy = "check that /dev/fuse exists and that you are root (`pgdyno doctor`)";
     let mut config = Config::default();
     config.mount_options = vec![
@@ -265,17 +280,40 @@ fn start_session(
         MountOption::NoExec,
         MountOption::NoSuid,
         MountOption::NoDev,
-        MountOption::CUSTOM(format!("max_read={request_bytes}")),
+        MountOption::CUSTOM(format!("max_read={}", exported.request_bytes)),
     ];
     config.n_threads = Some(EVENT_LOOPS);
     config.clone_fd = true;
-    let ended = Command::SessionEnded { name: name.to_owned() };
-    let fs = VolumeFs::new(pipeline, u32::try_from(request_bytes).unwrap_or(u32::MAX), commands, ended);
+    let ended = Command::SessionEnded { name: spec.name.clone() };
+    let (tell, offered) = sync_channel(1);
+    let prepared = match spec.transport {
+        Transport::Classic => Err(None),
+        Transport::Auto => Err(Some(ON_REQUEST.to_owned())),
+        Transport::Uring if spec.store != "memory" => Err(Some(ON_DISK.to_owned())),
+        Transport::Uring => {
+            transport::prepare(exported.clone()).map_err(|error| Some(format!("the kernel gives no ring: {error}")))
+        }
+    };
+    let over_ring = prepared.is_ok().then_some(tell);
+    let fs = VolumeFs::new(exported, commands, ended, over_ring);
     // Where the kernel refuses the mount, fuser tries fusermount and reports that it is missing; `pgdyno doctor` asks the
     // kernel itself, and an attach does so before it comes here.
     let mounted = Session::new(fs, folder.fuse(), &config);
     let session = mounted.context(|| format!("cannot mount FUSE on {}", folder.fuse().display()), remedy)?;
-    session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
+    let ring = match prepared {
+        Ok(prepared) if offered.recv() == Ok(true) => {
+            // Nothing else serves a session that has agreed to it, so what fails now fails the attach.
+            let begun = session.as_fd().try_clone_to_owned().and_then(|fuse| prepared.begin(fuse));
+            let remedy = "attach it with PGDYNO_TRANSPORT=classic";
+            Ok(begun.context(|| "the kernel does not take the volume's ring".to_owned(), remedy)?)
+        }
+        Ok(_) => Err(Some(NOT_OFFERED.to_owned())),
+        Err(reason) => Err(reason),
+    };
+    let session = session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)?;
+    let (ring, reason) = ring.map_or_else(|reason| (None, reason), |ring| (Some(ring), None));
+    let used = if ring.is_some() { Transport::Uring } else { Transport::Classic };
+    Ok((session, ring, Chosen { asked: spec.transport, used, reason }))
 }
 
 /// A mount that failed silently would leave a plain folder, and every figure would be the host disk's.

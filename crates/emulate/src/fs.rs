@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, SyncSender};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
@@ -11,6 +11,8 @@ use fuser::{
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
     WriteFlags,
 };
+
+use pgdyno_volume::Op;
 
 use crate::command::Command;
 use crate::pipeline::{Payload, Pipeline};
@@ -24,22 +26,40 @@ pub(crate) const FUSE_MAGIC: u64 = 0x6573_5546;
 const ASK_AGAIN: Duration = Duration::ZERO;
 /// Above the loop device's 128; the default of 12 would cap the queue depth.
 const MAX_BACKGROUND: u16 = 256;
-const FILE: INodeNo = INodeNo(2);
+/// The exported file.
+pub(crate) const FILE: INodeNo = INodeNo(2);
 
-pub(crate) struct VolumeFs {
-    pipeline: Arc<Pipeline>,
-    request_bytes: u32,
-    commands: Sender<Command>,
-    /// What is said when the session ends.
-    ended: Option<Command>,
+/// What its folder has, and the node of each: `None` is the folder itself.
+pub(crate) const ENTRIES: [(Option<INodeNo>, FileType, &str); 3] = [
+    (None, FileType::Directory, "."),
+    (None, FileType::Directory, ".."),
+    (Some(FILE), FileType::RegularFile, FILE_NAME),
+];
+
+/// How the file is opened.
+pub(crate) fn open_flags() -> FopenFlags {
+    FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
 }
 
-impl VolumeFs {
-    pub(crate) fn new(pipeline: Arc<Pipeline>, request_bytes: u32, commands: Sender<Command>, ended: Command) -> Self {
-        Self { pipeline, request_bytes, commands, ended: Some(ended) }
-    }
+/// Whether a transfer may be submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Whole blocks inside the volume, and no more than a buffer holds.
+    Admitted,
+    /// A read that begins behind the end: there is nothing.
+    PastTheEnd,
+    Refused,
+}
 
-    fn attr(&self, ino: INodeNo) -> FileAttr {
+/// The file: what is the same however requests for it arrive.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) request_bytes: u32,
+}
+
+impl Exported {
+    pub(crate) fn attr(&self, ino: INodeNo) -> FileAttr {
         let file = ino == FILE;
         FileAttr {
             ino,
@@ -60,10 +80,50 @@ impl VolumeFs {
         }
     }
 
-    /// Whole blocks inside the volume, and no more than a slot's buffer holds.
+    pub(crate) fn admit(&self, op: Op, offset: u64, len: u32) -> Admission {
+        if op == Op::Read && offset >= self.pipeline.size_bytes() {
+            Admission::PastTheEnd
+        } else if len > self.request_bytes || !self.fits(offset, u64::from(len)) {
+            Admission::Refused
+        } else {
+            Admission::Admitted
+        }
+    }
+
+    /// Discards and zero-outs of the loop device: both leave zeros.
+    pub(crate) fn zero(&self, offset: u64, len: u64, mode: i32) -> Result<(), Errno> {
+        let zeroing = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
+        if !zeroing || !self.fits(offset, len) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        self.pipeline.zero(offset, len).map_err(|_| Errno::EIO)
+    }
+
+    /// Whole blocks inside the volume.
     fn fits(&self, offset: u64, len: u64) -> bool {
         let whole = offset.is_multiple_of(BLOCK_BYTES) && len.is_multiple_of(BLOCK_BYTES);
         whole && offset.checked_add(len).is_some_and(|end| end <= self.pipeline.size_bytes())
+    }
+}
+
+/// The file system of one session.
+pub(crate) struct VolumeFs {
+    exported: Arc<Exported>,
+    commands: Sender<Command>,
+    /// What is said when the session ends.
+    ended: Option<Command>,
+    /// Says whether its requests come over io_uring, if that is wanted.
+    over_ring: Option<SyncSender<bool>>,
+}
+
+impl VolumeFs {
+    pub(crate) fn new(
+        exported: Arc<Exported>,
+        commands: Sender<Command>,
+        ended: Command,
+        over_ring: Option<SyncSender<bool>>,
+    ) -> Self {
+        Self { exported, commands, ended: Some(ended), over_ring }
     }
 }
 
@@ -72,7 +132,11 @@ impl Filesystem for VolumeFs {
         let missing = |flags: InitFlags| io::Error::other(format!("this kernel's FUSE lacks {flags:?}"));
         // Without these, direct I/O is served one request at a time.
         config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES).map_err(missing)?;
-        config.set_max_write(self.request_bytes).map_err(|_| io::Error::other("max_write"))?;
+        if let Some(told) = &self.over_ring {
+            // The kernel offers it while its module's `enable_uring` says so.
+            let _ = told.send(config.add_capabilities(InitFlags::FUSE_OVER_IO_URING).is_ok());
+        }
+        config.set_max_write(self.exported.request_bytes).map_err(|_| io::Error::other("max_write"))?;
         config.set_max_background(MAX_BACKGROUND).map_err(|_| io::Error::other("max_background"))?;
         config.set_congestion_threshold(MAX_BACKGROUND).map_err(|_| io::Error::other("congestion_threshold"))?;
         Ok(())
@@ -87,19 +151,19 @@ impl Filesystem for VolumeFs {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == INodeNo::ROOT && name == FILE_NAME {
-            reply.entry(&ASK_AGAIN, &self.attr(FILE), Generation(0));
+            reply.entry(&ASK_AGAIN, &self.exported.attr(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&ASK_AGAIN, &self.attr(ino));
+        reply.attr(&ASK_AGAIN, &self.exported.attr(ino));
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         if ino == FILE {
-            reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
+            reply.opened(FileHandle(0), open_flags());
         } else {
             reply.error(Errno::EISDIR);
         }
@@ -116,12 +180,10 @@ impl Filesystem for VolumeFs {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        if offset >= self.pipeline.size_bytes() {
-            reply.data(&[]);
-        } else if size > self.request_bytes || !self.fits(offset, u64::from(size)) {
-            reply.error(Errno::EINVAL);
-        } else {
-            self.pipeline.submit(offset, Payload::Read(reply, size));
+        match self.exported.admit(Op::Read, offset, size) {
+            Admission::Admitted => self.exported.pipeline.submit(offset, Payload::Read(reply, size)),
+            Admission::PastTheEnd => reply.data(&[]),
+            Admission::Refused => reply.error(Errno::EINVAL),
         }
     }
 
@@ -137,10 +199,9 @@ impl Filesystem for VolumeFs {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        if data.len() > self.request_bytes as usize || !self.fits(offset, data.len() as u64) {
-            reply.error(Errno::EINVAL);
-        } else {
-            self.pipeline.submit(offset, Payload::Write(reply, data));
+        match self.exported.admit(Op::Write, offset, u32::try_from(data.len()).unwrap_or(u32::MAX)) {
+            Admission::Admitted => self.exported.pipeline.submit(offset, Payload::Write(reply, data)),
+            _ => reply.error(Errno::EINVAL),
         }
     }
 
@@ -150,11 +211,10 @@ impl Filesystem for VolumeFs {
 
     /// Durability is paid for in the write (docs/decision/0004); a delayed answer here would block other writes.
     fn fsync(&self, _request: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.pipeline.flushed();
+        self.exported.pipeline.flushed();
         reply.ok();
     }
 
-    /// Discards and zero-outs of the loop device: both leave zeros.
     fn fallocate(
         &self,
         _request: &Request,
@@ -165,24 +225,15 @@ impl Filesystem for VolumeFs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let zeroing = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
-        if !zeroing || !self.fits(offset, length) {
-            reply.error(Errno::EOPNOTSUPP);
-        } else if self.pipeline.zero(offset, length).is_err() {
-            reply.error(Errno::EIO);
-        } else {
-            reply.ok();
+        match self.exported.zero(offset, length, mode) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
         }
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let entries = [
-            (ino, FileType::Directory, "."),
-            (ino, FileType::Directory, ".."),
-            (FILE, FileType::RegularFile, FILE_NAME),
-        ];
-        for (i, (ino, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
-            if reply.add(ino, i as u64 + 1, kind, name) {
+        for (i, (node, kind, name)) in ENTRIES.into_iter().enumerate().skip(offset as usize) {
+            if reply.add(node.unwrap_or(ino), i as u64 + 1, kind, name) {
                 break;
             }
         }

@@ -42,6 +42,7 @@ mod state_dir;
 mod stats;
 mod store;
 mod submit_log;
+mod transport;
 mod wait;
 mod work_queue;
 mod write_log;

@@ -24,6 +24,7 @@ use crate::overhead::BaseOverhead;
 use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
 use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
 use crate::store::Store;
+use crate::transport::{HandedOver, RingReply};
 use crate::work_queue::WorkQueue;
 use crate::write_log::Recorder;
 
@@ -45,6 +46,35 @@ pub(crate) struct Pipeline {
 pub(crate) enum Payload<'a> {
     Read(ReplyData, u32),
     Write(ReplyWrite, &'a [u8]),
+    /// Of either; its data is in memory that stays until it is answered.
+    Ring(RingReply),
+}
+
+impl Payload<'_> {
+    fn shape(&self) -> (Op, u32) {
+        match self {
+            Self::Read(_, len) => (Op::Read, *len),
+            Self::Write(_, data) => (Op::Write, data.len() as u32),
+            Self::Ring(reply) => (reply.op, reply.len),
+        }
+    }
+
+    /// What is to be written.
+    fn written(&mut self) -> Option<&[u8]> {
+        match self {
+            Self::Write(_, data) => Some(data),
+            Self::Ring(reply) if reply.op == Op::Write => Some(reply.data()),
+            Self::Read(..) | Self::Ring(_) => None,
+        }
+    }
+
+    fn refuse(self) {
+        match self {
+            Self::Read(reply, _) => reply.error(Errno::EAGAIN),
+            Self::Write(reply, _) => reply.error(Errno::EAGAIN),
+            Self::Ring(reply) => reply.error(Errno::EAGAIN),
+        }
+    }
 }
 
 impl Pipeline {
@@ -79,17 +109,14 @@ impl Pipeline {
     }
 
     /// Takes a request in. It is answered here when it is due at once, else by the release thread.
-    pub(crate) fn submit(&self, offset: u64, payload: Payload<'_>) {
-        let (op, len) = match &payload {
-            Payload::Read(_, len) => (Op::Read, *len),
-            Payload::Write(_, data) => (Op::Write, data.len() as u32),
-        };
+    pub(crate) fn submit(&self, offset: u64, mut payload: Payload<'_>) {
+        let (op, len) = payload.shape();
         let mut state = self.core.lock();
         let lane = state.lane(self.lane);
         let Some(index) = lane.free.pop() else {
             lane.stats.refused_ops += 1;
             drop(state);
-            return refuse(payload);
+            return payload.refuse();
         };
         let mut slot = self.slots.lock(index);
         let now = self.core.clock.now();
@@ -97,12 +124,13 @@ impl Pipeline {
         slot.injected = due == Due::Now && state.fails(index);
         self.core.bring_alarm_forward(&mut state);
         drop(state);
-        if let (Some((log, volume)), Payload::Write(_, data)) = (&self.logged, &payload) {
+        if let Some(((log, volume), data)) = self.logged.as_ref().zip(payload.written()) {
             slot.logged = log.write(*volume, offset, data);
         }
         slot.len = len as usize;
         slot.moving = Some(Moving { op, offset, due });
         match (&self.disk, payload) {
+            (_, Payload::Ring(reply)) => slot.reply = Some(Reply::Ring(reply)),
             (_, Payload::Read(reply, _)) => slot.reply = Some(Reply::Read(reply)),
             (Some(_), Payload::Write(reply, data)) => {
                 slot.reply = Some(Reply::Write(reply));
@@ -133,9 +161,14 @@ impl Pipeline {
             return;
         };
         let len = slot.len;
+        let Slot { buffer, reply, .. } = slot;
+        let data = match reply {
+            Some(Reply::Ring(reply)) => reply.data(),
+            _ => &mut buffer[..len],
+        };
         let moved = match op {
-            Op::Read => self.store.read(&mut slot.buffer[..len], offset),
-            Op::Write => self.store.write(&slot.buffer[..len], offset),
+            Op::Read => self.store.read(data, offset),
+            Op::Write => self.store.write(data, offset),
         };
         slot.failed = self.noted(moved).is_err();
     }
@@ -176,6 +209,15 @@ impl Pipeline {
     fn finish(&self, index: SlotIndex, overrun: bool, failed: bool) {
         let released_at = self.core.clock.now();
         self.core.lock().finish(index, released_at, overrun, failed);
+    }
+
+    /// Counts requests whose answers go out now, by the thread of the ring.
+    pub(crate) fn handed_over(&self, requests: impl Iterator<Item = HandedOver>) {
+        let mut state = self.core.lock();
+        let released_at = self.core.clock.now();
+        for HandedOver { id, failed } in requests {
+            state.finish(SlotIndex::of(id), released_at, false, failed);
+        }
     }
 
     pub(crate) fn zero(&self, offset: u64, len: u64) -> std::io::Result<()> {
@@ -373,12 +415,5 @@ impl Pipeline {
     /// Where the volume's writable layer is.
     pub(crate) fn layer(&self) -> &Path {
         self.store.folder()
-    }
-}
-
-fn refuse(payload: Payload<'_>) {
-    match payload {
-        Payload::Read(reply, _) => reply.error(Errno::EAGAIN),
-        Payload::Write(reply, _) => reply.error(Errno::EAGAIN),
     }
 }

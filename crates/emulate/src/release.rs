@@ -30,7 +30,7 @@ pub(crate) fn run(core: &Core) {
                 *released_at = core.clock.now();
                 let answered = core.answer(*index, *failed);
                 *failed = answered == Answered::Sent { failed: true };
-                answered != Answered::WaitsForData
+                matches!(answered, Answered::Sent { .. })
             });
             state = core.lock();
             for (index, released_at, failed) in batch.drain(..) {

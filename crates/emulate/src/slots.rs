@@ -8,6 +8,7 @@ use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_volume::{IoId, Op};
 
 use crate::store::AlignedBuffer;
+use crate::transport::RingReply;
 use crate::write_log::Recorder;
 
 /// Slots of a volume: twice what a loop device keeps in flight.
@@ -62,6 +63,8 @@ pub(crate) enum Answered {
     },
     /// A worker still moves the data, and sends the answer when it is done.
     WaitsForData,
+    /// The thread of the volume's ring sends it, and counts it.
+    HandedOver,
 }
 
 /// The answer that a request waits for.
@@ -69,6 +72,8 @@ pub(crate) enum Answered {
 pub(crate) enum Reply {
     Read(ReplyData),
     Write(ReplyWrite),
+    /// Of either, with the memory for its data.
+    Ring(RingReply),
 }
 
 /// One outstanding request: its answer and its data.
@@ -133,31 +138,38 @@ impl Slots {
             moving.due = Due::Now;
             return Answered::WaitsForData;
         }
+        if let Some(Reply::Ring(reply)) = slot.reply.take_if(|reply| matches!(reply, Reply::Ring(_))) {
+            let failed = self.settle(&mut slot);
+            reply.hand_over(index.id(), failed);
+            return Answered::HandedOver;
+        }
         Answered::Sent { failed: self.send(&mut slot) }
     }
 
-    /// Sends the answer, and says whether it is an I/O error. Before it goes out it is noted in the write log; a write that
-    /// failed stays undecided there.
+    /// Sends the answer, and says whether it is an I/O error.
     pub(crate) fn send(&self, slot: &mut Slot) -> bool {
-        let request = slot.logged.take();
-        if let Some((log, request)) = self.write_log.as_ref().zip(request)
-            && !(slot.failed || slot.injected)
-        {
-            log.answer(request);
-        }
-        slot.answer()
-    }
-}
-
-impl Slot {
-    fn answer(&mut self) -> bool {
-        let failed = std::mem::take(&mut self.failed) | std::mem::take(&mut self.injected);
-        match self.reply.take() {
+        let failed = self.settle(slot);
+        match slot.reply.take() {
+            Some(Reply::Ring(reply)) if failed => reply.error(Errno::EIO),
             Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
             Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),
-            Some(Reply::Read(reply)) => reply.data(&self.buffer[..self.len]),
-            Some(Reply::Write(reply)) => reply.written(self.len as u32),
+            Some(Reply::Ring(reply)) => reply.done(),
+            Some(Reply::Read(reply)) => reply.data(&slot.buffer[..slot.len]),
+            Some(Reply::Write(reply)) => reply.written(slot.len as u32),
             None => {}
+        }
+        failed
+    }
+
+    /// Whether the answer is an I/O error. Before it goes out it is noted in the write log; a write that failed stays
+    /// undecided there.
+    fn settle(&self, slot: &mut Slot) -> bool {
+        let failed = std::mem::take(&mut slot.failed) | std::mem::take(&mut slot.injected);
+        let request = slot.logged.take();
+        if let Some((log, request)) = self.write_log.as_ref().zip(request)
+            && !failed
+        {
+            log.answer(request);
         }
         failed
     }

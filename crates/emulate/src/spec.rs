@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Dilation;
 use crate::file_system::FileSystem;
+use crate::transport::Transport;
 
 /// What to serve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,6 +55,9 @@ pub struct ServeSpec {
     /// How many real seconds a second of the instance's volumes takes; that of the first volume counts.
     #[serde(default = "undilated")]
     pub dilation: u32,
+    /// How its requests are to reach the daemon.
+    #[serde(default)]
+    pub transport: Transport,
 }
 
 fn undilated() -> u32 {

@@ -49,6 +49,8 @@ const THREADS: u64 = 8;
 const REQUESTS: u64 = 20_000;
 const BLOCK: u64 = 8192;
 const DEVICE_BYTES: u64 = 256 << 20;
+/// Whether the kernel offers FUSE over io_uring.
+const OFFERED: &str = "/sys/module/fuse/parameters/enable_uring";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,15 +64,20 @@ fn main() {
                 println!("skipped: {lacking}");
                 return;
             }
-            check("null:size=1GiB", false);
-            check("gp3:size=1GiB", false);
-            check("null:size=1GiB", true);
+            check("null:size=1GiB", false, "classic");
+            check("gp3:size=1GiB", false, "classic");
+            check("null:size=1GiB", true, "classic");
+            // Only where the kernel offers it now: this test changes nothing of the machine.
+            if std::fs::read_to_string(OFFERED).is_ok_and(|offered| offered.trim() == "Y") {
+                check("null:size=1GiB", false, "uring");
+                check("gp3:size=1GiB", false, "uring");
+            }
         }
     }
 }
 
 /// Serves a volume, drives it from another process and counts.
-fn check(spec: &str, on_disk: bool) {
+fn check(spec: &str, on_disk: bool, transport: &'static str) {
     let folder = std::env::temp_dir().join(format!("pgd-no-allocation-{}", std::process::id()));
     let store = folder.join("store");
     std::fs::create_dir_all(&store).expect("a folder");
@@ -78,11 +85,13 @@ fn check(spec: &str, on_disk: bool) {
     let request = json!({
         "name": "v", "spec": spec, "mount": null, "state_dir": folder, "image": null, "store": store,
         "submit_log": folder.join("log"), "write_log": folder.join("write-log"),
+        "transport": transport,
     });
     let request = serde_json::from_value(request).expect("a specification");
     let (tell, told) = channel();
     let daemon = std::thread::spawn(move || {
         pgdyno_emulate::serve(&request, |facts| {
+            assert_eq!(facts["transport"]["used"], transport);
             let _ = tell.send(facts["block_device"].as_str().unwrap_or_default().to_owned());
         })
     });
@@ -108,7 +117,8 @@ fn check(spec: &str, on_disk: bool) {
     assert!(served >= REQUESTS, "{served} requests reached the daemon");
     let calls = CALLS.swap(0, Ordering::SeqCst);
     assert_eq!(calls, 0, "the allocator was called {calls} times for {REQUESTS} requests to {spec}");
-    println!("{spec}{}: no call of the allocator in {REQUESTS} requests", if on_disk { " on a disk" } else { "" });
+    let place = if on_disk { " on a disk" } else { "" };
+    println!("{spec}{place}, {transport}: no call of the allocator in {REQUESTS} requests");
 }
 
 fn lacking() -> Option<&'static str> {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pgdyno.errors import HostError
-from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory
+from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, transport
 from pgdyno.host.journal import SERVER_NAME, Entry, Journal
 from pgdyno.host.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
 from pgdyno.host.remove import FACTS_FILE, exists, orphaned_layers, remove_layers, remove_volume
@@ -66,6 +66,8 @@ def leftovers(state_dir: Path | None = None) -> list[str]:
     found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch()]
     if dirty_limits.abandoned():
         found.append("the kernel's dirty limits of a killed run")
+    if transport.abandoned():
+        found.append("the parameter of the kernel's FUSE that a killed attach set")
     return found
 
 
@@ -103,6 +105,8 @@ def _clean(state: Path) -> list[str]:
     # Where /proc/sys is read-only the record stays, and is among what could not be removed.
     with contextlib.suppress(OSError):
         done += dirty_limits.recover()
+    with contextlib.suppress(OSError):
+        done += transport.recover()
     for entry in entries:
         if not _still_there(state, entry):
             journal.done(entry.entry_id)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine, installation
 from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import awake, cgroup, clean, memory, mounts, paths, preflight
+from pgdyno.host import awake, cgroup, clean, memory, mounts, paths, preflight, transport
 from pgdyno.host.volume import list_volumes
 
 Status = Literal["ok", "warn", "fail"]
@@ -69,6 +69,7 @@ def examine(state_dir: Path | None = None) -> list[Check]:
         ("clock", _clock),
         ("timers", _timers),
         ("idle CPUs", _idle_cpus),
+        ("FUSE over io_uring", _transport),
         ("memory pressure", _memory_pressure),
         ("growing ext4", _growing_ext4),
         ("DAMON reclaim", _damon),
@@ -215,6 +216,13 @@ def _timers() -> Check:
     found = f"a sleep of 1 ms ends {late_us:.0f} µs late"
     remedy = "end other programs; many virtual machines halt idle CPUs too eagerly"
     return Check("timers", *(("warn", found, remedy) if late_us > 500 else ("ok", found)))
+
+
+def _transport() -> Check:
+    """One line; without it volumes are served as they are by default."""
+    missing = transport.missing()
+    found = "the kernel has it (PGDYNO_TRANSPORT=uring)" if missing is None else f"no: {missing}; volumes do without"
+    return Check("FUSE over io_uring", "ok", found)
 
 
 def _idle_cpus() -> Check:

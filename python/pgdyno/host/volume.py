@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine, catalog, installation
 from pgdyno.errors import EngineError, HostError, InputError, Interrupted, PgdynoError
-from pgdyno.host import mounts, paths, preflight
+from pgdyno.host import mounts, paths, preflight, transport
 from pgdyno.host.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
 from pgdyno.host.instance_type import require_limits
 from pgdyno.host.journal import Journal
@@ -284,6 +284,7 @@ def attach(
         "instance": instance,
         "instance_type": instance_type,
         "dilation": dilation,
+        "transport": transport.asked(),
     }
     try:
         return _serve(state, name, entry, mount, request, known.size_bytes)
@@ -426,7 +427,8 @@ def _serve(
     # Relative to where this command runs, which the daemon leaves.
     env = os.environ | {"PGDYNO_IMAGE_DIR": str(paths.image_dir())}
     patience_s = ATTACH_TIMEOUT_S + FORMAT_TIMEOUT_S_PER_TIB * size_bytes / 2**40
-    started = _engine.spawn(["volume", "serve"], request, log=log, new_session=True, timeout_s=patience_s, env=env)
+    with transport.offered(request["transport"]):
+        started = _engine.spawn(["volume", "serve"], request, log=log, new_session=True, timeout_s=patience_s, env=env)
     daemon = identity(int(started.ready["pid"]))
     if daemon is None:
         raise EngineError(f"the daemon of volume `{name}` ended right after it was ready", remedy=f"read {log}")
