@@ -37,7 +37,9 @@ def test_the_verdict_follows_from_the_interval(
 
 
 def test_what_differs_without_a_measured_cause_says_so() -> None:
-    assert judged(There(2.0), _estimate(2.9, 3.0, 3.1), [], "").because == "the cause is not known"
+    here = _estimate(2.9, 3.0, 3.1)
+    assert judged(There(2.0), here, [], "").sentence() == "differs: the cause is not known"
+    assert judged(There(2.0), here, [], CAUSE).sentence(" (once)") == f"differs (once): because {CAUSE}"
 
 
 def test_a_ratio_between_the_extremes_of_what_is_unstated_agrees_within_that() -> None:

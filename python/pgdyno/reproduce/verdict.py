@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 CLOSE_SHARE = 0.05
 """An interval that is this near to the document's ratio agrees with it even where it includes 1: a wider one would agree with anything."""
 
+NO_CAUSE = "the cause is not known"
+"""What stands in the place of a cause."""
+
 
 class Word(StrEnum):
     """The verdict in a word or a few."""
@@ -65,6 +68,11 @@ class Judged:
     because: str = ""
     """A clause; empty for what agrees."""
 
+    def sentence(self, mark: str = "") -> str:
+        """``differs: because …``, with ``mark`` behind the word."""
+        joint = "" if not self.because else ": " if self.because == NO_CAUSE else ": because "
+        return f"{self.word}{mark}{joint}{self.because}"
+
 
 def sign_of(there: There, here: Estimate | None) -> Sign:
     """The direction of the difference, there and here."""
@@ -101,7 +109,7 @@ def judged(there: There, here: Estimate, varied: Sequence[Estimate], cause: str)
         return Judged(Word.WITHIN)
     if inside:
         return Judged(Word.UNTOLD, "the interval has both no difference and the document's ratio in it")
-    return Judged(Word.DIFFERS, cause or "the cause is not known")
+    return Judged(Word.DIFFERS, cause or NO_CAUSE)
 
 
 def reach_of(here: Estimate, varied: Sequence[Estimate]) -> tuple[float, float] | None:

@@ -78,8 +78,7 @@ def reach(told: Told) -> str:
 
 def verdict(told: Told) -> str:
     """``differs: because …``."""
-    word = f"{told.judged.word}{CHANGED if told.changed else ''}"
-    return f"{word}: because {told.judged.because}" if told.judged.because else word
+    return told.judged.sentence(CHANGED if told.changed else "")
 
 
 def details(told: Told) -> Iterator[str]:
