@@ -54,6 +54,8 @@ def smaller(words: list[str]) -> list[str]:
         return [*words, *AS_IT_WAS]
     if words[:2] == ["volume", "fit"] and "--quick" not in words:
         return [*words, "--quick"]
+    if words[0] == "reproduce":
+        return _recorded(words)
     if words[:2] == ["metrics", "serve"] and "--once" not in words:
         return [*words, "--once"]  # it serves until Ctrl-C
     if words[:2] == ["drive", "idle"]:
@@ -80,6 +82,14 @@ def smaller(words: list[str]) -> list[str]:
     if "--restore" in words:
         chosen = [setting for setting in chosen if not setting.startswith("--scale=")]
     return [*words, *_free(words, chosen), *more]
+
+
+def _recorded(words: list[str]) -> list[str]:
+    """``reproduce`` of recorded results: its experiments take an hour, and other documents run their files. No budget is allowed then."""
+    if {"--list", "--from"} & set(words):
+        return words
+    left = [word for before, word in zip(["", *words], words, strict=False) if "--budget" not in (before, word)]
+    return [*left, "--from=results"]
 
 
 def _made_up(words: list[str]) -> list[str]:
