@@ -14,9 +14,9 @@ import pytest
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from tests import leaks
+from tests.report import chromium
 from tests.support import pooler
 
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _run_dirs: list[Path] = []
 
 
@@ -113,13 +113,8 @@ def _missing_system_postgres() -> str | None:
     return None if find_system_postgres() else "needs an installed PostgreSQL 14 to 18 (apt install postgresql)"
 
 
-def find_chromium() -> str | None:
-    """The first Chromium in PATH."""
-    return next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
-
-
 def _missing_chromium() -> str | None:
-    return None if find_chromium() else "needs Chromium (apt install chromium)"
+    return None if chromium.find() else "needs Chromium (apt install chromium)"
 
 
 def _missing_pgbouncer() -> str | None:
@@ -215,3 +210,12 @@ def system_postgres() -> Path:
 def repository() -> Path:
     """The root of the source tree."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[chromium.Browser]:
+    """One browser for all tests of a file, which are marked with ``needs_chromium``."""
+    executable = chromium.find()
+    assert executable is not None
+    with chromium.Browser(executable) as running:
+        yield running

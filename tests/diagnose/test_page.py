@@ -21,7 +21,6 @@ from ..report.test_browser import DRAWN, GROUND, OUTSIDE, WIDTH
 from .watches import make_watch, make_watches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BEGIN = datetime(2026, 11, 25, 21, 5, tzinfo=UTC).timestamp()
@@ -70,16 +69,6 @@ def test_a_page_that_cannot_be_written_names_the_option(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["diagnose", str(watch), "--html", str(tmp_path / "none" / "page.html")])
     assert isinstance(result.exception, OutputError)
     assert "--html" in result.exception.remedy
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Browser]:
-    """One browser for all tests here."""
-    executable = chromium.find()
-    if executable is None:
-        pytest.skip(f"no Chromium: none of {', '.join(chromium.NAMES)} is installed")
-    with chromium.Browser(executable) as running:
-        yield running
 
 
 @pytest.mark.needs_chromium

@@ -42,13 +42,19 @@ def test_the_parameter_is_set_for_an_attach_and_put_back(parameter: Path, tmp_pa
             assert parameter.read_text() == "N"
 
 
-def test_what_a_killed_attach_set_is_put_back(parameter: Path, tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
+def killed_attach(folder: Path) -> Path:
+    """The record of an attach that ended while it had set the parameter."""
+    record = folder / "record.json"
     pid = os.fork()
     if pid == 0:
         with transport.offered("uring", record):
             os._exit(0)
     os.waitpid(pid, 0)
+    return record
+
+
+def test_what_a_killed_attach_set_is_put_back(parameter: Path, tmp_path: Path) -> None:
+    record = killed_attach(tmp_path)
     assert parameter.read_text() == "Y"
     assert transport.abandoned(record)
     with transport.offered("uring", record):  # the next attach sees that it is nobody's
@@ -58,12 +64,7 @@ def test_what_a_killed_attach_set_is_put_back(parameter: Path, tmp_path: Path) -
 
 
 def test_a_clean_up_puts_it_back(parameter: Path, tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
-    pid = os.fork()
-    if pid == 0:
-        with transport.offered("uring", record):
-            os._exit(0)
-    os.waitpid(pid, 0)
+    record = killed_attach(tmp_path)
     assert transport.recover(record) == [f"set {parameter} back to N"]
     assert parameter.read_text() == "N"
     assert transport.recover(record) == []

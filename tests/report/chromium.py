@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DEADLINE_S = 60.0
 """For one answer of the browser; it starts slowly on a busy machine."""
 

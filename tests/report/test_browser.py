@@ -9,8 +9,6 @@ import pytest
 from . import chromium
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pgdyno.report import ReportFiles
 
 pytestmark = [
@@ -33,15 +31,6 @@ ARM_COLOUR = "getComputedStyle(document.querySelector('.key .arm0')).backgroundC
 LINE_COLOUR = """[...new Set([...document.querySelectorAll('svg path')].map(path => getComputedStyle(path).stroke))]"""
 GROUND = "getComputedStyle(document.body).backgroundColor"
 VERDICT_PX = "document.querySelector('h1').getBoundingClientRect().top"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Browser]:
-    """One browser for all tests here."""
-    executable = chromium.find()
-    assert executable is not None
-    with chromium.Browser(executable) as running:
-        yield running
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

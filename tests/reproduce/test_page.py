@@ -13,20 +13,9 @@ from tests.report import chromium
 from tests.report.test_browser import DRAWN, GROUND, OUTSIDE, WIDTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.reproduce.conftest import Shelf
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Browser]:
-    """One browser for all tests here."""
-    executable = chromium.find()
-    if executable is None:
-        pytest.skip(f"no Chromium: none of {', '.join(chromium.NAMES)} is installed")
-    with chromium.Browser(executable) as running:
-        yield running
 
 
 @pytest.mark.needs_chromium

@@ -100,14 +100,6 @@ def address(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[chromium.Browser]:
-    executable = chromium.find()
-    assert executable is not None
-    with chromium.Browser(executable) as running:
-        yield running
-
-
 @pytest.mark.needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width_px", [1280, 320])

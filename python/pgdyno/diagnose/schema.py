@@ -8,14 +8,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.diagnose.calendar_document import CalendarDocument
 from pgdyno.diagnose.document import DiagnoseDocument
-from pgdyno.report.schema import write_or_check
+from pgdyno.report.schema import schema_text, write_or_check
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -27,12 +26,6 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "diagnose-calendar.schema.json": (CalendarDocument, "pgdyno diagnose DIR --json"),
 }
 """File -> its model and its title."""
-
-
-def schema_text(model: type[BaseModel], title: str) -> str:
-    """The JSON Schema (2020-12) of a document."""
-    titled = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema(), "title": title}
-    return json.dumps(titled, indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:

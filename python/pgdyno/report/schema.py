@@ -11,17 +11,20 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdyno.report.document import CompareDocument
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schema" / "compare.schema.json"
 """Where the schema lies in a clone; an installed package has none."""
 
 
-def schema_text() -> str:
-    """The JSON Schema (2020-12) of the document."""
-    schema = CompareDocument.model_json_schema()
-    titled = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "pgdyno compare --json"}
+def schema_text(model: type[BaseModel], title: str) -> str:
+    """The JSON Schema (2020-12) of a document that a command prints."""
+    titled = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema(), "title": title}
     return json.dumps(titled, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -42,7 +45,9 @@ def write_or_check(file: Path, text: str, module: str, arguments: list[str]) -> 
 
 def main(arguments: list[str]) -> int:
     """Write or check; returns the exit code."""
-    return write_or_check(SCHEMA_FILE, schema_text(), "pgdyno.report.schema", arguments)
+    return write_or_check(
+        SCHEMA_FILE, schema_text(CompareDocument, "pgdyno compare --json"), "pgdyno.report.schema", arguments
+    )
 
 
 if __name__ == "__main__":
