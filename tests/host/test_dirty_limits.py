@@ -13,12 +13,13 @@ import pytest
 from pgdyno.errors import HostError
 from pgdyno.host import dirty_limits
 from pgdyno.host.clean import clean
-from pgdyno.host.dirty_limits import DirtyLimits, abandoned
+from pgdyno.host.dirty_limits import DirtyLimits
+from pgdyno.host.machine_record import MachineRecord
 from pgdyno.host.process import boot_id
 
 from .test_journal import die_leaving
 
-take = dirty_limits._lock
+try_once = MachineRecord._try
 
 
 @pytest.fixture
@@ -26,12 +27,12 @@ def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DirtyLimits:
     """Those of a run, with a record of the test's own."""
     monkeypatch.setattr(dirty_limits, "_set", lambda _name, _value: None)
     monkeypatch.setattr(dirty_limits, "lower_limit", lambda value, set_limit: set_limit(value))
-    return DirtyLimits(128 << 20, 1, record=tmp_path / "dirty_limits.json")
+    return DirtyLimits(128 << 20, 1, kept=dirty_limits.record(tmp_path / "dirty_limits.json"))
 
 
 def test_who_only_looks_does_not_refuse_a_run(limits: DirtyLimits, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = itertools.count()
-    monkeypatch.setattr(dirty_limits, "_lock", lambda path: None if next(tries) < 3 else take(path))
+    monkeypatch.setattr(MachineRecord, "_try", lambda kept: None if next(tries) < 3 else try_once(kept))
     limits.acquire()
     assert limits.facts["vm.dirty_bytes"]["new"] > 0
     limits.release()
@@ -39,34 +40,38 @@ def test_who_only_looks_does_not_refuse_a_run(limits: DirtyLimits, monkeypatch: 
 
 def test_another_run_that_holds_them_does(limits: DirtyLimits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dirty_limits, "LOOK_S", 0.01)
+    record = dirty_limits.record(tmp_path / "dirty_limits.json")
+    assert not record.in_use()
     limits.acquire()
     try:
         with pytest.raises(HostError, match=f"another run .process {os.getpid()}."):
-            DirtyLimits(64 << 20, 1, record=tmp_path / "dirty_limits.json").acquire()
-        assert not abandoned(tmp_path / "dirty_limits.json"), "it lives"
+            DirtyLimits(64 << 20, 1, kept=record).acquire()
+        assert record.in_use()
+        assert not record.abandoned(), "it lives"
     finally:
         limits.release()
-    assert not abandoned(tmp_path / "dirty_limits.json")
+    assert not record.in_use()
+    assert not record.abandoned()
 
 
 def test_a_run_that_ends_while_one_looks_is_no_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = tmp_path / "dirty_limits.json"
-    record.write_text(json.dumps({"pid": 1, "boot_id": boot_id(), "old": {}}))
-    assert abandoned(record), "nobody holds it"
+    record = dirty_limits.record(tmp_path / "dirty_limits.json")
+    record.path.write_text(json.dumps({"pid": 1, "boot_id": boot_id(), "old": {}}))
+    assert record.abandoned(), "nobody holds it"
 
-    def ends_first(path: Path) -> int | None:
-        path.write_text("")
-        return take(path)
+    def ends_first(kept: MachineRecord) -> int | None:
+        kept.path.write_text("")
+        return try_once(kept)
 
-    monkeypatch.setattr(dirty_limits, "_lock", ends_first)
-    assert not abandoned(record)
+    monkeypatch.setattr(MachineRecord, "_try", ends_first)
+    assert not record.abandoned()
 
 
 @pytest.mark.parametrize("refused", [dirty_limits._NAMES, ("dirty_background_bytes",)], ids=["all", "one"])
 def test_limits_that_cannot_be_set_stay_as_they_were(
     refused: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = tmp_path / "dirty_limits.json"
+    record = dirty_limits.record(tmp_path / "dirty_limits.json")
     before = {"dirty_bytes": 0, "dirty_ratio": 20, "dirty_background_bytes": 0, "dirty_background_ratio": 10}
     kernel = dict(before)
 
@@ -79,11 +84,11 @@ def test_limits_that_cannot_be_set_stay_as_they_were(
     monkeypatch.setattr(dirty_limits, "_set", write)
     monkeypatch.setattr(dirty_limits, "current_limits", lambda: dict(kernel))
     with pytest.raises(HostError, match="Read-only file system") as caught:
-        DirtyLimits(128 << 20, 1, record=record).acquire()
+        DirtyLimits(128 << 20, 1, kept=record).acquire()
     assert "privileged" in caught.value.remedy
     assert kernel == before
-    assert record.read_bytes() == b"", "nothing is left to put back"
-    handle = take(record)
+    assert record.path.read_bytes() == b"", "nothing is left to put back"
+    handle = record.take()
     assert handle is not None, "the lock was given up"
     os.close(handle)
 
@@ -91,16 +96,17 @@ def test_limits_that_cannot_be_set_stay_as_they_were(
 def test_a_clean_up_that_may_not_put_limits_back_says_so_and_does_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused() -> list[str]:
+    def refused(_written: object) -> list[str]:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/proc/sys/vm/dirty_bytes")
 
     left = tmp_path / "left"
     state = tmp_path / "state"
     die_leaving(state, left)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(dirty_limits, "recover", refused)
-    monkeypatch.setattr(dirty_limits, "abandoned", lambda: True)
+    kept = MachineRecord(tmp_path / "dirty_limits.json", refused, dirty_limits.record().what)
+    kept.path.write_text(json.dumps({"pid": 1, "boot_id": boot_id(), "old": {}}))
+    monkeypatch.setattr(dirty_limits, "record", lambda: kept)
     with pytest.raises(HostError, match="the kernel's dirty limits of a killed run") as caught:
         clean(state)
-    assert "where /proc/sys is writable" in caught.value.remedy
+    assert "where /proc/sys and /sys are writable" in caught.value.remedy
     assert not left.exists(), "what could be removed is"

@@ -149,7 +149,7 @@ def test_a_killed_run_is_undone(state: Path) -> None:
     pid, *files = killed.stdout.split()
     wanted = wanted_limits(128 * MIB, cgroup.find_hierarchy().version)
     assert {name: current_limits()[name] for name in wanted} == wanted
-    assert dirty_limits.abandoned()
+    assert dirty_limits.record().abandoned()
     done = clean(state)
     assert any(f"ended process {pid}" in line for line in done)
     assert not any(Path(file).exists() for file in files)

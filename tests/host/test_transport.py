@@ -10,6 +10,7 @@ import pytest
 from pgdyno.errors import InputError
 from pgdyno.host import transport, volume
 from pgdyno.host.clean import clean
+from pgdyno.host.machine_record import MachineRecord
 
 from . import test_daemon_killed, test_file_system, test_volume, test_volume_fail, test_volume_modify
 
@@ -31,20 +32,20 @@ def parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_parameter_is_set_for_an_attach_and_put_back(parameter: Path, tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
+    record = transport.record(tmp_path / "record.json")
     with transport.offered("uring", record):
         assert parameter.read_text() == "Y"
-        assert not transport.abandoned(record), "the attach lives"
-        assert transport.recover(record) == []
+        assert not record.abandoned(), "the attach lives"
+        assert record.recover() == []
     assert parameter.read_text() == "N"
     for other in ("classic", "auto"):
-        with transport.offered(other, tmp_path / other):
+        with transport.offered(other, transport.record(tmp_path / other)):
             assert parameter.read_text() == "N"
 
 
-def killed_attach(folder: Path) -> Path:
+def killed_attach(folder: Path) -> MachineRecord:
     """The record of an attach that ended while it had set the parameter."""
-    record = folder / "record.json"
+    record = transport.record(folder / "record.json")
     pid = os.fork()
     if pid == 0:
         with transport.offered("uring", record):
@@ -56,23 +57,23 @@ def killed_attach(folder: Path) -> Path:
 def test_what_a_killed_attach_set_is_put_back(parameter: Path, tmp_path: Path) -> None:
     record = killed_attach(tmp_path)
     assert parameter.read_text() == "Y"
-    assert transport.abandoned(record)
+    assert record.abandoned()
     with transport.offered("uring", record):  # the next attach sees that it is nobody's
         assert parameter.read_text() == "Y"
     assert parameter.read_text() == "N"
-    assert not transport.abandoned(record)
+    assert not record.abandoned()
 
 
 def test_a_clean_up_puts_it_back(parameter: Path, tmp_path: Path) -> None:
     record = killed_attach(tmp_path)
-    assert transport.recover(record) == [f"set {parameter} back to N"]
+    assert record.recover() == [f"set {parameter} back to N"]
     assert parameter.read_text() == "N"
-    assert transport.recover(record) == []
+    assert record.recover() == []
 
 
 def test_what_an_administrator_has_set_stays(parameter: Path, tmp_path: Path) -> None:
     parameter.write_text("Y\n")
-    with transport.offered("uring", tmp_path / "record.json"):
+    with transport.offered("uring", transport.record(tmp_path / "record.json")):
         assert parameter.read_text() == "Y\n"
     assert parameter.read_text() == "Y\n"
 

@@ -7,7 +7,6 @@ and are gone with the first of them. Devices, control groups and the network are
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import platform
 import shutil
@@ -19,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
-from pgdyno.host import paths, preflight
-from pgdyno.host.waiting import wait_until
+from pgdyno.host import dirty_limits, preflight
 from tools.install.record import Done
 
 if TYPE_CHECKING:
@@ -206,19 +204,13 @@ class Root:
 @contextlib.contextmanager
 def machine_held() -> Iterator[None]:
     """Keep runs outside from setting the kernel's dirty limits: they exist once, and a root has a lock of its own in its /run."""
-    paths.make_state_dir(paths.MACHINE_DIR)
-    with (paths.MACHINE_DIR / "dirty_limits.json").open("a", encoding="utf-8") as lock:
-        if not wait_until(lambda: _locked(lock.fileno()), TIMEOUT_S):
-            raise HostError("another run has set the kernel's dirty limits", remedy="run it again when that has ended")
-        yield
-
-
-def _locked(file: int) -> bool:
+    held = dirty_limits.record().take(TIMEOUT_S)
+    if held is None:
+        raise HostError("another run has set the kernel's dirty limits", remedy="run it again when that has ended")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield
+    finally:
+        os.close(held)
 
 
 def add_user(root: Root) -> None:

@@ -64,7 +64,7 @@ def _refuse_while_in_use(state: Path) -> None:
             f"volumes are attached: {', '.join(attached)}", remedy=f"run `pgdyno volume detach {attached[0]}` first"
         )
     running = sorted({entry.owner.pid for entry in Journal(state).entries() if entry.owner.alive()} - {os.getpid()})
-    if running or dirty_limits.in_use():
+    if running or dirty_limits.record().in_use():
         named = f": process {', '.join(map(str, running))}" if running else ""
         raise HostError(f"another pgdyno runs{named}", remedy="wait until it ends, or end it")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from pgdyno.errors import HostError
 from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, transport
 from pgdyno.host.journal import SERVER_NAME, Entry, Journal
+from pgdyno.host.machine_record import MachineRecord
 from pgdyno.host.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
 from pgdyno.host.remove import FACTS_FILE, exists, orphaned_layers, remove_layers, remove_volume
 from pgdyno.host.scratch import abandoned_scratch, remove_scratch
@@ -44,8 +45,10 @@ def clean(state_dir: Path | None = None) -> list[str]:
     stuck = leftovers(state)
     if stuck:
         hint = mounts.how_to_free(_busy(state)) or "end the programs that use them (a shell in a mounted directory?)"
-        if dirty_limits.abandoned():
-            hint += "; the kernel's limits can be restored where /proc/sys is writable, as on the host itself"
+        if any(kept.abandoned() for kept in _machine_records()):
+            hint += (
+                "; the kernel's settings can be restored where /proc/sys and /sys are writable, as on the host itself"
+            )
         raise HostError("some leftovers could not be removed: " + "; ".join(stuck), remedy=f"{hint}, then run it again")
     return done
 
@@ -64,11 +67,11 @@ def leftovers(state_dir: Path | None = None) -> list[str]:
     found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
     found += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
     found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch()]
-    if dirty_limits.abandoned():
-        found.append("the kernel's dirty limits of a killed run")
-    if transport.abandoned():
-        found.append("the parameter of the kernel's FUSE that a killed attach set")
-    return found
+    return found + [kept.what for kept in _machine_records() if kept.abandoned()]
+
+
+def _machine_records() -> tuple[MachineRecord, ...]:
+    return dirty_limits.record(), transport.record()
 
 
 def _clean(state: Path) -> list[str]:
@@ -102,11 +105,10 @@ def _clean(state: Path) -> list[str]:
         if not process.alive():
             done += shared_memory.remove(process.pid, ())
     done += remove_scratch()
-    # Where /proc/sys is read-only the record stays, and is among what could not be removed.
-    with contextlib.suppress(OSError):
-        done += dirty_limits.recover()
-    with contextlib.suppress(OSError):
-        done += transport.recover()
+    for kept in _machine_records():
+        # Where /proc/sys is read-only the record stays, and is among what could not be removed.
+        with contextlib.suppress(OSError):
+            done += kept.recover()
     for entry in entries:
         if not _still_there(state, entry):
             journal.done(entry.entry_id)

@@ -2,8 +2,7 @@
 
 A memory control group alone is not an instance's memory: the kernel starts to write dirty pages at shares of the
 *host's* memory (10 and 20 %), and in a group of 512 MiB 468 MiB stayed dirty here. The limits are machine-wide, so
-one run at a time may change them, and the old values stand in a file outside any state directory. The lock on
-that file is the kernel's (it ends with its owner); the values in it outlive a killed run.
+one run at a time may change them, and the old values stand in a :class:`~pgdyno.host.machine_record.MachineRecord`.
 
 In a dilated world the times after which the kernel writes back by itself are made longer with everything else.
 """
@@ -11,8 +10,6 @@ In a dilated world the times after which the kernel writes back by itself are ma
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 from functools import partial
 from pathlib import Path
@@ -20,9 +17,8 @@ from typing import Any
 
 from pgdyno.errors import HostError
 from pgdyno.host import paths
-from pgdyno.host.process import boot_id
+from pgdyno.host.machine_record import MachineRecord
 from pgdyno.host.unwritten import lower_limit
-from pgdyno.host.waiting import wait_until
 
 DIRTY_SHARE = 0.20
 """Share of the instance's memory above which writers wait (the kernel's default is 20 % of the host's)."""
@@ -53,14 +49,14 @@ class DirtyLimits:
     """
 
     def __init__(
-        self, memory_bytes: int, cgroup_version: int, dilation: int = 1, *, record: Path | None = None
+        self, memory_bytes: int, cgroup_version: int, dilation: int = 1, *, kept: MachineRecord | None = None
     ) -> None:
         self.wanted = wanted_limits(memory_bytes, cgroup_version)
         self.old: dict[str, int] = {}
         self.timers: dict[str, int] = {}
         """The kernel's own times in hundredths of a second, as they were; empty where they are left alone."""
         self._dilation = dilation
-        self._record = record or paths.MACHINE_DIR / "dirty_limits.json"
+        self._record = kept or record()
         self._handle: int | None = None
 
     def acquire(self) -> None:
@@ -69,7 +65,7 @@ class DirtyLimits:
         It waits while a backlog above the new limits is written (:mod:`pgdyno.host.unwritten`).
         :class:`HostError` when another run holds it, when the kernel's settings cannot be written, or a backlog stays.
         """
-        wait_until(self._taken, LOOK_S)
+        self._handle = self._record.take(LOOK_S)
         if self._handle is None:
             raise HostError(
                 f"another run{_holder(self._record)} has set the kernel's dirty limits, which exist once",
@@ -90,10 +86,10 @@ class DirtyLimits:
 
     def _change(self, handle: int) -> None:
         """Write the old values down, set the new ones."""
-        _restore_abandoned(handle)
+        self._record.put_back(handle)
         self.old = current_limits()
         self.timers = current_timers() if self._dilation > 1 else {}
-        _write(handle, {"pid": os.getpid(), "boot_id": boot_id(), "old": self.old, "timers": self.timers})
+        self._record.write(handle, old=self.old, timers=self.timers)
         # The background limit is the first: what is above the other then begins to be written.
         for name, value in sorted(self.wanted.items()):
             if name == "dirty_bytes":
@@ -103,17 +99,12 @@ class DirtyLimits:
         for name, value in self.timers.items():
             _TIMERS[name].write_text(str(value * self._dilation))
 
-    def _taken(self) -> bool:
-        """Try to take the lock."""
-        self._handle = _lock(self._record)
-        return self._handle is not None
-
     def release(self) -> None:
         """Put the old values back and give the lock up. Releasing twice is allowed."""
         if self._handle is None:
             return
         try:
-            _restore_abandoned(self._handle)
+            self._record.put_back(self._handle)
         finally:
             os.close(self._handle)
             self._handle = None
@@ -145,101 +136,36 @@ def current_timers() -> dict[str, int]:
     return {name: int(path.read_text()) for name, path in _TIMERS.items() if path.exists()}
 
 
-def recover(record: Path | None = None) -> list[str]:
-    """Put back what a killed run changed; returns what was done. A run that lives is left alone."""
-    path = record or paths.MACHINE_DIR / "dirty_limits.json"
-    if not path.exists():
-        return []
-    handle = _lock(path)
-    if handle is None:
-        return []
-    try:
-        return _restore_abandoned(handle)
-    finally:
-        os.close(handle)
+def record(path: Path | None = None) -> MachineRecord:
+    """Where the machine's own values stand while a run has changed them."""
+    return MachineRecord(
+        path or paths.MACHINE_DIR / "dirty_limits.json", _restore, "the kernel's dirty limits of a killed run"
+    )
 
 
-def in_use(record: Path | None = None) -> bool:
-    """Whether a run that lives has set the limits."""
-    path = record or paths.MACHINE_DIR / "dirty_limits.json"
-    if not path.exists():
-        return False
-    handle = _lock(path)
-    if handle is not None:
-        os.close(handle)
-    return handle is None
-
-
-def abandoned(record: Path | None = None) -> bool:
-    """Whether a killed run left changed limits behind."""
-    path = record or paths.MACHINE_DIR / "dirty_limits.json"
-    if not path.exists() or not _read_record(path.read_bytes()):
-        return False
-    handle = _lock(path)
-    if handle is None:
-        return False
-    try:
-        # Read again: the run that had written it may have ended between the look and the lock.
-        return bool(_read_record(os.pread(handle, 65536, 0)))
-    finally:
-        os.close(handle)
-
-
-def _lock(path: Path) -> int | None:
-    paths.make_state_dir(path.parent)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _restore_abandoned(handle: int) -> list[str]:
-    """Put back the values of the record, then empty it. Values of another boot ended with that boot."""
-    record = _read_record(os.pread(handle, 65536, 0))
-    if not record:
-        return []
+def _restore(written: dict[str, Any]) -> list[str]:
     done = []
-    if record["boot_id"] == boot_id():
-        old, now = record["old"], current_limits()
-        for in_bytes, ratio in _PAIRS:
-            # What could not be set cannot be written back either, and need not be.
-            if all(now[each] == old[each] for each in (in_bytes, ratio)):
-                continue
-            # Writing one of a pair zeroes the other, so only the one that was in force is written.
-            name = in_bytes if old[in_bytes] else ratio
-            _set(name, old[name])
-            done.append(f"set vm.{name} back to {old[name]}")
-        for name, value in record.get("timers", {}).items():
-            if _TIMERS[name].exists() and int(_TIMERS[name].read_text()) != value:
-                _TIMERS[name].write_text(str(value))
-                done.append(f"set {name} back to {value}")
-    os.ftruncate(handle, 0)
-    os.fsync(handle)
+    old, now = written["old"], current_limits()
+    for in_bytes, ratio in _PAIRS:
+        # What could not be set cannot be written back either, and need not be.
+        if all(now[each] == old[each] for each in (in_bytes, ratio)):
+            continue
+        # Writing one of a pair zeroes the other, so only the one that was in force is written.
+        name = in_bytes if old[in_bytes] else ratio
+        _set(name, old[name])
+        done.append(f"set vm.{name} back to {old[name]}")
+    for name, value in written.get("timers", {}).items():
+        if _TIMERS[name].exists() and int(_TIMERS[name].read_text()) != value:
+            _TIMERS[name].write_text(str(value))
+            done.append(f"set {name} back to {value}")
     return done
-
-
-def _read_record(text: bytes) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except ValueError:
-        return {}  # empty, or torn before anything was changed
-    return record if isinstance(record, dict) else {}
-
-
-def _write(handle: int, record: dict[str, Any]) -> None:
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(record).encode(), 0)
-    os.fsync(handle)
 
 
 def _set(name: str, value: int) -> None:
     (_PROC / name).write_text(str(value))
 
 
-def _holder(path: Path) -> str:
+def _holder(kept: MachineRecord) -> str:
     """Who holds the lock; nothing while it has not yet written its record."""
-    pid = _read_record(path.read_bytes()).get("pid")
+    pid = kept.written().get("pid")
     return "" if pid is None else f" (process {pid})"

@@ -2,27 +2,26 @@
 
 The kernel offers FUSE over io_uring (Linux 6.14 and later) to a file system that is mounted while its module's parameter
 ``enable_uring`` says so; a connection that has it keeps it. So the parameter is set for the length of an attach, under a lock,
-and put back. What it was stands in a file outside any state directory; the lock on that file is the kernel's and ends with
-its owner, and the file outlives a killed attach.
+and put back; what it was stands in a :class:`~pgdyno.host.machine_record.MachineRecord`.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from pgdyno.errors import InputError
+from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths
-from pgdyno.host.process import boot_id
+from pgdyno.host.machine_record import MachineRecord
 
 Transport = Literal["classic", "uring", "auto"]
 
 PARAMETER = Path("/sys/module/fuse/parameters/enable_uring")
+ATTACH_S = 60.0
+"""Another attach holds the parameter for a second or two; one that takes longer than this hangs."""
 _VARIABLE = "PGDYNO_TRANSPORT"
 
 
@@ -46,103 +45,47 @@ def missing() -> str | None:
 
 
 @contextmanager
-def offered(transport: Transport, record: Path | None = None) -> Iterator[None]:
+def offered(transport: Transport, kept: MachineRecord | None = None) -> Iterator[None]:
     """For the length of a ``with`` block the kernel offers io_uring to a file system that wants it, where it can."""
-    if transport != "uring" or missing() is not None or _is_on_for_good(record):
+    kept = kept or record()
+    # What is on without a record the administrator has set, and it stays.
+    if transport != "uring" or missing() is not None or (_is_on() and not kept.written()):
         yield
         return
-    handle = _open(record)
+    handle = kept.take(ATTACH_S)
+    if handle is None:
+        raise HostError(
+            f"another attach has held {kept.path} for {ATTACH_S:.0f} s",
+            remedy="wait until it ends, or run `pgdyno doctor --clean` when its command was killed",
+        )
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # another attach holds it for a second or two
-        _put_back(handle)
+        kept.put_back(handle)
         if not _is_on():
-            os.pwrite(handle, json.dumps({"boot_id": boot_id(), "old": "N"}).encode(), 0)
-            os.fsync(handle)
+            kept.write(handle, old="N")
             PARAMETER.write_text("Y")
         try:
             yield
         finally:
-            _put_back(handle)
+            kept.put_back(handle)
     finally:
         os.close(handle)
 
 
-def abandoned(record: Path | None = None) -> bool:
-    """Whether a killed attach left the parameter set."""
-    path = _path(record)
-    if not path.exists() or not _old(path.read_bytes()):
-        return False
-    with _held(path) as handle:
-        # Read again: the attach that had written it may have ended between the look and the lock.
-        return handle is not None and bool(_old(os.pread(handle, 4096, 0)))
+def record(path: Path | None = None) -> MachineRecord:
+    """Where the parameter's own value stands while an attach has changed it."""
+    return MachineRecord(
+        path or paths.MACHINE_DIR / "fuse_uring.json",
+        _restore,
+        "the parameter of the kernel's FUSE that a killed attach set",
+    )
 
 
-def recover(record: Path | None = None) -> list[str]:
-    """Put back what a killed attach set; returns what was done. An attach that lives is left alone."""
-    path = _path(record)
-    if not path.exists():
+def _restore(written: dict[str, Any]) -> list[str]:
+    if PARAMETER.read_text().strip() == written["old"]:
         return []
-    with _held(path) as handle:
-        return [] if handle is None else _put_back(handle)
+    PARAMETER.write_text(written["old"])
+    return [f"set {PARAMETER} back to {written['old']}"]
 
 
 def _is_on() -> bool:
     return PARAMETER.read_text().strip() == "Y"
-
-
-def _is_on_for_good(record: Path | None) -> bool:
-    """The administrator has set it, and not an attach."""
-    path = _path(record)
-    return _is_on() and not (path.exists() and _old(path.read_bytes()))
-
-
-def _path(record: Path | None) -> Path:
-    return record or paths.MACHINE_DIR / "fuse_uring.json"
-
-
-def _open(record: Path | None) -> int:
-    path = _path(record)
-    paths.make_state_dir(path.parent)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[int | None]:
-    """The record under its lock; ``None`` while another process holds that."""
-    handle = _open(path)
-    try:
-        yield handle if _is_locked(handle) else None
-    finally:
-        os.close(handle)
-
-
-def _is_locked(handle: int) -> bool:
-    """Try to take the lock."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _put_back(handle: int) -> list[str]:
-    """Put back the value of the record, then empty it. A value of another boot ended with that boot."""
-    old = _old(os.pread(handle, 4096, 0))
-    if not old:
-        return []
-    done = []
-    if PARAMETER.read_text().strip() != old:
-        PARAMETER.write_text(old)
-        done = [f"set {PARAMETER} back to {old}"]
-    os.ftruncate(handle, 0)
-    os.fsync(handle)
-    return done
-
-
-def _old(text: bytes) -> str:
-    """What the parameter was before this boot's attach; empty where there is nothing to put back."""
-    try:
-        record = json.loads(text)
-    except ValueError:
-        return ""  # empty, or torn before anything was changed
-    return str(record["old"]) if record["boot_id"] == boot_id() else ""
