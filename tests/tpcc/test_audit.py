@@ -67,6 +67,7 @@ def test_a_run_that_draws_as_it_should_passes(drawn: Drawn) -> None:
     ],
 )
 def test_a_mutant_of_each_line_is_caught_and_named(drawn: Drawn, mutant: dict[str, Any], said: str) -> None:
+    assert drawn.inputs is not None
     of_tables = {key: value for key, value in mutant.items() if key in Ordered.__dataclass_fields__}
     of_inputs = {key: value for key, value in mutant.items() if key in drawn.inputs}
     of_run = {key: value for key, value in mutant.items() if key == "rolled_back"}
@@ -102,3 +103,10 @@ def test_the_mix_is_judged_by_each_type() -> None:
     assert tpm_per_nopm("hammerdb") == pytest.approx(2.3)
     assert tpm_per_nopm("spec") == pytest.approx(22.9 / 9.9)
     assert math.isclose(sum(one.expected for one in mix(honest)), 1)
+
+
+def test_a_driver_that_does_not_tell_what_was_asked_for_is_judged_by_the_tables() -> None:
+    unseen = replace(HAMMERDB, inputs=None)
+    shares, wrong = unseen.audit()
+    assert wrong == [] and not any("Payment" in text for text in shares)
+    assert replace(unseen, ordered=replace(HAMMERDB.ordered, sizes={10: ORDERS})).audit()[1]

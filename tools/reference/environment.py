@@ -32,6 +32,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "`auto`",
         "How requests of a volume reach its daemon: `classic` (by /dev/fuse), `uring` (over io_uring, where the kernel has FUSE over it and the volume is in memory; else classic), or `auto` (classic, until the fidelity of io_uring is on record). The volume's facts say which it was, and why.",
     ),
+    "HAMMERDB_HOME": (
+        "unset",
+        'Folder of an installed HammerDB, which has `hammerdbcli` in it: it drives where a workload of kind `tpcc` has `engine = "hammerdb"`.',
+    ),
     "PGDYNO_IMAGE_DIR": (
         "`/dev/shm/pgdyno/images`",
         "Folder of the data sets while an experiment runs; by default in memory.",

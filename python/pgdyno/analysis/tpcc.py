@@ -32,6 +32,8 @@ class ArmTpcc:
     """Commits and rollbacks of all databases of the server, as HammerDB counts."""
     other_share: float | None
     """Share of these that was not the clients'."""
+    tpm_printed: float | None
+    """The same as HammerDB printed it, where it drove."""
     tpm_per_nopm: float | None
     tpm_per_nopm_error: float | None
     """Standard error of that ratio, by the number of transactions."""
@@ -73,6 +75,7 @@ def tpcc_of(arm: ArmSummary) -> ArmTpcc | None:
         tpm=transactions / minutes if minutes else 0.0,
         tpm_of_server=of_server,
         other_share=other,
+        tpm_printed=_mean(_of_checks(run, "hammerdb_tpm") for run in runs),
         tpm_per_nopm=transactions / new_orders if new_orders else None,
         tpm_per_nopm_error=_ratio_error(transactions, new_orders) if new_orders else None,
         tpm_per_nopm_by_mix=_of_checks(runs[0], "tpm_per_nopm_by_mix"),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine, installation
 from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import awake, cgroup, clean, memory, mounts, paths, preflight, transport
+from pgdyno.host import awake, cgroup, clean, hammerdb, memory, mounts, paths, preflight, transport
 from pgdyno.host.volume import list_volumes
 
 Status = Literal["ok", "warn", "fail"]
@@ -59,6 +59,7 @@ def examine(state_dir: Path | None = None) -> list[Check]:
         ("loop devices", _loop),
         ("programs", _programs),
         ("engine", _engine_check),
+        ("HammerDB", _hammerdb),
         ("PostgreSQL", _postgres),
         ("control groups", _cgroups),
         ("memory", _memory),
@@ -136,6 +137,16 @@ def _engine_check() -> Check:
         chosen = bool(os.environ.get("PGDYNO_ENGINE"))
         return Check("engine", "warn" if chosen else "fail", found, installation.how_to_install_again())
     return Check("engine", "ok", f"{facts.version} ({facts.build_hash})")
+
+
+def _hammerdb() -> Check:
+    """It is only needed where a workload names it, so it may be missing, but not be named and missing."""
+    if not os.environ.get(hammerdb.HOME):
+        return Check("HammerDB", "ok", f'not named by {hammerdb.HOME}; only engine = "hammerdb" needs it')
+    try:
+        return Check("HammerDB", "ok", str(hammerdb.program()))
+    except HostError as error:
+        return Check("HammerDB", "warn", error.message, error.remedy)
 
 
 def _postgres() -> Check:

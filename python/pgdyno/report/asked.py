@@ -186,7 +186,7 @@ def _across(comparison: Comparison, value_of: Any) -> list[str]:
 
 def _drivers(comparison: Comparison) -> list[str]:
     """Who drove; nothing of records that do not tell."""
-    names = {"native": "pgdyno's driver", "loader": "pgdyno load"}
+    names = {"native": "pgdyno's driver", "hammerdb": "HammerDB", "loader": "pgdyno load"}
     engines = _across(comparison, lambda run: run.driver.engine if run.driver is not None else "")
     told = [names.get(engine, engine) for engine in engines if engine]
     return [f"driven by {' and '.join(told)}"] if told else []

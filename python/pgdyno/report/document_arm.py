@@ -77,7 +77,7 @@ class StatementMs(LatencyMs):
 class Driver(Part):
     """What drove the workload, and what it needed itself, from the first replicate that tells it."""
 
-    engine: Literal["native", "pgbench", "sysbench", "loader", "streams"]
+    engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams"]
     connect_ms: float | None
     """Until all clients were connected."""
     cpu_us_per_transaction: float | None

@@ -22,6 +22,8 @@ class TpccOf(Part):
     """Commits and rollbacks of all databases of the server per minute, as HammerDB counts; null where they were not sampled."""
     other_share: Share | None
     """Share of these that the clients did not make."""
+    tpm_printed: float | None
+    """The same as HammerDB printed it; null where it did not drive."""
     tpm_per_nopm: float | None
     tpm_per_nopm_error: float | None
     """Its standard error, by the number of transactions."""

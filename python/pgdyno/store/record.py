@@ -215,7 +215,7 @@ class Lateness(Record):
 class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
-    engine: Literal["native", "pgbench", "sysbench", "loader", "streams"]
+    engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams"]
     """``loader`` is ``pgdyno load``, whose transactions are rows; ``streams`` asks queries, which are its transactions."""
     version: str | None = None
     """Version of a program that is not part of pgdyno, as it reports it."""

@@ -1,4 +1,4 @@
-"""Which program drives a workload: pgdyno's own, or pgbench. Both come to the same tables."""
+"""Which program drives a workload: pgdyno's own, pgbench or HammerDB. All come to the same tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
 from pgdyno.workload import native, pgbench
+from pgdyno.workload.hammerdb import running as hammerdb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
     from pgdyno.workload.kind.clients import Clients, Engine
     from pgdyno.workload.outcome import Outcome
 
-RUNNERS: dict[Engine, Callable[..., Outcome]] = {"native": native.run, "pgbench": pgbench.run}
+RUNNERS: dict[Engine, Callable[..., Outcome]] = {
+    "native": native.run,
+    "pgbench": pgbench.run,
+    "hammerdb": hammerdb.run,
+}
 DESCRIPTORS_BESIDE = 64
 """Open files of a driver beside its clients' connections: its logs, pipes and libraries."""
 

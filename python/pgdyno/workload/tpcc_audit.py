@@ -128,8 +128,8 @@ class Drawn:
 
     profile: TpccProfile
     warehouses: int
-    inputs: Mapping[str, int]
-    """What clients asked for."""
+    inputs: Mapping[str, int] | None
+    """What clients asked for; None of a driver that does not tell."""
     new_orders: int
     """That succeeded."""
     rolled_back: int
@@ -138,7 +138,7 @@ class Drawn:
 
     def shares(self) -> Iterator[Share]:
         """The lines of the audit that are shares."""
-        spec, told = self.profile == "spec", self.inputs
+        spec = self.profile == "spec"
         remote = 0.0 if self.warehouses == 1 else 1.0
         # HammerDB draws a remote line's warehouse among all of them, so it may be the home again.
         elsewhere = 0.01 * (remote if spec else 1 - 1 / self.warehouses)
@@ -150,6 +150,12 @@ class Drawn:
         yield Share(
             "remote lines", self.ordered.lines_remote, self.ordered.lines, elsewhere, 0.0005 if elsewhere else 0.0
         )
+        if self.inputs is not None:
+            yield from self._told(self.inputs, remote=remote)
+
+    def _told(self, told: Mapping[str, int], *, remote: float) -> Iterator[Share]:
+        """Those of what clients asked for; ``remote`` is 0 where there is no other warehouse."""
+        spec = self.profile == "spec"
         yield Share(
             "remote payments", told["payments_remote"], told["payments"], 0.15 * remote, 0.01 if remote else 0.0
         )

@@ -131,13 +131,15 @@ def _inputs(tables: TpccTables, server: Server, before: Grown, outcome: Outcome)
     """The input audit."""
     with counting(server) as connection:
         ordered = Ordered.since(connection, before.next_orders, tables.schema)
+    unseen = outcome.driver.engine == "hammerdb"
     drawn = Drawn(
         profile=tables.profile,
         warehouses=tables.warehouses,
-        inputs=outcome.inputs,
+        inputs=None if unseen else outcome.inputs,
         new_orders=outcome.succeeded_by_type_total.get("new_order", 0),
         rolled_back=outcome.account_total.rolled_back,
         ordered=ordered,
     )
     shares, wrong = drawn.audit()
-    return Check(name="tpcc_inputs", ok=not wrong, detail="; ".join(wrong or shares))
+    detail = "; ".join(wrong or [*shares, *(["what HammerDB's users asked for is not told"] if unseen else [])])
+    return Check(name="tpcc_inputs", ok=not wrong, detail=detail)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-Engine = Literal["native", "pgbench"]
+Engine = Literal["native", "pgbench", "hammerdb"]
 REQUESTS_PER_TRANSACTION = 3.0
 """Of TPC-B on data larger than memory: an account is read, a page of it is written back, a commit is written. It only feeds the
 estimate of runs that end after a number of transactions."""
@@ -41,7 +41,7 @@ class Clients(Workload):
     """Whether succeeded transactions are recorded by type, because the headline or a proof needs one of them."""
 
     engine: Engine | None = None
-    """The driver: `native` is pgdyno's own, `pgbench` the original program. Default: `native`, unless `transactions` are counted."""
+    """The driver: `native` is pgdyno's own, `pgbench` the original program, `hammerdb` an installed HammerDB for kind `tpcc`. Default: `native`, unless `transactions` are counted."""
     clients: Annotated[int, Field(ge=1)] = 8
     """Number of clients, each with a connection."""
     threads: Annotated[int, Field(ge=1)] = 1

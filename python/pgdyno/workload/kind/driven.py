@@ -1,4 +1,4 @@
-"""Clients driven by pgdyno's own driver or by pgbench, and the tables that they begin with."""
+"""Clients driven by pgdyno's own driver, by pgbench or by HammerDB, and the tables that they begin with."""
 
 from __future__ import annotations
 
@@ -42,14 +42,18 @@ class Driven(Clients):
     def connecting(self, server: Server, environment: Mapping[str, str]) -> Self:
         """By pgbench where pgdyno's driver cannot connect as libpq did, unless that was asked for.
 
-        pgbench is tried: it may be built without TLS.
+        pgbench is tried: it may be built without TLS. Of HammerDB it is seen that it is there, and can pass on the log-in.
         """
         from pgdyno.workload import pgbench
+        from pgdyno.workload.hammerdb import running
 
         if self.driver == "native":
             if self.engine is not None or "pgbench" not in self.engines or _reaches(server):
                 return self
             return self.model_copy(update={"engine": "pgbench"}).connecting(server, environment)
+        if self.driver == "hammerdb":
+            running.require(server)
+            return self
         reason = pgbench.refusal(server, environment)
         if reason is not None:
             raise InputError(

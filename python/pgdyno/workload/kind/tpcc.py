@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from pgdyno.workload import tpcc_proofs
+from pgdyno.workload.hammerdb.script import MINUTE_S
 from pgdyno.workload.kind.base import LoadManner, Refusal
+from pgdyno.workload.kind.clients import Engine
 from pgdyno.workload.kind.driven import Filled
 from pgdyno.workload.tables import (
     TpccRoutines,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 WAREHOUSES_MAX = 100_000
+_NATIVE = 'use engine = "native"'
 
 
 class Tpcc(Filled):
@@ -39,6 +42,7 @@ class Tpcc(Filled):
     headline: ClassVar[str] = "nopm"
     blamed: ClassVar[str] = "profile"
     counts_types: ClassVar[bool] = True
+    engines: ClassVar[tuple[Engine, ...]] = ("native", "hammerdb")
     manners: ClassVar[tuple[LoadManner, ...]] = ("copy", "hammerdb")
 
     kind: Literal["tpcc"] = "tpcc"
@@ -130,6 +134,17 @@ class Tpcc(Filled):
             why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
             yield Refusal("schema", why, 'omit the key, or use kind = "real"')
 
+    def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
+        """HammerDB has its own time."""
+        if self.driver == "hammerdb":
+            if dilation > 1:
+                yield Refusal("engine", "HammerDB counts minutes of the clock, and a dilated world has others", _NATIVE)
+            for key, seconds in (("warmup", self.warmup_s), ("duration", self.measure_s)):
+                if seconds < MINUTE_S or seconds % MINUTE_S:
+                    why = f"HammerDB runs for whole minutes, one at least, and not for {seconds:g} s"
+                    yield Refusal(key, why, f'write {key} = "{max(1, round(seconds / MINUTE_S))}min", or {_NATIVE}')
+        yield from super().refusals_in_time(dilation)
+
     def warnings(self) -> Iterator[str]:
         """Clients that lock each other's rows measure no volume."""
         if self.clients > self.warehouses and not self.all_warehouses:
@@ -138,6 +153,11 @@ class Tpcc(Filled):
                 f"{self.clients:,} clients on {self.warehouses:,} {many}: they wait for each other's rows, and a faster volume"
                 " changes little; use more warehouses, fewer clients or all_warehouses = true"
             )
+
+    def record(self) -> dict[str, Any]:
+        """See :meth:`Workload.record`. HammerDB has a thread for each client, and tries once."""
+        own = {"threads": self.clients, "tries_max": 1} if self.driver == "hammerdb" else {}
+        return super().record() | own
 
     def _own_record(self) -> dict[str, Any]:
         own = super()._own_record()
@@ -159,6 +179,24 @@ class Tpcc(Filled):
             yield Refusal("keying", "clients of an open loop (rate_per_s) do not think; omit one of them")
         if self.keying and self.think_ms is not None:
             yield Refusal("keying", "it has a think time for each type; omit think_ms")
+        if self.driver == "hammerdb":
+            yield from self._of_hammerdb()
         yield from self._of_size("warehouses")
         if self.load.foreign_keys:
             yield Refusal("load", "foreign_keys are for pgbench's tables; profile spec always has its own")
+
+    def _of_hammerdb(self) -> Iterator[Refusal]:
+        """What HammerDB does not do, or does in its own way."""
+        if self.tables_schema != PUBLIC:
+            why = "HammerDB drives the tables and routines that it has built, which are in the schema public"
+            yield Refusal("engine", why, f'build them with HammerDB and write schema = "public", or {_NATIVE}')
+        usual = "simple" if self.routines == "procedures" else "prepared"
+        for key, value, why in (
+            ("names_match", False, "HammerDB's functions get no names"),
+            ("rate_per_s", None, "HammerDB's users run a closed loop"),
+            ("threads", 1, "HammerDB has a thread for each of its users"),
+            ("tries_max", 1, "HammerDB does not try a transaction again"),
+            ("protocol", usual, f"HammerDB calls {self.routines} by the protocol {usual}"),
+        ):
+            if key in self.model_fields_set and getattr(self, key) != value:
+                yield Refusal(key, why, f"omit the key, or {_NATIVE}")

@@ -1,0 +1,112 @@
+"""HammerDB's time profile: calls, percentiles and sums of each type of transaction, from the first to the last of a run.
+
+It keeps no distribution, and its ramp-up is in all of its figures. What is made of it here has its percentiles and its sum
+exactly, and nothing in between.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FILE: Final = "hdbxtprofile.log"
+"""Its name in the folder for temporary files."""
+PROCEDURES: Final = {
+    "NEWORD": "new_order",
+    "PAYMENT": "payment",
+    "DELIVERY": "delivery",
+    "SLEV": "stock_level",
+    "OSTAT": "order_status",
+}
+"""HammerDB's name of a type -> ours."""
+_SUMMARY = re.compile(r"SUMMARY OF (\d+) ACTIVE VIRTUAL USERS")
+_PROCEDURE = re.compile(r"PROC: (\w+)")
+_FIGURE = re.compile(r"\b(CALLS|MIN|AVG|MAX|P99|P95|P75|P50|P25): ([\d.]+)")
+_PERCENTILES: Final = {"P25": 0.25, "P50": 0.50, "P75": 0.75, "P95": 0.95, "P99": 0.99}
+"""Those of 4.12 lack the quarters."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """One type of transaction."""
+
+    calls: int
+    mean_ms: float
+    marks_ms: tuple[tuple[float, float], ...]
+    """(Share of the calls, which took at most this long), from the shortest to the longest."""
+
+    def buckets_us(self, count: int) -> dict[int, int]:
+        """``count`` calls as whole microseconds -> number: the percentiles are those of the profile, and so is the mean.
+
+        Of the calls between two percentiles it is only known where they lie, so they are put at its two ends: as many at the
+        upper one as the mean asks for, one at least.
+        """
+        if count <= 0:
+            return {}
+        steps = list(self._steps(count))
+        low_ms = math.fsum(many * lower for many, lower, _ in steps)
+        high_ms = math.fsum(many * upper for many, _, upper in steps)
+        asked_ms = self.mean_ms * count
+        above = 1.0 if high_ms <= low_ms else min(1.0, max(0.0, (asked_ms - low_ms) / (high_ms - low_ms)))
+        found: dict[int, int] = {}
+        for many, lower, upper in steps:
+            at_upper = max(1, round(many * above))
+            for value_ms, number in ((upper, at_upper), (lower, many - at_upper)):
+                if number:
+                    value_us = round(value_ms * 1e3)
+                    found[value_us] = found.get(value_us, 0) + number
+        return found
+
+    def _steps(self, count: int) -> Iterator[tuple[int, float, float]]:
+        """(How many, more than this, at most that) between neighbouring marks."""
+        for (share, lower), (next_share, upper) in pairwise(self.marks_ms):
+            # The tolerance keeps 95 % of 20 at the 19th, as where percentiles are taken.
+            many = math.ceil(count * next_share - 1e-9) - math.ceil(count * share - 1e-9)
+            if many:
+                yield many, lower, upper
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The summary over all users."""
+
+    users: int
+    """That reported their times."""
+    times: Mapping[str, Times]
+    """By type of transaction."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether each type is there."""
+        return set(self.times) == set(PROCEDURES.values())
+
+
+def read(text: str) -> Profile | None:
+    """The last summary of a profile's log; None where it has none."""
+    places = list(_SUMMARY.finditer(text))
+    if not places:
+        return None
+    times: dict[str, Times] = {}
+    parts = _PROCEDURE.split(text[places[-1].end() :])
+    for name, figures in zip(parts[1::2], parts[2::2], strict=True):
+        told = {key: float(value) for key, value in _FIGURE.findall(figures)}
+        if name in PROCEDURES and {"CALLS", "MIN", "AVG", "MAX", "P50"} <= told.keys():
+            marks = [(share, told[key]) for key, share in _PERCENTILES.items() if key in told]
+            times[PROCEDURES[name]] = Times(
+                int(told["CALLS"]), told["AVG"], _rising([(0.0, told["MIN"]), *marks, (1.0, told["MAX"])])
+            )
+    return Profile(int(places[-1][1]), times)
+
+
+def _rising(marks: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """The marks with no value below the one before: its percentiles are of a sample, its least and greatest of all calls."""
+    found: list[tuple[float, float]] = []
+    for share, value in marks:
+        found.append((share, max([value, *(one for _, one in found[-1:])])))
+    return tuple(found)

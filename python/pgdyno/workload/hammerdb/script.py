@@ -1,0 +1,144 @@
+"""The script that HammerDB's command line gets: its settings, then the order to run.
+
+It has the password, which HammerDB reads from nowhere else. So it is private, lies in a folder that is removed whatever happens,
+and removes itself as soon as it has been read. Keys: ``config/postgresql.xml`` of HammerDB 4.12 and 6.0.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from pgdyno.endpoint import effective
+from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.workload.server import Server
+
+MINUTE_S: Final = 60
+"""HammerDB's ramp-up and its measured time are whole minutes."""
+_COUNTER_S: Final = 1
+"""How often its transaction counter looks, s; 10 by default."""
+_SAYABLE = re.compile(r"""[^\s"'\\\[\]{}$;#]*""")
+"""What reaches the server as it is: HammerDB puts the words into Tcl, then into a list, and that into a connection string."""
+
+_SETS_PASSWORD = re.compile(r"pg_(superuser)?pass\b")
+
+
+class Asked(Protocol):
+    """What HammerDB takes of a workload of kind `tpcc`."""
+
+    @property
+    def clients(self) -> int:
+        """Its virtual users, beside the one that monitors them."""
+
+    @property
+    def warehouses(self) -> int:
+        """Their number."""
+
+    @property
+    def routines(self) -> str:
+        """``functions`` or ``procedures``."""
+
+    @property
+    def all_warehouses(self) -> bool:
+        """Whether each user draws a warehouse for each transaction."""
+
+    @property
+    def keying(self) -> bool:
+        """Whether users key in and think."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where HammerDB's sessions connect, and as whom."""
+
+    host: str
+    port: int
+    user: str
+    dbname: str
+    sslmode: str
+    password: str = field(repr=False)
+
+    @classmethod
+    def of(cls, server: Server) -> Self:
+        """As libpq resolved it. :class:`InputError` for a word that HammerDB cannot pass on."""
+        document = server.endpoint.document
+        found = cls(
+            host=str(document["host"]),
+            port=int(document["port"]),
+            user=str(document["user"]),
+            dbname=str(document["dbname"]),
+            sslmode=effective(server.dsn).get("sslmode", "prefer"),
+            password=str(document["password"] or ""),
+        )
+        for name in ("host", "user", "dbname", "password"):
+            if not _SAYABLE.fullmatch(getattr(found, name)):
+                raise InputError(
+                    f"HammerDB cannot pass on the {name} of this connection: it has a space, a quote, a bracket or another"
+                    " character that Tcl reads",
+                    remedy=f'use another {name}, or engine = "native", which takes any',
+                )
+        return found
+
+    def hidden(self, line: str) -> str:
+        """The line without the password; empty if it says what a password was set to."""
+        if _SETS_PASSWORD.search(line):
+            return ""
+        return line.replace(self.password, "***") if self.password else line
+
+
+def text(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> str:
+    """The script for a run of whole minutes."""
+    return "".join(f"{line}\n" for line in _lines(asked, login, ramp_up_min, measured_min))
+
+
+def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> Iterator[str]:
+    yield "file delete [info script]"
+    yield "fconfigure stdout -buffering line"
+    yield "dbset db pg"
+    yield "dbset bm TPC-C"
+    for key, value in (("pg_host", login.host), ("pg_port", login.port), ("pg_sslmode", login.sslmode)):
+        yield f"diset connection {key} {{{value}}}"
+    # Its transaction counter logs in as the superuser, and only reads what every role may read.
+    for user, password, database in (
+        ("pg_user", "pg_pass", "pg_dbase"),
+        ("pg_superuser", "pg_superuserpass", "pg_defaultdbase"),
+    ):
+        yield f"diset tpcc {user} {{{login.user}}}"
+        yield f"diset tpcc {password} {{{login.password}}}"
+        yield f"diset tpcc {database} {{{login.dbname}}}"
+    settings: dict[str, object] = {
+        "pg_count_ware": asked.warehouses,
+        "pg_storedprocs": asked.routines == "procedures",
+        "pg_driver": "timed",
+        "pg_total_iterations": 1_000_000_000,
+        "pg_rampup": ramp_up_min,
+        "pg_duration": measured_min,
+        "pg_allwarehouse": asked.all_warehouses,
+        "pg_keyandthink": asked.keying,
+        "pg_timeprofile": True,
+        "pg_raiseerror": False,
+        "pg_vacuum": False,
+        "pg_dritasnap": False,
+        "pg_oracompat": False,
+        "pg_async_scale": False,
+        "pg_connect_pool": False,
+    }
+    for key, chosen in settings.items():
+        yield f"diset tpcc {key} {str(chosen).lower() if isinstance(chosen, bool) else chosen}"
+    yield f"tcset refreshrate {_COUNTER_S}"
+    yield "tcset logtotemp 0"
+    yield "loadscript"
+    yield f"vuset vu {asked.clients}"
+    for option in ("delay 500", "repeat 500", "iterations 1", "showoutput 1", "logtotemp 0"):
+        yield f"vuset {option}"
+    yield "vucreate"
+    yield "tcstart"
+    yield "vurun"
+    yield "tcstop"
+    yield "vudestroy"
+    yield "exit"
