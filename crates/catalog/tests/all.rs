@@ -2,6 +2,7 @@
 
 mod array;
 mod behaviour;
+mod depth_one;
 mod facts;
 mod instances;
 mod offers;

@@ -24,6 +24,17 @@ fn mean_us(table: &QuantileTable, kib: u64) -> f64 {
     segments.map(|(p, ns)| f64::from(p[1] - p[0]) * (ns[0] + ns[1]) as f64 / 2.0).sum::<f64>() / 1e9
 }
 
+/// Mean of the square, in square microseconds.
+fn mean_square_us(table: &QuantileTable, kib: u64) -> f64 {
+    let row = row(table, kib);
+    let segments = table.probability_ppm.windows(2).zip(row.service_ns.windows(2));
+    let part = |(p, ns): (&[u32], &[u64])| {
+        let (from, to) = (ns[0] as f64 / 1e3, ns[1] as f64 / 1e3);
+        f64::from(p[1] - p[0]) / 1e6 * (from * from + from * to + to * to) / 3.0
+    };
+    segments.map(part).sum()
+}
+
 fn quantile_us(table: &QuantileTable, kib: u64, ppm: u32) -> f64 {
     let row = row(table, kib);
     let right = table.probability_ppm.iter().position(|&p| p >= ppm).unwrap().max(1);
@@ -143,9 +154,32 @@ fn the_body_is_narrow_and_the_tail_is_short() {
 /// A type of which nothing is measured has another one's tables, and its file says so.
 #[test]
 fn borrowed_tables_are_those_of_the_lender() {
-    for (borrower, lender) in [("gp2", "gp3"), ("sc1", "st1"), ("azure-ultra", "io2bx"), ("rds-io2bx", "io2bx")] {
+    for (borrower, lender) in [
+        ("io1", "gp3"),
+        ("rds-gp2", "gp2"),
+        ("gp2-2018", "gp2"),
+        ("sc1", "st1"),
+        ("azure-ultra", "io2bx"),
+        ("rds-io2bx", "io2bx"),
+    ] {
         assert_eq!(tables(borrower), tables(lender), "{borrower}");
     }
+}
+
+/// Reads of gp2 are gp3's; writes were measured: fio of 4 KiB at depth 1, September 2020, in microseconds.
+#[test]
+fn gp2_writes_are_those_of_the_2020_run() {
+    let tables_of_gp2 = tables("gp2");
+    assert_eq!(tables_of_gp2.read, tables("gp3").read);
+    let write = tables_of_gp2.write;
+    assert_near("mean", mean_us(&write, 4), 592.0, 0.001);
+    let measured =
+        [(0, 406.0), (10_000, 446.0), (100_000, 478.0), (300_000, 516.0), (500_000, 556.0), (600_000, 580.0)];
+    for (ppm, us) in measured {
+        assert_near("quantile", quantile_us(&write, 4, ppm), us, 0.001);
+    }
+    let deviation = (mean_square_us(&write, 4) - mean_us(&write, 4).powi(2)).sqrt();
+    assert_near("standard deviation", deviation, 159.0, 0.01);
 }
 
 /// A disk of 7,200 turns a minute: no random read without half a turn (4.2 ms) and a seek, and 1 MiB takes 4 ms more.

@@ -13,14 +13,17 @@ const PPM: u32 = 1_000_000;
 /// How far the mean of a shape may be from 1, in millionths: what rounding its points to five digits leaves.
 const SHAPE_MEAN_TOLERANCE_PPM: u128 = 100;
 
-/// Tables of a type's own, or those of another type of which more is known.
+/// A type lends from another, which may lend from a third; more is a circle.
+const LENDERS_MAX: usize = 4;
+
+/// Tables of a type's own, and for an operation of which nothing is known those of another type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServiceTimeFacts {
-    /// The type whose tables these are.
+    /// The type that lends the tables that are not here.
     #[serde(default)]
     pub like: Option<Fact<String>>,
-    /// Request sizes of the tables, ascending.
+    /// Request sizes of the tables that are here, ascending.
     #[serde(default)]
     pub size_kib: Vec<u64>,
     #[serde(default)]
@@ -45,37 +48,46 @@ pub(crate) struct OperationFacts {
 impl ServiceTimeFacts {
     /// What is wrong with the facts, if anything; whether the other type exists is not known here.
     pub fn check(&self) -> Result<(), String> {
-        if self.like.is_some() {
-            let own = self.read.is_some() || self.write.is_some() || !self.size_kib.is_empty();
-            return if own { Err("like: there are tables of its own beside it".to_owned()) } else { Ok(()) };
+        if self.like.is_some() && self.read.is_some() && self.write.is_some() {
+            return Err("like: both tables are here, so there is nothing to lend".to_owned());
         }
-        self.own().map(|_| ())
+        let here = self.read.is_some() || self.write.is_some();
+        if here == self.size_kib.is_empty() || !self.size_kib.is_sorted_by(|a, b| a < b) {
+            return Err("size_kib must be ascending, and not empty where there is a table".to_owned());
+        }
+        for (name, table) in [("read", &self.read), ("write", &self.write)] {
+            match table {
+                Some(table) => table.check(self.size_kib.len()).map_err(|problem| format!("{name}: {problem}"))?,
+                None if self.like.is_none() => return Err("read and write: there is no table".to_owned()),
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// The tables, or what is wrong with the facts.
-    pub fn params<'a>(
-        &self,
-        named: impl Fn(&str) -> Option<&'a ServiceTimeFacts>,
-    ) -> Result<ServiceTimeParams, String> {
-        match &self.like {
-            None => self.own(),
-            Some(like) => match named(&like.value) {
-                Some(other) => other.own(),
-                None => Err(format!("like: there is no type {:?}", like.value)),
-            },
-        }
+    pub fn params<'a>(&'a self, named: impl Fn(&str) -> Option<&'a Self>) -> Result<ServiceTimeParams, String> {
+        self.check()?;
+        let read = self.lent(&named, |facts| facts.read.as_ref()).map_err(|problem| format!("read: {problem}"))?;
+        let write = self.lent(&named, |facts| facts.write.as_ref()).map_err(|problem| format!("write: {problem}"))?;
+        Ok(ServiceTimeParams { read, write })
     }
 
-    fn own(&self) -> Result<ServiceTimeParams, String> {
-        let (Some(read), Some(write)) = (&self.read, &self.write) else {
-            return Err("read and write: there is no table".to_owned());
-        };
-        if self.size_kib.is_empty() || !self.size_kib.is_sorted_by(|a, b| a < b) {
-            return Err("size_kib must be ascending and not empty".to_owned());
+    /// The table of an operation: its own, or the lender's, who may have it from another.
+    fn lent<'a>(
+        &'a self,
+        named: &impl Fn(&str) -> Option<&'a Self>,
+        pick: impl Fn(&Self) -> Option<&OperationFacts>,
+    ) -> Result<QuantileTable, String> {
+        let mut owner = self;
+        for _ in 0..LENDERS_MAX {
+            if let Some(facts) = pick(owner) {
+                return facts.table(&owner.size_kib);
+            }
+            let Some(like) = &owner.like else { break };
+            owner = named(&like.value).ok_or_else(|| format!("like: there is no type {:?}", like.value))?;
         }
-        let read = read.table(&self.size_kib).map_err(|problem| format!("read: {problem}"))?;
-        let write = write.table(&self.size_kib).map_err(|problem| format!("write: {problem}"))?;
-        Ok(ServiceTimeParams { read, write })
+        Err("like: nobody has that table".to_owned())
     }
 
     pub fn origins(&self) -> Vec<Origin<'_>> {
