@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.paired import figures_by_name, paired
+from pgdyno.analysis.paired import PairOfArms, by_block, figures_by_name, paired
 
 from .synthetic import Plan, make_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
+
+
+def _paired(high: ArmSummary, low: ArmSummary, metric: str) -> PairOfArms:
+    of = figures_by_name()[metric].of
+    return paired(by_block(high, of), by_block(low, of))
 
 
 def test_every_figure_of_a_table_can_be_asked_by_its_name(comparison: Comparison) -> None:
@@ -25,7 +31,7 @@ def test_every_figure_of_a_table_can_be_asked_by_its_name(comparison: Comparison
 
 def test_the_headlines_ratio_is_that_of_the_comparison(comparison: Comparison) -> None:
     base, other = comparison.arms[:2]
-    found = paired(other, base, figures_by_name()["tps"].of)
+    found = _paired(other, base, "tps")
     assert found.ratio == comparison.ratios[0].estimate
     assert found.high == pytest.approx(other.headline.mean)
     assert found.low == pytest.approx(base.headline.mean)
@@ -33,7 +39,7 @@ def test_the_headlines_ratio_is_that_of_the_comparison(comparison: Comparison) -
 
 def test_another_figure_is_paired_by_the_same_blocks(comparison: Comparison) -> None:
     base, other = comparison.arms[:2]
-    found = paired(base, other, figures_by_name()["read_ms_mean"].of)
+    found = _paired(base, other, "read_ms_mean")
     assert found.ratio is not None
     assert found.ratio.n == len(base.replicates)
     assert found.high is not None and found.low is not None
@@ -43,8 +49,8 @@ def test_another_figure_is_paired_by_the_same_blocks(comparison: Comparison) -> 
 def test_runs_without_a_partner_or_without_the_figure_have_no_ratio(tmp_path: Path) -> None:
     plan = Plan(replicates=2, missing=frozenset({(1, 0), (2, 1)}), measure_s=20)
     base, other = summarise(make_experiment(tmp_path, plan)).arms
-    alone = paired(base, other, figures_by_name()["tps"].of)
+    alone = _paired(base, other, "tps")
     assert alone.ratio is None
     assert alone.high is not None
-    nothing = paired(base, other, figures_by_name()["tpm"].of)
+    nothing = _paired(base, other, "tpm")
     assert (nothing.high, nothing.low, nothing.ratio) == (None, None, None)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.analysis.interval import Estimate
+from pgdyno.reproduce.labels import Box
 from pgdyno.reproduce.page import write_page
 from pgdyno.reproduce.results import recorded_in
 from pgdyno.reproduce.told import tell
+from pgdyno.reproduce.verdict import There
 from tests.report import chromium
 from tests.report.test_browser import DRAWN, GROUND, OUTSIDE, WIDTH
 
@@ -40,3 +46,31 @@ def test_nothing_complains_is_asked_for_or_overflows(
         assert len(scales) == 1
         assert 80 <= scales[0] <= 180
     assert (page.values[GROUND] == "rgb(21, 23, 26)") is dark
+
+
+NUMBERS = """JSON.stringify([...document.querySelectorAll('svg g.role-mark.mark-text text')].map(text => {
+    const box = text.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; }).filter(box => box[2] > 0))"""
+TEXT_SHARE = 0.7
+"""Of a text's box, the rest is room above and below digits."""
+
+
+@pytest.mark.needs_chromium
+@pytest.mark.parametrize("width_px", [1280, 390])
+def test_the_numbers_of_dots_around_a_ratio_of_one_are_apart(
+    browser: chromium.Browser, shelf: Shelf, tmp_path: Path, width_px: int
+) -> None:
+    shelf.record()
+    [document] = shelf.write().documents
+    told = tell(document, recorded_in(shelf.results, [shelf.write().experiment(run) for run in document.run]), None)
+    [one] = told.comparisons
+    assert one.here is not None
+    crowd = tuple(
+        replace(one, there=There(1 + n / 200), here=replace(one.here, ratio=Estimate(1 + n % 5 / 100, 0.9, 1.1, 3)))
+        for n in range(20)
+    )
+    path = tmp_path / "page.html"
+    write_page([replace(told, comparisons=crowd)], path)
+    found = browser.open(path, width_px, False, (NUMBERS,)).values[NUMBERS]
+    boxes = [Box(x + wide / 2, y + high / 2, wide, high * TEXT_SHARE) for x, y, wide, high in json.loads(found)]
+    assert len(boxes) == len(crowd)
+    assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]

@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference and the README's picture, or with ``--check`` says which ones are not what their source makes."""
+"""Writes the generated pages of the reference, the pictures and the summary of published comparisons, or with ``--check`` says which ones are not what their source makes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from tools.reference import (
     metrics,
     picture,
     published,
+    published_chart,
+    published_items,
+    published_summary,
     records,
     reproduce_json,
     settings,
@@ -33,6 +36,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "volumes.md": volumes.page,
     "instances.md": instances.page,
     "published_figures.md": published.page,
+    "published_items.md": published_items.page,
     "records.md": records.page,
     "tables.md": tables.page,
     "metrics.md": metrics.page,
@@ -53,7 +57,11 @@ def main(arguments: list[str]) -> int:
         return 2
     made = {
         "docs/reference": (FOLDER, {name: write() for name, write in PAGES.items()}),
-        "docs/picture": (picture.FOLDER, {picture.FILE: picture.picture()}),
+        "docs/picture": (
+            picture.FOLDER,
+            {picture.FILE: picture.picture(), published_chart.FILE: published_chart.picture()},
+        ),
+        "docs/guide": (published_summary.GUIDE, {published_summary.FILE: published_summary.page()}),
     }
     if arguments:
         found = {f"{where}/{name}": why for where, kept in made.items() for name, why in stale(*kept).items()}

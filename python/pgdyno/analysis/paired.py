@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary, Replicate
     from pgdyno.analysis.run_figures import RunFigures
 
+Block = tuple[str, int]
+"""The experiment and the number of a block: the runs of one block are compared with each other."""
+
 
 @dataclass(frozen=True)
 class Named:
@@ -47,9 +50,13 @@ def figures_by_name() -> Mapping[str, Named]:
     return found | {one.name: Named(one.name, one.title, one.unit, one.of) for one in (*METRICS, *of_volume(DATA))}
 
 
-def paired(high: ArmSummary, low: ArmSummary, of: Callable[[RunFigures], float | None]) -> PairOfArms:
-    """Compare two arms of one experiment."""
-    over, under = ({one.block: value for one in arm.replicates if (value := _known(one, of))} for arm in (high, low))
+def by_block(arm: ArmSummary, of: Callable[[RunFigures], float | None]) -> dict[Block, float]:
+    """A figure of each replicate that has it, above zero."""
+    return {one.block: value for one in arm.replicates if (value := _known(one, of))}
+
+
+def paired(over: Mapping[Block, float], under: Mapping[Block, float]) -> PairOfArms:
+    """Compare two arms by a figure of each of their blocks."""
     pairs = [(value, under[block]) for block, value in over.items() if block in under]
     return PairOfArms(_mean(over), _mean(under), ratio_interval(pairs) if pairs else None)
 
@@ -59,5 +66,5 @@ def _known(one: Replicate, of: Callable[[RunFigures], float | None]) -> float | 
     return value if value is not None and value > 0 else None
 
 
-def _mean(values: Mapping[tuple[str, int], float]) -> float | None:
+def _mean(values: Mapping[Block, float]) -> float | None:
     return sum(values.values()) / len(values) if values else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, TICK_PX, Sheet
 from pgdyno.reproduce import words
+from pgdyno.reproduce.labels import NEAR_PX, placed
 from pgdyno.reproduce.verdict import Word
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ def there_and_here(numbered: Sequence[tuple[int, Told]], width_px: int, theme: T
 
     sheet = Sheet((), theme)
     plot_px = width_px - LABELS_PX - RIGHT_PX
+    domain = domain_of([told for _, told in numbered])
     rows = [_row(place, told, theme) for place, told in numbered]
-    ends = [row[name] for row in rows for name in ("there", "low", "high")]
-    domain = [min(*ends, 1.0) / 1.15, max(*ends, 1.0) * 1.15]
-    scale = alt.Scale(type="log", domain=domain, nice=False)
-    x = alt.X("there:Q", scale=scale, axis=_axis("ratio in the document", _ticks(domain, plot_px / TICK_WIDTH_PX)))
-    y_axis = _axis("ratio here", _ticks(domain, HEIGHT_PX / TICK_PX), minExtent=LABELS_PX, maxExtent=LABELS_PX)
+    _label(rows, domain, plot_px)
+    scale = alt.Scale(type="log", domain=list(domain), nice=False)
+    x = alt.X("there:Q", scale=scale, axis=_axis("ratio in the document", ticks_in(domain, plot_px / TICK_WIDTH_PX)))
+    y_axis = _axis("ratio here", ticks_in(domain, HEIGHT_PX / TICK_PX), minExtent=LABELS_PX, maxExtent=LABELS_PX)
     y = alt.Y("here:Q", scale=scale, axis=y_axis)
     base = sheet.chart(rows)
     colour = alt.Color("colour:N", scale=None)
@@ -51,25 +52,60 @@ def there_and_here(numbered: Sequence[tuple[int, Told]], width_px: int, theme: T
         base.mark_point(filled=True, size=70, opacity=1).encode(
             x=x, y=y, color=colour, description=alt.Description("what:N")
         ),
-        base.mark_text(align="left", dx=7, dy=-6, fontSize=11, aria=False).encode(x=x, y=y, text="place:N"),
+        sheet.chart([row for row in rows if row["far"]])
+        .mark_rule(strokeWidth=1, aria=False)
+        .encode(x=x, y=y, x2="label_x:Q", y2="label_y:Q", color=quiet),
+        base.mark_text(fontSize=11, aria=False).encode(
+            x=alt.X("label_x:Q", scale=scale), y=alt.Y("label_y:Q", scale=scale), text="place:N"
+        ),
     ]
     chart = alt.layer(*layers).properties(width=plot_px, height=HEIGHT_PX)
     return sheet.finish(chart)
 
 
-def _row(place: int, told: Told, theme: Theme) -> dict[str, Any]:
+def ends_of(told: Told) -> tuple[float, float, float]:
+    """The ratio here and the ends of its interval; one that is very wide is cut."""
     assert told.ratio is not None
     mean = told.ratio.mean
     low, high = (mean if end is None else end for end in (told.ratio.low, told.ratio.high))
+    return mean, max(low, mean / 100), min(high, mean * 100)
+
+
+def domain_of(shown: Sequence[Told]) -> tuple[float, float]:
+    """The ends of both axes."""
+    ends = [end for told in shown for end in (told.there.ratio, *ends_of(told))]
+    return min(*ends, 1.0) / 1.15, max(*ends, 1.0) * 1.15
+
+
+def share_of(value: float, domain: tuple[float, float]) -> float:
+    """Where a ratio lies on an axis, from 0 to 1."""
+    return math.log(value / domain[0]) / math.log(domain[1] / domain[0])
+
+
+def _row(place: int, told: Told, theme: Theme) -> dict[str, Any]:
+    mean, low, high = ends_of(told)
     return {
         "place": str(place),
         "there": told.there.ratio,
         "here": mean,
-        "low": max(low, mean / 100),
-        "high": min(high, mean * 100),
+        "low": low,
+        "high": high,
         "colour": theme[COLOURS[told.judged.word]],
         "what": f"{place}, {told.name}: there {words.there(told)}, here {words.here(told)}, {told.judged.word}",
     }
+
+
+def _label(rows: list[dict[str, Any]], domain: tuple[float, float], plot_px: float) -> None:
+    """Add where the number of each dot stands, and whether a line must lead there."""
+    spots = [
+        (share_of(row["there"], domain) * plot_px, (1 - share_of(row["here"], domain)) * HEIGHT_PX, row["place"])
+        for row in rows
+    ]
+    wide = domain[1] / domain[0]
+    for row, (x_px, y_px, _), box in zip(rows, spots, placed(spots, plot_px, HEIGHT_PX), strict=True):
+        row["label_x"] = domain[0] * wide ** (box.x_px / plot_px)
+        row["label_y"] = domain[0] * wide ** (1 - box.y_px / HEIGHT_PX)
+        row["far"] = math.dist((x_px, y_px), (box.x_px, box.y_px)) > NEAR_PX + box.width_px / 2
 
 
 def _axis(title: str, ticks: list[float], **more: Any) -> Any:
@@ -78,7 +114,7 @@ def _axis(title: str, ticks: list[float], **more: Any) -> Any:
     return alt.Axis(title=title, values=ticks, format="~g", labelFlush=True, **more)
 
 
-def _ticks(domain: Sequence[float], most: float) -> list[float]:
+def ticks_in(domain: tuple[float, float], most: float) -> list[float]:
     """1 and the round ratios around it that have room."""
     gap = math.log(domain[1] / domain[0]) / most
     kept = [1.0]

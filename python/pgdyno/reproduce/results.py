@@ -11,6 +11,7 @@ from pgdyno.analysis.difference import differences
 from pgdyno.errors import InputError
 from pgdyno.experiment.origin import dotted
 from pgdyno.flow.resume import recorded
+from pgdyno.reproduce.kept import kept_arms, read_kept
 from pgdyno.reproduce.library import arm_of
 from pgdyno.store import list_experiments, open_experiment
 from pgdyno.store.names import EXPERIMENT_FILE
@@ -18,10 +19,11 @@ from pgdyno.store.names import EXPERIMENT_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+    from typing import Any
 
-    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
     from pgdyno.experiment import Experiment
+    from pgdyno.reproduce.kept import Kept, KeptArm
     from pgdyno.store import Experiment as Recorded
 
 CHANGES_MAX = 4
@@ -34,31 +36,39 @@ class Result:
 
     name: str
     path: Path | None = None
-    """The directory of its runs; None where there are none."""
+    """The directory of its runs, or the file with what was kept of them; None where there are none."""
     why: str = ""
     """Why there are none: a clause."""
     changed: tuple[str, ...] = ()
     """In what the recorded experiment differs from the file."""
+    kept: Kept | None = None
+    """What was kept of its runs, where there is no directory of them."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Its arms; None where it has no runs."""
-        return None if self.path is None else summarise(self.path)
+        """Its runs; None where there is no directory of them."""
+        return None if self.path is None or self.kept is not None else summarise(self.path)
 
-    def arm(self, wanted: Mapping[str, str]) -> ArmSummary | None:
-        """The arm with these levels; None where no run of it is finished."""
-        found = self.comparison
-        if found is None:
-            return None
-        levels = arm_of({factor.name: factor.levels for factor in found.factors}, wanted)
-        if levels is None:
-            return None
-        places = tuple(factor.levels.index(levels[factor.name]) for factor in found.factors)
-        return next((arm for arm in found.arms if arm.levels == places), None)
+    def arms(self, metrics: Iterable[str]) -> tuple[KeptArm, ...]:
+        """Its arms with these figures of each replicate; none where it has no runs."""
+        if self.kept is not None:
+            return self.kept.arms
+        return () if self.comparison is None else tuple(kept_arms(self.comparison, metrics))
+
+    def places(self, wanted: Mapping[str, str]) -> tuple[int, ...] | None:
+        """The levels of the arm that is asked for, as places in each factor; None where it has no such arm."""
+        factors = self._factors()
+        levels = arm_of(factors, wanted)
+        return None if levels is None else tuple(of.index(levels[name]) for name, of in factors.items())
+
+    def _factors(self) -> Mapping[str, tuple[str, ...]]:
+        if self.kept is not None:
+            return self.kept.factors
+        return {} if self.comparison is None else {one.name: one.levels for one in self.comparison.factors}
 
 
 def recorded_in(root: Path, experiments: Iterable[Experiment]) -> dict[str, Result]:
-    """The result of each experiment file in a folder of results, or in one result.
+    """The result of each experiment file in a folder of results, in one result, or in a folder of what was kept of some.
 
     Where there are several, one that equals the file is taken, then the one with the most runs, then the newest.
     """
@@ -75,18 +85,27 @@ def _best(root: Path, there: Iterable[Recorded], experiment: Experiment) -> Resu
     name = experiment.name
     found = [one for one in there if one.record.name == name and one.runs]
     if not found:
-        return Result(name, why=f"{root} has no runs of {name}.toml")
+        file = root / f"{name}.json"
+        return _of_kept(file, experiment) if file.is_file() else Result(name, why=f"{root} has no runs of {name}.toml")
     changed = {one.path: _changed(one, experiment) for one in found}
     best = max(found, key=lambda one: (not changed[one.path], len(one.runs), one.record.created_unix_ns))
     return Result(name, best.path, changed=changed[best.path])
 
 
+def _of_kept(file: Path, experiment: Experiment) -> Result:
+    kept = read_kept(file)
+    return Result(experiment.name, file, changed=_differing(experiment, kept.identity), kept=kept)
+
+
 def _changed(one: Recorded, experiment: Experiment) -> tuple[str, ...]:
-    """``workload.duration 5s instead of 20s``; what cannot change a result, and the number of runs, is left out."""
     try:
-        there = recorded(one.path).identity()
+        return _differing(experiment, recorded(one.path).identity())
     except InputError:  # recorded before experiments could be resumed
         return ("settings that cannot be compared with the file",)
+
+
+def _differing(experiment: Experiment, there: Mapping[str, Any]) -> tuple[str, ...]:
+    """``workload.duration 5s instead of 20s``; what cannot change a result, and the number of runs, is left out."""
     found = differences(experiment.identity(), there)
     words = [f"{dotted(each.place)} {each.new!r} instead of {each.old!r}" for each in found[:CHANGES_MAX]]
     return (*words, *([f"{len(found) - CHANGES_MAX} more"] if len(found) > CHANGES_MAX else []))

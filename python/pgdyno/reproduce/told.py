@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import TITLES
-from pgdyno.analysis.finding import why_invalid
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.paired import PairOfArms, figures_by_name, paired
 from pgdyno.published.formula import evaluate
 from pgdyno.reproduce.verdict import Judged, Sign, There, Word, judged, order_of, reach_of, sign_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.paired import Named
     from pgdyno.published import Document
     from pgdyno.published.answer import Answer, Arms, Offer
     from pgdyno.published.document import Comparison, Unstated
+    from pgdyno.reproduce.kept import KeptArm
     from pgdyno.reproduce.results import Result
     from pgdyno.specification import VolumeSpec
 
@@ -41,18 +38,12 @@ class Varied:
     """None where there are no valid runs of it."""
 
 
-@dataclass(frozen=True)
-class Told:
-    """One comparison, there and here."""
+@dataclass(frozen=True, kw_only=True)
+class Here:
+    """What is known here of one comparison."""
 
-    name: str
-    there: There
-    there_high: float | None
-    """The document's two figures; None where it states their ratio alone."""
-    there_low: float | None
-    there_unit: str
-    sign: Sign
-    judged: Judged
+    untold: str = ""
+    """Why there is no ratio: a clause; empty where there is one."""
     metric: str = ""
     """What was measured here; empty where nothing was."""
     title: str = ""
@@ -62,6 +53,10 @@ class Told:
     """Labels of the arms of ``here``."""
     limits: tuple[str, ...] = ()
     """What bound in each of the arms."""
+    cause: str = ""
+    """Why the ratio differs, where it does."""
+    share: float = 0.0
+    """By which share the document's ratio is open for what is compared, either way."""
     differently: str = ""
     varied: tuple[Varied, ...] = ()
     invalid: bool = False
@@ -78,9 +73,26 @@ class Told:
     @property
     def reach(self) -> tuple[float, float] | None:
         """The sensitivity interval; None where nothing was varied."""
-        if self.ratio is None:
-            return None
-        return reach_of(self.ratio, [one.ratio for one in self.varied if one.ratio is not None])
+        return None if self.ratio is None else reach_of(self.ratio, self.others)
+
+    @property
+    def others(self) -> list[Estimate]:
+        """The ratio with other choices of what is not stated, as far as there are valid runs."""
+        return [one.ratio for one in self.varied if one.ratio is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Here):
+    """One comparison, there and here."""
+
+    name: str
+    there: There
+    there_high: float | None
+    """The document's two figures; None where it states their ratio alone."""
+    there_low: float | None
+    there_unit: str
+    sign: Sign
+    judged: Judged
 
 
 @dataclass(frozen=True)
@@ -125,120 +137,116 @@ def tell(
     return DocumentTold(document, comparisons, orders, own)
 
 
-@dataclass(frozen=True)
 class _Teller:
-    document: Document
-    results: Mapping[str, Result]
-    resolve: Callable[[str], VolumeSpec] | None
+    """Answers the comparisons of one document. The arms of an experiment are read once."""
+
+    def __init__(
+        self, document: Document, results: Mapping[str, Result], resolve: Callable[[str], VolumeSpec] | None
+    ) -> None:
+        self._document = document
+        self._results = results
+        self._resolve = resolve
+        self._metrics = metrics_of(document)
+        self._known: dict[str, tuple[KeptArm, ...]] = {}
 
     def told(self, one: Comparison) -> Told:
-        if one.answer is not None:
-            return self._answered(one, one.answer)
-        if one.offer is not None:
-            return self._offered(one, one.offer)
-        return self._untold(one, one.untold or "no experiment file answers it")
-
-    def _there(self, one: Comparison) -> tuple[There, float | None, float | None, str]:
-        ratio, share = self.document.ratio(one)
-        sides = [float(evaluate(side, self.document.scope)) if side else None for side in (one.high, one.low)]
-        unit = self.document.unit_of(one.high) if one.high else ""
-        return There(float(ratio), float(share)), sides[0], sides[1], unit
-
-    def _untold(self, one: Comparison, why: str, experiment: str = "", *, invalid: bool = False) -> Told:
+        here = self._here(one)
+        ratio, share = self._document.ratio(one)
+        there = There(float(ratio), max(float(share), here.share))
+        high, low = (float(evaluate(side, self._document.scope)) if side else None for side in (one.high, one.low))
         return Told(
-            one.name, *self._there(one), Sign.UNTOLD, Judged(Word.UNTOLD, why), experiment=experiment, invalid=invalid
-        )
-
-    def _answered(self, one: Comparison, answer: Answer) -> Told:
-        arms = self._arms(answer)
-        if isinstance(arms, str):
-            return self._untold(one, arms, answer.experiment)
-        reasons = [reason for arm in arms for reason in _invalid(arm)]
-        if reasons:
-            return self._untold(one, f"runs are invalid: {reasons[0]}", answer.experiment, invalid=True)
-        figure = figures_by_name()[answer.metric]
-        here = paired(*arms, figure.of)
-        if here.ratio is None:
-            return self._untold(one, f"the runs have no `{answer.metric}` of both arms", answer.experiment)
-        varied = tuple(Varied(each.what, each.choice, self._ratio(each, figure)) for each in answer.varied)
-        there, high, low, unit = self._there(one)
-        known = [each.ratio for each in varied if each.ratio is not None]
-        return Told(
+            **vars(here),
             name=one.name,
             there=there,
             there_high=high,
             there_low=low,
-            there_unit=unit,
+            there_unit=self._document.unit_of(one.high) if one.high else "",
             sign=sign_of(there, here.ratio),
-            judged=judged(there, here.ratio, known, answer.cause),
+            judged=Judged(Word.UNTOLD, here.untold)
+            if here.ratio is None
+            else judged(there, here.ratio, here.others, here.cause),
+        )
+
+    def _here(self, one: Comparison) -> Here:
+        if one.answer is not None:
+            return self._answered(one.answer)
+        if one.offer is not None:
+            return self._offered(one.offer)
+        return Here(untold=one.untold or "no experiment file answers it")
+
+    def _answered(self, answer: Answer) -> Here:
+        arms = self._arms(answer)
+        if isinstance(arms, str):
+            return Here(untold=arms, experiment=answer.experiment)
+        if reasons := [reason for arm in arms for reason in arm.invalid]:
+            return Here(untold=f"runs are invalid: {reasons[0]}", experiment=answer.experiment, invalid=True)
+        pair = _paired(arms, answer.metric)
+        if pair.ratio is None:
+            return Here(untold=f"the runs have no `{answer.metric}` of both arms", experiment=answer.experiment)
+        figure = figures_by_name()[answer.metric]
+        return Here(
             metric=answer.metric,
             title=figure.title,
             unit=figure.unit,
-            here=here,
+            here=pair,
             arms=(arms[0].label, arms[1].label),
-            limits=tuple(self._limits(answer, arms)),
+            limits=(arms[0].bound, arms[1].bound),
+            cause=answer.cause,
             differently=answer.differently,
-            varied=varied,
+            varied=tuple(Varied(each.what, each.choice, self._ratio(each, answer.metric)) for each in answer.varied),
             experiment=answer.experiment,
-            changed=bool(self.results[answer.experiment].changed),
+            changed=bool(self._results[answer.experiment].changed),
         )
 
-    def _offered(self, one: Comparison, offer: Offer) -> Told:
-        if self.resolve is None:
-            return self._untold(one, "the catalogue of volumes cannot be asked, because the engine is missing")
-        specs = [self.resolve(spec) for spec in (offer.high, offer.low)]
-        values = [_of_offer(spec, offer.metric) for spec in specs]
-        if None in values or not values[1]:
-            return self._untold(one, f"the catalogue has no {ASKED[offer.metric][0]} of both")
-        assert values[0] is not None
-        ratio = values[0] / values[1]
-        exact = Estimate(ratio, ratio, ratio, 1)
-        there, high, low, unit = self._there(one)
-        there = There(there.ratio, max(there.share, CENTS_SHARE))
-        title, own_unit = ASKED[offer.metric]
-        return Told(
-            name=one.name,
-            there=there,
-            there_high=high,
-            there_low=low,
-            there_unit=unit,
-            sign=sign_of(there, exact),
-            judged=judged(there, exact, [], offer.cause),
+    def _offered(self, offer: Offer) -> Here:
+        if self._resolve is None:
+            return Here(untold="the catalogue of volumes cannot be asked, because the engine is missing")
+        specs = [self._resolve(spec) for spec in (offer.high, offer.low)]
+        high, low = (_of_offer(spec, offer.metric) for spec in specs)
+        title, unit = ASKED[offer.metric]
+        if high is None or not low:
+            return Here(untold=f"the catalogue has no {title} of both")
+        exact = Estimate(high / low, high / low, high / low, 1)
+        return Here(
             metric=offer.metric,
             title=title,
-            unit=own_unit,
-            here=PairOfArms(values[0], values[1], exact),
+            unit=unit,
+            here=PairOfArms(high, low, exact),
             arms=(specs[0].spec, specs[1].spec),
+            cause=offer.cause,
+            share=CENTS_SHARE,
         )
 
-    def _arms(self, pair: Arms) -> tuple[ArmSummary, ArmSummary] | str:
+    def _arms(self, pair: Arms) -> tuple[KeptArm, KeptArm] | str:
         """The two arms, or why they are not there."""
-        result = self.results.get(pair.experiment)
+        result = self._results.get(pair.experiment)
         if result is None:
             return f"{pair.experiment}.toml was not asked for"
         if result.path is None:
             return result.why
-        arms = result.arm(pair.high), result.arm(pair.low)
-        if arms[0] is None or arms[1] is None:
+        if pair.experiment not in self._known:
+            self._known[pair.experiment] = result.arms(self._metrics)
+        by_levels = {arm.levels: arm for arm in self._known[pair.experiment]}
+        places = [result.places(wanted) for wanted in (pair.high, pair.low)]
+        high, low = (None if place is None else by_levels.get(place) for place in places)
+        if high is None or low is None:
             return f"an arm of it has no finished run in {result.path}"
-        return arms[0], arms[1]
+        return high, low
 
-    def _ratio(self, pair: Arms, figure: Named) -> Estimate | None:
+    def _ratio(self, pair: Arms, metric: str) -> Estimate | None:
         arms = self._arms(pair)
-        if isinstance(arms, str) or any(_invalid(arm) for arm in arms):
+        if isinstance(arms, str) or arms[0].invalid or arms[1].invalid:
             return None
-        return paired(*arms, figure.of).ratio
-
-    def _limits(self, answer: Answer, arms: Sequence[ArmSummary]) -> Iterator[str]:
-        comparison = self.results[answer.experiment].comparison
-        assert comparison is not None
-        for arm in arms:
-            verdict = comparison.bindings[arm.index].verdict
-            yield "none stands out" if verdict.limit is None else TITLES[verdict.limit]
+        return _paired(arms, metric).ratio
 
 
-def _invalid(arm: ArmSummary) -> list[str]:
-    return [reason for one in arm.replicates for reason in why_invalid(one.findings)]
+def metrics_of(document: Document) -> set[str]:
+    """The metrics that its answers ask for."""
+    return {one.answer.metric for one in document.comparison if one.answer is not None}
+
+
+def _paired(arms: tuple[KeptArm, KeptArm], metric: str) -> PairOfArms:
+    return paired(arms[0].by_block(metric), arms[1].by_block(metric))
 
 
 def _of_offer(spec: VolumeSpec, metric: str) -> float | None:

@@ -46,9 +46,19 @@ def figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def there_ratio(told: Told) -> str:
+    """``about 2.08 times``."""
+    return ("about " if told.there.share > 0.01 else "") + times(told.there.ratio)
+
+
+def here_ratio(told: Told) -> str:
+    """The same here; a dash where there is none."""
+    return UNKNOWN if told.ratio is None else times(told.ratio.mean)
+
+
 def there(told: Told) -> str:
     """``2.08 (269,823 / 129,729 TPM)``."""
-    ratio = ("about " if told.there.share > 0.01 else "") + times(told.there.ratio)
+    ratio = there_ratio(told)
     if told.there_high is None or told.there_low is None:
         return ratio
     unit = f" {told.there_unit}" if told.there_unit else ""
@@ -61,7 +71,7 @@ def here(told: Told) -> str:
         return UNKNOWN
     # Tables have 1/min where a sentence has `transactions per minute`.
     unit = f" {told.title if told.unit.startswith('1/') else told.unit}" if told.unit else ""
-    return f"{times(told.ratio.mean)} ({figure(told.here.high)} / {figure(told.here.low)}{unit})"
+    return f"{here_ratio(told)} ({figure(told.here.high)} / {figure(told.here.low)}{unit})"
 
 
 def extent(told: Told) -> str:

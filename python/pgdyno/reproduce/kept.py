@@ -1,0 +1,122 @@
+"""What verdicts need of an experiment, in one small file: of each arm the figures of each replicate, and why runs are invalid.
+
+Run directories are too large for a repository; such a file is not, and the same verdicts follow from it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.finding import why_invalid
+from pgdyno.analysis.paired import Block, by_block, figures_by_name
+from pgdyno.errors import InputError
+from pgdyno.report.part import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.experiment import Experiment
+
+
+class KeptRun(Part):
+    """One replicate of an arm."""
+
+    block: Block
+    """The experiment that it was a run of, and its block there."""
+    invalid: tuple[str, ...]
+    """Why its numbers must not be used; empty for a valid run."""
+    figures: dict[str, float]
+    """By their names in tables, CSV and JSON."""
+
+
+class KeptArm(Part):
+    """One arm."""
+
+    label: str
+    levels: tuple[int, ...]
+    """The place of its level in each factor."""
+    bound: str
+    """The limit that bound, as a title."""
+    runs: tuple[KeptRun, ...]
+
+    @property
+    def invalid(self) -> list[str]:
+        """Why runs of it must not be used."""
+        return [reason for run in self.runs for reason in run.invalid]
+
+    def by_block(self, metric: str) -> dict[Block, float]:
+        """A figure of each replicate that has it."""
+        return {run.block: run.figures[metric] for run in self.runs if metric in run.figures}
+
+
+class Kept(Part):
+    """One experiment."""
+
+    schema_version: Literal[1] = 1
+    name: str
+    """The experiment file, without its ending."""
+    day: str
+    """The day on which it started, UTC: ``2026-11-25``."""
+    versions: dict[str, str]
+    factors: dict[str, tuple[str, ...]]
+    """Factor -> its levels, in the order of the experiment file."""
+    identity: dict[str, Any]
+    """All that can change a result, as it was asked for."""
+    arms: tuple[KeptArm, ...]
+
+
+def keep(name: str, comparison: Comparison, experiment: Experiment, metrics: Iterable[str]) -> Kept:
+    """What there is to keep of an experiment's results. ``experiment`` is what was asked for."""
+    record = comparison.experiment
+    return Kept(
+        name=name,
+        day=datetime.fromtimestamp(record.created_unix_ns / 1e9, UTC).date().isoformat(),
+        versions=record.versions,
+        factors={factor.name: factor.levels for factor in comparison.factors},
+        identity=experiment.identity(),
+        arms=tuple(kept_arms(comparison, metrics)),
+    )
+
+
+def kept_arms(comparison: Comparison, metrics: Iterable[str]) -> Iterator[KeptArm]:
+    """Its arms with these figures."""
+    metrics = sorted(metrics)
+    named = figures_by_name()
+    for arm in comparison.arms:
+        figures = {metric: by_block(arm, named[metric].of) for metric in metrics}
+        yield KeptArm(
+            label=arm.label,
+            levels=arm.levels,
+            bound=_bound(comparison, arm.index),
+            runs=tuple(
+                KeptRun(
+                    block=one.block,
+                    invalid=why_invalid(one.findings),
+                    figures={metric: of[one.block] for metric, of in figures.items() if one.block in of},
+                )
+                for one in arm.replicates
+            ),
+        )
+
+
+def _bound(comparison: Comparison, index: int) -> str:
+    limit = comparison.bindings[index].verdict.limit
+    return "none stands out" if limit is None else TITLES[limit]
+
+
+def read_kept(path: Path) -> Kept:
+    """A file that :func:`keep` made. :class:`InputError` for any other."""
+    try:
+        return Kept.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{path} is not a file of kept results: {place}: {first['msg']}", remedy="make it again from the results"
+        ) from None

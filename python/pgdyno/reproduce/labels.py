@@ -1,0 +1,64 @@
+"""Where the numbers of dots stand, so that none covers another, or a dot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+DOT_PX = 6.0
+"""Half the width of a dot, and some."""
+DIGIT_PX, HEIGHT_PX = 7.0, 13.0
+"""Room of a digit of 11 to 12 px."""
+NEAR_PX = 15.0
+"""A number this near to its dot needs no line to it."""
+_RINGS_PX = (14.0, 19.0, 26.0, 36.0, 48.0, 62.0, 78.0, 96.0)
+_DIRECTIONS = 16
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle by its centre, in pixels from the plot's upper left corner."""
+
+    x_px: float
+    y_px: float
+    width_px: float
+    height_px: float
+
+    def overlaps(self, other: Box) -> bool:
+        """Whether the two share room."""
+        across = abs(self.x_px - other.x_px) * 2 < self.width_px + other.width_px
+        return across and abs(self.y_px - other.y_px) * 2 < self.height_px + other.height_px
+
+    def inside(self, width_px: float, height_px: float) -> bool:
+        """Whether it is in the plot as a whole."""
+        wide, high = self.width_px / 2, self.height_px / 2
+        return wide <= self.x_px <= width_px - wide and high <= self.y_px <= height_px - high
+
+
+def placed(dots: Sequence[tuple[float, float, str]], width_px: float, height_px: float) -> list[Box]:
+    """The box of each dot's text: as near to it as there is room. Dots are (x, y, text) in pixels.
+
+    Where there is no room at all a text stands beside its dot, over whatever is there.
+    """
+    taken = [Box(x, y, 2 * DOT_PX, 2 * DOT_PX) for x, y, _ in dots]
+    found: list[Box] = []
+    for x, y, text in dots:
+        tried = list(_around(x, y, DIGIT_PX * len(text)))
+        free = (box for box in tried if box.inside(width_px, height_px) and not any(map(box.overlaps, taken)))
+        box = next(free, tried[0])
+        taken.append(box)
+        found.append(box)
+    return found
+
+
+def _around(x_px: float, y_px: float, width_px: float) -> Iterator[Box]:
+    """Boxes around a dot, the nearest first; to the upper right before others."""
+    for ring in _RINGS_PX:
+        for step in range(_DIRECTIONS):
+            angle = math.pi * (0.25 + 2 * step / _DIRECTIONS)
+            across = (ring + width_px / 2 - DIGIT_PX / 2) * math.cos(angle)
+            yield Box(x_px + across, y_px - ring * math.sin(angle), width_px, HEIGHT_PX)

@@ -1,0 +1,128 @@
+"""The guide's summary and its picture are made from the documents' figures and from what was recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.catalog import Catalog
+from pgdyno.published import read_documents
+from pgdyno.reproduce.library import Library
+from pgdyno.reproduce.told import tell
+from tests.report import chromium
+from tools.reference import published_chart, published_summary
+
+if TYPE_CHECKING:
+    from pgdyno.reproduce.told import DocumentTold
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Copies:
+    """The documents and what was kept, to change one of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.figures, self.kept = root / "published", root / "kept"
+        shutil.copytree(ROOT / "catalog" / "published", self.figures)
+        shutil.copytree(published_summary.KEPT, self.kept)
+
+    def told(self) -> list[DocumentTold]:
+        """What is known of them."""
+        found = Library(tuple(read_documents(self.figures)), ROOT / "experiments")
+        with Catalog() as catalog:
+            kept = published_summary.kept_of(found, self.kept)
+            return [tell(one, kept, catalog.resolve) for one in found.documents]
+
+    def both(self) -> tuple[str, str]:
+        """Summary and picture."""
+        told = self.told()
+        return published_summary.summary(told), published_chart.drawn(told)
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Copies:
+    """The copies as they are."""
+    return Copies(tmp_path)
+
+
+def test_the_page_is_what_the_unchanged_files_make(copies: Copies) -> None:
+    summary, picture = copies.both()
+    assert summary in (published_summary.GUIDE / published_summary.FILE).read_text(encoding="utf-8")
+    assert picture == (ROOT / "docs" / "picture" / published_chart.FILE).read_text(encoding="utf-8")
+    assert str(ROOT) not in summary
+
+
+def test_another_recorded_figure_changes_summary_and_picture(copies: Copies) -> None:
+    before = copies.both()
+    file = copies.kept / "hammerdb-oltp.json"
+    kept = json.loads(file.read_text())
+    kept["arms"][1]["runs"][0]["figures"]["tpm"] *= 1.5
+    file.write_text(json.dumps(kept))
+    after = copies.both()
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+def test_another_published_figure_changes_the_verdict_and_the_picture(copies: Copies) -> None:
+    before = copies.both()
+    [told] = [one for one in copies.told()[3].comparisons if one.name == "TPM, OLTP stress test"]
+    assert told.ratio is not None
+    file = copies.figures / "io2.toml"
+    text = file.read_text(encoding="utf-8")
+    assert text.count("value = 269_823") == 1
+    file.write_text(text.replace("value = 269_823", f"value = {129_729 * told.ratio.mean:.0f}"), encoding="utf-8")
+    [changed] = [one for one in copies.told()[3].comparisons if one.name == "TPM, OLTP stress test"]
+    assert changed.judged.word != told.judged.word
+    after = copies.both()
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+def test_results_that_are_gone_are_said_and_no_dot_is_left(copies: Copies) -> None:
+    for file in copies.kept.glob("*.json"):
+        file.unlink()
+    summary, picture = copies.both()
+    assert "no recorded runs of hammerdb-oltp.toml are in the repository" in summary
+    assert "<title>" not in picture
+
+
+def test_the_numbers_of_the_picture_are_those_of_the_table() -> None:
+    told = published_summary.told()
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", published_summary.summary(told), re.MULTILINE)
+    places = {int(place): name.strip() for place, name in rows}
+    dots = re.findall(r"<title>(\d+), ([^:]+): there", published_chart.drawn(told))
+    assert len(dots) >= 5
+    assert all(places[int(place)].endswith(name) for place, name in dots)
+
+
+BOXES = """JSON.stringify([...document.querySelectorAll('text.place')].map(text => { const box = text.getBoundingClientRect();
+    return [box.left, box.top, box.right, box.bottom]; }))"""
+FRAME = "JSON.stringify((box => [box.left, box.right])(document.querySelector('img, svg').getBoundingClientRect()))"
+FILL = "getComputedStyle(document.querySelector('svg rect')).fill"
+
+
+@pytest.mark.needs_chromium
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width_px", [900, 390])
+def test_the_picture_fits_and_its_numbers_are_apart(
+    browser: chromium.Browser, tmp_path: Path, width_px: int, dark: bool
+) -> None:
+    path = tmp_path / "page.html"
+    svg = published_chart.picture().replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1)
+    path.write_text(f"<!doctype html><meta name=viewport content='width=device-width'><body>{svg}", encoding="utf-8")
+    page = browser.open(path, width_px, dark, (BOXES, FRAME, FILL))
+    assert page.complaints == []
+    left, right = json.loads(page.values[FRAME])
+    assert 0 <= left < right <= width_px
+    boxes = json.loads(page.values[BOXES])
+    assert len(boxes) >= 5
+    for place, (left, top, right, bottom) in enumerate(boxes):
+        for other in boxes[place + 1 :]:
+            apart = right <= other[0] + 1 or other[2] <= left + 1 or bottom <= other[1] + 4 or other[3] <= top + 4
+            assert apart, (boxes[place], other)
+    assert (page.values[FILL] == "rgb(27, 30, 34)") is dark

@@ -1,0 +1,77 @@
+"""What is kept of results gives the verdicts that the results give."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgdyno.errors import InputError
+from pgdyno.reproduce.results import recorded_in
+from pgdyno.reproduce.told import tell
+from pgdyno.store.record import Check
+from tests.analysis.synthetic import GP3
+from tools.published.__main__ import main, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.reproduce.told import DocumentTold
+    from tests.reproduce.conftest import Shelf
+
+
+def _told(shelf: Shelf, folder: Path) -> DocumentTold:
+    found = shelf.write()
+    [document] = found.documents
+    return tell(document, recorded_in(folder, [found.experiment(run) for run in document.run]), None)
+
+
+def _record(shelf: Shelf, name: str = "trial", **plan: Any) -> None:
+    """Record runs that know what was asked for, as real ones do."""
+    asked = tomllib.loads((shelf.root / "experiments" / f"{name}.toml").read_text())
+    settings = {table: asked[table] for table in ("world", "workload", "factors")}
+    file = shelf.record(name, **plan) / "experiment.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"file_schema_version": 1, "settings": settings}))
+
+
+def test_the_verdicts_are_those_of_the_run_directories(shelf: Shelf, tmp_path: Path) -> None:
+    _record(shelf)
+    _record(shelf, "larger", tps=1500)
+    assert write(shelf.write(), shelf.results, tmp_path / "kept") == ["trial", "larger"]
+    [whole], [kept] = _told(shelf, shelf.results).comparisons, _told(shelf, tmp_path / "kept").comparisons
+    assert kept == whole
+    assert kept.ratio is not None
+    assert kept.reach is not None
+
+
+def test_a_kept_run_that_is_invalid_gives_no_verdict(shelf: Shelf, tmp_path: Path) -> None:
+    _record(shelf, low=replace(GP3, checks=(Check(name="balances", ok=False, detail="sum to 1"),)))
+    write(shelf.write(), shelf.results, tmp_path / "kept")
+    [told] = _told(shelf, tmp_path / "kept").comparisons
+    assert told.invalid
+    assert told.judged.because.startswith("runs are invalid: ")
+
+
+def test_a_file_that_changed_since_is_said(shelf: Shelf, tmp_path: Path) -> None:
+    _record(shelf)
+    write(shelf.write(), shelf.results, tmp_path / "kept")
+    assert _told(shelf, tmp_path / "kept").results[0].changed == ()
+    file = shelf.root / "experiments" / "trial.toml"
+    file.write_text(file.read_text().replace("clients = 64", "clients = 32"))
+    assert _told(shelf, tmp_path / "kept").results[0].changed == ("workload.clients 64 instead of 32",)
+
+
+def test_another_json_file_is_refused(shelf: Shelf, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "trial.json").write_text(json.dumps({"name": "trial"}))
+    with pytest.raises(InputError, match="is not a file of kept results: day: Field required"):
+        _told(shelf, tmp_path / "kept")
+
+
+def test_results_that_are_not_there_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main([]) == 2
+    assert main([str(tmp_path / "none")]) == 1
+    assert "is not a folder of results" in capsys.readouterr().err

@@ -1,0 +1,54 @@
+"""Keeps what verdicts need of recorded results, so that the guide's summary can be made from them.
+
+::
+
+    python -m tools.published RESULTS    write catalog/published/recorded/NAME.json for each experiment that RESULTS has
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pgdyno.errors import PgdynoError
+from pgdyno.flow.resume import recorded
+from pgdyno.reproduce.kept import keep
+from pgdyno.reproduce.library import Library, library
+from pgdyno.reproduce.results import recorded_in
+from pgdyno.reproduce.told import metrics_of
+
+FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "published" / "recorded"
+"""What is kept."""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files; returns the exit code."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python -m tools.published RESULTS", file=sys.stderr)
+        return 2
+    try:
+        names = write(library(), Path(arguments[0]), FOLDER)
+    except PgdynoError as error:
+        print(f"{error.message}; {error.remedy}", file=sys.stderr)
+        return 1
+    print(f"kept: {', '.join(names) or 'nothing'}; now `make generate`")
+    return 0
+
+
+def write(found: Library, results: Path, folder: Path) -> list[str]:
+    """Keep each experiment that has runs in a folder of results; the names of those."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = []
+    for document in found.documents:
+        metrics = metrics_of(document)
+        for name, result in recorded_in(results, [found.experiment(run) for run in document.run]).items():
+            if result.comparison is None or result.path is None:
+                continue
+            text = keep(name, result.comparison, recorded(result.path), metrics).model_dump_json(indent=1)
+            (folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+            kept.append(name)
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
