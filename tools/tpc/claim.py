@@ -33,12 +33,12 @@ def judge(record: Record, compared: Equivalence | None = None) -> list[Claim]:
     found = [claim for name, one in record.loads.items() for claim in (_load(name, one), _memory(name, one))]
     found += _driver(record) if record.driver else []
     if record.queries is not None:
-        cores = record.queries.cores
+        asked, cores = record.queries, record.queries.cores
         found.append(
             Claim(
                 "CPU of ten streams",
                 f"≤ {STREAMS_CORES_MAX:.0%} of a core",
-                f"{cores:.2%} of one",
+                f"{cores:.2%} of one: {asked.queries} queries at scale factor {asked.scale_factor:g} in {asked.elapsed_s:.0f} s",
                 cores <= STREAMS_CORES_MAX,
             )
         )

@@ -43,6 +43,7 @@ class Queries(BaseModel, frozen=True):
     """Streams of queries, and the CPU of the process that asked them."""
 
     streams: int
+    scale_factor: float
     queries: int
     cpu_s: float
     elapsed_s: float
