@@ -7,6 +7,7 @@ prices and records it.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 REQUEST_BYTES_MAX = 256 << 10
 """A larger request the kernel sends in parts (``max_sectors_kb`` of EBS's devices, and of pgdyno's): of a provider that counts in such
 units each is one."""
+
+_INIT = re.compile(r"[:,]\s*init\s*=", re.IGNORECASE)
+_LEVEL = re.compile(r"^\s*raid\d+\s*:", re.IGNORECASE)
+"""What may be before an array's first colon."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,22 @@ class VolumeSpec:
             document=document,
         )
 
+    @property
+    def is_restored(self) -> bool:
+        """Whether it gets its blocks from a snapshot, in one of the ways of ``init=``."""
+        return self.document.get("initialization") is not None
+
     def __str__(self) -> str:
         """The canonical specification."""
         return self.spec
+
+
+def with_init(spec: str, init: str) -> str:
+    """The specification of a volume that is made from a snapshot in the way ``init``, unless it says itself in which."""
+    if _INIT.search(spec):
+        return spec
+    member = _LEVEL.sub("", spec)
+    return f"{spec}{',' if ':' in member else ':'}init={init}"
 
 
 def _stated(limits: Mapping[str, Any], burst: Mapping[str, Any], name: str) -> Rate | None:

@@ -46,6 +46,7 @@ def test_every_combination_is_an_arm_and_the_first_levels_make_the_reference() -
         ("postgres.parameters.shared_buffers", ["64MB", "32MB"], ["shared_buffers 64MB", "shared_buffers 32MB"]),
         ("world.mount_options", ["", "noatime"], ["default mount options", "mount_options noatime"]),
         ("world.volumes", [{"data": "gp3"}, {"data": "gp3", "wal": "io2bx"}], ["data gp3", "data gp3, wal io2bx"]),
+        ("world.restored", ["", "lazy"], ["not restored", "restored lazy"]),
         ("postgres.bin", ["/a/pg15/bin", "/b/pg15/bin"], ["/a/pg15/bin", "/b/pg15/bin"]),
     ],
 )

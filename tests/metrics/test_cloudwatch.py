@@ -55,6 +55,13 @@ def test_provisioned_iops_volumes_say_what_was_delivered_and_consumed() -> None:
     assert value("VolumeConsumedReadWriteOps", samples) == pytest.approx(120_000)
 
 
+def test_the_credits_of_fast_snapshot_restore_are_those_at_the_minutes_end() -> None:
+    levels = {"restore_credits_millionths": (7.13e6, 7.13e6), "restore_credits_most_millionths": (8e6, 8e6)}
+    samples = make_samples(levels=levels)
+    assert value("FastSnapshotRestoreCreditsBalance", samples) == pytest.approx(7.13)
+    assert value("FastSnapshotRestoreCreditsBucketSize", samples) == 8
+
+
 @pytest.mark.parametrize(("waited_share", "check"), [(0.49, 0.0), (0.51, 1.0), (1.0, 1.0)])
 def test_a_limit_is_exceeded_when_half_of_the_minute_was_waited_for_it(waited_share: float, check: float) -> None:
     samples = make_samples(exceeded_iops_ns=waited_share * SECOND_NS, exceeded_throughput_ns=0.1 * SECOND_NS)

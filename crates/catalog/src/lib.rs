@@ -16,6 +16,8 @@
 //!
 //! Faults that a provider injects, and its scenarios, are in `catalog/faults.toml` ([`scenario`]).
 //!
+//! How the blocks of a snapshot come to a volume is in `catalog/restore.toml` ([`Initialization`]).
+//!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
 mod error;
@@ -24,6 +26,7 @@ mod fault;
 mod hash;
 mod instance;
 mod nearest;
+mod restore;
 mod units;
 mod volume;
 
@@ -32,6 +35,7 @@ pub use fact::{Source, Status};
 pub use fault::{latency, require_latency, scenario};
 pub use hash::{MODEL_VERSION, model_hash};
 pub use instance::instance_type::{EbsLimits, InstanceType, instance_types};
+pub use restore::{CreationCredits, Initialization, credit_params};
 pub use units::size_key;
 pub use volume::array::{ArrayFacts, Storage};
 pub use volume::facts::price::{PriceTier, Prices};

@@ -10,15 +10,19 @@ fn specification_like() -> impl Strategy<Value = String> {
         index.get(&all).volume_type.clone()
     });
     let name = prop_oneof![8 => named, 4 => "gp3|io2|GP3|gp4", 1 => "[a-z0-9]{0,6}"];
-    let key =
-        prop_oneof!["size|iops|throughput|order|bucket_ms|service_us|credits|instance", "SIZE", "iosp", "[a-z]{0,5}"];
+    let key = prop_oneof![
+        "size|iops|throughput|order|bucket_ms|service_us|credits|instance|init",
+        "SIZE",
+        "iosp",
+        "[a-z]{0,5}"
+    ];
     let number = prop_oneof![
         any::<u64>().prop_map(|n| n.to_string()),
         (0..200_000_u64).prop_map(|n| n.to_string()),
         "[0-9]{0,30}"
     ];
     let unit = prop_oneof!["", "KiB", "MiB", "GiB", "TiB", "GB", "MiB/s", "[a-zA-Z/%.]{0,4}"];
-    let value = prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "i4i.large|i3.|NaN|-inf|fifo|gamma|gama|-1|1e9|\\PC{0,6}"];
+    let value = prop_oneof![4 => (number, unit).prop_map(|(n, u)| n + &u), 1 => "lazy|lazy_half|fsr|200MiB/s|laz|i4i.large|i3.|NaN|-inf|fifo|gamma|gama|-1|1e9|\\PC{0,6}"];
     let item = prop_oneof![9 => (key, value).prop_map(|(k, v)| format!("{k}={v}")), 1 => "\\PC{0,6}"];
     (name, prop::collection::vec(item, 0..5)).prop_map(|(name, items)| match items.is_empty() {
         true => name,

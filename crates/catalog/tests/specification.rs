@@ -30,6 +30,10 @@ fn every_figure_is_in_the_canonical_specification() {
             "gp3:size=100GiB,iops=3000,throughput=125,order=fifo,bucket_ms=0,service_us=0",
         ),
         ("io2bx:size=1TiB,iops=40000", "io2bx:size=1TiB,iops=40000"),
+        ("gp3:init=lazy", "gp3:size=100GiB,iops=3000,throughput=125,init=lazy"),
+        ("gp3:init=LAZY_half,order=fifo", "gp3:size=100GiB,iops=3000,throughput=125,init=lazy_half,order=fifo"),
+        ("io2bx:init=200", "io2bx:size=100GiB,iops=16000,init=200MiB/s"),
+        ("gp3:init=FSR,size=16TiB", "gp3:size=16TiB,iops=3000,throughput=125,init=fsr"),
         ("gp2", "gp2:size=100GiB"),
         ("gp2:credits=40000", "gp2:size=100GiB,credits=40000"),
         ("gp2:credits=5400000", "gp2:size=100GiB"),
@@ -72,6 +76,9 @@ fn titles_read_as_a_person_would_write_them() {
         ("gp3:bucket_ms=50", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, bucket of 50 ms"),
         ("gp3:order=fifo", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, fifo order"),
         ("io2bx:iops=100", "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s"),
+        ("gp3:init=lazy", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, loaded lazily"),
+        ("gp3:init=200MiB/s", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, initialized at 200 MiB/s"),
+        ("gp3:init=fsr", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, fast snapshot restore"),
         ("gp2", "gp2, 100 GiB, 300 IOPS (3,000 with credits), 128 MiB/s"),
         ("gp2:credits=40000", "gp2, 100 GiB, 300 IOPS (3,000 with credits), 128 MiB/s, 40000 credits at first"),
         ("gp2:size=1TiB", "gp2, 1 TiB, 3,072 IOPS, 250 MiB/s"),
@@ -156,6 +163,31 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
 }
 
 #[test]
+fn what_no_snapshot_is_restored_by_is_refused() {
+    for (text, message, remedy) in [
+        ("gp3:init=99MiB/s", "a volume is initialized at 100 to 300 MiB/s, 99 asked", "gp3:init=100MiB/s"),
+        ("gp3:init=301", "a volume is initialized at 100 to 300 MiB/s, 301 asked", "gp3:init=300MiB/s"),
+        (
+            "gp3:size=17TiB,init=fsr",
+            "fast snapshot restore is for snapshots of up to 16 TiB, and this volume has 17 TiB",
+            "gp3:size=17TiB,init=300MiB/s or gp3:size=16TiB,init=fsr",
+        ),
+        (
+            "null:init=lazy",
+            "init says how a volume of AWS EBS gets the blocks of its snapshot, and null is none",
+            "null",
+        ),
+        (
+            "gp3:init=lazi",
+            "gp3: init=lazi: write lazy, lazy_half, lazy_double, fsr, or a rate such as init=200MiB/s",
+            "gp3:init=lazy",
+        ),
+    ] {
+        assert_eq!(refused(text), SpecError { message: message.into(), remedy: remedy.into() }, "{text}");
+    }
+}
+
+#[test]
 fn what_follows_from_the_size_is_had_by_another_size() {
     for (text, message, remedy) in [
         ("gp2:iops=3000", "gp2 derives its IOPS from its size, so iops cannot be set", "gp2:size=1000GiB or gp2"),
@@ -216,7 +248,7 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:size=", "size=\"\": a size is a whole number with a unit", "gp3"),
         (
             "gp3:sise=10GiB",
-            "no key \"sise\"; the keys are size, iops, throughput, order, bucket_ms, service_us",
+            "no key \"sise\"; the keys are size, iops, throughput, init, order, bucket_ms, service_us",
             "gp3:size=10GiB",
         ),
         ("gp3:colour=red,iops=6000", "no key \"colour\"", "gp3:iops=6000"),

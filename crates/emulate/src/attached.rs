@@ -120,13 +120,14 @@ impl Attached {
             file_system::mount(&path, target, kind, &spec.mount_options)?;
             self.mount = Some(target.clone());
         }
-        let started_ns = self.pipeline.arm(overhead, log);
+        let restored = self.pipeline.restored(storage);
+        let started_ns = self.pipeline.arm(overhead, log, &restored);
         self.follower = Some(PathFollower::start(&path, overhead.beside_ns, self.pipeline.clone())?);
         let pid = std::process::id();
         let facts = json!({
             "name": spec.name, "pid": pid, "pid_start_ticks": start_ticks(pid), "spec": storage, "mount": spec.mount,
             "block_device": path, "fuse_dir": self.folder.fuse(), "backing_file": file, "seed": instance.seed,
-            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image, "image_bytes": self.pipeline.image_bytes(),
+            "file_system": kind, "mount_options": spec.mount_options, "store": spec.store, "image": spec.image, "image_bytes": self.pipeline.image_bytes(), "restored_bytes": restored.bytes(),
             "layer": self.pipeline.layer(), "submit_log": spec.submit_log, "write_log": self.pipeline.write_log_path(), "cache": spec.cache, "instance": spec.instance,
             "dilation": instance.dilation.times(), "instance_type": instance.instance_type, "instance_limits": instance.limits,
             "started_monotonic_ns": started_ns, "base_overhead": overhead, "base_overhead_confirmed": confirmed,

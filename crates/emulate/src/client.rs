@@ -69,7 +69,7 @@ pub fn detach(state_dir: &Path, name: &str, save_image: Option<&Path>) -> Result
 
 /// Facts of every volume, each with `alive`: whether its daemon is still that process; `state`: `serving`, `stopped`,
 /// `silent` (it does not answer in time) or `dead`; and `store_failure`: when its store began to fail, and why; `faults`: those
-/// injected into it.
+/// injected into it; `initialized_ppm`: how much it has of the snapshot that it was made from, if that comes little by little.
 pub fn list(state_dir: &Path) -> Vec<Value> {
     let asked: Vec<_> = all_facts(state_dir)
         .into_iter()
@@ -100,6 +100,7 @@ fn with_health(state_dir: &Path, mut facts: Value) -> Value {
     let said = |key: &str| health.as_ref().map_or(Value::Null, |health| health[key].clone());
     facts["store_failure"] = said("store_failure");
     facts["faults"] = said("faults");
+    facts["initialized_ppm"] = said("initialized_ppm");
     facts
 }
 

@@ -249,7 +249,8 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
         let answer = match serde_json::from_str(&line) {
             Ok(Request::Stats { histograms }) => served.stats(histograms),
             Ok(Request::Minutes) => served.minutes(),
-            Ok(Request::Health) => json!({"store_failure": pipeline.store_failure(), "faults": fault::seen(pipeline)}),
+            Ok(Request::Health) => json!({"store_failure": pipeline.store_failure(), "faults": fault::seen(pipeline),
+                "initialized_ppm": pipeline.stats(false, 0).0.initialized_ppm}),
             Ok(Request::Credit { level_ppm }) => {
                 pipeline.change(|volume| Change::Credit { volume, level_ppm });
                 json!({"ok": {}})

@@ -314,7 +314,10 @@ impl State {
         let model = self.model.counters(self.lanes[lane].volume);
         let lane = &mut self.lanes[lane];
         let path_ns = [Op::Read, Op::Write].map(|op| lane.path_ns(op, 8 << 10));
-        lane.stats.record(&model, instance.as_ref(), now, path_ns, daemon_cpu_ns)
+        let mut record = lane.stats.record(&model, instance.as_ref(), now, path_ns, daemon_cpu_ns);
+        record.restore_credits_millionths = lane.credits.map(|credits| credits.balance_millionths(now));
+        record.restore_credits_most_millionths = lane.credits.map(|credits| credits.capacity_millionths());
+        record
     }
 
     /// Logs what has a specification: the text, and then what happened.

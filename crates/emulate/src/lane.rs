@@ -1,6 +1,6 @@
 //! What the core keeps of one volume.
 
-use pgdyno_volume::{Op, VolumeId};
+use pgdyno_volume::{Op, RestoreCredits, VolumeId};
 
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
@@ -30,6 +30,8 @@ pub(crate) struct Lane {
     pub(crate) stats: HostStats,
     /// From when it was armed on.
     pub(crate) minutes: Option<Minutes<CounterRecord>>,
+    /// Of the snapshot that it was made from, if that has fast snapshot restore.
+    pub(crate) credits: Option<RestoreCredits>,
 }
 
 impl Lane {
@@ -43,6 +45,7 @@ impl Lane {
             free,
             stats: HostStats::new(),
             minutes: None,
+            credits: None,
         }
     }
 

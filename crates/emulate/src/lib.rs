@@ -35,6 +35,7 @@ mod overhead;
 mod pipeline;
 mod precautions;
 mod release;
+mod restored;
 mod serve;
 mod slots;
 mod spec;

@@ -153,6 +153,17 @@ fn require_possible(is: &Storage, wanted: &Storage) -> Result<()> {
         let message = "the members of an array can be modified, its layout cannot".to_owned();
         return refuse(message, format!("keep its layout and give other figures: {}", is.total.spec));
     }
+    let manner = |storage: &Storage| {
+        storage
+            .total
+            .initialization
+            .as_ref()
+            .map(|initialization| (initialization.kind.clone(), initialization.mib_per_s))
+    };
+    if manner(wanted).is_some_and(|asked| manner(is) != Some(asked)) {
+        let message = "how a volume gets the blocks of its snapshot is chosen when it is made".to_owned();
+        return refuse(message, "omit init=, or attach it as another volume".to_owned());
+    }
     let (from, to) = (is.total.size_bytes, wanted.total.size_bytes);
     if to < from {
         let message =
@@ -200,6 +211,8 @@ mod tests {
             ("4xgp3:chunk=64KiB", "4xgp3:chunk=128KiB,iops=4000", "its layout cannot"),
             ("gp3", "gp3:multi_az=1ms", "its layout cannot"),
             ("gp3", "gp3:iops=4000,order=fifo", "order"),
+            ("gp3", "gp3:iops=4000,init=lazy", "chosen when it is made"),
+            ("gp3:init=lazy", "gp3:iops=4000,init=200MiB/s", "chosen when it is made"),
         ] {
             let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
             let error = require_possible(&is, &asked).expect_err(wanted);
@@ -214,7 +227,13 @@ mod tests {
             let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
             assert_eq!(require_possible(&is, &asked).expect_err(wanted).remedy, remedy, "{wanted}");
         }
-        for (is, wanted) in [("gp3", "gp3:iops=4000"), ("gp3", "io2bx:iops=16000"), ("4xgp3", "4xgp3:size=200GiB")] {
+        for (is, wanted) in [
+            ("gp3", "gp3:iops=4000"),
+            ("gp3", "io2bx:iops=16000"),
+            ("4xgp3", "4xgp3:size=200GiB"),
+            ("gp3:init=lazy", "gp3:iops=4000"),
+            ("gp3:init=lazy", "gp3:iops=4000,init=lazy"),
+        ] {
             let [is, asked] = [is, wanted].map(|spec| Storage::parse(spec).expect("a volume"));
             require_possible(&is, &asked).expect(wanted);
         }

@@ -21,6 +21,7 @@ use crate::lane::Mode;
 use crate::log_buffer::LogBuffer;
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
+use crate::restored::Restored;
 use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
 use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
 use crate::store::Store;
@@ -245,15 +246,21 @@ impl Pipeline {
         self.core.lock().lane(self.lane).mode = mode;
     }
 
-    /// From here on requests take as long as the model says; with the first volume the model's time begins. Returns
-    /// CLOCK_MONOTONIC.
-    pub(crate) fn arm(&self, overhead: BaseOverhead, log: Option<LogBuffer>) -> u64 {
+    /// From here on requests take as long as the model says; with the first volume the model's time begins. What is `restored`
+    /// begins to come. Returns CLOCK_MONOTONIC.
+    pub(crate) fn arm(&self, overhead: BaseOverhead, log: Option<LogBuffer>, restored: &Restored) -> u64 {
         let minutes = Minutes::new();
         let mut state = self.core.lock();
         let started_ns = self.core.begin(&mut state, log);
         let now = self.core.clock.now();
         state.advance(now, None);
+        if let Some(held) = &restored.lazily {
+            let volume = state.lane(self.lane).volume;
+            state.model.restore(now, volume, held);
+            state.log_told(&held.to_string(), &Record::Restore { now, volume });
+        }
         let lane = state.lane(self.lane);
+        lane.credits = restored.credits(now);
         lane.overhead = overhead.on(&self.core.clock);
         lane.stats = HostStats::new();
         lane.mode = Mode::Model;
@@ -400,6 +407,16 @@ impl Pipeline {
     /// Removes the volume's content.
     pub(crate) fn remove(&self) -> std::io::Result<()> {
         self.store.remove()
+    }
+
+    /// What comes from its snapshot after it is armed, which the image stands for.
+    pub(crate) fn restored(&self, storage: &Storage) -> Restored {
+        let first_touch = storage.member().params().first_touch.as_ref();
+        let fast = storage.total.initialization.as_ref().is_some_and(|init| init.credits.is_some());
+        Restored {
+            lazily: first_touch.map(|params| self.store.image_extents(params.block_bytes)),
+            fast_bytes: fast.then(|| self.image_bytes().unwrap_or(self.size_bytes())),
+        }
     }
 
     /// Bytes of the image that it stands on; `None` for a volume that was formatted.

@@ -176,6 +176,11 @@ impl HostStats {
             io_credits: model.io_credits,
             throughput_credits_bytes: model.throughput_credits_bytes,
             burst_balance_ppm: model.burst_balance_ppm,
+            initialized_ppm: model.initialized_ppm,
+            first_touch_blocks: model.initialized_ppm.map(|_| model.first_touch_blocks),
+            first_touch_ns: model.initialized_ppm.map(|_| model.first_touch_ns),
+            restore_credits_millionths: None,
+            restore_credits_most_millionths: None,
             instance_ops: instance.map(|instance| instance.ops),
             instance_bytes: instance.map(|instance| instance.bytes),
             instance_exceeded_iops_ns: instance.map(|instance| instance.exceeded_iops_ns),
@@ -234,6 +239,14 @@ pub(crate) struct CounterRecord {
     io_credits: Option<u64>,
     throughput_credits_bytes: Option<u64>,
     burst_balance_ppm: Option<u32>,
+    /// How much of its snapshot has been fetched, the blocks of it that requests asked for, and the time for which these waited; `None`
+    /// for a volume that has its blocks from the start.
+    pub(crate) initialized_ppm: Option<u32>,
+    first_touch_blocks: Option<u64>,
+    first_touch_ns: Option<u64>,
+    /// Credits of its snapshot's fast restore, and the most that are kept; `None` without it.
+    pub(crate) restore_credits_millionths: Option<u64>,
+    pub(crate) restore_credits_most_millionths: Option<u64>,
     /// The instance's counters, which its volumes share; `None` without limits, and without reserves.
     instance_ops: Option<u64>,
     instance_bytes: Option<u64>,

@@ -15,12 +15,16 @@ use std::collections::BinaryHeap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
+use crate::extents::Extents;
 use crate::io::{Event, Io, IoId, IoResult, Nanos, Op};
 use crate::params::VolumeParams;
 
 /// Requests to an array, and their pieces, before memory is asked for.
 const EXPECTED_REQUESTS: usize = 512;
 const EXPECTED_PIECES: usize = 8 * EXPECTED_REQUESTS;
+
+/// An extent is cut into parts of this size, as a request's length is 32 bits.
+const EXTENT_PART_BYTES: u64 = 1 << 30;
 
 /// An array of equal volumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,6 +157,20 @@ impl Array {
     /// Its volumes, column by column.
     pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
         self.columns.iter().flatten().copied()
+    }
+
+    /// Where extents of the array lie: each part with the volume that has it, all copies of it.
+    pub fn on_members<'a>(&'a self, extents: &'a Extents) -> impl Iterator<Item = (usize, u64, u64)> + 'a {
+        let (count, chunk) = (self.columns.len() as u64, self.params.chunk_bytes);
+        let parts = extents.iter().flat_map(|(offset, len)| {
+            let begins = (0..len).step_by(EXTENT_PART_BYTES as usize);
+            begins.map(move |at| (offset + at, EXTENT_PART_BYTES.min(len - at) as u32))
+        });
+        let on_columns = parts.flat_map(move |(offset, len)| pieces(count, chunk, offset, len));
+        on_columns.flat_map(|piece| {
+            let members = self.columns[piece.column].iter();
+            members.map(move |member| (member.volume, piece.offset, u64::from(piece.len)))
+        })
     }
 
     /// Takes a request in and appends its pieces to `out`, each with the volume that it is for. `load` says how many

@@ -7,7 +7,7 @@
 
 use crate::instance::Instance;
 use crate::io::{Event, Io, IoId, Nanos};
-use crate::log::Record;
+use crate::log::{Record, TextReader};
 
 /// Submits the log's requests in their order, each at the instant at which one of `depth` outstanding ones completes;
 /// `emit` gets what a log of that run would hold. Requests are named by their ordinal.
@@ -22,7 +22,7 @@ pub fn closed_loop(
 ) {
     assert!(depth > 0, "a closed loop has at least one request outstanding");
     let mut host = Host { now: 0, outstanding: 0, events: Vec::with_capacity(2 * depth) };
-    let mut ordinal = 0;
+    let (mut ordinal, mut text) = (0, TextReader::default());
     for record in records {
         match record {
             Record::Submit { now, volume, io } => {
@@ -43,7 +43,18 @@ pub fn closed_loop(
                 instance.change(host.now, change);
                 emit(Record::Change { now: host.now, change });
             }
-            Record::Grant { .. } | Record::Text { .. } => {}
+            Record::Text { len, bytes } => text.push(len, &bytes),
+            Record::Restore { now, volume } => {
+                let text = text.take();
+                let Ok(held) = text.parse() else { break };
+                if ordinal == 0 {
+                    host.now = host.now.max(now);
+                }
+                instance.restore(host.now, volume, &held);
+                Record::text(&text).for_each(&mut emit);
+                emit(Record::Restore { now: host.now, volume });
+            }
+            Record::Grant { .. } => {}
             // A volume that came later, or became another, is not there: what follows is of other volumes.
             Record::Attach { .. } | Record::Modify { .. } | Record::Overflow => break,
         }

@@ -34,6 +34,13 @@ pub struct Counters {
     /// What is left of the credits in parts per million of the most that is kept, the lower one where there are two
     /// kinds: CloudWatch's `BurstBalance`.
     pub burst_balance_ppm: Option<u32>,
+    /// Blocks of its snapshot that were fetched because a request asked for them.
+    pub first_touch_blocks: u64,
+    /// Time for which requests waited for blocks of the snapshot.
+    pub first_touch_ns: Nanos,
+    /// How much of its snapshot has been fetched, in parts per million, as of the last call; `None` for a volume whose blocks
+    /// are there from the start.
+    pub initialized_ppm: Option<u32>,
 }
 
 impl Counters {
@@ -74,6 +81,9 @@ impl Counters {
             io_credits: sum(self.io_credits, other.io_credits),
             throughput_credits_bytes: sum(self.throughput_credits_bytes, other.throughput_credits_bytes),
             burst_balance_ppm: self.burst_balance_ppm.into_iter().chain(other.burst_balance_ppm).min(),
+            first_touch_blocks: self.first_touch_blocks + other.first_touch_blocks,
+            first_touch_ns: self.first_touch_ns + other.first_touch_ns,
+            initialized_ppm: self.initialized_ppm.into_iter().chain(other.initialized_ppm).min(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use crate::array::{Array, ArrayParams, Member};
 use crate::counters::Counters;
+use crate::extents::Extents;
 use crate::io::{Change, Event, Io, Nanos, VolumeFault, VolumeId};
 use crate::params::VolumeParams;
 use crate::stage::instance_limit::{InstanceCounters, InstanceLimit, InstanceLimits, Passing};
@@ -189,6 +190,24 @@ impl Instance {
         self.each(volume, |volume| volume.modify(now, params.clone()));
         if let Place::Array(array) = self.places[usize::from(volume.0)] {
             self.arrays[array].modify(params.clone());
+        }
+    }
+
+    /// Says at `now` which bytes of `volume` the snapshot holds that it was made from: they begin to come. Of an array each
+    /// member has its part. Panics when some of them have been asked for before.
+    pub fn restore(&mut self, now: Nanos, volume: VolumeId, held: &Extents) {
+        self.run_until(now);
+        match self.places[usize::from(volume.0)] {
+            Place::Volume(index) => {
+                for (offset, len) in held.iter() {
+                    self.volumes[index].volume.hold_of_snapshot(now, offset, len);
+                }
+            }
+            Place::Array(array) => {
+                for (index, offset, len) in self.arrays[array].on_members(held) {
+                    self.volumes[index].volume.hold_of_snapshot(now, offset, len);
+                }
+            }
         }
     }
 

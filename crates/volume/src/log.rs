@@ -63,6 +63,13 @@ pub enum Record {
         /// Which.
         volume: VolumeId,
     },
+    /// The bytes of which the text before it is the list begin to come from the snapshot that a volume was made from.
+    Restore {
+        /// When.
+        now: Nanos,
+        /// Which.
+        volume: VolumeId,
+    },
     /// The log stops here because its writer could not keep up.
     Overflow,
 }
@@ -120,6 +127,7 @@ impl Record {
             }
             Self::Attach { now } => pack(18, 0, 0, 0, [now, 0, 0, 0, 0]),
             Self::Modify { now, volume } => pack(19, 0, volume.0, 0, [now, 0, 0, 0, 0]),
+            Self::Restore { now, volume } => pack(22, 0, volume.0, 0, [now, 0, 0, 0, 0]),
         }
     }
 
@@ -159,6 +167,7 @@ impl Record {
                 Self::Change { now: word(0), change: Change::Fault { volume, fault } }
             }
             21 => Self::Change { now: word(0), change: Change::Heal { volume } },
+            22 => Self::Restore { now: word(0), volume },
             _ => return None,
         })
     }

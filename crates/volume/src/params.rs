@@ -30,6 +30,21 @@ pub struct VolumeParams {
     pub service_time: ServiceTimeParams,
     /// In which order requests that wait for a limit are granted.
     pub order: Order,
+    /// How the blocks of its snapshot come; `None`: they are there from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_touch: Option<FirstTouchParams>,
+}
+
+/// How the blocks of a snapshot come to the volume that was made from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstTouchParams {
+    /// What is fetched at once.
+    pub block_bytes: u64,
+    /// The rate that all fetches share.
+    pub bytes_per_s: u64,
+    /// How long a fetch takes at least that a request waits for.
+    pub fetch: QuantileTable,
 }
 
 /// A token bucket: `rate_per_s` tokens arrive each second, at most `depth_ns` worth of them are kept, but never less
@@ -145,6 +160,7 @@ impl VolumeParams {
             cost: Cost::default(),
             service_time: ServiceTimeParams { read: QuantileTable::constant(0), write: QuantileTable::constant(0) },
             order: Order::Fifo,
+            first_touch: None,
         }
     }
 }

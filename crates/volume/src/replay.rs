@@ -17,7 +17,7 @@ pub struct Replay {
     pub identical: u64,
     /// The grant that differs, where the replay stopped: request, recorded `done_at`, replayed one (`None`: not granted).
     pub first_difference: Option<(IoId, Nanos, Option<Nanos>)>,
-    /// Whether a volume was attached or modified that cannot be made here; the replay stopped there.
+    /// Whether a volume was attached, modified or restored that cannot be made here; the replay stopped there.
     pub unknown_volume: bool,
     /// Whether the log ends early because its writer could not keep up.
     pub overflowed: bool,
@@ -75,6 +75,13 @@ pub fn replay_with(
                     result.unknown_volume = true;
                     break;
                 }
+            }
+            Record::Restore { now, volume } => {
+                let Ok(held) = text.take().parse() else {
+                    result.unknown_volume = true;
+                    break;
+                };
+                instance.restore(now, volume, &held);
             }
             Record::Grant { id, done_at, failing } => {
                 result.grants += 1;

@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Fault = 1,
     /// Who is granted next; the ordinal counts the choices.
     Order = 2,
+    /// How long a block takes that is asked for before it is there; the ordinal counts these blocks.
+    FirstTouch = 3,
 }
 
 /// The random values of one volume for one purpose.
@@ -63,5 +65,8 @@ mod tests {
         assert_ne!(stream.draw(0), of(Purpose::Order));
         assert_ne!(stream.draw(0), of(Purpose::Fault));
         assert_ne!(of(Purpose::Order), of(Purpose::Fault));
+        for other in [Purpose::ServiceTime, Purpose::Fault, Purpose::Order] {
+            assert_ne!(of(Purpose::FirstTouch), of(other));
+        }
     }
 }

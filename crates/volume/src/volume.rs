@@ -9,6 +9,7 @@ use crate::params::{BucketParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
 use crate::stage::burst_credit::BurstCredit;
 use crate::stage::fault::{Faults, Hit};
+use crate::stage::first_touch::{FirstTouch, Progress};
 use crate::stage::iops_limit::IopsLimit;
 use crate::stage::queueing::{Queue, Waiting};
 use crate::stage::service_time::ServiceTime;
@@ -37,6 +38,8 @@ pub(crate) struct Volume {
     throughput_credit: BurstCredit,
     service_time: ServiceTime,
     faults: Faults,
+    /// Of a volume that was made from a snapshot.
+    first_touch: Option<Box<FirstTouch>>,
     queue: Queue,
     in_flight: BinaryHeap<Reverse<Completion>>,
     ordinal: u64,
@@ -45,10 +48,12 @@ pub(crate) struct Volume {
 
 impl Volume {
     pub(crate) fn new(id: VolumeId, seed: u64, params: VolumeParams, now: Nanos) -> Self {
+        let size_bytes = params.size_bytes;
         let split_merge = SplitMerge::new(params.accounting, params.cost);
+        let fetched = |params| FirstTouch::new(params, size_bytes, Stream::new(seed, id, Purpose::FirstTouch));
         Self {
             service_draws: Stream::new(seed, id, Purpose::ServiceTime),
-            size_bytes: params.size_bytes,
+            size_bytes,
             iops_limit: IopsLimit::new(params.iops_limit, split_merge.unit_tokens()),
             throughput_limit: ThroughputLimit::new(params.throughput_limit, params.accounting.unit_bytes),
             iops_credit: BurstCredit::new(params.iops_credit, now),
@@ -56,6 +61,7 @@ impl Volume {
             split_merge,
             service_time: ServiceTime::new(params.service_time),
             faults: Faults::new(Stream::new(seed, id, Purpose::Fault)),
+            first_touch: params.first_touch.map(|params| Box::new(fetched(params))),
             queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
             in_flight: BinaryHeap::with_capacity(EXPECTED_DEPTH),
             ordinal: 0,
@@ -65,7 +71,7 @@ impl Volume {
 
     /// Takes a request in at `now`. It was submitted at `submitted_at`, and waited for its instance since.
     pub(crate) fn submit(&mut self, now: Nanos, submitted_at: Nanos, io: Io) {
-        let service_ns = self.service_time.service_ns(&io, self.service_draws.draw(self.ordinal));
+        let mut service_ns = self.service_time.service_ns(&io, self.service_draws.draw(self.ordinal));
         self.ordinal += 1;
         let units = self.split_merge.units(submitted_at, &io);
         self.counters.count(&io);
@@ -73,7 +79,10 @@ impl Volume {
             self.hold(now);
         }
         // The device works while the instance paces, as it does while the volume does.
-        let service_ns = service_ns.saturating_sub(now - submitted_at);
+        service_ns = service_ns.saturating_sub(now - submitted_at);
+        if let Some(first_touch) = &mut self.first_touch {
+            service_ns = service_ns.saturating_add(first_touch.ready_at(now, &io) - now);
+        }
         self.queue.push(Waiting { io, submitted_at: now, units, service_ns });
     }
 
@@ -83,8 +92,16 @@ impl Volume {
         self.throughput_limit.change(throughput, now);
     }
 
+    /// Its snapshot holds these bytes, which begin to come at `now`. They are there already where its parameters say no more.
+    pub(crate) fn hold_of_snapshot(&mut self, now: Nanos, offset: u64, len: u64) {
+        if let Some(first_touch) = &mut self.first_touch {
+            first_touch.hold(now, offset, len);
+        }
+    }
+
     /// Becomes a volume of other parameters at `now`: what waits is granted under the new ones, what is granted stays as it
-    /// is. Levels of buckets and credits are kept where there were some. The order of waiting requests is not changed.
+    /// is. Levels of buckets and credits are kept where there were some. The order of waiting requests is not changed, nor how
+    /// the blocks of its snapshot come.
     pub(crate) fn modify(&mut self, now: Nanos, params: VolumeParams) {
         self.change_limits(now, params.iops_limit, params.throughput_limit);
         self.iops_credit.change(params.iops_credit, now);
@@ -138,11 +155,15 @@ impl Volume {
 
     /// What was counted, with the credits that are left at `now`.
     pub(crate) fn counters(&self, now: Nanos) -> Counters {
+        let progress = self.first_touch.as_ref().map(|first_touch| first_touch.progress(now));
         let balances = [self.iops_credit.balance_ppm(now), self.throughput_credit.balance_ppm(now)];
         Counters {
             io_credits: self.iops_credit.balance(now),
             throughput_credits_bytes: self.throughput_credit.balance(now),
             burst_balance_ppm: balances.into_iter().flatten().min(),
+            first_touch_blocks: self.first_touch.as_ref().map_or(0, |first_touch| first_touch.on_demand()),
+            first_touch_ns: self.first_touch.as_ref().map_or(0, |first_touch| first_touch.waited_ns()),
+            initialized_ppm: progress.map(Progress::ppm),
             ..self.counters
         }
     }

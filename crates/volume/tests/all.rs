@@ -8,6 +8,7 @@ mod closed_loop;
 mod common;
 mod determinism;
 mod fault;
+mod first_touch;
 mod instance_limit;
 mod iops_limit;
 mod modification;

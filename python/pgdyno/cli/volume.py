@@ -23,7 +23,8 @@ def command() -> None:
     A volume is written as its type and what differs from the type's defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
     `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno volume types` lists the types. An array is written
     `4xgp3:size=500GiB,chunk=64KiB` (RAID-0) or `raid10:4xgp3`, with the values of each member. With `multi_az=1.0ms`
-    every write also goes to a synchronous copy with that round-trip time.
+    every write also goes to a synchronous copy with that round-trip time. With `init=lazy`, `init=200MiB/s` or `init=fsr` it is made
+    from a snapshot, for which the image stands.
 
     \b
     Example:
@@ -122,7 +123,7 @@ def attach(
     if no_mount and mount_options:
         raise InputError("a volume that is not mounted has no mount options", remedy="use --mount DIR, or omit them")
     known = catalog.resolve(spec)
-    for note in volume_notes.before_attach(known.size_bytes, file_system, image):
+    for note in volume_notes.before_attach(known, file_system, image):
         click.echo(f"note: {note}", err=True)
     attached = volume.attach(
         spec,

@@ -13,15 +13,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.host.volume import AttachedVolume
+    from pgdyno.specification import VolumeSpec
 
 _LONG_FORMAT_BYTES = 8 << 40
 """From here on mkfs.ext4 takes ten seconds or more on two cores."""
+_ALL_PPM = 1_000_000
 _GROWERS = {"ext4": "resize2fs {device}", "xfs": "xfs_growfs {mount}"}
 """What makes a mounted file system as large as its device."""
 
 
-def before_attach(size_bytes: int, file_system: str | None, image: Path | None) -> Iterator[str]:
+def before_attach(volume: VolumeSpec, file_system: str | None, image: Path | None) -> Iterator[str]:
     """What is to be noted of a volume before it is attached."""
+    size_bytes = volume.size_bytes
+    if image is None and volume.is_restored:
+        yield "a volume without --image is empty and has nothing to load, so init= changes nothing"
     if image is None and file_system in (None, "ext4") and size_bytes >= _LONG_FORMAT_BYTES:
         yield (
             f"formatting {_size(size_bytes)} with ext4 may take minutes on a busy machine; `--file-system xfs` takes seconds"
@@ -65,7 +70,13 @@ def state(volume: AttachedVolume, found: Mapping[str, Any] | None) -> str:
     failure = found.get("store_failure")
     if failure is not None:
         return store_failure(failure)
-    return "; ".join([str(found["state"]), *faults(found.get("faults") or ())])
+    return "; ".join([str(found["state"]), *_loading(found.get("initialized_ppm")), *faults(found.get("faults") or ())])
+
+
+def _loading(initialized_ppm: int | None) -> Iterator[str]:
+    """What a volume has of its snapshot, while some of it is missing. Rounded down: all of it is 100 per cent, and nothing else."""
+    if initialized_ppm is not None and initialized_ppm < _ALL_PPM:
+        yield f"initialized {initialized_ppm // 10_000} %"
 
 
 def store_failure(failure: Mapping[str, Any]) -> str:

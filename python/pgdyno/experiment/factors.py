@@ -34,6 +34,7 @@ _SELF_EXPLAINING = frozenset(
 _EMPTY = {
     "postgres.bin": "embedded",
     "world.mount_options": "default mount options",
+    "world.restored": "not restored",
     "workload.database.prepare": "as restored",
 }
 """What an empty level means, where it is not just the absence of the key."""

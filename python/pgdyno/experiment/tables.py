@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from pgdyno.endpoint import wrong_in
 from pgdyno.experiment.world_kinds import WORLD_KINDS
+from pgdyno.specification import with_init
 from pgdyno.workload.kind.base import KeyTable, at_key
 from pgdyno.workload.kind.pgbench import TABLESPACE
 from pgdyno.workload.quantity import Bytes
@@ -47,6 +48,8 @@ class WorldTable(KeyTable):
     """The data volume, for example `gp3:iops=6000`: short for `volumes.data`."""
     volumes: dict[str, str] = Field(default_factory=dict)
     """A volume for each role: `data`, `wal`, `temp`, `backup`, `tablespace.NAME`. Empty: no separate volume."""
+    restored: str = ""
+    """Every run's volumes are made from snapshots of the data set just before it: `lazy`, `lazy_half`, `lazy_double`, `fsr`, or a rate such as `200MiB/s`. It is `init=` of each volume that does not have one. Empty: their blocks are there."""
     file_system: Literal["ext4", "xfs"] = "ext4"
     """File system of every volume."""
     mount_options: str = ""
@@ -88,7 +91,14 @@ class WorldTable(KeyTable):
 
     @property
     def placement(self) -> dict[str, str]:
-        """Role -> specification of every volume there is, the data's first."""
+        """Role -> specification of every volume there is, the data's first, with what `restored` adds to it."""
+        return {
+            role: with_init(spec, self.restored) if self.restored else spec for role, spec in self.made_full.items()
+        }
+
+    @property
+    def made_full(self) -> dict[str, str]:
+        """The same as they were written."""
         data = {} if self.volume is None else {"data": self.volume}
         given = data | self.volumes
         return {role: given[role] for role in sorted(given, key=lambda role: (role != "data", role)) if given[role]}

@@ -28,7 +28,9 @@ EMULATED = WorldKind(_ITS_OWN_SERVER, "emulated server")
 WORLD_KINDS = {
     "emulated": EMULATED,
     "real": WorldKind(
-        dict.fromkeys(("volume", "volumes", "file_system", "mount_options", "dilation", "cpus_awake"), _NOT_CHOSEN),
+        dict.fromkeys(
+            ("volume", "volumes", "restored", "file_system", "mount_options", "dilation", "cpus_awake"), _NOT_CHOSEN
+        ),
         "real server",
         chooses_server=False,
     ),

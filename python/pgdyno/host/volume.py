@@ -309,11 +309,12 @@ def attached(spec: str | VolumeSpec, **options: Any) -> Iterator[AttachedVolume]
 
 def states(state_dir: Path | None = None) -> dict[str, dict[str, Any]]:
     """What the daemons of the volumes do, by name: ``state`` is ``serving``, ``stopped`` (by a signal), ``silent`` (no answer
-    in time) or ``dead``; ``store_failure`` says since when the store fails, and why; ``faults`` are those injected into it.
+    in time) or ``dead``; ``store_failure`` says since when the store fails, and why; ``faults`` are those injected into it, ``initialized_ppm`` says how much
+    it has of the snapshot that it was made from, and is None where that was there from the start.
     """
     state = (state_dir or paths.state_dir()).resolve()
     listed = _engine.run_json(["volume", "list", "--state-dir", str(state)])["volumes"]
-    known = ("state", "store_failure", "faults")
+    known = ("state", "store_failure", "faults", "initialized_ppm")
     return {str(one["name"]): {key: one[key] for key in known} for one in listed}
 
 

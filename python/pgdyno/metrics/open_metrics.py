@@ -168,6 +168,20 @@ FAMILIES: tuple[Family, ...] = (
         _by("", {"": "burst_balance_ppm"}, 1e6, suffix=""),
     ),
     Family(
+        "initialized_ratio",
+        "gauge",
+        "ratio",
+        "How much of its snapshot a restored volume has.",
+        _by("", {"": "initialized_ppm"}, 1e6, suffix=""),
+    ),
+    Family(
+        "first_touch_seconds",
+        "counter",
+        "seconds",
+        "Time for which requests waited for blocks of the volume's snapshot.",
+        _by("", {"": "first_touch_ns"}, 1e9),
+    ),
+    Family(
         "instance_balance_ratio",
         "gauge",
         "ratio",

@@ -82,7 +82,7 @@ class LoadWorld:
         limit = one.volumes["data"].mib_per_s
         return cls(
             file_system=world.file_system,
-            volumes=tuple((role, world.placement[role]) for role in roles),
+            volumes=tuple((role, world.made_full[role]) for role in roles),
             mount_options=world.mount_options,
             instance_type=one.instance.type if one.instance.ebs else None,
             memory_bytes=one.memory_bytes,

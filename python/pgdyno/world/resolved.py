@@ -189,7 +189,10 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Prog
     for role, spec in arm.world.placement.items():
         short = role == "data" and arm.world.volume is not None
         with origin.explained(arm.written(("world", "volume") if short else ("world", "volumes", role))):
-            volumes[role] = catalog.resolve(spec)
+            volumes[role] = catalog.resolve(arm.world.made_full[role])
+        if arm.world.restored:
+            with origin.explained(arm.written(("world", "restored"))):
+                volumes[role] = catalog.resolve(spec)
     with origin.explained(arm.written(("world", "mount_options"))):
         require_mount_options(arm.world.mount_options)
     instance = _instance(experiment, arm, volumes)

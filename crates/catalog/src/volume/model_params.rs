@@ -2,6 +2,7 @@
 
 use pgdyno_volume::{Accounting, BucketParams, Cost, CreditParams, QuantileTable, ServiceTimeParams, VolumeParams};
 
+use crate::restore::Init;
 use crate::units::KIB;
 use crate::volume::facts::file::{VolumeFile, catalog};
 use crate::volume::request::Request;
@@ -33,6 +34,7 @@ pub(crate) fn params(request: &Request, figures: &Figures) -> VolumeParams {
         cost,
         service_time: service_time(request),
         order: request.order.unwrap_or(file.queueing.order.value),
+        first_touch: request.init.and_then(Init::params),
     }
 }
 

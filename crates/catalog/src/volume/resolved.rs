@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::SpecError;
 use crate::hash::model_hash;
+use crate::restore::{Init, Initialization};
 use crate::units::{MIB, count_phrase, size_key, size_phrase};
 use crate::volume::facts::file::{VolumeFile, catalog};
 use crate::volume::facts::price::Prices;
@@ -32,6 +33,9 @@ pub struct Resolved {
     /// What it does beyond its limits while it has credits; `None` if it never does.
     #[serde(default)]
     pub burst: Option<Burst>,
+    /// How it gets the blocks of the snapshot that it was made from; `None` if they are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization: Option<Initialization>,
     /// Whether its content ends with the instance that it belongs to.
     #[serde(default)]
     pub volatile: bool,
@@ -157,6 +161,7 @@ impl Resolved {
             size_bytes,
             limits,
             burst: Burst::of(&figures),
+            initialization: request.init.map(|init| init.facts(size_bytes)),
             volatile: file.volatile.as_ref().is_some_and(|fact| fact.value),
             accounting_unit_kib: file.unit_kib(iops),
             usd_per_month: prices.as_ref().map(month),
@@ -190,8 +195,8 @@ impl Request {
 fn limits_follow_size(request: &Request, figures: &Figures) -> bool {
     let largest = Request { size_bytes: Some(request.file.size.maximum_mib.value * MIB), ..request.settled(figures) };
     let other = |at: &Figures| Figures { size_bytes: figures.size_bytes, ..*at };
-    let full = judge(&Request { credits: None, ..request.settled(figures) });
-    judge(&Request { credits: None, ..largest }).is_ok_and(|at| full.is_ok_and(|here| other(&at) != here))
+    let full = judge(&Request { credits: None, init: None, ..request.settled(figures) });
+    judge(&Request { credits: None, init: None, ..largest }).is_ok_and(|at| full.is_ok_and(|here| other(&at) != here))
 }
 
 /// Only what can be chosen: io2's throughput follows from its IOPS and is not a key. An order is named if it is not the
@@ -238,6 +243,7 @@ fn title(request: &Request, figures: &Figures, limits: &Limits) -> String {
     }
     let credits = credits_key(request, figures).and_then(|key| Some(key.split_once('=')?.1.to_owned()));
     parts.extend(credits.map(|credits| format!("{credits} credits at first")));
+    parts.extend(request.init.map(Init::phrase));
     parts.extend(request.other_order().map(|order| format!("{} order", order_name(order))));
     parts.extend(request.bucket_ms.map(|ms| format!("bucket of {} ms", count_phrase(ms))));
     parts.extend(request.service_us.map(|us| format!("{} us each", count_phrase(us))));

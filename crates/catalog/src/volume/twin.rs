@@ -112,6 +112,7 @@ impl Resolved {
             size_bytes: params.size_bytes,
             limits,
             burst: None,
+            initialization: None,
             volatile: false,
             accounting_unit_kib: file.accounting.unit_kib,
             usd_per_month: None,
@@ -155,6 +156,7 @@ impl TwinFile {
             cost,
             service_time: self.service_time.params()?,
             order: self.queueing.order,
+            first_touch: None,
         })
     }
 

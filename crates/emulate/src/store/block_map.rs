@@ -70,6 +70,13 @@ impl BlockMap {
         (offset..offset + len).step_by(BLOCK_BYTES as usize).all(|at| self.holds(at))
     }
 
+    /// Whether any block is held in a range in whole words of 64 blocks.
+    pub(crate) fn holds_any(&self, offset: u64, len: u64) -> bool {
+        let word = |bytes: u64| (bytes / BLOCK_BYTES).div_ceil(64) as usize;
+        let mut words = word(offset)..word(offset + len);
+        words.any(|index| self.word(index).is_some_and(|word| word.load(Ordering::Acquire) != 0))
+    }
+
     pub(crate) fn set(&self, offset: u64, len: u64, held: bool) {
         let first = offset / BLOCK_BYTES;
         let end = (offset + len).div_ceil(BLOCK_BYTES);

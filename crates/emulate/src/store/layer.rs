@@ -56,6 +56,11 @@ impl Layer {
         offset < self.size_bytes() && self.map.holds(offset)
     }
 
+    /// Whether it holds any block of a range in whole words of the map.
+    pub(crate) fn holds_any(&self, offset: u64, len: u64) -> bool {
+        self.map.holds_any(offset, len)
+    }
+
     /// Makes it larger. What is added is read and written in the file: the mapping stays as it is.
     pub(crate) fn grow(&self, size_bytes: u64) -> io::Result<()> {
         self.data.set_len(size_bytes)?;

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgdyno_host::{Context, Fault, Result};
+use pgdyno_volume::Extents;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use block_map::BLOCK_BYTES;
@@ -87,6 +88,18 @@ impl Store {
     /// Bytes of the image below; `None` without one.
     pub(crate) fn image_bytes(&self) -> Option<u64> {
         self.layers.get(1).map(Layer::size_bytes)
+    }
+
+    /// What the image below holds, in whole blocks of `block_bytes`, a multiple of 256 KiB.
+    pub(crate) fn image_extents(&self, block_bytes: u64) -> Extents {
+        let image = self.layers.get(1..).unwrap_or_default();
+        let mut held = Extents::default();
+        for offset in (0..self.image_bytes().unwrap_or(0)).step_by(block_bytes as usize) {
+            if image.iter().any(|layer| layer.holds_any(offset, block_bytes)) {
+                held.push(offset, block_bytes);
+            }
+        }
+        held
     }
 
     /// Makes the volume larger while it is used; what is added reads as zeros.

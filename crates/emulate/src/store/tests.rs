@@ -46,6 +46,27 @@ fn a_clone_shares_the_image_and_never_changes_it() {
 }
 
 #[test]
+fn the_blocks_of_an_image_are_those_of_all_its_layers() {
+    const BLOCK: u64 = 512 << 10;
+    let (base, image, upper) = (folder("e-base"), folder("e-image"), folder("e-upper"));
+    let store = Store::create(&base, 8 * BLOCK, None, false).expect("create");
+    assert_eq!(store.image_extents(BLOCK), Extents::default(), "it has none");
+    store.write(&block(1, 1), 0).expect("write");
+    store.write(&block(1, 2), 3 * BLOCK - BLOCK_BYTES).expect("write");
+    store.save(&image).expect("save");
+    let clone = Store::create(&base, 8 * BLOCK, Some(&image), false).expect("clone");
+    clone.write(&block(2, 1), 8 * BLOCK - BLOCK_BYTES).expect("write");
+    clone.save(&upper).expect("save");
+    let top = Store::create(&base, 16 * BLOCK, Some(&upper), false).expect("clone of a clone");
+    top.write(&block(3, 1), 5 * BLOCK).expect("write");
+    assert_eq!(top.image_extents(BLOCK).to_string(), "0+512,1024+1024,3584+512");
+    top.remove().expect("remove");
+    for path in [image, upper] {
+        fs::remove_dir_all(path).expect("clean up");
+    }
+}
+
+#[test]
 fn zeros_over_an_image_survive_being_saved() {
     let (base, image, upper) = (folder("z-base"), folder("z-image"), folder("z-upper"));
     let store = Store::create(&base, SIZE, None, false).expect("create");

@@ -2,6 +2,7 @@
 
 pub mod burst_credit;
 pub mod fault;
+pub mod first_touch;
 pub mod instance_limit;
 pub mod iops_limit;
 pub mod queueing;

@@ -30,7 +30,8 @@ impl ServiceTime {
     }
 }
 
-fn lookup(table: &QuantileTable, len: u64, bits: u64) -> Nanos {
+/// The time that a draw of 64 uniform bits gives a request of `len` bytes.
+pub(crate) fn lookup(table: &QuantileTable, len: u64, bits: u64) -> Nanos {
     // A probability in units of 2^-32 ppm: fine enough for any table, and products stay within u64.
     let p = (bits >> 32) * 1_000_000;
     let above = table.probability_ppm.partition_point(|&ppm| u64::from(ppm) << 32 <= p);

@@ -77,6 +77,11 @@ impl Recorder {
         self.log.push(Record::Change { now, change });
     }
 
+    pub fn restore(&mut self, instance: &mut Instance, now: Nanos, volume: VolumeId, held: &Extents) {
+        instance.restore(now, volume, held);
+        self.log.extend(Record::text(&held.to_string()).chain([Record::Restore { now, volume }]));
+    }
+
     pub fn advance(&mut self, instance: &mut Instance, now: Nanos) {
         instance.advance(now, &mut self.events);
         self.log.extend(self.events.drain(..).filter_map(|event| Record::of_event(&event)));

@@ -3,6 +3,7 @@
 use pgdyno_volume::Order;
 
 use crate::nearest::nearest;
+use crate::restore::{Init, PROVIDER};
 use crate::units::{SizeProblem, parse_count, parse_size, quoted};
 use crate::volume::facts::file::{CreditKind, VolumeFile};
 use crate::volume::facts::store::{InstanceStore, StoreFacts};
@@ -20,6 +21,8 @@ pub(crate) enum Item {
     Service(u64),
     /// The first balance: I/O units, or bytes.
     Credits(u64),
+    /// How it gets the blocks of its snapshot.
+    Init(Init),
     /// Whose own storage it is.
     Store(&'static InstanceStore),
 }
@@ -49,6 +52,7 @@ pub(crate) fn keys(file: &VolumeFile) -> Vec<&'static str> {
         has(file.iops.as_ref().is_some_and(|iops| !iops.provisioned.is_empty()), "iops"),
         has(file.throughput.as_ref().is_some_and(|facts| !facts.provisioned.is_empty()), "throughput"),
         has(file.credit_kind().is_some(), "credits"),
+        has(file.provider == PROVIDER, "init"),
         Some("order"),
         has(limited, "bucket_ms"),
         Some("service_us"),
@@ -121,6 +125,9 @@ fn read_value(key: &str, value: &str, file: &'static VolumeFile) -> Option<Resul
         let number = strip_unit(value, "MiB/s").or_else(|| strip_unit(value, "MiB")).unwrap_or(value);
         return Some(whole(number, "throughput", " of MiB/s").map(Item::Throughput));
     }
+    if is("init") {
+        return Some(read_init(value));
+    }
     if is("order") {
         return Some(read_order(value));
     }
@@ -147,6 +154,18 @@ fn read_store(value: &str, facts: &'static StoreFacts) -> Result<Item, BadItem> 
         let (known, example) = (facts.types.len(), &facts.default.value);
         let problem =
             format!("instance={}: the storage of {known} instance types is known, such as {example}", shown(value));
+        BadItem { problem, instead: vec![meant] }
+    })
+}
+
+/// A name, or a rate of MiB/s.
+fn read_init(value: &str) -> Result<Item, BadItem> {
+    let number = strip_unit(value, "MiB/s").or_else(|| strip_unit(value, "MiB")).unwrap_or(value);
+    let rate = || parse_count(number).map(Init::Rate);
+    Init::named(value).or_else(rate).map(Item::Init).ok_or_else(|| {
+        let meant = nearest(value, Init::names()).and_then(Init::named).map(Item::Init);
+        let names = Init::names().collect::<Vec<_>>().join(", ");
+        let problem = format!("init={}: write {names}, or a rate such as init=200MiB/s", shown(value));
         BadItem { problem, instead: vec![meant] }
     })
 }

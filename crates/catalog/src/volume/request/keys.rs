@@ -1,6 +1,7 @@
 //! Keys that a type does not have, with the key that has the same effect, and values too large to be of use.
 
-use crate::units::{GIB, count_phrase};
+use crate::restore::{Init, PROVIDER, fast_bytes_max, rates_mib_per_s};
+use crate::units::{GIB, count_phrase, size_phrase};
 use crate::volume::facts::limits::least;
 use crate::volume::request::Request;
 use crate::volume::request::violation::Violation;
@@ -26,7 +27,33 @@ pub(crate) fn refuse_keys_that_do_nothing(request: &Request) -> Result<(), Viola
         let message = format!("{name} has no credits of one kind, so credits cannot be set");
         return Err(Violation { message, fixes: vec![Request { credits: None, ..*request }] });
     }
-    refuse_throughput(request)
+    refuse_throughput(request)?;
+    if request.init.is_some() && file.provider != PROVIDER {
+        let message =
+            format!("init says how a volume of {PROVIDER} gets the blocks of its snapshot, and {name} is none");
+        return Err(Violation { message, fixes: vec![Request { init: None, ..*request }] });
+    }
+    Ok(())
+}
+
+/// Refuses a rate that is not sold, and a fast restore of a snapshot that is too large; its size is taken for the volume's.
+pub(crate) fn refuse_init(request: &Request, size_bytes: u64) -> Result<(), Violation> {
+    let (low, high) = rates_mib_per_s();
+    let with = |init| Request { init: Some(init), ..*request };
+    match request.init {
+        Some(Init::Rate(asked)) if !(low..=high).contains(&asked) => {
+            let message = format!("a volume is initialized at {low} to {high} MiB/s, {} asked", count_phrase(asked));
+            Err(Violation { message, fixes: vec![with(Init::Rate(asked.clamp(low, high)))] })
+        }
+        Some(Init::Fast) if size_bytes > fast_bytes_max() => {
+            let (most, asked) = (size_phrase(fast_bytes_max()), size_phrase(size_bytes));
+            let message =
+                format!("fast snapshot restore is for snapshots of up to {most}, and this volume has {asked}");
+            let smaller = Request { size_bytes: Some(fast_bytes_max()), ..*request };
+            Err(Violation { message, fixes: vec![with(Init::Rate(high)), smaller] })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refuse_iops(request: &Request) -> Result<(), Violation> {

@@ -11,6 +11,7 @@ use std::fmt;
 
 use pgdyno_volume::Order;
 
+use crate::restore::Init;
 use crate::units::size_key;
 use crate::volume::facts::file::{CreditKind, VolumeFile};
 use crate::volume::facts::store::InstanceStore;
@@ -30,6 +31,8 @@ pub(crate) struct Request {
     pub service_us: Option<u64>,
     /// The first balance of credits: I/O units, or bytes.
     pub credits: Option<u64>,
+    /// How it gets the blocks of its snapshot; `None`: it is not a new one of a snapshot.
+    pub init: Option<Init>,
     /// Whose own storage it is.
     pub store: Option<&'static InstanceStore>,
 }
@@ -46,6 +49,7 @@ impl Request {
             bucket_ms: None,
             service_us: None,
             credits: None,
+            init: None,
             store: None,
         }
     }
@@ -60,6 +64,7 @@ impl Request {
             Item::Bucket(ms) => Request { bucket_ms: Some(ms), ..self },
             Item::Service(us) => Request { service_us: Some(us), ..self },
             Item::Credits(credits) => Request { credits: Some(credits), ..self },
+            Item::Init(init) => Request { init: Some(init), ..self },
             Item::Store(store) => Request { store: Some(store), ..self },
         }
     }
@@ -91,10 +96,11 @@ impl Request {
 
     /// The keys that say how the volume behaves, after those that say how much of it there is.
     pub fn behaviour_keys(&self, order: Option<Order>) -> impl Iterator<Item = String> + use<> {
+        let init = self.init.map(|init| format!("init={}", init.key()));
         let order = order.map(|order| format!("order={}", order_name(order)));
         let bucket = self.bucket_ms.map(|ms| format!("bucket_ms={ms}"));
         let service = self.service_us.map(|us| format!("service_us={us}"));
-        [order, bucket, service].into_iter().flatten()
+        [init, order, bucket, service].into_iter().flatten()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::units::{GIB, MIB, count_phrase, size_phrase};
 use crate::volume::facts::file::VolumeFile;
 use crate::volume::facts::limits::{IopsFacts, ProvisionedIops, ProvisionedThroughput, ThroughputFacts};
 use crate::volume::request::Request;
-use crate::volume::request::keys::{refuse_endless_waits, refuse_keys_that_do_nothing};
+use crate::volume::request::keys::{refuse_endless_waits, refuse_init, refuse_keys_that_do_nothing};
 use crate::volume::request::violation::Violation;
 
 /// A legal volume, every figure settled.
@@ -38,6 +38,7 @@ pub(crate) fn judge(request: &Request) -> Result<Figures, Violation> {
     refuse_keys_that_do_nothing(request)?;
     refuse_endless_waits(request)?;
     let size_bytes = legal_size(request)?;
+    refuse_init(request, size_bytes)?;
     if let Some(store) = request.instance_store() {
         let [reads, writes] = store.read_write_iops.value;
         return Ok(Figures { size_bytes, iops: Some(reads), write_iops: Some(writes), ..Figures::default() });
