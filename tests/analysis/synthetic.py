@@ -117,6 +117,7 @@ class Arm:
     real: bool = False
     """A server that existed already: nothing emulated, nothing of its host."""
     driver: DriverRecord | None = None
+    drivers: dict[str, DriverRecord] = field(default_factory=dict)
     """What drove; None as in records from before it was kept."""
     statements: tuple[str, ...] = ()
     """What the driver told of; each took as long as all others, and the first was sent twice as often."""
@@ -388,6 +389,7 @@ def _record(
             "seed": plan.seed,
         },
         driver=arm.driver,
+        drivers=arm.drivers,
         postgres=_postgres(arm),
         phases=(
             Phase(name="warmup", begin_ns=begin, end_ns=measure_begin),

@@ -77,3 +77,39 @@ def test_a_driver_that_does_not_tell_is_judged_by_the_probe(tmp_path: Path) -> N
 )
 def test_threads_run_on_the_cores_that_they_may_use(threads: int, cpus: str | None, cores: int, at_a_time: int) -> None:
     assert cores_of(threads, cpus, cores) == at_a_time
+
+
+def found_of(root: Path, drivers: dict[str, DriverRecord]) -> list[Finding]:
+    """The findings of a run that these drivers shared."""
+    whole = native(cpu_share=0.4, wake=None, threads=2)
+    found = summarise(make_experiment(root, Plan(arms=(replace(GP3, driver=whole, drivers=drivers),), replicates=1)))
+    return list(found.arms[0].replicates[0].findings)
+
+
+def test_each_of_several_drivers_is_judged_by_its_name(tmp_path: Path) -> None:
+    drivers = {
+        "driver 1": native(begin_late_ms=0.1),
+        "driver 2": native(cpu_share=0.95, wake_us_p99=5_000.0, begin_late_ms=0.3),
+    }
+    found = found_of(tmp_path, drivers)
+    invalid = [f"{one.check}: {one.figure}" for one in found if one.level == "invalid"]
+    assert [text.split(" its ")[0].split(" 99 %")[0] for text in invalid] == [
+        "driver: driver 2:",
+        "schedule: driver 2:",
+    ]
+    levels = [one.level for one in found if one.check == "driver"]
+    assert levels == ["ok", "ok", "invalid"], "all together, and each"
+    beginning = next(one for one in found if one.check == "beginning")
+    assert (beginning.level, beginning.figure) == (
+        "ok",
+        "2 drivers; the last, driver 2, began 0.300 ms after the instant that was set for all (allowed: 5 ms)",
+    )
+
+
+def test_drivers_that_did_not_begin_together_make_a_run_invalid(tmp_path: Path) -> None:
+    drivers = {"driver 1": native(begin_late_ms=5.1), "driver 2": native(begin_late_ms=0.3)}
+    assert {one.check: one.level for one in found_of(tmp_path, drivers)}["beginning"] == "invalid"
+
+
+def test_the_beginning_of_one_driver_is_not_judged(tmp_path: Path) -> None:
+    assert "beginning" not in checked(tmp_path, replace(GP3, driver=native(begin_late_ms=80.0)))

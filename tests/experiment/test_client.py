@@ -107,3 +107,57 @@ def test_a_round_trip_that_no_login_would_outlast_is_refused() -> None:
         experiment(world=world, client={"rtt_ms": 1000})
     assert experiment(world=world, client={"rtt_ms": 500}).arms[0].client.rtt_ms == 500
     assert experiment(client={"rtt_ms": 1000}).arms[0].client.rtt_ms == 1000
+
+
+def test_one_driver_is_the_same_experiment_as_before_there_were_several() -> None:
+    one, also_one, four, same_four = (
+        experiment(client=client, workload={"threads": 4})
+        for client in ({}, {"drivers": 1}, {"drivers": 4}, {"drivers": [1, 1, 1, 1]})
+    )
+    assert "drivers" not in one.identity()["client"]
+    assert one.identity() == also_one.identity()
+    assert four.identity() == same_four.identity() != one.identity()
+    assert four.arms[0].client.drivers == (1, 1, 1, 1)
+
+
+def test_the_number_of_drivers_can_be_a_factor() -> None:
+    found = experiment(factors={"client.drivers": [1, 4, [2, 1]]}, workload={"threads": 4, "clients": 8})
+    assert [arm.label for arm in found.arms] == ["drivers 1", "drivers 4", "drivers 2, 1"]
+
+
+@pytest.mark.parametrize(
+    ("drivers", "workload", "said"),
+    [
+        (2, {}, "client.drivers: each of 2 drivers needs a thread, and driver 1 would get none of 1"),
+        (0, {}, "client.drivers"),
+        ([], {}, "client.drivers"),
+        (True, {}, "client.drivers"),
+        ([1, 0], {}, "client.drivers"),
+        (65, {"threads": 65, "clients": 65}, "client.drivers"),
+        (2, {"threads": 2, "engine": "pgbench"}, "only pgdyno's own driver can begin at a given instant, not pgbench"),
+        (2, {"kind": "tpch"}, "only pgdyno's own driver can begin at a given instant"),
+    ],
+)
+def test_drivers_that_cannot_share_the_load_are_refused(drivers: Any, workload: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        experiment(client={"drivers": drivers}, workload=workload)
+    assert said in str(caught.value)
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.slow
+def test_drivers_that_share_a_load_come_to_one_record(state_dir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.toml"
+    shared = TRIAL.replace(f'"client.rtt_ms" = [0, {RTT_MS}]', '"client.drivers" = [1, 2]')
+    file.write_text(shared.replace("clients = 1\n", "clients = 4\nthreads = 2\n"))
+    run(str(file), "--results", str(tmp_path / "results"), "--keep-invalid")
+    found = open_experiment(next((tmp_path / "results").iterdir()))
+    one, two = sorted((each.record for each in found.runs), key=lambda record: record.arm_index)
+    assert (one.drivers, list(two.drivers)) == ({}, ["driver 1", "driver 2"])
+    for each in (one, two):
+        assert all(check.ok for check in each.checks), each.checks
+    assert two.driver is not None
+    assert two.driver.transactions == sum(each.transactions or 0 for each in two.drivers.values())
+    text = (tmp_path / "results" / found.path.name / "report.html").read_text()
+    assert "driven by pgdyno&#x27;s driver and 2 processes of pgdyno&#x27;s driver" in text.replace("&#39;", "&#x27;")
+    assert leftovers(state_dir) == []

@@ -81,6 +81,7 @@ def said(warmup: list[Latencies], measured: list[Latencies], tail: Latencies, sk
         "scheduled_with_warmup": settled + summary["succeeded"] + summary["skipped_late"],
         "ended_by": None,
         "inputs": {},
+        "begin_late_ns": 50_000,
     }
     return Said({"begin_ns": BOOT_NS, "connect_ns": 4_000_000}, seconds, summary), span
 

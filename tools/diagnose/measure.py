@@ -153,7 +153,7 @@ def _look(running: Running) -> _Look:
 
 def _server_s(running: Running) -> float:
     """CPU time of the server's control group."""
-    group = running.subject.roles(os.getpid())["server"].cgroup_cpu
+    group = running.subject.roles((os.getpid(),))["server"].cgroup_cpu
     assert group is not None
     older = group / "cpuacct.usage"
     if older.is_file():

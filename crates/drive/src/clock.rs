@@ -16,9 +16,14 @@ impl Clock {
         Self { origin_ns: monotonic_ns() }
     }
 
-    /// Since the beginning.
+    /// Counts from an instant of CLOCK_MONOTONIC that may be to come.
+    pub(crate) fn from(origin_ns: u64) -> Self {
+        Self { origin_ns }
+    }
+
+    /// Since the beginning; 0 before it.
     pub(crate) fn now(self) -> u64 {
-        monotonic_ns() - self.origin_ns
+        monotonic_ns().saturating_sub(self.origin_ns)
     }
 
     /// The same instant on CLOCK_MONOTONIC, which the probe's samples have too.

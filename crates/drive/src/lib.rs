@@ -11,7 +11,9 @@
 //! Response time counts from when a transaction was to begin, service time from when it did: a server that stalls
 //! shows in the former, whatever the number of clients.
 
+mod begin;
 mod clock;
+mod crews;
 mod ending;
 mod link;
 mod reconnect;
@@ -21,4 +23,4 @@ mod wait;
 mod worker;
 
 pub use run::{check, run};
-pub use spec::{ArrivalsSpec, DriveSpec, SegmentSpec};
+pub use spec::{ArrivalsSpec, BeginSpec, DriveSpec, SegmentSpec, ShareSpec};

@@ -1,21 +1,21 @@
 //! The whole of a run: connect, drive, add up, say.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, channel};
 
 use pgdyno_measure::{Account, Line, Ready, Record, Second, Stretch, Summary, say};
-use pgdyno_workload::{Arrivals, Identity, Protocol, Retries, StatementId, Workload};
+use pgdyno_workload::{StatementId, Workload};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
+use crate::begin;
 use crate::clock::{Clock, process_cpu_ns};
+use crate::crews::crews;
 use crate::ending::Ending;
-use crate::link::Link;
-use crate::reconnect::Reconnect;
-use crate::spec::DriveSpec;
-use crate::worker::{Crew, Report, Shared, Slot, Worker};
+use crate::spec::{BeginSpec, DriveSpec};
+use crate::worker::{Report, Shared, Worker};
 use pgdyno_connection::Fault;
 use pgdyno_connection::Server;
 use pgdyno_connection::{Session, log_in};
@@ -42,12 +42,17 @@ pub fn check(spec: &DriveSpec) -> Result<Value, Fault> {
 }
 
 /// Drives the server until the time is over, or SIGTERM or SIGINT. Writes JSON lines to `out`: `ready` when every
-/// client is connected, `second` for each second, `summary` at the end.
+/// client is connected, `second` for each second, `summary` at the end. Where the instant to begin at is given
+/// later, `line` reads the line with it, after `ready`.
 ///
 /// An error before anything was begun is returned, as of a server that cannot be reached. A statement that the server refuses
 /// for a reason that will not go away ends the run before its time: what was done until then is in the summary, which says in
 /// `ended_by` why it ended, and that is returned too. Lost connections are opened again and are no error.
-pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<Option<Fault>, Fault> {
+pub fn run(
+    spec: &DriveSpec,
+    line: impl FnOnce() -> io::Result<String> + Send + 'static,
+    out: &mut impl Write,
+) -> Result<Option<Fault>, Fault> {
     let workload = spec.workload()?;
     let (protocol, retries) = (spec.protocol(&workload)?, workload.retries(spec.tries_max));
     let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
@@ -57,11 +62,20 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<Option<Fault>, Faul
     let sessions = connect(spec, to)?;
     let connect_ns = connecting.now();
     let server_version = sessions.first().map(|session| session.server_version.clone());
+    let crews = crews(spec, &workload, (protocol, retries), to, sessions)?;
     let ring = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| kernel(&error.into()))?;
     let bell = ring.try_clone().map_err(|error| kernel(&error))?;
+    let ready = |begin_ns| Ready { clients: spec.clients, connect_ns, server_version, begin_ns, seed: spec.seed };
+    let (clock, ready) = match spec.begin {
+        BeginSpec::Now => (Clock::start(), Some(ready)),
+        BeginSpec::Told { within_ms } => {
+            say(out, &Line::Ready(ready(None)));
+            (Clock::from(begin::told(line, within_ms, &signalled)?), None)
+        }
+    };
     let end_ns = spec.end_ns();
     let shared = Shared {
-        clock: Clock::start(),
+        clock,
         names: (0..workload.statements().len()).map(|id| format!("p{id}")).collect(),
         protocol,
         groups: workload.groups().of.clone(),
@@ -73,10 +87,10 @@ pub fn run(spec: &DriveSpec, out: &mut impl Write) -> Result<Option<Fault>, Faul
         continue_on_error: spec.continue_on_error,
         connects: workload.connects(),
     };
-    let crews = crews(spec, &workload, (protocol, retries), to, sessions)?;
     let mut sum = Sum::new(spec, &workload, shared.clock, connect_ns);
-    let (begin_ns, clients, seed) = (shared.clock.monotonic_ns(0), spec.clients, spec.seed);
-    say(out, &Line::Ready(Ready { clients, connect_ns, server_version, begin_ns, seed }));
+    if let Some(ready) = ready {
+        say(out, &Line::Ready(ready(Some(clock.monotonic_ns(0)))));
+    }
     std::thread::scope(|scope| {
         let (report, reports) = channel();
         for (index, crew) in crews.into_iter().enumerate() {
@@ -111,43 +125,6 @@ fn connect(spec: &DriveSpec, to: Option<&Server>) -> Result<Vec<Session>, Fault>
     (0..spec.clients).map(|_| log_in(to).map_err(|error| error.into_fault(to))).collect()
 }
 
-/// Divides clients and schedule among the threads.
-fn crews(
-    spec: &DriveSpec,
-    workload: &Workload,
-    (protocol, retries): (Protocol, Retries),
-    to: Option<&Server>,
-    sessions: Vec<Session>,
-) -> Result<Vec<Crew>, Fault> {
-    let mut sessions = sessions.into_iter();
-    let mut next = 0;
-    let crew = |thread: u32| {
-        let last = u64::from(spec.clients) * u64::from(thread + 1) / u64::from(spec.threads);
-        let numbers = next..last as u32;
-        next = numbers.end;
-        let share = numbers.len() as f64 / f64::from(spec.clients);
-        let ahead = f64::from(spec.threads - 1 - thread) / f64::from(spec.threads);
-        let mut arrivals = Arrivals::new(spec.pattern(share), spec.seed, thread).ahead(ahead).until(spec.end_ns());
-        if let Some(late_max_ms) = spec.late_max_ms {
-            arrivals = arrivals.late_max_ns(late_max_ms * NS_PER_MS);
-        }
-        let slot = |number| {
-            let session = sessions.next();
-            let link = session.map(|session| Link::new(session, protocol, workload.statements().len()));
-            let identity =
-                Identity { seed: spec.seed, client: number, transactions_max: spec.transactions_max, retries };
-            Slot::new(workload.client(identity), link)
-        };
-        Ok(Crew {
-            slots: numbers.map(slot).collect(),
-            arrivals,
-            reconnect: to.map(Reconnect::start).transpose()?,
-            record: Record::new(workload.scripts().len(), workload.groups().texts.len(), 0),
-        })
-    };
-    (0..spec.threads).map(crew).collect()
-}
-
 /// What all threads come to.
 struct Sum<'a> {
     workload: &'a Workload,
@@ -159,6 +136,7 @@ struct Sum<'a> {
     whole: Record,
     scheduled: u64,
     disconnected: u64,
+    begin_late_ns: u64,
     inputs: BTreeMap<&'static str, u64>,
     ending: Option<Ending>,
     cpu_before_ns: (u64, u64),
@@ -177,6 +155,7 @@ impl<'a> Sum<'a> {
             whole: Record::new(workload.scripts().len(), workload.groups().texts.len(), warmup_ns),
             scheduled: 0,
             disconnected: 0,
+            begin_late_ns: 0,
             inputs: BTreeMap::new(),
             ending: None,
             cpu_before_ns: process_cpu_ns(),
@@ -199,10 +178,11 @@ impl<'a> Sum<'a> {
                     stop();
                     self.ending.get_or_insert(ending);
                 }
-                Report::End { last, scheduled, disconnected, inputs } => {
+                Report::End { last, scheduled, disconnected, begin_late_ns, inputs } => {
                     inputs.into_iter().for_each(|(name, count)| *self.inputs.entry(name).or_default() += count);
                     self.scheduled += scheduled;
                     self.disconnected += disconnected;
+                    self.begin_late_ns = self.begin_late_ns.max(begin_late_ns);
                     self.rest(*last);
                 }
                 Report::Failure(error) => {
@@ -257,6 +237,7 @@ impl<'a> Sum<'a> {
             tps: account.succeeded as f64 / elapsed_s,
             qps: self.whole.queries_total() as f64 / elapsed_s,
             connect_ns: self.connect_ns,
+            begin_late_ns: self.begin_late_ns,
             scheduled_with_warmup: self.scheduled,
             settled_in_warmup: self.warmup.settled(),
             process_user_ns: user - self.cpu_before_ns.0,

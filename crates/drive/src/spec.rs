@@ -20,6 +20,12 @@ pub struct DriveSpec {
     /// Threads that serve them.
     #[serde(default = "one")]
     pub threads: u32,
+    /// Which part of a larger load this is; none where it is the whole.
+    #[serde(default)]
+    pub share: Option<ShareSpec>,
+    /// When it begins.
+    #[serde(default)]
+    pub begin: BeginSpec,
     /// How statements are sent; unless it is said, as the original of the workload does.
     #[serde(default)]
     pub protocol: Option<Protocol>,
@@ -53,6 +59,36 @@ pub struct DriveSpec {
     /// From which all that is random derives.
     #[serde(default = "one_seed")]
     pub seed: u64,
+}
+
+/// Several drivers share one load: clients and threads have the numbers that they would have in one driver, and rates
+/// and workloads are those of all, so that together the drivers send what one would.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShareSpec {
+    /// Clients of the drivers before this one.
+    pub clients_before: u32,
+    /// Clients of all drivers.
+    pub clients_all: u32,
+    /// Threads of the drivers before this one.
+    pub threads_before: u32,
+    /// Threads of all drivers.
+    pub threads_all: u32,
+}
+
+/// When a run begins.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum BeginSpec {
+    /// When every client is connected.
+    #[default]
+    Now,
+    /// At an instant that a further line of standard input tells: `{"begin_ns": N}`, of CLOCK_MONOTONIC.
+    Told {
+        /// How long that line is waited for, and how far ahead its instant may be.
+        #[serde(default = "minute_ms")]
+        within_ms: u64,
+    },
 }
 
 /// When transactions begin.
@@ -123,6 +159,14 @@ impl DriveSpec {
                 "raise clients, or lower threads",
             );
         }
+        let ShareSpec { clients_before, clients_all, threads_before, threads_all } = self.share();
+        let fits = |before: u32, own: u32, all: u32| u64::from(before) + u64::from(own) <= u64::from(all);
+        if !fits(clients_before, self.clients, clients_all) || !fits(threads_before, self.threads, threads_all) {
+            return refuse(
+                "this share of the load is not inside it",
+                "clients and threads of all are those of every share",
+            );
+        }
         if self.duration_ms == 0 {
             return refuse("the duration is zero", "give a duration");
         }
@@ -146,7 +190,7 @@ impl DriveSpec {
     /// The workload; what cannot be driven is refused.
     pub(crate) fn workload(&self) -> Result<Workload, Fault> {
         self.check()?;
-        let workload = self.workload.workload(self.clients, self.dilation).map_err(fault)?;
+        let workload = self.workload.workload(self.share().clients_all, self.dilation).map_err(fault)?;
         if !workload.connects() && matches!(self.arrivals, ArrivalsSpec::Closed) {
             return Err(Fault::new(
                 "idle clients in a closed loop would never rest",
@@ -154,6 +198,12 @@ impl DriveSpec {
             ));
         }
         Ok(workload)
+    }
+
+    /// Its part of the load.
+    pub(crate) fn share(&self) -> ShareSpec {
+        let (clients_all, threads_all) = (self.clients, self.threads);
+        self.share.unwrap_or(ShareSpec { clients_before: 0, clients_all, threads_before: 0, threads_all })
     }
 
     /// How its statements are sent.
@@ -166,7 +216,7 @@ impl DriveSpec {
         (self.warmup_ms + self.duration_ms) * NS_PER_MS
     }
 
-    /// The schedule of one thread: its share of the rate is that of its clients.
+    /// The schedule of one thread: its share of the rate is that of its clients among all.
     pub(crate) fn pattern(&self, share: f64) -> Pattern {
         let constant = |spacing, rate: f64| Pattern::Open {
             spacing,

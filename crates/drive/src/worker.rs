@@ -18,6 +18,7 @@ use pgdyno_workload::{Arrivals, Protocol, SqlState};
 use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 
+use crate::begin::sleep_until;
 use crate::clock::Clock;
 use crate::ending::Ending;
 use crate::reconnect::Reconnect;
@@ -45,6 +46,8 @@ pub(crate) enum Report {
         scheduled: u64,
         /// Clients that had no connection when the time was over.
         disconnected: u64,
+        /// How late it began.
+        begin_late_ns: u64,
         /// What its clients asked for, counted.
         inputs: BTreeMap<&'static str, u64>,
     },
@@ -156,6 +159,7 @@ impl<'a> Worker<'a> {
 
     /// Until every client is done, or something went wrong.
     pub(crate) fn run(mut self) {
+        let begin_late_ns = sleep_until(self.shared.clock.monotonic_ns(0));
         self.cpu_ns = thread_cpu_ns();
         if let Err(failure) = self.serve() {
             let _ = self.report.send(Report::Failure(failure));
@@ -168,7 +172,7 @@ impl<'a> Worker<'a> {
         for (name, count) in self.slots.iter().flat_map(|slot| slot.program.inputs()) {
             *inputs.entry(name).or_default() += count;
         }
-        let _ = self.report.send(Report::End { last: self.record, scheduled, disconnected, inputs });
+        let _ = self.report.send(Report::End { last: self.record, scheduled, disconnected, begin_late_ns, inputs });
     }
 
     fn serve(&mut self) -> Result<(), Fault> {

@@ -274,7 +274,11 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
         }
         Command::Drive { check: true } => Ok(Some(pgdyno_drive::check(&from_stdin("drive")?)?)),
         Command::Drive { check: false } => {
-            let ending = pgdyno_drive::run(&from_stdin("drive")?, &mut std::io::stdout().lock())?;
+            let line = || {
+                let mut line = String::new();
+                std::io::stdin().lock().read_line(&mut line).map(|_| line)
+            };
+            let ending = pgdyno_drive::run(&from_stdin("drive")?, line, &mut std::io::stdout().lock())?;
             ending.map_or(Ok(None), |fault| Err(Failure::late(fault)))
         }
         Command::Connect => Ok(Some(pgdyno_connection::check(&from_stdin("connect")?)?)),

@@ -29,8 +29,8 @@ pub struct Ready {
     pub connect_ns: u64,
     /// The server's version; none where there is no server.
     pub server_version: Option<String>,
-    /// The beginning of the warm-up.
-    pub begin_ns: u64,
+    /// The beginning of the warm-up; none where it is given later.
+    pub begin_ns: Option<u64>,
     /// From which all that is random derives.
     pub seed: u64,
 }
@@ -125,6 +125,8 @@ pub struct Summary {
     pub qps: f64,
     /// How long it took to connect all clients.
     pub connect_ns: u64,
+    /// How late the last thread began.
+    pub begin_late_ns: u64,
     /// Every transaction that was taken from the schedule.
     pub scheduled_with_warmup: u64,
     /// Transactions of the warm-up.

@@ -18,7 +18,10 @@ fn lines() -> Vec<u8> {
     let groups = Groups::each(&[Template::new("SELECT 1")]);
     let mut out = Vec::new();
     let server_version = Some("18.6".to_owned());
-    say(&mut out, &Line::Ready(Ready { clients: 2, connect_ns: 4_000_000, server_version, begin_ns: 0, seed: 1 }));
+    say(
+        &mut out,
+        &Line::Ready(Ready { clients: 2, connect_ns: 4_000_000, server_version, begin_ns: Some(0), seed: 1 }),
+    );
     let mut whole = Record::new(2, 1, SECOND_NS);
     for second in 0..3 {
         let record = record(second * SECOND_NS);
@@ -43,6 +46,7 @@ fn lines() -> Vec<u8> {
         tps: 2.0,
         qps: 1.0,
         connect_ns: 4_000_000,
+        begin_late_ns: 50_000,
         scheduled_with_warmup: 9,
         settled_in_warmup: 3,
         process_user_ns: 2_000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.cpu_list import cpus_of
@@ -9,7 +10,7 @@ from pgdyno.analysis.finding import Finding, Level
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.store.record import DriverRecord
@@ -22,12 +23,17 @@ that is later would be taken for a volume."""
 WAKE_SHARE_INVALID = 0.10
 """Or to this share of the median service time, if that is more: what replicates of an arm differ by on a quiet machine is of
 that size for one transaction in a hundred."""
+BEGIN_MS_INVALID = 5.0
+"""Drivers of one load must begin together to this: half a per cent of a second, into which transactions are counted."""
 BACKLOG_WARN = 0.01
 """Share of the scheduled transactions: those that still waited when the run ended have unknown response times, all of them long."""
 
 
 def driven(run: RunFigures) -> Iterator[Finding]:
-    """The checks of a run's driver; by the probe's figures where it does not tell its own."""
+    """The checks of a run's driver; by the probe's figures where it does not tell its own.
+
+    Of several drivers each is judged by its name, and their CPU together too, since they share a host's cores.
+    """
     driver, world = run.record.driver, run.record.world
     asked = int(run.record.workload.get("threads", 1)) if driver is None else driver.threads
     threads = cores_of(asked, run.record.workload.get("driver_cpus"), world.host.cores)
@@ -41,7 +47,13 @@ def driven(run: RunFigures) -> Iterator[Finding]:
         yield _busy(share * world.host.cores / threads, threads)
     if driver is not None:
         service = run.service_ms if run.service_ms.total else run.latency_ms
-        yield from on_schedule(driver, service.percentile(50) or 0.0)
+        service_ms_p50 = service.percentile(50) or 0.0
+        yield from on_schedule(driver, service_ms_p50)
+        for name, one in run.record.drivers.items():
+            threads = cores_of(one.threads, run.record.workload.get("driver_cpus"), world.host.cores)
+            found = [busy(one, threads, world.dilation), *on_schedule(one, service_ms_p50)]
+            yield from (replace(each, figure=f"{name}: {each.figure}") for each in found if each is not None)
+        yield from together(run.record.drivers)
         yield from backlog(driver, run.record.account.scheduled)
 
 
@@ -66,6 +78,19 @@ def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[Finding
     level: Level = "invalid" if late_ms > limit_ms else "ok"
     times = f"99 % of {driver.wake.count:,} times"
     yield Finding("schedule", level, f"{times} it woke at most {late_ms:.3f} ms late (allowed: {limit_ms:.3f} ms)")
+
+
+def together(drivers: Mapping[str, DriverRecord]) -> Iterator[Finding]:
+    """Whether several drivers began at the same instant; nothing of one."""
+    late_ms = {name: driver.begin_late_ms for name, driver in drivers.items() if driver.begin_late_ms is not None}
+    if not late_ms:
+        return
+    last = max(late_ms, key=lambda name: late_ms[name])
+    level: Level = "invalid" if late_ms[last] > BEGIN_MS_INVALID else "ok"
+    figure = (
+        f"{len(drivers)} drivers; the last, {last}, began {late_ms[last]:.3f} ms after the instant that was set for all"
+    )
+    yield Finding("beginning", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
 
 
 def backlog(driver: DriverRecord, scheduled: int) -> Iterator[Finding]:

@@ -263,6 +263,7 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bo
     from pgdyno.cli.progress import Bar
     from pgdyno.quantity import parse_seconds
     from pgdyno.workload import native
+    from pgdyno.workload.driving import Driving
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))
     duration_ms = max(1, round(1000 * parse_seconds(options["duration"], "--duration")))
@@ -276,8 +277,8 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bo
         if found.server is not None:
             document |= {"server": found.server.endpoint.named("pgdyno drive")}
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
-        driving = stack.enter_context(native.Driving(document, folder / "drive.err"))
-        heard = native.shown(native.span_of(driving.said, warmup_ms, duration_ms), bar.show)
+        driving = stack.enter_context(Driving(document, folder / "drive.err"))
+        heard = native.shown(native.span_of(driving.said.ready, warmup_ms, duration_ms), bar.show)
         interrupted = False
         try:
             driving.follow(heard)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from pgdyno.errors import InputError
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.event import ON_SERVER, SERVER, EventTable
 from pgdyno.experiment.origin import Origin, Path, misfit, refusal
@@ -16,9 +17,11 @@ from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, 
 from pgdyno.experiment.world_kinds import WORLD_KINDS
 from pgdyno.experiment.world_refusals import world_refusals
 from pgdyno.workload.kind.base import KeyTable, Workload
+from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import AnyWorkload, of_kind
 from pgdyno.workload.kind.registry import read as read_workload
 from pgdyno.workload.quantity import Seconds
+from pgdyno.workload.share import WHOLE, shares_of
 
 RTT_S_MAX = 5.0
 """Of this machine's time. A login takes about five round trips, and PostgreSQL gives it a minute (authentication_timeout)."""
@@ -242,8 +245,23 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
             f" {world.dilation}, and may take {RTT_S_MAX:g}: the log-in would time out",
             "use a shorter round trip, or less dilation",
         )
-    for path, message, remedy in chain(world_refusals(arm), _event_refusals(arm)):
+    for path, message, remedy in chain(world_refusals(arm), _event_refusals(arm), _driver_refusals(arm)):
         raise origin.error(arm.written(path), message, remedy)
+
+
+def _driver_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:
+    """Drivers that cannot share the load of this arm."""
+    weights, clients, key = arm.client.drivers, clients_of(arm.workload), ("client", "drivers")
+    if weights == WHOLE:
+        return
+    if clients is None or clients.driver != "native":
+        message = f"only pgdyno's own driver can begin at a given instant, not {arm.workload.driver}"
+        yield key, message, "remove the key" if clients is None else 'use engine = "native"'
+        return
+    try:
+        shares_of(weights, clients.clients, clients.threads)
+    except InputError as error:
+        yield key, error.message, error.remedy
 
 
 def _event_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:

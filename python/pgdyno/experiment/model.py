@@ -19,6 +19,7 @@ from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin
 from pgdyno.workload.database_source import is_connection
+from pgdyno.workload.share import WHOLE
 
 CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
 """Keys that may hold a connection string."""
@@ -109,6 +110,8 @@ class Experiment:
         found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
         if not self.file.event:
             del found["event"]  # experiments of before there were events are the same
+        if self.file.client.drivers == WHOLE:
+            del found["client"]["drivers"]  # likewise
         if ".".join(KIND) in self.file.factors:
             found["workload"] = self.document.get("workload", {})  # the file's has the keys of one kind alone
         return _public(found)

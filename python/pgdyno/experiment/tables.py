@@ -18,10 +18,13 @@ from pgdyno.specification import with_init
 from pgdyno.workload.kind.base import KeyTable, at_key
 from pgdyno.workload.kind.pgbench import TABLESPACE
 from pgdyno.workload.quantity import Bytes
+from pgdyno.workload.share import WHOLE
 
 MEMORY_BYTES_DEFAULT = 512 << 20
 MEMORY_BYTES_MIN = 64 << 20
 """PostgreSQL's own processes need about half of this before they cache anything."""
+DRIVERS_MAX = 64
+"""Of one load. More than a machine has cores only compete."""
 ROLES = ("data", "wal", "temp", "backup", "tablespace.NAME")
 """Roles of volumes. ``tablespace.NAME`` holds the tablespace of that name; there may be several."""
 PUBLIC_KINDS = [name for name, kind in WORLD_KINDS.items() if kind.public]
@@ -37,6 +40,28 @@ def _text(value: Any) -> Any:
 
 Parameter = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 """The value of a setting of PostgreSQL."""
+
+
+def _weights(value: Any) -> Any:
+    """Drivers as their number or as a weight for each, in one notation."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return (1,) * value if is_number and value >= 1 else value
+
+
+Drivers = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=1000)], ...],
+    BeforeValidator(_weights),
+    Field(min_length=1, max_length=DRIVERS_MAX),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": DRIVERS_MAX},
+                {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 1000}},
+            ]
+        }
+    ),
+]
+"""A weight for each driver."""
 
 
 class WorldTable(KeyTable):
@@ -140,3 +165,5 @@ class ClientTable(KeyTable):
 
     rtt_ms: Annotated[float, Field(ge=0, le=1000)] = 0.0
     """Emulated round trip between driver and server. 0: both on this machine, over a local socket."""
+    drivers: Drivers = WHOLE
+    """Driver processes that share the load and begin at the same instant: their number, or a weight for each, as `[2, 1]`. Clients and threads are divided."""

@@ -83,6 +83,7 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
             client=measured.client,
             workload=cell.arm.workload.seeded(run.workload_seed).record(),
             driver=outcome.driver,
+            drivers=dict(outcome.drivers),
             postgres=measured.postgres,
             phases=outcome.phases,
             account=outcome.account,

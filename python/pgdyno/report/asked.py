@@ -187,8 +187,12 @@ def _across(comparison: Comparison, value_of: Any) -> list[str]:
 def _drivers(comparison: Comparison) -> list[str]:
     """Who drove; nothing of records that do not tell."""
     names = {"native": "pgdyno's driver", "hammerdb": "HammerDB", "loader": "pgdyno load"}
-    engines = _across(comparison, lambda run: run.driver.engine if run.driver is not None else "")
-    told = [names.get(engine, engine) for engine in engines if engine]
+
+    def words(run: RunRecord) -> str:
+        engine = "" if run.driver is None else names.get(run.driver.engine, run.driver.engine)
+        return f"{len(run.drivers)} processes of {engine}" if run.drivers else engine
+
+    told = [driver for driver in _across(comparison, words) if driver]
     return [f"driven by {' and '.join(told)}"] if told else []
 
 

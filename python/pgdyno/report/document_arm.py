@@ -310,16 +310,16 @@ def _percentiles(distribution: Distribution) -> dict[str, float | None]:
 
 
 def _driver(arm: ArmSummary) -> Driver | None:
-    told = [one for replicate in arm.replicates if (one := replicate.figures.record.driver) is not None]
-    if not told:
+    told = [record for one in arm.replicates if (record := one.figures.record).driver is not None]
+    if not told or (first := told[0].driver) is None:
         return None
-    first = told[0]
+    wakes = [one.wake.p99_us for one in told[0].drivers.values() or [first] if one.wake is not None]
     cpu_ns, transactions = first.cpu_ns, first.transactions
     return Driver(
         engine=first.engine,
         connect_ms=first.connect_ms,
         cpu_us_per_transaction=cpu_ns / transactions / 1e3 if cpu_ns is not None and transactions else None,
-        wake_ms_p99=None if first.wake is None else first.wake.p99_us / 1e3,
+        wake_ms_p99=max(wakes) / 1e3 if wakes else None,
         retries=first.retries,
         errors=dict(first.errors),
     )

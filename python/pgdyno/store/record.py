@@ -223,6 +223,8 @@ class DriverRecord(Record):
     """Threads that serve clients."""
     connect_ms: float | None = None
     """Until all clients were connected, before the load began."""
+    begin_late_ms: float | None = None
+    """How late its last thread began, after the instant at which all drivers were to begin."""
     cpu_ns: Count | None = None
     """CPU time of those threads from the end of the warm-up until the last transaction had ended, the host's."""
     elapsed_ns: Count | None = None
@@ -230,9 +232,9 @@ class DriverRecord(Record):
     transactions: Count | None = None
     """Transactions that succeeded in that time."""
     wake: Lateness | None = None
-    """Lateness of the driver itself when it waited only for the clock."""
+    """Lateness of the driver itself when it waited only for the clock. None of several drivers together: each has its own."""
     lag: Lateness | None = None
-    """Lateness of the start of transactions, for any reason."""
+    """Lateness of the start of transactions, for any reason. None of several drivers together."""
     retries: Count | None = None
     """Tries after the first, all transactions together."""
     errors: dict[str, Count] = Field(default_factory=dict)
@@ -347,7 +349,9 @@ class RunRecord(Record):
     workload: dict[str, Any]
     """The workload's specification; ``closed`` says whether arrivals waited for completions."""
     driver: DriverRecord | None = None
-    """The driver and its cost; None in older records."""
+    """The driver and its cost, of several drivers all together; None in older records."""
+    drivers: dict[str, DriverRecord] = Field(default_factory=dict)
+    """Each of several drivers that shared the load, by its name; empty for one driver, and in older records."""
     postgres: PostgresRecord
     phases: tuple[Phase, ...]
     account: Account

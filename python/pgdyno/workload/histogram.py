@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     import pyarrow as pa
     from hdrh.histogram import HdrHistogram
@@ -101,6 +103,17 @@ def decode(text: str) -> HdrHistogram:
     from hdrh.histogram import HdrHistogram
 
     return HdrHistogram.decode(text)
+
+
+def added(texts: Iterable[str | None]) -> str | None:
+    """Encoded histograms as one, bucket by bucket; None where none holds anything."""
+    found = [text for text in texts if text is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    whole = decode(found[0])
+    for text in found[1:]:
+        whole.add(decode(text))
+    return str(whole.encode().decode())
 
 
 def buckets(text: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -277,6 +277,7 @@ def driver_record(spec: Clients, said: Said, clock: SubjectClock) -> DriverRecor
         threads=spec.threads,
         connect_ms=said.ready["connect_ns"] / 1e6 / clock.dilation,
         cpu_ns=summary["cpu_ns"],
+        begin_late_ms=summary["begin_late_ns"] / 1e6 / clock.dilation,
         elapsed_ns=(summary["end_ns"] - summary["begin_ns"]) // clock.dilation,
         transactions=summary["succeeded"],
         wake=_lateness(summary["wake_us"], clock.dilation),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pgdyno.store.record import Account, Check, DriverRecord, Phase
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.work_record import BulkLoadRecord, StreamsRecord
+from pgdyno.workload.share import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,8 @@ class Outcome:
     """Succeeded transactions of the measure phase by type, where a workload is judged by one of them."""
     succeeded_by_type_total: Mapping[str, int] = field(default_factory=dict)
     """The same since the driver began."""
+    drivers: Mapping[str, DriverRecord] = field(default_factory=dict)
+    """Each of several drivers that shared the load, by its name; ``driver`` is all together. Empty for one."""
     inputs: Mapping[str, int] = field(default_factory=dict)
     """What clients asked for since the driver began, where a workload counts it: ``payments_by_name``."""
     bulk_load: BulkLoadRecord | None = None
@@ -100,8 +103,10 @@ class RunRequest:
     """Receives what the driver prints."""
     warmup_s: float = 0.0
     clock: SubjectClock = field(default_factory=SubjectClock)
-    on_start: Callable[[int], None] = _ignore
-    """Gets the driver's process id as soon as it has one."""
+    on_start: Callable[..., None] = _ignore
+    """Gets the driver's process id as soon as it has one; of several drivers all, before they begin."""
+    drivers: Sequence[int] = WHOLE
+    """Weights by which several drivers share the load; only pgdyno's own can."""
     on_measure_begin: Callable[[], None] = _ignore
     """Called when the measure phase begins; it should be quick."""
     on_measure_end: Callable[[], None] = _ignore

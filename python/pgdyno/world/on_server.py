@@ -87,8 +87,8 @@ def _drive(
             interval_ms=resolved.sample_interval_ms,
         )
 
-        def watch_host(driver_pid: int) -> None:
-            host_probe.roles = subject.roles(driver_pid) | _with_children(workload, driver_pid)
+        def watch_host(*driver_pids: int) -> None:
+            host_probe.roles = subject.roles(driver_pids) | _with_children(workload, driver_pids)
             host_probe.start()
 
         def show(share: float, text: str) -> None:
@@ -115,6 +115,7 @@ def _drive(
                     on_measure_end=lambda: edges.append(subject.stats()),
                     progress=show,
                     env=subject.environment,
+                    drivers=resolved.arm.client.drivers,
                     prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
                 ),
             )
@@ -123,9 +124,9 @@ def _drive(
     return outcome, samples.on(run.clock)
 
 
-def _with_children(workload: Workload, driver_pid: int) -> dict[str, Role]:
+def _with_children(workload: Workload, driver_pids: tuple[int, ...]) -> dict[str, Role]:
     """The processes that the driver starts are counted with it."""
-    return {"driver": Role(parents=(driver_pid,))} if workload.forks else {}
+    return {"driver": Role(parents=driver_pids)} if workload.forks else {}
 
 
 def _volume_details(edges: list[dict[str, dict[str, Any]]]) -> Samples:

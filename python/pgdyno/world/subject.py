@@ -76,8 +76,8 @@ class Subject:
     """Emulated volumes by role."""
     devices: dict[str, str]
     """Block devices that the probe can look at, by the role of their volume."""
-    roles: Callable[[int], dict[str, Role]]
-    """Whose use of the host is counted, given the driver's process id."""
+    roles: Callable[[tuple[int, ...]], dict[str, Role]]
+    """Whose use of the host is counted, given the process ids of the drivers."""
     stop: Callable[[], None]
     """End the server, if it was started for this run; its storage stays until the end of the ``with`` block."""
     baseline: Any = None
@@ -159,7 +159,7 @@ def emulated(
             postgres=resolved.postgres,
             volumes=volumes,
             devices={role: one.block_device for role, one in volumes.items()},
-            roles=lambda driver_pid: _roles(instance, volumes, driver_pid) | _of_relay(distance),
+            roles=lambda driver_pids: _roles(instance, volumes, driver_pids) | _of_relay(distance),
             stop=lambda: _stop(cluster, watch),
             environment={} if cluster.password is None else {"PGPASSWORD": cluster.password},
             reached=_reached(cluster, distance),
@@ -194,7 +194,7 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
         postgres=resolved.postgres,
         volumes={},
         devices=view.devices,
-        roles=lambda driver_pid: view.roles | _laboratory(driver_pid),
+        roles=lambda driver_pids: view.roles | _laboratory(driver_pids),
         stop=lambda: None,
         baseline=baseline,
         environment=server.environment,
@@ -294,18 +294,20 @@ def _close(
             raise
 
 
-def _roles(instance: Instance, volumes: dict[str, volume.AttachedVolume], driver_pid: int) -> dict[str, Role]:
+def _roles(
+    instance: Instance, volumes: dict[str, volume.AttachedVolume], driver_pids: tuple[int, ...]
+) -> dict[str, Role]:
     groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
     return {
         "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
         "daemon": Role(pids=tuple({attached.daemon.pid: None for attached in volumes.values()})),
-        **_laboratory(driver_pid),
+        **_laboratory(driver_pids),
     }
 
 
-def _laboratory(driver_pid: int) -> dict[str, Role]:
+def _laboratory(driver_pids: tuple[int, ...]) -> dict[str, Role]:
     # This process samples the server's counters, so it is part of the probe.
-    return {"driver": Role(pids=(driver_pid,)), "probe": Role(pids=(os.getpid(),))}
+    return {"driver": Role(pids=driver_pids), "probe": Role(pids=(os.getpid(),))}
 
 
 def host_facts(*, cpus_awake: bool = False) -> record.HostRecord:

@@ -1,0 +1,125 @@
+"""Adds what several drivers of one load said: seconds by their instant, histograms bucket by bucket, counts by counts.
+
+What cannot be added is left out: percentiles of lateness belong to one driver, and each has its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import PgdynoError
+from pgdyno.workload import histogram
+from pgdyno.workload.native_record import SECOND_NS, Said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.workload.native_record import Line
+
+_COUNTS = ("succeeded", "rolled_back", "failed", "skipped_late", "skipped_ended", "retries")
+_OF_LINE = (*_COUNTS, "cpu_ns", "connections_lost", "down_ns")
+_OF_SUMMARY = (
+    "scheduled_with_warmup",
+    "settled_in_warmup",
+    "process_user_ns",
+    "process_system_ns",
+    "clients_disconnected",
+)
+_LATEST = ("connect_ns", "begin_late_ns")
+_UNTOLD = {"count": 0}
+"""Lateness of several drivers: see the module."""
+
+
+def said(parts: Sequence[Said]) -> Said:
+    """What one driver would have said; each part has its summary, and all began at the same instant."""
+    readies = [part.ready for part in parts]
+    ready = readies[0] | {
+        "clients": sum(one["clients"] for one in readies),
+        "connect_ns": max(one["connect_ns"] for one in readies),
+    }
+    at: dict[int, list[Line]] = {}
+    for part in parts:
+        for second in part.seconds:
+            at.setdefault(second["begin_ns"], []).append(second)
+    seconds = [line(at[begin_ns]) | {"warmup": at[begin_ns][0]["warmup"]} for begin_ns in sorted(at)]
+    return Said(ready, seconds, _summary([part.summary for part in parts if part.summary is not None]))
+
+
+def line(lines: Sequence[Line]) -> Line:
+    """Seconds or summaries of the same workload as one, without what only one of these has."""
+    return {
+        "begin_ns": min(one["begin_ns"] for one in lines),
+        "end_ns": max(one["end_ns"] for one in lines),
+        **_sums(lines, _OF_LINE),
+        "scripts": [_part(same, (*_COUNTS,), ("response_us", "service_us")) for same in _by_place(lines, "scripts")],
+        "statements": [_part(same, ("count",), ("service_us",)) for same in _by_place(lines, "statements")],
+        "queries": _added([one["queries"] for one in lines]),
+        "errors": _added([one["errors"] for one in lines]),
+        "lag_us": _UNTOLD,
+        "wake_us": _UNTOLD,
+    }
+
+
+def summary_of(part: Said) -> Line:
+    """The summary of a driver that was lost before it could say one: its seconds after the warm-up, of which there are some.
+
+    What it had begun since the last of them is in no account.
+    """
+    measured = [second for second in part.seconds if not second["warmup"]]
+    found = line(measured)
+    settled = [sum(second[name] for name in _COUNTS if name != "retries") for second in part.seconds]
+    warmup = sum(count for count, second in zip(settled, part.seconds, strict=True) if second["warmup"])
+    return found | {
+        **_rates(found),
+        "connect_ns": part.ready["connect_ns"],
+        "begin_late_ns": 0,
+        **dict.fromkeys(_OF_SUMMARY, 0),
+        "scheduled_with_warmup": sum(settled),
+        "settled_in_warmup": warmup,
+        "inputs": {},
+        "ended_by": None,
+        "unit": "us",
+    }
+
+
+def _summary(summaries: Sequence[Line]) -> Line:
+    found = line(summaries)
+    return found | {
+        **_rates(found),
+        **_sums(summaries, _OF_SUMMARY),
+        **{name: max(one[name] for one in summaries) for name in _LATEST},
+        "inputs": _added([one["inputs"] for one in summaries]),
+        "ended_by": next((one["ended_by"] for one in summaries if one["ended_by"] is not None), None),
+        "unit": "us",
+    }
+
+
+def _rates(found: Line) -> dict[str, float]:
+    seconds = max(1, found["end_ns"] - found["begin_ns"]) / SECOND_NS
+    return {"tps": found["succeeded"] / seconds, "qps": sum(found["queries"].values()) / seconds}
+
+
+def _by_place(lines: Sequence[Line], name: str) -> list[list[Line]]:
+    """The scripts, or statements, that stand at the same place: drivers of one workload have the same."""
+    names = {tuple(entry["name"] for entry in one[name]) for one in lines}
+    if len(names) != 1:
+        raise PgdynoError(
+            f"the drivers of one load ran different {name}",
+            remedy="this is a bug in pgdyno if `pgdyno doctor` finds nothing",
+        )
+    return [list(same) for same in zip(*(one[name] for one in lines), strict=True)]
+
+
+def _part(same: Sequence[Line], counts: Sequence[str], histograms: Sequence[str]) -> Line:
+    return (
+        dict(same[0]) | _sums(same, counts) | {name: histogram.added(one[name] for one in same) for name in histograms}
+    )
+
+
+def _sums(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, int]:
+    return {name: sum(one[name] for one in lines) for name in names}
+
+
+def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = dict.fromkeys(name for one in counts for name in one)
+    return {name: sum(one.get(name, 0) for one in counts) for name in names}

@@ -1,0 +1,217 @@
+"""Drivers at work: processes of ``pgdyno-engine drive``, which are started, get an instant to begin at, are read, and are ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno import _engine
+from pgdyno.errors import EngineError
+from pgdyno.workload.native_record import SECOND_NS, Said
+from pgdyno.workload.watch import now_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from pgdyno.errors import PgdynoError
+    from pgdyno.workload.native_record import Line
+
+LOGIN_S = 6.0
+"""What the log-in of a client takes at most: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).
+They come one after the other."""
+LOST_S = 4.0
+"""When a driver is lost, the others may end their transactions for this time; then they are killed. Their figures are not used."""
+_GRACE_MS = 10_000
+"""The driver keeps its own deadlines; when it is so much later than all of them, it hangs."""
+_EXIT_S = 10.0
+"""Between the end of what the driver says and its own."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Something to be done at an instant of CLOCK_MONOTONIC while drivers work; it should be quick."""
+
+    at_ns: int
+    ring: Callable[[], None]
+
+
+def start_s(document: Mapping[str, Any], dilation: int = 1) -> float:
+    """How long a driver takes at most until all its clients are connected; a round trip is ``dilation`` times as long as it is said to be."""
+    return _engine.TIMEOUT_S + LOGIN_S * dilation * int(document["clients"])
+
+
+class Driving:
+    """A driver; leaving the ``with`` block ends it by force if it is still at work."""
+
+    def __init__(
+        self, document: Mapping[str, Any], log: Path, *, prefix: Sequence[str] = (), dilation: int = 1
+    ) -> None:
+        """Start it, and return when all clients are connected. What it refuses is raised.
+
+        ``document`` is its specification, ``log`` takes its standard error. It has begun then, unless its ``begin``
+        waits for :meth:`begin_at`.
+        """
+        is_told = document.get("begin", "now") != "now"
+        self._engine = _engine.spawn(
+            ["drive"], document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=start_s(document, dilation)
+        )
+        self._rest = b""
+        self._late = False
+        self._lasts_ns = 1_000_000 * (
+            int(document["warmup_ms"]) + int(document["duration_ms"]) + int(document["drain_ms"]) + _GRACE_MS
+        )
+        self.give_up_ns = now_ns() + self._lasts_ns
+        """When it is killed."""
+        self.said = Said(self._engine.ready)
+        self.ended = False
+        """Whether it has closed its output."""
+        self.ended_ns = 0
+        """When that was; CLOCK_MONOTONIC."""
+        self.lost: PgdynoError | None = None
+        """Why it ended without the figures of its whole time; known once it has ended."""
+
+    @property
+    def pid(self) -> int:
+        """The driver's process."""
+        return self._engine.process.pid
+
+    @property
+    def stream(self) -> int:
+        """The descriptor of what it says."""
+        assert self._engine.process.stdout is not None
+        return self._engine.process.stdout.fileno()
+
+    def begin_at(self, begin_ns: int) -> None:
+        """Give it the instant of CLOCK_MONOTONIC to begin at. One that has ended meanwhile is found lost by :func:`follow`."""
+        pipe = self._engine.process.stdin
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):
+            pipe.write(json.dumps({"begin_ns": begin_ns}).encode() + b"\n")
+            pipe.flush()
+        self._engine.close_stdin()
+        self.said.ready["begin_ns"] = begin_ns
+        self.give_up_ns = begin_ns + self._lasts_ns
+
+    def follow(self, heard: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> Said:
+        """Until the driver has ended: ``heard`` gets each second, ``alarms`` ring in their order.
+
+        May be called again after an interruption. Raises what the driver ended with when it has no summary. One that a refused
+        statement ended has one, which says so in ``ended_by``.
+        """
+        follow([self], lambda _, line: heard(line), alarms)
+        if self.lost is not None:
+            raise self.lost
+        return self.said
+
+    def stop(self) -> None:
+        """Let it end soon: no transaction is started any more, and it prints its summary."""
+        if self._engine.process.poll() is None:
+            self._engine.process.send_signal(signal.SIGTERM)
+
+    def stop_within(self, seconds: float) -> None:
+        """The same, and kill it then."""
+        self.stop()
+        self.give_up_ns = min(self.give_up_ns, now_ns() + int(seconds * SECOND_NS))
+
+    def give_up(self) -> None:
+        """Kill it."""
+        self._late = True
+        self._engine.process.kill()
+        self.give_up_ns += int(_EXIT_S * SECOND_NS)
+
+    def hear(self, heard: Callable[[Line], None]) -> bool:
+        """Take what it says; False at the end, when it has ended or ends now."""
+        text = os.read(self.stream, 1 << 20)
+        if not text:
+            self._end()
+            return False
+        *lines, self._rest = (self._rest + text).split(b"\n")
+        for line in lines:
+            said = json.loads(line)
+            if "second" in said:
+                self.said.seconds.append(said["second"])
+                heard(said["second"])
+            elif "summary" in said:
+                self.said.summary = said["summary"]
+        return True
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether it ended before its time, by what happened to it or by a statement that the server refused."""
+        summary = self.said.summary
+        return self.lost is not None or (summary is not None and summary["ended_by"] is not None)
+
+    def __enter__(self) -> Self:
+        """It runs already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        process = self._engine.process
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._engine.close_stdin()
+        if process.stdout is not None:
+            process.stdout.close()
+
+    def _end(self) -> None:
+        process, summary = self._engine.process, self.said.summary
+        self.ended, self.ended_ns = True, now_ns()
+        try:
+            code = process.wait(_EXIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.lost = EngineError("the driver closed its output and did not end", remedy="run `pgdyno doctor`")
+            return
+        if self._late:
+            self.lost = EngineError("the driver did not end in time", remedy="look at the server's log")
+        elif summary is None or (code != 0 and summary["ended_by"] is None):
+            self.lost = self._engine.failure()
+
+
+def follow(
+    drivings: Sequence[Driving], heard: Callable[[Driving, Line], None], alarms: Sequence[Alarm] = ()
+) -> list[Driving]:
+    """Until all have ended: ``heard`` gets each second of each, ``alarms`` ring in their order.
+
+    Where one breaks off, the others are stopped, and killed after :data:`LOST_S`. Returns those that broke off, the first of them
+    first. May be called again after an interruption.
+    """
+    waiting, rung, broken = list(alarms), False, list[Driving]()
+    with selectors.DefaultSelector() as selector:
+        for one in drivings:
+            if not one.ended:
+                selector.register(one.stream, selectors.EVENT_READ, one)
+        while at_work := [key.data for key in selector.get_map().values()]:
+            due_ns = min([*(one.give_up_ns for one in at_work), *(alarm.at_ns for alarm in waiting[:1])])
+            for key, _ in selector.select(max(0.0, (due_ns - now_ns()) / SECOND_NS)):
+                one = key.data
+                if one.hear(lambda line, one=one: heard(one, line)):
+                    continue
+                selector.unregister(key.fd)
+                if one.broke_off:
+                    broken.append(one)
+                    for other in drivings:
+                        other.stop_within(LOST_S)
+            while waiting and now_ns() >= waiting[0].at_ns:
+                waiting.pop(0).ring()
+                rung = True
+            for one in at_work:
+                if not one.ended and now_ns() >= one.give_up_ns:
+                    one.give_up()
+    # What was started is ended, also if a driver ended early.
+    for alarm in waiting if rung else ():
+        alarm.ring()
+    return broken

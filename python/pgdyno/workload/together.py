@@ -1,0 +1,184 @@
+"""Several drivers with one load: all connect, begin at one instant, and their figures are added up."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno.errors import PgdynoError
+from pgdyno.store.record import Check
+from pgdyno.workload import added, driving
+from pgdyno.workload.driving import Driving
+from pgdyno.workload.native_record import SECOND_NS, Said, driver_record
+from pgdyno.workload.watch import now_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.workload.driving import Alarm
+    from pgdyno.workload.kind.clients import Clients
+    from pgdyno.workload.native_record import Line
+    from pgdyno.workload.outcome import Outcome
+    from pgdyno.workload.share import Share
+
+LEAD_MS = 250
+"""Between giving the instant and the instant: a driver needs less than a millisecond, on a busy machine some tens of them."""
+_PROBES_S = 120.0
+"""What lies between the last driver's connections and the instant: the probes begin."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A driver that ended before its time."""
+
+    share: Share
+    at_ns: int
+    """When that was noticed; CLOCK_MONOTONIC."""
+    error: PgdynoError
+
+
+@dataclass(frozen=True)
+class Told:
+    """What all drivers said."""
+
+    parts: Mapping[str, Said]
+    """By the name of the driver."""
+    said: Said
+    """As one driver would have said it."""
+    shares: Sequence[Share]
+    lost: Lost | None = None
+    """The first one; then the figures are not used."""
+
+    def outcome(self, whole: Outcome, spec: Clients, clock: SubjectClock) -> Outcome:
+        """The run, from what the figures of all come to: with each driver by its name, and whether all lasted."""
+        threads = {share.name: share.threads for share in self.shares}
+        drivers = {
+            name: driver_record(spec.model_copy(update={"threads": threads[name]}), part, clock)
+            for name, part in self.parts.items()
+        }
+        return replace(whole, drivers=drivers, checks=(*whole.checks, self._lasted(clock)))
+
+    def _lasted(self, clock: SubjectClock) -> Check:
+        detail = f"{len(self.parts)} drivers, each until the end"
+        if self.lost is not None:
+            after_ns = self.lost.at_ns - int(self.said.ready["begin_ns"])
+            after_s = after_ns / clock.dilation / SECOND_NS
+            detail = f"{self.lost.share.name} was lost {after_s:.1f} s after the load began: {self.lost.error.message}"
+        return Check(name="drivers_lasted", ok=self.lost is None, detail=detail)
+
+
+class Drivers:
+    """Drivers that share a load; leaving the ``with`` block ends those that are still at work by force."""
+
+    def __init__(
+        self,
+        document: dict[str, Any],
+        shares: Sequence[Share],
+        folder: Path,
+        *,
+        prefix: Sequence[str] = (),
+        dilation: int = 1,
+    ) -> None:
+        """Start all, and return when all clients are connected. ``document`` is the whole load's; each driver has a log in ``folder``."""
+        self._shares = tuple(shares)
+        within_s = _PROBES_S + len(shares) * driving.start_s(document, dilation)
+        told = {"begin": {"told": {"within_ms": round(1000 * within_s)}}}
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as starting:
+            self._drivings = [
+                starting.enter_context(
+                    Driving(
+                        share.of(document) | told,
+                        folder / f"{share.name.replace(' ', '-')}.err",
+                        prefix=prefix,
+                        dilation=dilation,
+                    )
+                )
+                for share in self._shares
+            ]
+            self._stack = starting.pop_all()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes."""
+        return tuple(one.pid for one in self._drivings)
+
+    @property
+    def ready(self) -> Line:
+        """What the first one said when it was ready; all begin at the same instant."""
+        return self._drivings[0].said.ready
+
+    @property
+    def said(self) -> list[Said]:
+        """What each said."""
+        return [one.said for one in self._drivings]
+
+    def begin(self, lead_ms: int = LEAD_MS) -> None:
+        """Give all one instant to begin at, which is to come."""
+        begin_ns = now_ns() + lead_ms * 1_000_000
+        for one in self._drivings:
+            one.begin_at(begin_ns)
+
+    def follow(self, heard: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> Told:
+        """Until all have ended: ``heard`` gets the counts of each second that all have told, ``alarms`` ring in their order.
+
+        A driver that is lost ends the others. That is an error before it has told a second of the measure phase, and later a
+        failed check.
+        """
+        seconds = _Seconds(len(self._drivings), heard)
+        broken = driving.follow(self._drivings, lambda _, line: seconds.hear(line), alarms)
+        lost = self._lost(broken)
+        parts = {
+            share.name: said if said.summary is not None else replace(said, summary=added.summary_of(said))
+            for share, said in zip(self._shares, self.said, strict=True)
+        }
+        return Told(parts, added.said(list(parts.values())), self._shares, lost)
+
+    def _lost(self, broken: Sequence[Driving]) -> Lost | None:
+        """The first that was lost; one that a refused statement ended has its summary, which says so."""
+        first = next((one for one in broken if one.lost is not None), None)
+        if first is None or first.lost is None:
+            return None
+        share = self._shares[self._drivings.index(first)]
+        early = [
+            share.name
+            for share, one in zip(self._shares, self._drivings, strict=True)
+            if one.said.summary is None and all(second["warmup"] for second in one.said.seconds)
+        ]
+        if early:
+            raise PgdynoError(
+                f"{share.name} was lost before {early[0]} had measured a second: {first.lost.message}",
+                remedy=first.lost.remedy,
+            )
+        return Lost(share, first.ended_ns, first.lost)
+
+    def __enter__(self) -> Self:
+        """They run already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End them."""
+        self._stack.close()
+
+
+class _Seconds:
+    """Counts of seconds, handed on when every driver has told of the second."""
+
+    def __init__(self, drivers: int, heard: Callable[[Line], None]) -> None:
+        self._drivers = drivers
+        self._heard = heard
+        self._waiting: dict[int, list[Line]] = {}
+
+    def hear(self, line: Line) -> None:
+        waiting = self._waiting.setdefault(line["begin_ns"], [])
+        waiting.append(line)
+        if len(waiting) == self._drivers:
+            del self._waiting[line["begin_ns"]]
+            counts = {name: sum(one[name] for one in waiting) for name in ("succeeded", "failed")}
+            self._heard({name: line[name] for name in ("begin_ns", "end_ns", "warmup")} | counts)
