@@ -96,7 +96,7 @@ class Driving:
         with contextlib.suppress(BrokenPipeError):
             pipe.write(json.dumps({"begin_ns": begin_ns}).encode() + b"\n")
             pipe.flush()
-        self._engine.close_stdin()
+            self._engine.close_stdin()
         self.said.ready["begin_ns"] = begin_ns
         self.give_up_ns = begin_ns + self._lasts_ns
 
