@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from tests import leaks
 from tests.report import chromium
-from tests.support import pooler
+from tests.support import machine, pooler
 
 _run_dirs: list[Path] = []
 
@@ -142,6 +143,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name, reason in reasons.items():
             if reason is not None and item.get_closest_marker(name) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that sets the machine's limits waits for its turn before its fixtures are made."""
+    sets = item.get_closest_marker("sets_limits") is not None
+    with machine.limits() if sets else contextlib.nullcontext():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,10 @@
-"""``pgdyno compare`` as a user runs it: small, real, interrupted, killed."""
+"""``pgdyno compare`` as a user runs it: small, real, interrupted."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -22,14 +21,10 @@ from pgdyno.host.waiting import wait_until
 from pgdyno.store import open_experiment
 from tests.support.commands import pgdyno
 
-pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_fuse, pytest.mark.sets_limits, pytest.mark.slow]
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "compare.schema.json"
 TINY = ("--scale", "2", "--memory", "96MiB", "--warmup", "1s", "--duration", "2s", "-c", "4")
-KILLS = 2
-"""In `make test`; `make bench ONLY=compare` kills fifteen times as often."""
-RUN_S = 14.0
-"""A tiny comparison of two volumes in two replicates takes longer than this."""
 
 
 def words(*arguments: str) -> list[str]:
@@ -73,32 +68,6 @@ def test_an_interrupted_command_undoes_everything(number: signal.Signals, state_
         assert process.wait(60) == 130
     assert leftovers(state_dir) == []
     assert mounts_below(state_dir) == []
-
-
-def killed(times: int, state_dir: Path, tmp_path: Path) -> None:
-    """Kill a comparison at so many moments; each time `doctor --clean` leaves nothing."""
-    moments = random.Random(20261121)
-    for _ in range(times):
-        command = words("compare", "gp3", "io2bx", *TINY, "-n", "2", "--results", str(tmp_path))
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(moments.uniform(0.2, RUN_S))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        process.wait()
-        cleaned = subprocess.run(words("doctor", "--clean"), capture_output=True, text=True, check=False, timeout=60)
-        assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
-        assert leftovers(state_dir) == []
-        assert mounts_below(state_dir) == []
-
-
-def test_killed_at_any_moment_it_is_undone_by_doctor_clean(state_dir: Path, tmp_path: Path) -> None:
-    killed(KILLS, state_dir, tmp_path)
-
-
-@pytest.mark.bench
-def test_killed_at_many_moments_it_is_undone_by_doctor_clean(state_dir: Path, tmp_path: Path) -> None:
-    killed(15 * KILLS, state_dir, tmp_path)
 
 
 DRIVERS = {"native": ("pgdyno-engine", "drive"), "pgbench": ("pgbench",)}

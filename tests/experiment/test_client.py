@@ -68,6 +68,7 @@ def test_what_cannot_be_is_refused(tables: dict[str, Any], said: str) -> None:
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 @pytest.mark.slow
 def test_each_transaction_of_a_distant_client_takes_a_round_trip(state_dir: Path, tmp_path: Path) -> None:
     file = tmp_path / "trial.toml"

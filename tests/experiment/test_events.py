@@ -193,6 +193,7 @@ def test_events_are_printed_before_and_marked_on_every_figure_over_time_after(en
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_fails_the_run(
     state_dir: Path, tmp_path: Path
 ) -> None:

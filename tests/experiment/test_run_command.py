@@ -169,6 +169,7 @@ def test_tables_cannot_be_asked_for_where_no_server_exists_already(tmp_path: Pat
 
 @pytest.mark.needs_fuse
 @pytest.mark.needs_system_postgres
+@pytest.mark.sets_limits
 @pytest.mark.slow
 def test_versions_settings_file_systems_and_a_wal_volume_from_one_file(state_dir: Path, tmp_path: Path) -> None:
     """The first and the last of sixteen arms: every factor at both of its levels. Each run stands on what was asked."""

@@ -121,6 +121,7 @@ def test_only_a_limited_load_is_of_its_volume(tmp_path: Path) -> None:
     assert limited[0].estimate_s >= shared[0].estimate_s
 
 
+@pytest.mark.sets_limits
 @pytest.mark.needs_fuse
 def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) -> None:
     """In its instance, by its settings, in slowed time: and the clones begin with what it left."""

@@ -76,6 +76,7 @@ def test_a_backlog_that_stays_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     assert LIMIT not in disk.limits
 
 
+@pytest.mark.sets_limits
 @needs_fuse
 @needs_cgroups
 def test_beside_a_paused_volume_no_instance_begins_and_after_it_one_does(

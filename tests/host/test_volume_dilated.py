@@ -71,6 +71,7 @@ def test_what_is_no_dilation_is_refused(state: Path) -> None:
         volume.attach("gp3", mount=None, name="v", dilation=1001)
 
 
+@pytest.mark.sets_limits
 @needs_cgroups
 def test_the_kernels_times_follow_and_return(state: Path) -> None:
     if not the_limits_are_free():

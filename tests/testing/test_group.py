@@ -13,7 +13,7 @@ import pytest
 
 from tools.testing import __main__ as program
 from tools.testing import lists, outcome
-from tools.testing.group import Group, Part, Run
+from tools.testing.group import Group, Run
 
 FAILING = """
 import pytest
@@ -67,16 +67,18 @@ def asked() -> Iterator[Run]:
         signal.signal(number, handler)
 
 
-def python(text: str, judge: Callable[[str], outcome.Outcome] = outcome.of_cargo, name: str = "one") -> Part:
+def python(
+    text: str, judge: Callable[[str], outcome.Outcome] = outcome.of_cargo, name: str = "one"
+) -> Callable[[], Group]:
     """What starts a program of so many lines as a group."""
-    return Part(lambda: Group(name, [sys.executable, "-c", textwrap.dedent(text)], os.environ, judge))
+    return lambda: Group(name, [sys.executable, "-c", textwrap.dedent(text)], os.environ, judge)
 
 
 def test_what_failed_comes_last_with_its_reason(asked: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "test_trial.py"
     file.write_text(FAILING)
     options = [str(file), f"--rootdir={tmp_path}", "-p", "no:cacheprovider", "--confcutdir", str(tmp_path)]
-    asked.parts(Part(lambda: program.pytest("trial", options, tmp_path, dict(os.environ))))
+    asked.parts(lambda: program.pytest("trial", options, tmp_path, dict(os.environ)))
     program.say(asked, 1.0)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-4].startswith("FAILED test_trial.py::test_bad: AssertionError: one is not two")
@@ -125,35 +127,35 @@ def test_an_interrupted_run_interrupts_what_runs_and_begins_nothing_else(
         signal.sigwait([signal.SIGINT])
         print("taken down")
     """
-    asked.parts(python(waits), Part(lambda: pytest.fail("it began")))
+    asked.parts(python(waits), lambda: pytest.fail("it began"))
     program.say(asked, 1.0)
     out = capsys.readouterr().out
     assert "one | taken down" in out
     assert out.endswith("make test: interrupted after 1 s\n")
 
 
-def test_those_that_exclude_each_other_never_run_at_a_time_and_others_do(asked: Run, tmp_path: Path) -> None:
-    """Each leaves a file while it is there; two exclusive ones would see each other's, and the other sees one of them."""
-    alone = f"""
-        import os, time
-        from pathlib import Path
-        there = Path({str(tmp_path)!r}) / "exclusive"
-        there.touch(exist_ok=False)
-        while not Path({str(tmp_path)!r}, "seen").exists():
-            os.sched_yield()
-        there.unlink()
-        print("test result: ok. 1 passed; 0 failed; 0 ignored;")
-    """
-    other = f"""
+def test_so_many_run_at_a_time_and_no_more(asked: Run, tmp_path: Path) -> None:
+    """Two wait for each other's file; the third begins when one of them has ended, so both files are there."""
+    pair = f"""
         import os
         from pathlib import Path
-        while not Path({str(tmp_path)!r}, "exclusive").exists():
+        mine, other = (Path({str(tmp_path)!r}) / name for name in ORDER)
+        mine.touch()
+        while not other.exists():
             os.sched_yield()
-        Path({str(tmp_path)!r}, "seen").touch()
         print("test result: ok. 1 passed; 0 failed; 0 ignored;")
     """
-    exclusive = [Part(python(alone, name=name).start, exclusive=True) for name in ("one", "two")]
-    asked.parts(*exclusive, python(other, name="other"), at_a_time=3)
+    third = f"""
+        from pathlib import Path
+        assert all((Path({str(tmp_path)!r}) / name).exists() for name in ("one", "two"))
+        print("test result: ok. 1 passed; 0 failed; 0 ignored;")
+    """
+    asked.parts(
+        python(pair.replace("ORDER", "('one', 'two')"), name="one"),
+        python(pair.replace("ORDER", "('two', 'one')"), name="two"),
+        python(third, name="third"),
+        at_a_time=2,
+    )
     assert asked.found.failures == ()
     assert asked.found.passed == 3
 

@@ -35,7 +35,7 @@ def record(load: float = 1.0, driver: float = 1.0, peak_mib: int = 50, cores: fl
         loads={name: Loads(tables=name, pairs=loads) for name in claim.LOAD_RATIO_MAX},
         driver=pairs,
         driver_kib=[peak_mib << 10],
-        queries=Queries(streams=10, queries=220, cpu_s=100 * cores, elapsed_s=100),
+        queries=Queries(streams=10, scale_factor=1, queries=220, cpu_s=100 * cores, elapsed_s=100),
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.testing import lists, outcome
-from tools.testing.group import Group, Part, Run
+from tools.testing.group import Group, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +47,7 @@ def own_state() -> Iterator[tuple[Path, dict[str, str]]]:
             "PGDYNO_RESULTS": str(scratch / "results"),
             "PGDYNO_IMAGE_DIR": str(images),
             "PGDYNO_TEST_CLUSTERS": str(clusters),
+            lists.LIMITS: str(scratch / "limits.lock"),
             "LC_ALL": "C.UTF-8",
         }
         yield scratch, environment
@@ -82,9 +83,9 @@ def test() -> int:
     with own_state() as (scratch, environment):
         asked = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
-        asked.parts(Part(partial(rust, environment)))
-        asked.parts(Part(start("measuring", lists.MEASURING)))  # the machine is theirs
-        parts = [Part(start(one.name, one.paths), exclusive=one.sets_limits) for one in lists.beside()]
+        asked.parts(partial(rust, environment))
+        asked.parts(start("measuring", lists.MEASURING))  # the machine is theirs
+        parts = [start(one.name, one.paths) for one in lists.beside()]
         asked.parts(*parts, at_a_time=1 + max(2, os.cpu_count() or 1))  # experiments wait most of the time
         say(asked, time.monotonic() - began)
     return 130 if asked.interrupted else 1 if asked.found.failures else 0

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tools.testing import outcome
@@ -88,15 +87,6 @@ class Group:
                 os.killpg(self._process.pid, number)
 
 
-@dataclass(frozen=True)
-class Part:
-    """A group that is to run."""
-
-    start: Callable[[], Group]
-    exclusive: bool = False
-    """No two such parts run at a time."""
-
-
 class Run:
     """Groups one after another, and side by side; Ctrl-C and SIGTERM interrupt those that run, and no other begins."""
 
@@ -104,7 +94,7 @@ class Run:
         """Listen for the signals."""
         self.done: list[tuple[Group, outcome.Outcome]] = []
         self.interrupted = False
-        self._running: dict[Group, Part] = {}
+        self._running: list[Group] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._interrupt)
 
@@ -114,27 +104,20 @@ class Run:
         for group in self._running:
             group.interrupt()
 
-    def parts(self, *waiting: Part, at_a_time: int = 1) -> None:
-        """Run all of them, so many at a time: the first that may begin is the next."""
+    def parts(self, *waiting: Callable[[], Group], at_a_time: int = 1) -> None:
+        """Start and run all of them in their order, so many at a time."""
         left = list(waiting)
         while left or self._running:
-            while part := self._next(left, at_a_time):
-                left.remove(part)
-                group = part.start()
-                self._running[group] = part
+            while left and len(self._running) < at_a_time and not self.interrupted:
+                group = left.pop(0)()
+                self._running.append(group)
                 if self.interrupted:  # meanwhile
                     group.interrupt()
             if not self._running:
                 return
             for group in self._ended():
-                del self._running[group]
+                self._running.remove(group)
                 self.done.append((group, group.ended()))
-
-    def _next(self, left: Sequence[Part], at_a_time: int) -> Part | None:
-        if self.interrupted or len(self._running) >= at_a_time:
-            return None
-        taken = any(part.exclusive for part in self._running.values())
-        return next((part for part in left if not (part.exclusive and taken)), None)
 
     def _ended(self) -> list[Group]:
         """Groups that have ended, at least one."""
