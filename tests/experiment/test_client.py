@@ -146,6 +146,7 @@ def test_drivers_that_cannot_share_the_load_are_refused(drivers: Any, workload: 
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 @pytest.mark.slow
 def test_drivers_that_share_a_load_come_to_one_record(state_dir: Path, tmp_path: Path) -> None:
     file = tmp_path / "trial.toml"
