@@ -7,6 +7,7 @@ below the run's own directory, and processes that carry its mark in their enviro
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -143,20 +144,21 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
     parents: dict[int, int] = {}
     alive: dict[int, tuple[str, str]] = {}
     marked: set[int] = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+    began = _started(os.getpid())
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
             continue
         try:
-            stat = (entry / "stat").read_text(errors="replace")
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            name, fields = _stat(int(entry))
+            pid, start = int(entry), int(fields[19])
+            parents[pid] = int(fields[1])
+            # What began before this process is not of this run.
+            if start < began or fields[0] in "ZX" or name in FOLLOWERS:
+                continue
+            command = Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
-        pid = int(entry.name)
-        parents[pid] = int(fields[1])
-        if fields[0] in "ZX" or name in FOLLOWERS:
-            continue
-        alive[pid] = (f"{pid}@{fields[19]}", f"{pid} ({name}): {command[:120]}")
+        alive[pid] = (f"{pid}@{start}", f"{pid} ({name}): {command[:120]}")
         # A thread of the kernel has no command, and no environment that would say whose it is.
         if command and (_marked(pid, run_dir) or f"{run_dir}/" in command):
             marked.add(pid)
@@ -167,6 +169,17 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
         for pid, (key, text) in alive.items()
         if (pid in marked or _descends(pid, here, parents)) and not _descends(pid, old, parents)
     }
+
+
+def _stat(pid: int) -> tuple[str, list[str]]:
+    """A process's name, and what its line of /proc has after that."""
+    stat = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace")
+    return stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+
+
+@functools.cache
+def _started(pid: int) -> int:
+    return int(_stat(pid)[1][19])
 
 
 def _descends(pid: int, ancestors: set[int], parents: dict[int, int]) -> bool:
