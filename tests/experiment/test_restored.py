@@ -55,3 +55,9 @@ def test_what_cannot_be_restored_so_is_refused_at_its_place(world: dict[str, str
     with pytest.raises(InputError, match=why) as refused:
         emulated_arms(experiment(world=world), to_run=False)
     assert place in str(refused.value)
+
+
+def test_an_experiment_without_it_is_the_same_as_before_it_could_be_asked_for() -> None:
+    assert "restored" not in experiment().identity()["world"]
+    lazy = experiment(world={"volume": "gp3", "restored": "lazy"})
+    assert lazy.identity() != experiment(world={"volume": "gp3"}).identity()

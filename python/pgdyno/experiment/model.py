@@ -112,6 +112,8 @@ class Experiment:
             del found["event"]  # experiments of before there were events are the same
         if self.file.client.drivers == WHOLE:
             del found["client"]["drivers"]  # likewise
+        if not self.file.world.restored:
+            del found["world"]["restored"]
         if ".".join(KIND) in self.file.factors:
             found["workload"] = self.document.get("workload", {})  # the file's has the keys of one kind alone
         return _public(found)
