@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.driven import cores_of
-from pgdyno.store.record import DriverRecord, Lateness
+from pgdyno.store.record import ClockRecord, DriverRecord, Lateness
 
 from .synthetic import GP3, Arm, Plan, make_experiment
 
@@ -109,6 +109,30 @@ def test_each_of_several_drivers_is_judged_by_its_name(tmp_path: Path) -> None:
 def test_drivers_that_did_not_begin_together_make_a_run_invalid(tmp_path: Path) -> None:
     drivers = {"driver 1": native(begin_late_ms=5.1), "driver 2": native(begin_late_ms=0.3)}
     assert {one.check: one.level for one in found_of(tmp_path, drivers)}["beginning"] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("uncertainty_ns", "drift_ns", "level", "figure"),
+    [
+        (40_000, 20_000, "ok", "known to 0.060 ms"),
+        (40_000, None, "ok", "known to 0.040 ms"),
+        (40_000, -5_000_000, "invalid", "known to 5.040 ms"),
+        (5_100_000, 0, "invalid", "known to 5.100 ms"),
+    ],
+)
+def test_a_clock_that_is_not_known_makes_a_run_invalid(
+    tmp_path: Path, uncertainty_ns: int, drift_ns: int | None, level: str, figure: str
+) -> None:
+    sure = ClockRecord(ahead_ns=86_400 * SECOND_NS, uncertainty_ns=1_000, drift_ns=0)
+    unsure = ClockRecord(ahead_ns=5, uncertainty_ns=uncertainty_ns, drift_ns=drift_ns)
+    drivers = {
+        "driver 1": native(begin_late_ms=0.1, clock=sure),
+        "driver 2": native(begin_late_ms=0.1, clock=unsure),
+    }
+    found = next(one for one in found_of(tmp_path, drivers) if one.check == "clocks")
+    assert found.level == level
+    assert figure in found.figure
+    assert "driver 2" in found.figure
 
 
 def test_the_beginning_of_one_driver_is_not_judged(tmp_path: Path) -> None:

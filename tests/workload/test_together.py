@@ -20,6 +20,9 @@ from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.scripts import ScriptFile
 from pgdyno.workload.share import shares_of
 from pgdyno.workload.tables import PgbenchTables
+from pgdyno.workload.watch import SECOND_NS, now_ns
+
+from .conftest import DAY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +118,21 @@ def test_a_run_of_several_drivers_is_one_record(loaded: Cluster, tmp_path: Path)
     rows = [row for row in outcome.throughput.to_pylist() if row["t_begin_ns"] >= outcome.phases[-1].begin_ns]
     assert sum(row["transactions"] for row in rows) == outcome.account.succeeded > 0
     assert (tmp_path / "drive.jsonl").read_text().count("\n") == 4
+
+
+def test_drivers_whose_clock_is_a_day_ahead_come_to_the_same_record(
+    loaded: Cluster, tmp_path: Path, elsewhere: tuple[str, ...]
+) -> None:
+    outcome = run(loaded, TPCB, tmp_path, 2.0, warmup_s=1.0, drivers=(1, 1, 1), prefix=elsewhere)
+    assert [one for one in outcome.checks if not one.ok] == []
+    assert outcome.phases[0].begin_ns < now_ns(), "this host's clock"
+    rows = [row for row in outcome.throughput.to_pylist() if row["t_begin_ns"] >= outcome.phases[-1].begin_ns]
+    assert rows[0]["t_begin_ns"] == outcome.phases[-1].begin_ns
+    assert sum(row["transactions"] for row in rows) == outcome.account.succeeded > 0
+    for one in outcome.drivers.values():
+        assert one.clock is not None
+        assert abs(one.clock.ahead_ns - DAY_S * SECOND_NS) <= one.clock.uncertainty_ns
+    assert outcome.driver.clock is None
 
 
 def test_the_share_of_a_rate_adds_up_to_the_rate(loaded: Cluster, tmp_path: Path) -> None:

@@ -1,48 +1,78 @@
 //! When a run begins: at once, or at an instant that is given once every client is connected, so that several drivers
 //! begin together.
 
-use std::io;
-use std::sync::mpsc::{TryRecvError, channel};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::Fault;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
-use serde::Deserialize;
 
-const SECOND_NS: u64 = 1_000_000_000;
+use crate::ears::{Asked, Ears, Heard, wait};
+
 const NS_PER_MS: u64 = 1_000_000;
 /// Threads are started so long before the beginning, and each waits for it by itself: starting one takes some tens of
 /// microseconds, on a busy machine a few milliseconds.
 const AHEAD_NS: u64 = 20 * NS_PER_MS;
+/// After the summary the clock is asked for again; who has nothing more to ask closes standard input.
+const AFTER_MS: u64 = 5_000;
 
-/// The line that gives it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Told {
-    /// An instant of CLOCK_MONOTONIC; one that is past is begun at once, and the run says how late that was.
-    begin_ns: u64,
+/// Who gives the instant, and asks what this host's clock shows.
+pub(crate) struct Teller {
+    ears: Ears,
+    within_ms: u64,
 }
 
-/// Waits for the instant that `line` gives, and then until shortly before it. It is an error if none comes within `within_ms`, if it
-/// is farther away than that, and if a signal comes.
-pub(crate) fn told(
-    line: impl FnOnce() -> io::Result<String> + Send + 'static,
-    within_ms: u64,
-    signalled: &OwnedFd,
-) -> Result<u64, Fault> {
-    let limit_ns = || monotonic_ns().saturating_add(within_ms.saturating_mul(NS_PER_MS));
-    let begin_ns = instant(&heard(line, limit_ns(), within_ms, signalled)?)?;
-    if begin_ns > limit_ns() {
-        return Err(Fault::new(
-            format!("the given instant is more than {within_ms} ms away"),
-            "give one of this host's CLOCK_MONOTONIC, or raise within_ms",
-        ));
+impl Teller {
+    /// Listens to the lines that `line` reads.
+    pub(crate) fn listen(
+        line: impl FnMut() -> io::Result<String> + Send + 'static,
+        within_ms: u64,
+    ) -> Result<Self, Fault> {
+        Ok(Self { ears: Ears::open(line)?, within_ms })
     }
-    match wait(&[signalled], begin_ns.saturating_sub(AHEAD_NS))? {
-        Some(_) => Err(ended()),
-        None => Ok(begin_ns),
+
+    /// Waits for the instant, and then until shortly before it; questions about the clock are answered meanwhile. It is an
+    /// error if none comes in time, if it is farther away than the time, and if a signal comes.
+    pub(crate) fn instant(&self, signalled: &OwnedFd, out: &mut impl Write) -> Result<u64, Fault> {
+        let (within_ms, limit_ns) = (self.within_ms, self.limit_ns(self.within_ms));
+        let begin_ns = match self.ears.answer_until(limit_ns, signalled, out)? {
+            Heard::Asked(Asked::BeginNs(begin_ns)) => begin_ns,
+            Heard::Asked(Asked::Clock(_)) => unreachable!("it was answered"),
+            Heard::Signal => return Err(ended()),
+            Heard::End => {
+                return Err(Fault::new(
+                    "standard input ended before it gave the instant to begin at",
+                    "keep it open, and write one line: {\"begin_ns\": N}",
+                ));
+            }
+            Heard::Nothing => {
+                return Err(Fault::new(
+                    format!("no instant to begin at was given within {within_ms} ms"),
+                    "write one line to standard input: {\"begin_ns\": N}",
+                ));
+            }
+        };
+        if begin_ns > self.limit_ns(within_ms) {
+            return Err(Fault::new(
+                format!("the given instant is more than {within_ms} ms away"),
+                "give one of this host's CLOCK_MONOTONIC, or raise within_ms",
+            ));
+        }
+        match wait(&[signalled], begin_ns.saturating_sub(AHEAD_NS))? {
+            Some(_) => Err(ended()),
+            None => Ok(begin_ns),
+        }
+    }
+
+    /// Answers what the clock is asked after the run, until standard input ends.
+    pub(crate) fn end(&self, signalled: &OwnedFd, out: &mut impl Write) {
+        // The summary is said, so nothing that is heard now is an error of the run.
+        let _ = self.ears.answer_until(self.limit_ns(AFTER_MS), signalled, out);
+    }
+
+    fn limit_ns(&self, after_ms: u64) -> u64 {
+        monotonic_ns().saturating_add(after_ms.saturating_mul(NS_PER_MS))
     }
 }
 
@@ -57,123 +87,79 @@ pub(crate) fn sleep_until(begin_ns: u64) -> u64 {
     }
 }
 
-/// The line. It is read by a thread of its own, since a signal or the deadline may come first; what standard input has
-/// buffered could not be waited for.
-fn heard(
-    line: impl FnOnce() -> io::Result<String> + Send + 'static,
-    limit_ns: u64,
-    within_ms: u64,
-    signalled: &OwnedFd,
-) -> Result<String, Fault> {
-    let bell = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| kernel(&error.into()))?;
-    let ringing = bell.try_clone().map_err(|error| kernel(&error))?;
-    let (say, said) = channel();
-    let reader = move || {
-        let _ = say.send(line());
-        let _ = rustix::io::write(&ringing, &1_u64.to_ne_bytes());
-    };
-    std::thread::Builder::new().name("begin".to_owned()).spawn(reader).map_err(|error| kernel(&error))?;
-    match wait(&[signalled, &bell], limit_ns)? {
-        Some(0) => Err(ended()),
-        Some(_) => match said.try_recv() {
-            Ok(Ok(text)) if !text.trim().is_empty() => Ok(text),
-            Ok(Ok(_)) => Err(Fault::new(
-                "standard input ended before it gave the instant to begin at",
-                "keep it open, and write one line: {\"begin_ns\": N}",
-            )),
-            Ok(Err(error)) => Err(Fault::new(format!("standard input cannot be read: {error}"), "use a pipe")),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => unreachable!("the bell rings after the line"),
-        },
-        None => Err(Fault::new(
-            format!("no instant to begin at was given within {within_ms} ms"),
-            "write one line to standard input: {\"begin_ns\": N}",
-        )),
-    }
-}
-
-fn instant(text: &str) -> Result<u64, Fault> {
-    let told: Result<Told, _> = serde_json::from_str(text);
-    told.map(|told| told.begin_ns).map_err(|error| {
-        Fault::new(
-            format!("the line with the instant to begin at cannot be read: {error}"),
-            "write {\"begin_ns\": N}, an instant of CLOCK_MONOTONIC in nanoseconds",
-        )
-    })
-}
-
 fn ended() -> Fault {
     Fault::new("it was stopped before it began", "run it again")
 }
 
-/// Waits until one of the descriptors is readable, and returns which; none at `until_ns`.
-fn wait(watched: &[&OwnedFd], until_ns: u64) -> Result<Option<usize>, Fault> {
-    loop {
-        let left_ns = until_ns.saturating_sub(monotonic_ns());
-        let left = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as i64 };
-        let mut watching: Vec<_> = watched.iter().map(|one| PollFd::new(*one, PollFlags::IN)).collect();
-        match poll(&mut watching, Some(&left)) {
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(kernel(&error.into())),
-            Ok(_) => (),
-        }
-        if let Some(ready) = watching.iter().position(|one| !one.revents().is_empty()) {
-            return Ok(Some(ready));
-        }
-        if left_ns == 0 {
-            return Ok(None);
-        }
-    }
-}
-
-fn kernel(error: &io::Error) -> Fault {
-    Fault::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
-}
-
 #[cfg(test)]
 mod tests {
+    use rustix::event::{EventfdFlags, eventfd};
+    use serde_json::Value;
+
     use super::*;
 
-    /// What a run is told by this line, within a second, when no signal comes.
-    fn told_by(text: impl FnOnce() -> String + Send + 'static) -> Result<u64, String> {
-        let silent = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        told(move || Ok(text()), 1000, &silent).map_err(|fault| fault.message)
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// The instant by these lines, within a second, when no signal comes; and what was said.
+    fn given(text: impl FnOnce() -> String) -> Result<(u64, Vec<u8>), String> {
+        let (silent, mut out) = (eventfd(0, EventfdFlags::CLOEXEC).unwrap(), Vec::new());
+        let text = text();
+        let mut lines = text.lines().map(|line| format!("{line}\n")).collect::<Vec<_>>().into_iter();
+        let teller = Teller::listen(move || Ok(lines.next().unwrap_or_default()), 1000).unwrap();
+        let begin = teller.instant(&silent, &mut out);
+        begin.map(|begin_ns| (begin_ns, out)).map_err(|fault| fault.message)
     }
 
     #[test]
     fn an_instant_is_waited_for_and_met() {
         for ahead_ns in [0, 100_000, 30 * NS_PER_MS] {
             let at = monotonic_ns() + ahead_ns;
-            let begin = told_by(move || format!("{{\"begin_ns\": {at}}}\n")).unwrap();
-            assert_eq!(begin, at);
+            let (begin, said) = given(|| format!("{{\"begin_ns\": {at}}}")).unwrap();
+            assert_eq!((begin, said.len()), (at, 0));
             let late_ns = sleep_until(begin);
             assert!(monotonic_ns() >= at + late_ns, "never too early");
         }
     }
 
     #[test]
-    fn what_tells_no_instant_of_this_clock_is_refused() {
+    fn questions_about_the_clock_are_answered_until_the_instant_comes() {
+        let before = monotonic_ns();
+        let (_, said) = given(|| format!("{{\"clock\": 7}}\n{{\"clock\": 8}}\n{{\"begin_ns\": {before}}}")).unwrap();
+        let answers: Vec<Value> =
+            said.split(|byte| *byte == b'\n').filter_map(|a| serde_json::from_slice(a).ok()).collect();
+        let clocks: Vec<_> = answers.iter().map(|answer| answer["clock"]["monotonic_ns"].as_u64().unwrap()).collect();
+        assert_eq!(
+            answers.iter().map(|answer| answer["clock"]["number"].as_u64()).collect::<Vec<_>>(),
+            [Some(7), Some(8)]
+        );
+        assert!(before <= clocks[0] && clocks[0] <= clocks[1] && clocks[1] <= monotonic_ns(), "{clocks:?}");
+    }
+
+    #[test]
+    fn what_is_no_instant_of_this_clock_is_refused() {
         let far = monotonic_ns() + 60 * SECOND_NS;
         for (text, message) in [
             (String::new(), "standard input ended"),
-            ("{\"begin\": 1}".to_owned(), "cannot be read: unknown field `begin`"),
+            ("{\"begin\": 1}".to_owned(), "cannot be read: unknown variant `begin`"),
             (format!("{{\"begin_ns\": {far}}}"), "more than 1000 ms away"),
         ] {
-            let said = told_by(move || text).unwrap_err();
+            let said = given(|| text).unwrap_err();
             assert!(said.contains(message), "{said}");
         }
     }
 
     #[test]
-    fn a_silent_teller_and_a_signal_end_the_wait() {
+    fn silence_and_a_signal_end_the_wait() {
         let (silent, begin) = (eventfd(0, EventfdFlags::CLOEXEC).unwrap(), monotonic_ns());
-        let never = || {
+        let never = || loop {
             std::thread::park();
-            Ok(String::new())
         };
-        let fault = told(never, 50, &silent).unwrap_err();
+        let teller = Teller::listen(never, 50).unwrap();
+        let fault = teller.instant(&silent, &mut Vec::new()).unwrap_err();
         assert_eq!(fault.message, "no instant to begin at was given within 50 ms");
         assert!(monotonic_ns() - begin >= 50 * NS_PER_MS);
         rustix::io::write(&silent, &1_u64.to_ne_bytes()).unwrap();
-        assert_eq!(told(never, 60_000, &silent).unwrap_err().message, "it was stopped before it began");
+        let fault = Teller::listen(never, 60_000).unwrap().instant(&silent, &mut Vec::new()).unwrap_err();
+        assert_eq!(fault.message, "it was stopped before it began");
     }
 }

@@ -14,6 +14,7 @@
 mod begin;
 mod clock;
 mod crews;
+mod ears;
 mod ending;
 mod link;
 mod reconnect;

@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use crate::begin;
+use crate::begin::Teller;
 use crate::clock::{Clock, process_cpu_ns};
 use crate::crews::crews;
 use crate::ending::Ending;
@@ -43,14 +43,14 @@ pub fn check(spec: &DriveSpec) -> Result<Value, Fault> {
 
 /// Drives the server until the time is over, or SIGTERM or SIGINT. Writes JSON lines to `out`: `ready` when every
 /// client is connected, `second` for each second, `summary` at the end. Where the instant to begin at is given
-/// later, `line` reads the line with it, after `ready`.
+/// later, `line` reads further lines: with it, and with questions about the clock before it and after the summary.
 ///
 /// An error before anything was begun is returned, as of a server that cannot be reached. A statement that the server refuses
 /// for a reason that will not go away ends the run before its time: what was done until then is in the summary, which says in
 /// `ended_by` why it ended, and that is returned too. Lost connections are opened again and are no error.
 pub fn run(
     spec: &DriveSpec,
-    line: impl FnOnce() -> io::Result<String> + Send + 'static,
+    line: impl FnMut() -> io::Result<String> + Send + 'static,
     out: &mut impl Write,
 ) -> Result<Option<Fault>, Fault> {
     let workload = spec.workload()?;
@@ -66,11 +66,12 @@ pub fn run(
     let ring = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| kernel(&error.into()))?;
     let bell = ring.try_clone().map_err(|error| kernel(&error))?;
     let ready = |begin_ns| Ready { clients: spec.clients, connect_ns, server_version, begin_ns, seed: spec.seed };
-    let (clock, ready) = match spec.begin {
-        BeginSpec::Now => (Clock::start(), Some(ready)),
+    let (clock, ready, teller) = match spec.begin {
+        BeginSpec::Now => (Clock::start(), Some(ready), None),
         BeginSpec::Told { within_ms } => {
+            let teller = Teller::listen(line, within_ms)?;
             say(out, &Line::Ready(ready(None)));
-            (Clock::from(begin::told(line, within_ms, &signalled)?), None)
+            (Clock::from(teller.instant(&signalled, out)?), None, Some(teller))
         }
     };
     let end_ns = spec.end_ns();
@@ -103,7 +104,11 @@ pub fn run(
             let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
         })
     })?;
-    sum.finish(out)
+    let ending = sum.finish(out)?;
+    if let Some(teller) = teller {
+        teller.end(&shared.stop[0], out);
+    }
+    Ok(ending)
 }
 
 /// Each client takes a descriptor, and the usual limit of 1,024 is there for programs that use select(2).

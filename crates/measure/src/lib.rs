@@ -14,6 +14,6 @@ mod record;
 pub use account::Account;
 pub use latency::{Figures, Latency};
 pub use lines::{
-    EndedBy, Line, Queries, Ready, Refused, ScriptFigures, Second, StatementFigures, Stretch, Summary, say,
+    ClockShown, EndedBy, Line, Queries, Ready, Refused, ScriptFigures, Second, StatementFigures, Stretch, Summary, say,
 };
 pub use record::Record;

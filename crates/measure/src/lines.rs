@@ -14,6 +14,8 @@ use crate::latency::Figures;
 pub enum Line {
     /// Every client is connected.
     Ready(Ready),
+    /// What this host's clock shows: somebody asked.
+    Clock(ClockShown),
     /// A second is over.
     Second(Box<Second>),
     /// The run is over.
@@ -33,6 +35,15 @@ pub struct Ready {
     pub begin_ns: Option<u64>,
     /// From which all that is random derives.
     pub seed: u64,
+}
+
+/// An answer to a question about the clock.
+#[derive(Debug, Serialize)]
+pub struct ClockShown {
+    /// The question's.
+    pub number: u64,
+    /// CLOCK_MONOTONIC when the question was read.
+    pub monotonic_ns: u64,
 }
 
 /// What a stretch of time came to. Histograms are base64 of HDR's compressed V2 encoding.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.record import DriverRecord
+    from pgdyno.store.record import ClockRecord, DriverRecord
 
 BUSY_INVALID = 0.90
 """A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""
@@ -24,7 +24,7 @@ WAKE_SHARE_INVALID = 0.10
 """Or to this share of the median service time, if that is more: what replicates of an arm differ by on a quiet machine is of
 that size for one transaction in a hundred."""
 BEGIN_MS_INVALID = 5.0
-"""Drivers of one load must begin together to this: half a per cent of a second, into which transactions are counted."""
+"""Drivers of one load must begin together to this, and their clocks be known to it: half a per cent of a second, into which transactions are counted."""
 BACKLOG_WARN = 0.01
 """Share of the scheduled transactions: those that still waited when the run ended have unknown response times, all of them long."""
 
@@ -81,7 +81,7 @@ def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[Finding
 
 
 def together(drivers: Mapping[str, DriverRecord]) -> Iterator[Finding]:
-    """Whether several drivers began at the same instant; nothing of one."""
+    """Whether several drivers began at the same instant, and whether their clocks are known; nothing of one."""
     late_ms = {name: driver.begin_late_ms for name, driver in drivers.items() if driver.begin_late_ms is not None}
     if not late_ms:
         return
@@ -91,6 +91,17 @@ def together(drivers: Mapping[str, DriverRecord]) -> Iterator[Finding]:
         f"{len(drivers)} drivers; the last, {last}, began {late_ms[last]:.3f} ms after the instant that was set for all"
     )
     yield Finding("beginning", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
+    off_ms = {name: _off_ms(driver.clock) for name, driver in drivers.items() if driver.clock is not None}
+    if off_ms:
+        worst = max(off_ms, key=lambda name: off_ms[name])
+        level = "invalid" if off_ms[worst] > BEGIN_MS_INVALID else "ok"
+        figure = f"each is known to {off_ms[worst]:.3f} ms or better during the run; the worst is that of {worst}"
+        yield Finding("clocks", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
+
+
+def _off_ms(clock: ClockRecord) -> float:
+    """How far the instants of a driver may be from what the record says, at the end of its run."""
+    return (clock.uncertainty_ns + abs(clock.drift_ns or 0)) / 1e6
 
 
 def backlog(driver: DriverRecord, scheduled: int) -> Iterator[Finding]:

@@ -212,6 +212,17 @@ class Lateness(Record):
     max_us: float
 
 
+class ClockRecord(Record):
+    """What is known of a driver's CLOCK_MONOTONIC, by which it began. Its instants in the record are those of the host that recorded."""
+
+    ahead_ns: int
+    """How far it was ahead before the run; 0 where the exchanges could not tell it from no difference."""
+    uncertainty_ns: Count
+    """Half of the shortest round trip, before or after the run, whichever was longer: the figure is off by this at most."""
+    drift_ns: int | None = None
+    """How much farther it was ahead after the run; None of a driver that was not asked any more."""
+
+
 class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
@@ -225,6 +236,8 @@ class DriverRecord(Record):
     """Until all clients were connected, before the load began."""
     begin_late_ms: float | None = None
     """How late its last thread began, after the instant at which all drivers were to begin."""
+    clock: ClockRecord | None = None
+    """Its clock beside that of pgdyno; of several drivers only."""
     cpu_ns: Count | None = None
     """CPU time of those threads from the end of the warm-up until the last transaction had ended, the host's."""
     elapsed_ns: Count | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import _engine
 from pgdyno.errors import EngineError
+from pgdyno.store.record import ClockRecord
+from pgdyno.workload import clock_offset
 from pgdyno.workload.native_record import SECOND_NS, Said
 from pgdyno.workload.watch import now_ns
 
@@ -31,6 +34,8 @@ LOST_S = 4.0
 """When a driver is lost, the others may end their transactions for this time; then they are killed. Their figures are not used."""
 _GRACE_MS = 10_000
 """The driver keeps its own deadlines; when it is so much later than all of them, it hangs."""
+_ANSWER_S = 5.0
+"""An answer takes some tens of microseconds."""
 _EXIT_S = 10.0
 """Between the end of what the driver says and its own."""
 
@@ -46,6 +51,14 @@ class Alarm:
 def start_s(document: Mapping[str, Any], dilation: int = 1) -> float:
     """How long a driver takes at most until all its clients are connected; a round trip is ``dilation`` times as long as it is said to be."""
     return _engine.TIMEOUT_S + LOGIN_S * dilation * int(document["clients"])
+
+
+class _Silent(Exception):
+    """It did not answer: it has ended, or time is over."""
+
+    def __init__(self, *, ended: bool) -> None:
+        super().__init__()
+        self.ended = ended
 
 
 class Driving:
@@ -77,6 +90,10 @@ class Driving:
         """When that was; CLOCK_MONOTONIC."""
         self.lost: PgdynoError | None = None
         """Why it ended without the figures of its whole time; known once it has ended."""
+        self._asked = 0
+        self._ahead_ns = 0
+        if is_told:
+            self._look_at_clock()
 
     @property
     def pid(self) -> int:
@@ -90,13 +107,12 @@ class Driving:
         return self._engine.process.stdout.fileno()
 
     def begin_at(self, begin_ns: int) -> None:
-        """Give it the instant of CLOCK_MONOTONIC to begin at. One that has ended meanwhile is found lost by :func:`follow`."""
+        """Give it the instant of this process's CLOCK_MONOTONIC to begin at, in its own time. One that has ended meanwhile is found lost by :func:`follow`."""
         pipe = self._engine.process.stdin
         assert pipe is not None
         with contextlib.suppress(BrokenPipeError):
-            pipe.write(json.dumps({"begin_ns": begin_ns}).encode() + b"\n")
+            pipe.write(json.dumps({"begin_ns": begin_ns + self._ahead_ns}).encode() + b"\n")
             pipe.flush()
-            self._engine.close_stdin()
         self.said.ready["begin_ns"] = begin_ns
         self.give_up_ns = begin_ns + self._lasts_ns
 
@@ -137,10 +153,11 @@ class Driving:
         for line in lines:
             said = json.loads(line)
             if "second" in said:
-                self.said.seconds.append(said["second"])
+                self.said.seconds.append(self._here(said["second"]))
                 heard(said["second"])
             elif "summary" in said:
-                self.said.summary = said["summary"]
+                self.said.summary = self._here(said["summary"])
+                self._look_again()
         return True
 
     @property
@@ -165,6 +182,62 @@ class Driving:
             self._engine.close_stdin()
         if process.stdout is not None:
             process.stdout.close()
+
+    def _here(self, line: Line) -> Line:
+        """A line whose instants are of this process's clock."""
+        for edge in ("begin_ns", "end_ns"):
+            line[edge] -= self._ahead_ns
+        return line
+
+    def _look_at_clock(self) -> None:
+        """Find out how far its clock is ahead, before it begins."""
+        try:
+            found = clock_offset.estimate(self._clock)
+        except _Silent as silent:
+            self.__exit__(None, None, None)
+            if silent.ended:
+                raise self._engine.failure() from None
+            what = f"the driver did not say within {_ANSWER_S:g} s what its clock shows"
+            raise EngineError(what, remedy="run `pgdyno doctor`") from None
+        self._ahead_ns = found.taken_ns
+        self.said.clock = ClockRecord(ahead_ns=found.taken_ns, uncertainty_ns=found.uncertainty_ns)
+
+    def _look_again(self) -> None:
+        """The same after the run; then it may end. One that was stopped does not answer any more."""
+        if (before := self.said.clock) is None:
+            return
+        with contextlib.suppress(_Silent):
+            after = clock_offset.estimate(self._clock)
+            self.said.clock = ClockRecord(
+                ahead_ns=before.ahead_ns,
+                uncertainty_ns=max(before.uncertainty_ns, after.uncertainty_ns),
+                drift_ns=after.ahead_ns - before.ahead_ns,
+            )
+        with contextlib.suppress(BrokenPipeError):
+            self._engine.close_stdin()
+
+    def _clock(self) -> int:
+        """What its CLOCK_MONOTONIC shows."""
+        pipe, self._asked = self._engine.process.stdin, self._asked + 1
+        assert pipe is not None
+        try:
+            pipe.write(json.dumps({"clock": self._asked}).encode() + b"\n")
+            pipe.flush()
+        except BrokenPipeError:
+            raise _Silent(ended=True) from None
+        limit_ns = now_ns() + int(_ANSWER_S * SECOND_NS)
+        while b"\n" not in self._rest:
+            left_s = (limit_ns - now_ns()) / SECOND_NS
+            if left_s <= 0 or not select.select([self.stream], [], [], left_s)[0]:
+                raise _Silent(ended=False)
+            text = os.read(self.stream, 1 << 16)
+            if not text:
+                raise _Silent(ended=True)
+            self._rest += text
+        line, _, self._rest = self._rest.partition(b"\n")
+        shown = json.loads(line)["clock"]
+        assert shown["number"] == self._asked
+        return int(shown["monotonic_ns"])
 
     def _end(self) -> None:
         process, summary = self._engine.process, self.said.summary

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.record import Account, Check, DriverRecord, Lateness, Phase
+from pgdyno.store.record import Account, Check, ClockRecord, DriverRecord, Lateness, Phase
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
 
@@ -43,6 +43,8 @@ class Said:
     ready: Line
     seconds: list[Line] = field(default_factory=list)
     summary: Line | None = None
+    clock: ClockRecord | None = None
+    """The driver's clock, where it was asked for; all instants here are of this process's."""
 
 
 def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outcome:
@@ -278,6 +280,7 @@ def driver_record(spec: Clients, said: Said, clock: SubjectClock) -> DriverRecor
         connect_ms=said.ready["connect_ns"] / 1e6 / clock.dilation,
         cpu_ns=summary["cpu_ns"],
         begin_late_ms=summary["begin_late_ns"] / 1e6 / clock.dilation,
+        clock=said.clock,
         elapsed_ns=(summary["end_ns"] - summary["begin_ns"]) // clock.dilation,
         transactions=summary["succeeded"],
         wake=_lateness(summary["wake_us"], clock.dilation),
