@@ -26,6 +26,7 @@ from pgdyno.analysis.queries import agreement
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.sweep import Sweep, sweep_of
+from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_loads
@@ -94,6 +95,15 @@ class Comparison:
     def bindings(self) -> dict[int, ArmBinding]:
         """Index of an arm -> the limit that binds, its evidence, and the remedy."""
         return {arm.index: bind_arm(arm) for arm in self.arms}
+
+    @cached_property
+    def undilated(self) -> tuple[Undilated, ...]:
+        """What its arms come to at dilation 1; empty without two dilations above it."""
+        if all(factor.name != FACTOR for factor in self.factors):
+            return ()
+        return undilated(
+            self.factors, self.arms, {index: found.verdict.limit for index, found in self.bindings.items()}
+        )
 
     @cached_property
     def loads(self) -> tuple[LoadFigures, ...]:

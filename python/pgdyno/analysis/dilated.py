@@ -33,7 +33,7 @@ def dilated(run: RunFigures) -> Iterator[Finding]:
     dilation = run.record.world.dilation
     if dilation == 1:
         return
-    bound = _bound_by_cpu(run)
+    bound = bound_by_cpu(run)
     if bound is not None:
         yield Finding("dilation", "warn", f"{dilation} times slower and {CPU_BOUND} {bound}")
         return
@@ -57,7 +57,7 @@ def server_cores(run: RunFigures) -> int:
     return len(cpus_of(world.instance.cpus)) if world.instance.cpus else world.host.cores
 
 
-def _bound_by_cpu(run: RunFigures) -> str | None:
+def bound_by_cpu(run: RunFigures) -> str | None:
     """By how much of which CPUs, and what the throughput is then; None where cores were left.
 
     The server can be short of CPU with less than all of it, where the driver takes the rest.

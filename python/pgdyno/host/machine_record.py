@@ -1,7 +1,7 @@
 """What a command changes of the machine's own settings, written down outside any state directory until it is put back.
 
-The lock on the record is the kernel's and ends with its owner; the record outlives a killed command, and whoever takes the lock
-next puts back what it says.
+The lock on the record is the kernel's and ends with its owner; the record outlives a killed command, and the next owner of the lock
+puts back what it says.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pgdyno.analysis.headline import Better
 from pgdyno.report.document_arm import Arm, arm_of
 from pgdyno.report.document_loads import LoadOf, load_of
 from pgdyno.report.document_sweep import SweepOf, sweep_of
+from pgdyno.report.document_undilated import UndilatedOf, undilated_of
 from pgdyno.report.part import Part
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class CompareDocument(Part):
     """What each factor did; empty for a single factor, whose effects are the ratios."""
     sweep: SweepOf | None
     """Its axes and laws; null where no factor has three numbers as levels."""
+    undilated: list[UndilatedOf]
+    """What arms at two or more dilations come to at dilation 1; empty without them."""
     loads: list[LoadOf]
     """In the order in which they were made; empty where none was watched."""
     noise_floor: float | None
@@ -136,6 +139,7 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
             if (found := _effect(effect, comparison.factors, comparison.metric.name)) is not None
         ],
         sweep=sweep_of(comparison),
+        undilated=undilated_of(comparison),
         loads=[load_of(one) for one in comparison.loads],
         noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),

@@ -22,6 +22,7 @@ from pgdyno.report import (
     tpcc,
     transactions,
     trust,
+    undilated,
     volumes,
 )
 from pgdyno.report.section import Drawing
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _MAKERS = (
     effects.section,
+    undilated.section,
     sweep.section,
     summary.section,
     binding.section,

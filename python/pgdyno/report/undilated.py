@@ -1,0 +1,97 @@
+"""Slowed time taken to one, in words, for the page and for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.report.section import Grid, Note, Section, Sentences
+from pgdyno.text import UNKNOWN, number, ratio_interval, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.undilated import Undilated
+
+TITLE = "At dilation 1, extrapolated"
+MEANING = (
+    "In slowed time the host's part of a transaction is shorter by the dilation, so response times are a straight line in its inverse. The line is drawn"
+    " through the dilations above 1 of each block; a machine with enough cores would be at its end. Noise is that of a run, multiplied."
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """What each combination of the other factors comes to at dilation 1; None where there are no two dilations above it."""
+    found = comparison.undilated
+    if not found:
+        return None
+    dilations = sorted({arm.dilation for one in found for arm in one.arms})
+    unit = comparison.metric.short
+    heads = (
+        "",
+        *(f"{unit} at {dilation}" for dilation in dilations),
+        "at 1, extrapolated",
+        "at 1, measured",
+        "noise",
+        "",
+    )
+    rows = tuple(_row(one, dilations) for one in found)
+    return Section("undilated", TITLE, (Grid(heads, rows), Sentences(tuple(ratios(comparison))), Note(MEANING)))
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """The same in sentences, for the terminal."""
+    return [*(_sentence(one, comparison.metric.short) for one in comparison.undilated), *ratios(comparison)]
+
+
+def _sentence(one: Undilated, unit: str) -> str:
+    if one.because:
+        return f"{one.label}: not extrapolated, because {one.because}"
+    beside = "" if one.measured is None else f", measured {number(one.measured.headline.mean)}"
+    return f"{one.label}: {_with_ends(one.estimate)} {unit}{beside}; the noise of a run {_noise(one)}"
+
+
+def ratios(comparison: Comparison) -> Iterator[str]:
+    """Each combination against the first, at dilation 1 and as measured."""
+    first, *others = comparison.undilated or (None,)
+    for one in others:
+        assert first is not None
+        ratio = one.ratio_to(first)
+        if ratio is not None:
+            seen = ", ".join(_seen(one, first))
+            yield (
+                f"{one.label} {comparison.metric.does} {_times(ratio)} the {comparison.metric.counts} of {first.label}"
+                f" at dilation 1, extrapolated; measured {seen}."
+            )
+
+
+def _seen(one: Undilated, first: Undilated) -> Iterator[str]:
+    of_first = {arm.dilation: arm.headline.mean for arm in first.arms}
+    for arm in one.arms:
+        if of_first.get(arm.dilation):
+            yield f"{times(arm.headline.mean / of_first[arm.dilation])} at {arm.dilation}"
+
+
+def _row(one: Undilated, dilations: list[int]) -> tuple[str, ...]:
+    of = {arm.dilation: number(arm.headline.mean) for arm in one.arms}
+    measured = UNKNOWN if one.measured is None else number(one.measured.headline.mean)
+    cells = (_with_ends(one.estimate), measured, _noise(one), one.because and f"because {one.because}")
+    return (one.label, *(of.get(dilation, UNKNOWN) for dilation in dilations), *cells)
+
+
+def _noise(one: Undilated) -> str:
+    return UNKNOWN if one.noise is None else f"× {number(one.noise)}"
+
+
+def _with_ends(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return UNKNOWN
+    if estimate.low is None or estimate.high is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ({number(estimate.low)} to {number(estimate.high)})"
+
+
+def _times(estimate: Estimate) -> str:
+    ends = "" if estimate.low is None else f" (95 % interval {ratio_interval(estimate.low, estimate.high)})"
+    return f"{times(estimate.mean)} times{ends}"
