@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FULL_PREFIX = "%m|%p|%u|%d|%a|%h|%c|%l|%v|%e|"
 RDS_PREFIX = "%t:%r:%u@%d:[%p]:"
 CLOUD_SQL_PREFIX = "%m [%p]: [%l-1] db=%d,user=%u "
+AZURE_PREFIX = "%t-%c-"
 LOGGED = {
     "logging_collector": "on",
     "log_directory": "log",

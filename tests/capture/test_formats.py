@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from psycopg import sql
 from pgdyno.postgres.cluster import Cluster
 
 from ..support.commands import pgdyno
-from .logged import CLOUD_SQL_PREFIX, FULL_PREFIX, RDS_PREFIX, Logged, captured, connected, log_of, sent, sessions
+from .logged import AZURE_PREFIX, CLOUD_SQL_PREFIX, FULL_PREFIX, RDS_PREFIX, Logged, captured, connected, log_of, sent, sessions
 
 HOSTILE = "it''s\n\t\"x\", $1 = 'y', ...\\ ü\r\n;"
 SECRET = "hunter2-is-a-password"
@@ -71,10 +73,11 @@ EXPECTED = [
 ]
 
 
-def equal(found: list[list[Any]], states: bool = True) -> None:
-    """What was found is what was sent."""
+def equal(found: list[list[Any]], states: bool = True, lacking: str | None = None) -> None:
+    """What was found is what was sent, except a text that the log lacks."""
     assert len(found) == len(EXPECTED)
-    for session, wanted in zip(found, EXPECTED, strict=True):
+    for session, all_sent in zip(found, EXPECTED, strict=True):
+        wanted = [one for one in all_sent if lacking is None or one[1] != lacking]
         for (protocol, text, values, error), call in zip(wanted, session, strict=True):
             assert text is None or call[1] == text
             assert (call[0], call[2]) == (protocol, values), call[1]
@@ -171,6 +174,44 @@ def test_an_export_of_cloud_sql_has_a_document_for_each_line(logging_server: Clu
     assert account["files"][0][1].startswith("Cloud SQL with")
     # The prefix has no application, so the server's log-in line says it.
     equal(sent(capture), states=False)
+
+
+ENTRY = re.compile(r"(?P<prefix>[-\d]+ [:\d]+ \w+-[.\w]+-)(?P<level>[A-Z]+):  (?P<text>.*)", re.DOTALL)
+
+
+def exported_by_azure(log: str, *, apart: bool) -> Iterator[dict[str, Any]]:
+    """A log as Azure exports it: a record for each entry, with DETAIL beside it, and without STATEMENT and CONTEXT."""
+    begun: dict[str, Any] | None = None
+    for line in re.split(r"\n(?!\t)", log.removesuffix("\n")):
+        found = ENTRY.fullmatch(line.replace("\n\t", "\n"))
+        if found is None:
+            continue  # from before the prefix was set
+        prefix, level, text = found.group("prefix", "level", "text")
+        if level == "DETAIL":
+            assert begun is not None
+            begun["detail"] = text
+        elif level in ("LOG", "ERROR", "FATAL"):
+            if begun is not None:
+                yield begun
+            begun = {"errorLevel": level, "detail": ""}
+            begun |= {"prefix": prefix, "message": text} if apart else {"message": f"{prefix}{level}:  {text}"}
+    if begun is not None:
+        yield begun
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["flexible server", "single server"])
+def test_an_export_of_azure_has_a_document_for_each_entry(logging_server: Cluster, tmp_path: Path, apart: bool) -> None:
+    logged = log_of(logging_server, f"azure-{apart}", application, log_line_prefix=AZURE_PREFIX)
+    export = tmp_path / "PT1H.json"
+    with export.open("w") as out:
+        for one in exported_by_azure(logged.files["log"].read_bytes().decode(), apart=apart):
+            record = {"category": "PostgreSQLLogs", "operationName": "LogEvent", "properties": one}
+            out.write(json.dumps({"time": "2026-11-25T07:04:42.830Z", **record}) + "\n")
+    capture, account = captured(tmp_path, export)
+    assert account["files"][0][1] == f"Azure with log_line_prefix = '{AZURE_PREFIX}'"
+    assert not account["fractions"]
+    # A statement that is no SQL has no line of its own, and Azure leaves out the line that repeats it.
+    equal(sent(capture), states=False, lacking="SELECT nothing FROM")
 
 
 def test_parts_of_a_log_in_any_order_and_compressed_are_one(full: Logged, tmp_path: Path) -> None:

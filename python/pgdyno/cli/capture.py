@@ -42,7 +42,7 @@ def command() -> None:
 def read(logs: tuple[Path, ...], output: Path, prefix: str | None, as_json: bool) -> None:
     """Read the logs of one server into a capture.
 
-    LOG is a csvlog, a jsonlog, a log in stderr's format (RDS, Aurora), or a JSON export of Cloud SQL, also compressed by gzip
+    LOG is a csvlog, a jsonlog, a log in stderr's format (RDS, Aurora), or a JSON export of Cloud SQL or Azure, also compressed by gzip
     or zstd. Several files are read in the order of their times. The server must have logged statements: log_statement = all with
     log_duration = on, or log_min_duration_statement = 0. Statements that set a password are left out.
 

@@ -12,14 +12,15 @@ use std::io;
 use crate::input::Input;
 pub(crate) use found::{Found, Sink};
 pub(crate) use prefix::Prefix;
+pub(crate) use stderr::Wrapping;
 
 /// Lines that are looked at to tell a format.
 const LINES_LOOKED_AT: usize = 200;
 /// Of those, the share that a prefix must fit: the others are lines of other programs and of long statements.
 const FITTING_LEAST: f64 = 0.5;
-/// Prefixes that are tried where none is given: PostgreSQL's default, Debian's, those of RDS and Cloud SQL, and those
-/// that documents advise (pgBadger, pgreplay).
-const KNOWN_PREFIXES: [&str; 10] = [
+/// Prefixes that are tried where none is given: PostgreSQL's default, Debian's, those of RDS, Cloud SQL and Azure, and
+/// those that documents advise (pgBadger, pgreplay, pganalyze).
+const KNOWN_PREFIXES: [&str; 12] = [
     "%m [%p] %q%u@%d ",
     "%m [%p] ",
     "%t:%r:%u@%d:[%p]:",
@@ -30,6 +31,8 @@ const KNOWN_PREFIXES: [&str; 10] = [
     "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
     "%t [%p]: ",
     "%m|%u|%d|%c|",
+    "%t-%c-",
+    "%m [%p] [user=%u,db=%d,app=%a] ",
 ];
 
 /// A format, as it was told from the beginning of a file.
@@ -37,10 +40,10 @@ const KNOWN_PREFIXES: [&str; 10] = [
 pub(crate) enum Format {
     Csv,
     Json,
-    /// With a prefix; `wrapped` is one JSON document a line, as Cloud SQL exports them.
+    /// With a prefix, and wrapped in JSON where a provider exports it so.
     Stderr {
         prefix: Prefix,
-        wrapped: bool,
+        wrapping: Wrapping,
     },
 }
 
@@ -50,8 +53,12 @@ impl Format {
         match self {
             Self::Csv => "csvlog".to_owned(),
             Self::Json => "jsonlog".to_owned(),
-            Self::Stderr { prefix, wrapped } => {
-                let what = if *wrapped { "Cloud SQL" } else { "stderr" };
+            Self::Stderr { prefix, wrapping } => {
+                let what = match wrapping {
+                    Wrapping::None => "stderr",
+                    Wrapping::CloudSql => "Cloud SQL",
+                    Wrapping::Azure => "Azure",
+                };
                 format!("{what} with log_line_prefix = '{}'", prefix.text())
             }
         }
@@ -70,7 +77,7 @@ impl Format {
         match self {
             Self::Csv => csv::read(input, sink),
             Self::Json => json::read(input, sink),
-            Self::Stderr { prefix, wrapped } => stderr::read(input, prefix, *wrapped, sink),
+            Self::Stderr { prefix, wrapping } => stderr::read(input, prefix, *wrapping, sink),
         }
     }
 }
@@ -81,9 +88,9 @@ pub(crate) fn detect(input: &mut Input, given: Option<&Prefix>) -> io::Result<Op
     while memchr::memchr_iter(b'\n', input.seen()).count() < LINES_LOOKED_AT && input.more()? {}
     let head = String::from_utf8_lossy(input.seen());
     let lines: Vec<&str> = head.lines().take(LINES_LOOKED_AT).collect();
+    let (wrapping, texts) = taken_out(&lines);
     if let Some(given) = given {
-        let wrapped = lines.first().is_some_and(|line| line.starts_with('{'));
-        return Ok(Some(Format::Stderr { prefix: given.clone(), wrapped }));
+        return Ok(Some(Format::Stderr { prefix: given.clone(), wrapping }));
     }
     if lines.iter().any(|line| json::is_entry(line)) {
         return Ok(Some(Format::Json));
@@ -91,10 +98,22 @@ pub(crate) fn detect(input: &mut Input, given: Option<&Prefix>) -> io::Result<Op
     if lines.iter().any(|line| csv::is_entry(line.as_bytes())) {
         return Ok(Some(Format::Csv));
     }
-    let unwrapped: Vec<Cow<'_, str>> = lines.iter().filter_map(|line| stderr::unwrap(line.as_bytes())).collect();
-    let wrapped = !unwrapped.is_empty();
-    let texts: Vec<&str> = if wrapped { unwrapped.iter().map(AsRef::as_ref).collect() } else { lines };
-    Ok(known_prefix(&texts).map(|prefix| Format::Stderr { prefix, wrapped }))
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    Ok(known_prefix(&texts).map(|prefix| Format::Stderr { prefix, wrapping }))
+}
+
+/// What lines are wrapped in, and what they are without it.
+fn taken_out<'a>(lines: &[&'a str]) -> (Wrapping, Vec<Cow<'a, str>>) {
+    let out = |wrapping: Wrapping| -> Vec<Cow<'a, str>> {
+        lines.iter().filter_map(|line| wrapping.take_out(line.as_bytes())).map(|found| found.text).collect()
+    };
+    for wrapping in [Wrapping::CloudSql, Wrapping::Azure] {
+        let texts = out(wrapping);
+        if !texts.is_empty() {
+            return (wrapping, texts);
+        }
+    }
+    (Wrapping::None, out(Wrapping::None))
 }
 
 /// The known prefix that fits the most lines; of several, the first.

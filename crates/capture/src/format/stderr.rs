@@ -1,5 +1,6 @@
 //! stderr's format: lines with a prefix. A text of several lines goes on in lines that begin with a tab, and DETAIL,
-//! CONTEXT and STATEMENT are lines with a prefix of their own (`send_message_to_server_log` in `elog.c`).
+//! CONTEXT and STATEMENT are lines with a prefix of their own (`send_message_to_server_log` in `elog.c`). Two providers export it
+//! as JSON: Cloud SQL a document for each line, Azure one for each entry.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,16 +12,74 @@ use super::prefix::Prefix;
 use crate::entry::Entry;
 use crate::input::{Input, line_length};
 
+/// What the lines of a log are wrapped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrapping {
+    /// Nothing.
+    None,
+    /// A document of Cloud SQL for each line.
+    CloudSql,
+    /// A document of Azure for each entry, without CONTEXT and STATEMENT.
+    Azure,
+}
+
 /// What Cloud SQL writes for each line, as far as it is used (Logging's `LogEntry`).
 #[derive(Deserialize)]
-struct Wrapped<'a> {
+struct CloudSql<'a> {
     #[serde(borrow, rename = "textPayload")]
     text: Cow<'a, str>,
 }
 
-/// The line in a document of Cloud SQL; none if it is anything else.
-pub(super) fn unwrap(line: &[u8]) -> Option<Cow<'_, str>> {
-    serde_json::from_slice::<Wrapped<'_>>(line).ok().map(|wrapped| wrapped.text)
+/// What Azure writes for each entry, as far as it is used (category `PostgreSQLLogs` of its resource logs).
+#[derive(Deserialize)]
+struct Azure<'a> {
+    #[serde(borrow)]
+    properties: Properties<'a>,
+}
+
+/// A flexible server has prefix and severity in its message; a single server and its successors may have them apart.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties<'a> {
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+    #[serde(borrow)]
+    error_level: Cow<'a, str>,
+    #[serde(borrow, default)]
+    prefix: Cow<'a, str>,
+    #[serde(borrow, default)]
+    detail: Cow<'a, str>,
+    #[serde(borrow, rename = "sqlerrcode")]
+    state: Option<Cow<'a, str>>,
+}
+
+/// A line without what it is wrapped in.
+#[derive(Debug)]
+pub(super) struct Unwrapped<'a> {
+    /// As PostgreSQL writes it to stderr; of Azure the whole message, which may have several lines.
+    pub text: Cow<'a, str>,
+    detail: Option<Cow<'a, str>>,
+    state: Option<Cow<'a, str>>,
+}
+
+impl Wrapping {
+    /// Takes a line out; none if it is wrapped in something else.
+    pub(super) fn take_out(self, line: &[u8]) -> Option<Unwrapped<'_>> {
+        let bare = |text| Unwrapped { text, detail: None, state: None };
+        match self {
+            Self::None => std::str::from_utf8(line).ok().map(Cow::Borrowed).map(bare),
+            Self::CloudSql => serde_json::from_slice::<CloudSql<'_>>(line).ok().map(|found| bare(found.text)),
+            Self::Azure => {
+                let found = serde_json::from_slice::<Azure<'_>>(line).ok()?.properties;
+                let text = if found.prefix.is_empty() {
+                    found.message
+                } else {
+                    Cow::Owned(format!("{}{}:  {}", found.prefix, found.error_level, found.message))
+                };
+                Some(Unwrapped { text, detail: Some(found.detail).filter(|text| !text.is_empty()), state: found.state })
+            }
+        }
+    }
 }
 
 /// What an entry's next line goes on with.
@@ -43,17 +102,19 @@ struct Open {
 pub(super) fn read<E: From<io::Error>>(
     input: &mut Input,
     prefix: &Prefix,
-    wrapped: bool,
+    wrapping: Wrapping,
     sink: &mut Sink<'_, E>,
 ) -> Result<(), E> {
     let mut open = Open::default();
     while let Some(next) = input.next(line_length)? {
         let line = &input.seen()[..next.length];
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let text = if wrapped { unwrap(line) } else { std::str::from_utf8(line).ok().map(Cow::Borrowed) };
-        match text {
-            None => sink(if wrapped { Found::Torn } else { Found::NotText })?,
-            Some(text) => open.line(&text, prefix, sink)?,
+        match wrapping.take_out(line) {
+            None => sink(if wrapping == Wrapping::None { Found::NotText } else { Found::Torn })?,
+            Some(found) => {
+                open.line(&found.text, prefix, sink)?;
+                open.also(found);
+            }
         }
         input.take(next.length);
     }
@@ -76,6 +137,17 @@ impl Open {
         self.entry = Some(line.entry.into_owned());
         self.at = Some(Place::Message);
         Ok(())
+    }
+
+    /// What came with a line, beside it.
+    fn also(&mut self, found: Unwrapped<'_>) {
+        let Some(entry) = self.entry.as_mut().filter(|_| matches!(self.at, Some(Place::Message))) else { return };
+        if let Some(detail) = found.detail {
+            entry.detail = Some(Cow::Owned(detail.into_owned()));
+        }
+        if let (None, Some(state)) = (&entry.sqlstate, found.state) {
+            entry.sqlstate = Some(Cow::Owned(state.into_owned()));
+        }
     }
 
     /// Another line of what came last.
