@@ -7,6 +7,38 @@ pub(crate) const INSTANT: &[u8] = b"2000-01-01 00:00:00+00";
 const CHARACTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// A draw of 64 bits holds ten numbers of six bits.
 const PER_DRAW: u32 = 10;
+/// Room for these, a power of two.
+const MADE: usize = 16;
+
+/// What two numbers of six bits give. One beyond the last character gives none, so that all have the same chance.
+#[derive(Clone, Copy)]
+struct Pair {
+    characters: [u8; 2],
+    count: u8,
+}
+
+/// By the twelve bits of both.
+static PAIRS: [Pair; 4096] = pairs();
+
+const fn pairs() -> [Pair; 4096] {
+    let mut found = [Pair { characters: [0; 2], count: 0 }; 4096];
+    let mut bits = 0;
+    while bits < found.len() {
+        let mut pair = Pair { characters: [0; 2], count: 0 };
+        let (first, second) = (bits & 63, bits >> 6);
+        if first < CHARACTERS.len() {
+            pair.characters[0] = CHARACTERS[first];
+            pair.count = 1;
+        }
+        if second < CHARACTERS.len() {
+            pair.characters[pair.count as usize] = CHARACTERS[second];
+            pair.count += 1;
+        }
+        found[bits] = pair;
+        bits += 1;
+    }
+    found
+}
 
 /// A line that is being written.
 pub(crate) struct Line<'a> {
@@ -102,18 +134,22 @@ fn write_decimal(value: i64, places: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// Random characters, `min` to `max` of them.
 fn write_text(random: &mut Random, min: i64, max: i64, out: &mut Vec<u8>) {
-    let end = out.len() + random.between(min, max) as usize;
-    while out.len() < end {
-        let mut bits = random.bits();
-        for _ in 0..PER_DRAW {
-            // What is beyond the last character is not taken, so that all have the same chance.
-            if let Some(&character) = CHARACTERS.get((bits & 63) as usize)
-                && out.len() < end
-            {
-                out.push(character);
-            }
-            bits >>= 6;
+    let mut left = random.between(min, max) as usize;
+    while left > 0 {
+        let (mut bits, mut made, mut count) = (random.bits(), [0; MADE], 0);
+        for _ in 0..PER_DRAW / 2 {
+            let pair = &PAIRS[(bits & 4095) as usize];
+            made[count % MADE] = pair.characters[0];
+            made[(count + 1) % MADE] = pair.characters[1];
+            count += usize::from(pair.count);
+            bits >>= 12;
         }
+        // All of it and then less: a copy of a length that the compiler knows is one store.
+        let end = out.len() + count.min(left);
+        out.extend_from_slice(&made);
+        out.truncate(end);
+        left -= count.min(left);
     }
 }

@@ -7,6 +7,7 @@ mod answers;
 mod batches;
 mod definitions;
 mod file;
+mod line;
 mod profile;
 mod refresh;
 mod rows;
