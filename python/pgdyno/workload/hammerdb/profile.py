@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -25,7 +26,8 @@ PROCEDURES: Final = {
     "OSTAT": "order_status",
 }
 """HammerDB's name of a type -> ours."""
-_SUMMARY = re.compile(r"SUMMARY OF (\d+) ACTIVE VIRTUAL USERS")
+_SECTION = re.compile(r">>>>> (?:VIRTUAL USER (\d+) :|SUMMARY OF (\d+) ACTIVE VIRTUAL USERS)")
+"""A user's part, or the summary, which comes last."""
 _PROCEDURE = re.compile(r"PROC: (\w+)")
 _FIGURE = re.compile(r"\b(CALLS|MIN|AVG|MAX|P99|P95|P75|P50|P25): ([\d.]+)")
 _PERCENTILES: Final = {"P25": 0.25, "P50": 0.50, "P75": 0.75, "P95": 0.95, "P99": 0.99}
@@ -88,20 +90,40 @@ class Profile:
 
 
 def read(text: str) -> Profile | None:
-    """The last summary of a profile's log; None where it has none."""
-    places = list(_SUMMARY.finditer(text))
-    if not places:
-        return None
-    times: dict[str, Times] = {}
-    parts = _PROCEDURE.split(text[places[-1].end() :])
+    """The summary of a profile's log; None where it has none.
+
+    Percentiles are the summary's. Calls and their mean are added up over the users: the summary of 4.12 counts each call twice
+    where times are stored with its job too, which is its default.
+    """
+    calls, total_ms = defaultdict[str, int](int), defaultdict[str, float](float)
+    parts = _SECTION.split(text)
+    for user, summary, section in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        told = _figures(section)
+        if user is not None:
+            for name, figures in told.items():
+                calls[name] += round(figures["CALLS"])
+                total_ms[name] += figures["CALLS"] * figures["AVG"]
+        if summary is not None:
+            return Profile(
+                int(summary), {name: _times(told[name], calls[name], total_ms[name]) for name in told if calls[name]}
+            )
+    return None
+
+
+def _figures(section: str) -> dict[str, dict[str, float]]:
+    """By type, what a section says of it; without those that lack a figure."""
+    parts = _PROCEDURE.split(section)
+    found = {}
     for name, figures in zip(parts[1::2], parts[2::2], strict=True):
         told = {key: float(value) for key, value in _FIGURE.findall(figures)}
         if name in PROCEDURES and {"CALLS", "MIN", "AVG", "MAX", "P50"} <= told.keys():
-            marks = [(share, told[key]) for key, share in _PERCENTILES.items() if key in told]
-            times[PROCEDURES[name]] = Times(
-                int(told["CALLS"]), told["AVG"], _rising([(0.0, told["MIN"]), *marks, (1.0, told["MAX"])])
-            )
-    return Profile(int(places[-1][1]), times)
+            found[PROCEDURES[name]] = told
+    return found
+
+
+def _times(told: Mapping[str, float], calls: int, total_ms: float) -> Times:
+    marks = [(share, told[key]) for key, share in _PERCENTILES.items() if key in told]
+    return Times(calls, total_ms / calls, _rising([(0.0, told["MIN"]), *marks, (1.0, told["MAX"])]))
 
 
 def _rising(marks: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
