@@ -28,6 +28,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.pq import ExecStatus
 
 from pgdyno import session
 from pgdyno.workload.tpch.refreshing import AlreadyRefreshedError, Refresher
@@ -48,6 +49,7 @@ _DROP_TRIES = 3
 _CANCEL_TIMEOUT_S = 5.0
 _SWITCH_S = 0.0005
 """How long a thread that hashes rows may keep one waiting whose query has ended, whose end is then late by as much."""
+_DONE = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 _TEMP_FILE = re.compile(r"(\d+)$")
 """The end of what the server says of a temporary file, in any language."""
 _COUNT_SPILL = (
@@ -131,11 +133,11 @@ class Stream:
         self._tell({"query": {"stream": self.asked["stream"], **told, "begin_ns": begin_ns, "end_ns": end_ns, **found}})
 
     def _execute(self, statement: str) -> PGresult:
-        """Bring all rows, as the server's text."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(statement.encode())
-            assert cursor.pgresult is not None
-            return cursor.pgresult
+        """Bring all rows, as the server's text. By libpq at once: a cursor's loop takes CPU that the queries may need."""
+        result = self.connection.pgconn.exec_(statement.encode())
+        if result.status not in _DONE:
+            raise psycopg.errors.error_from_result(result)
+        return result
 
     def _noticed(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         size = _TEMP_FILE.search(diagnostic.message_primary or "")
