@@ -16,10 +16,12 @@ from tools.reference.cli import contexts, split_help
 from tools.reference.markdown import MARK
 
 
+@pytest.mark.usefixtures("engine")
 def test_the_generated_files_are_what_their_sources_make(capfd: pytest.CaptureFixture[str]) -> None:
     assert generate.main(["--check"]) == 0, capfd.readouterr().err
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_page_that_was_edited_or_removed_or_has_lost_its_writer_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

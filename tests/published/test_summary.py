@@ -20,6 +20,7 @@ from tools.reference import published_chart, published_summary
 if TYPE_CHECKING:
     from pgdyno.reproduce.told import DocumentTold
 
+pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).resolve().parents[2]
 
 
