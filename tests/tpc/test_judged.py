@@ -39,6 +39,14 @@ def record(load: float = 1.0, driver: float = 1.0, peak_mib: int = 50, cores: fl
     )
 
 
+def test_memory_that_grows_breaks_its_claim_and_a_long_run_may_be_missing() -> None:
+    flat, leaking = [30_000, 50_000, 50_100, 50_200, 50_000, 50_300], [30_000, 40_000, 44_000, 48_000, 52_000, 56_000]
+    for minutes, holds in ((flat, True), (leaking, False), ([70_000] * 6, False)):
+        judged = claim.judge(record().model_copy(update={"driver_minutes_kib": minutes}))
+        assert [one.holds for one in judged if one.name == "memory of the driver over time"] == [holds]
+    assert all(one.name != "memory of the driver over time" for one in claim.judge(record()))
+
+
 def test_each_claim_is_judged() -> None:
     judged = claim.judge(record())
     assert tuple(one.name for one in judged) == claim.NAMES

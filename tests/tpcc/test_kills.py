@@ -10,6 +10,7 @@ import pytest
 
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.tpcc_conditions import conditions_of, violated
 
 from ..fill.filled import Database
 from ..support.servers import older_server, throwaway_cluster
@@ -94,6 +95,22 @@ def test_an_older_server_keeps_what_was_committed(older_server: Cluster, tmp_pat
     # One of its own: what is killed and started again is no longer the server that other tests share.
     with throwaway_cluster(older_server.binaries.bin_dir) as cluster:
         _run_with_kills(cluster, tmp_path, 30.0, 3, profile="spec", routines=routines, warehouses=2, clients=16)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("profile", ["hammerdb", "spec"])
+def test_an_older_server_holds_the_conditions_after_the_load_and_after_a_minute_of_sixteen_clients(
+    older_server: Cluster, tmp_path: Path, profile: str
+) -> None:
+    with psycopg.connect(older_server.dsn, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS minute WITH (FORCE)")
+        connection.execute("CREATE DATABASE minute")
+    mine, workload = Database(older_server, "minute"), tpcc(profile=profile, warehouses=2, clients=16)
+    fill(mine, workload.data_set())
+    with psycopg.connect(mine.dsn) as connection:
+        assert list(violated(connection, conditions_of(workload.profile, loaded=True), None)) == []
+    outcome = workload.runner()(mine, RunRequest(60.0, tmp_path))
+    assert wrong((*outcome.checks, *workload.proofs(mine, outcome, full=True))) == []
 
 
 @pytest.mark.bench

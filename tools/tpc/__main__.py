@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tools.equivalence import __main__ as equivalence
 from tools.equivalence.record import Record as Equivalence
 from tools.measured import code, ended, published
-from tools.tpc import claim, measure, page
+from tools.tpc import claim, measure, memory, page
 from tools.tpc.record import Record
 
 if TYPE_CHECKING:
@@ -30,11 +30,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.tpc", description=__doc__)
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of each load and of driver runs [%(default)s]")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="minutes beside pgbench [%(default)g]")
+    parser.add_argument(
+        "--memory",
+        type=float,
+        nargs="?",
+        const=memory.MINUTES,
+        metavar="MINUTES",
+        help=f"measure the driver's memory alone, in one run of so many minutes [{memory.MINUTES:g}]; four at least are judged",
+    )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
 
 
 def _run(asked: argparse.Namespace) -> int:
+    if asked.memory is not None:
+        return code(write(measure.over_time(RESULTS, asked.memory), Equivalence.load(COMPARED)))
     if asked.page:
         return code(write(Record.require(RESULTS, "tpc"), Equivalence.load(COMPARED)))
     return code(collect(asked.pairs, asked.minutes))

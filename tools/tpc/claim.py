@@ -19,6 +19,10 @@ PEAK_MIB_MAX = {"TPC-C, 10 warehouses": 64, "TPC-H, scale factor 1": 400}
 """Of TPC-H 300 are dbgen's text."""
 DRIVER_RATIO_MAX = 1.1
 DRIVER_MIB_MAX = 64
+DRIVER_GROWTH_MAX = 1.05
+"""Largest memory of the second half of a long run against that of the first half without its first minute: pages that are
+touched once are seen within the first, and a leak of a byte a transaction is 1.8 MB in half an hour at 1,000 a second."""
+_MINUTES_MIN = 4
 STREAMS_CORES_MAX = 0.01
 NAMES = (
     *(f"{what} of {name}" for name in LOAD_RATIO_MAX for what in ("load", "memory")),
@@ -32,6 +36,7 @@ def judge(record: Record, compared: Equivalence | None = None) -> list[Claim]:
     """The claims that the record has figures for, in the order of :data:`NAMES`; then those of TPC-C beside pgbench."""
     found = [claim for name, one in record.loads.items() for claim in (_load(name, one), _memory(name, one))]
     found += _driver(record) if record.driver else []
+    found += _over_time(record.driver_minutes_kib) if len(record.driver_minutes_kib) >= _MINUTES_MIN else []
     if record.queries is not None:
         asked, cores = record.queries, record.queries.cores
         found.append(
@@ -60,6 +65,19 @@ def _load(name: str, one: Loads) -> Claim:
 def _memory(name: str, one: Loads) -> Claim:
     peak, most = max(pair.peak_kib for pair in one.pairs) / 1024, PEAK_MIB_MAX[name]
     return Claim(f"memory of {name}", f"≤ {most} MiB", f"{peak:.0f} MiB at most", peak <= most)
+
+
+def _over_time(minutes_kib: list[int]) -> list[Claim]:
+    half = len(minutes_kib) // 2
+    growth, peak = max(minutes_kib[half:]) / max(minutes_kib[1:half]), max(minutes_kib) / 1024
+    return [
+        Claim(
+            "memory of the driver over time",
+            f"≤ {DRIVER_MIB_MAX} MiB, its second half ≤ {DRIVER_GROWTH_MAX:g} × its first",
+            f"{peak:.0f} MiB at most in {len(minutes_kib)} minutes; {growth:.3f} ×",
+            peak <= DRIVER_MIB_MAX and growth <= DRIVER_GROWTH_MAX,
+        )
+    ]
 
 
 def _driver(record: Record) -> list[Claim]:

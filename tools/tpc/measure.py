@@ -26,7 +26,7 @@ from tools.driver import process
 from tools.driver.load import Run, transactions_in
 from tools.driver.record import Pair, Sample
 from tools.equivalence.workloads import WORKLOADS, Length
-from tools.tpc import loads
+from tools.tpc import loads, memory
 from tools.tpc.record import LoadPair, Loads, Queries, Record
 
 if TYPE_CHECKING:
@@ -60,6 +60,15 @@ def measure(path: Path, pairs: int) -> Record:
         if record.queries is None:
             record.queries = _queries(cluster)
             record.save(path)
+    return record
+
+
+def over_time(path: Path, minutes: float) -> Record:
+    """The record at ``path`` with the driver's memory in a run of so many minutes."""
+    record = Record.load(path) or Record.here(find_binaries(None).version)
+    with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
+        record.driver_minutes_kib = memory.measure(cluster, minutes, SEED)
+    record.save(path)
     return record
 
 

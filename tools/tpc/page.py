@@ -21,6 +21,7 @@ _HEAD = """# What the workloads derived from TPC-C and TPC-H cost
   same vacuum, keys, indexes and references. One after the other in an order that is drawn for each pair, on a volume in memory.
 - **CPU of the driver**: user and system time of the whole process for each transaction, beside pgbench with the same five statements,
   weights 10/10/1/1/1, four clients on one thread.
+- **Memory over time**: `python -m tools.tpc --memory 30`, one run of so many minutes at 1,000 transactions a second; its claim is there once it was made.
 - **Streams**: the process that asks ten streams of queries, from its start to its end. It takes about 0.3 s of CPU for 220 queries, most
   of it before the first; so the share is one of streams that last a minute and more.
 - **TPC-C beside pgbench**: as in [the record of equivalence](equivalence.md), profile `hammerdb`.

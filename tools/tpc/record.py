@@ -68,6 +68,8 @@ class Record(Kept):
     driver_kib: list[int] = Field(default_factory=list)
     """Peak resident memory of each run of pgdyno's driver."""
     queries: Queries | None = None
+    driver_minutes_kib: list[int] = Field(default_factory=list)
+    """Largest resident memory of the driver in each minute of one long run; empty where there was none."""
 
     @classmethod
     def here(cls, postgres: str) -> Self:
