@@ -90,6 +90,16 @@ def test_queries_in_slowed_time_take_less_of_it_as_the_cpu_is_not_slowed() -> No
     assert asked.work_s(100, 8) == asked.work_s(100, 4) == 0.2 * 10 * 60_000 / 100
 
 
+def test_queries_that_a_volumes_throughput_limits_take_as_long_as_their_bytes() -> None:
+    asked = workload_of(seed=1, kind="tpch", scale_factor=0.5, clients=2, queries=[9, 13, 16, 18, 21])
+    assert (
+        asked.work_s(3000, 1, 125.0)
+        == asked.work_s(16_000, 1, 125.0)
+        == pytest.approx(2 * asked.work_s(3000, 1, 250.0))
+    )
+    assert 40 < asked.work_s(3000, 1, 125.0) < 80, "a run of temp-volume.toml took 70 s on gp3"
+
+
 def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "trial.toml"
     file.write_text(

@@ -5,6 +5,7 @@ Nothing is changed. What is wrong is said with the place in the experiment file 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -79,7 +80,9 @@ class ResolvedArm:
         _, measure_s = workload.phases_s
         if not workload.counted or not iops:
             return measure_s
-        return min(measure_s, workload.work_s(iops, self.arm.world.dilation))
+        assert volume is not None
+        mib_per_s = math.inf if volume.mib_per_s is None else volume.mib_per_s.maximum
+        return min(measure_s, workload.work_s(iops, self.arm.world.dilation, mib_per_s))
 
     @property
     def sample_interval_ms(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -219,9 +220,9 @@ class Workload(KeyTable, ABC):
         """Whether it may end before its time, because its transactions are counted."""
         return False
 
-    def work_s(self, iops: float, dilation: int = 1) -> float:
-        """Estimate: when counted transactions are done, in seconds of a world that is ``dilation`` times slower, on a volume of ``iops``."""
-        del iops, dilation
+    def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
+        """Estimate: when counted transactions are done, in seconds of a world that is ``dilation`` times slower, on a volume of ``iops`` and ``mib_per_s``."""
+        del iops, dilation, mib_per_s
         return self.phases_s[1]
 
     # What came of it

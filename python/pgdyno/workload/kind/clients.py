@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -134,9 +135,9 @@ class Clients(Workload):
         """Whether each client ends after a number of transactions."""
         return self.transactions is not None
 
-    def work_s(self, iops: float, dilation: int = 1) -> float:
+    def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
         """When the volume has done the requests of all transactions."""
-        del dilation
+        del dilation, mib_per_s
         return (self.transactions or 0) * self.clients * REQUESTS_PER_TRANSACTION / iops
 
     def dilated(self, dilation: int) -> Self:
