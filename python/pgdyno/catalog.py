@@ -71,6 +71,11 @@ class Catalog:
             self._instances = self._one({"instance_types": {}})
         return self._instances
 
+    def snapshots(self) -> dict[str, Any]:
+        """What snapshots cost (``prices``), and the bounds of what a policy says (``policy``)."""
+        found: dict[str, Any] = self._one({"snapshots": {}})
+        return found
+
     def _shared(self, document: dict[str, Any]) -> dict[str, Any]:
         """The document with the service times of its type as one object: they are most of it, and the same in all of them."""
         for one in (document, (document.get("array") or {}).get("member") or document):

@@ -17,6 +17,14 @@ from tests.analysis.synthetic import Plan, make_experiment
 from tests.size import formats
 from tools.reference.cli import contexts
 
+POLICY = """\
+schema_version = 1
+
+[[schedule]]
+every = "24h"
+keep = 7
+"""
+
 LOG = Path(__file__).parents[1] / "capture" / "files" / "shop.csv"
 LOAD = [formats.Interval(2000, 1000, 16000, 8000)] * 30
 FILE = """\
@@ -32,6 +40,7 @@ QUICK = {
     "doctor": "doctor",
     "run": "run {folder}/experiment.toml --dry-run",
     "volume list": "volume list",
+    "volume policy": "volume policy {folder}/policy.toml --dry-run 30d --from 2026-11-01",
     "volume types": "volume types",
     "database list": "database list --json",
     "generate imdb": "generate imdb --scale 0.00001 --out {folder}/imdb/{{pid}} --threads 1",
@@ -118,6 +127,7 @@ def make_places(folder: Path) -> Places:
     """The files that the command lines read."""
     (folder / "load.txt").write_text(formats.iostat_12_7(LOAD, 1))
     (folder / "experiment.toml").write_text(FILE)
+    (folder / "policy.toml").write_text(POLICY)
     (folder / "select.sql").write_text("SELECT 1;\n")
     (folder / "rows.csv").write_text("id,v\n1,a\n2,b\n")
     (folder / "captures").mkdir()

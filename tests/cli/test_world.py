@@ -67,6 +67,7 @@ READ = {
     "size --sar",
     "volume attach --image",
     "volume fit path",
+    "volume policy file",
 }
 """Options and arguments whose path is read."""
 MADE = {"captures", "imdb", "tpch"}

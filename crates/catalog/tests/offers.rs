@@ -42,6 +42,8 @@ fn other_types_of_the_same_provider_are_offered_and_only_those_for_sale() {
     assert_eq!(types("gp3:size=200GiB"), ["gp3", "io2bx", "gp2", "io1", "st1", "sc1"]);
     assert!(types("rds-gp3").iter().all(|name| name.starts_with("rds-")));
     assert!(specs("null").is_empty() && specs("instance-store").is_empty() && specs("twin:disk.toml").is_empty());
+    assert!(specs("gp3:init=lazy").is_empty(), "another one would wait for its blocks, too");
+    assert_eq!(specs("gp3:init=fsr"), specs("gp3"));
 }
 
 #[test]

@@ -19,6 +19,8 @@ enum Question {
     VolumeTypes {},
     /// Every instance type.
     InstanceTypes {},
+    /// What snapshots cost, and what a policy of them may say.
+    Snapshots {},
 }
 
 #[derive(Deserialize)]
@@ -54,5 +56,6 @@ fn answer(question: Question) -> Result<Value, Failure> {
         Question::Offers(Offers { beside, steps }) => json!(pgdyno_catalog::beside(&beside, &steps)?),
         Question::VolumeTypes {} => json!(pgdyno_catalog::types()?),
         Question::InstanceTypes {} => json!(pgdyno_catalog::instance_types(None)?),
+        Question::Snapshots {} => json!(pgdyno_catalog::snapshots()?),
     })
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, shared, volume_fail, volume_fit, volume_mark, volume_types
+from pgdyno.cli import complete, shared, volume_fail, volume_fit, volume_mark, volume_policy, volume_types
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
@@ -40,6 +40,7 @@ command.add_command(volume_fit.fit)
 command.add_command(volume_fail.fail)
 command.add_command(volume_fail.heal)
 command.add_command(volume_mark.mark)
+command.add_command(volume_policy.policy)
 
 
 @command.command()

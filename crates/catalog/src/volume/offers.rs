@@ -13,7 +13,8 @@ use crate::volume::twin::twin_path;
 
 /// The volumes of the ladder beside `spec`; `steps` are multiples of what it has.
 ///
-/// Empty for a volume that is not sold, such as a twin, or that has no limit on IOPS. What the provider's rules refuse is left out.
+/// Empty for a volume that is not sold, such as a twin, that has no limit on IOPS, or whose blocks still come from a snapshot: another one
+/// would wait for them as well. What the provider's rules refuse is left out.
 ///
 /// # Errors
 /// What [`Storage::parse`] refuses.
@@ -22,6 +23,9 @@ pub fn beside(spec: &str, steps: &[f64]) -> Result<Vec<Storage>, SpecError> {
         return Ok(Vec::new());
     }
     let here = Storage::parse(spec)?;
+    if here.member().params().first_touch.is_some() {
+        return Ok(Vec::new());
+    }
     if here.total.usd_per_month.is_none() || here.total.limits.iops.is_none() {
         return Ok(Vec::new());
     }
