@@ -17,7 +17,18 @@ from psycopg import sql
 from pgdyno.postgres.cluster import Cluster
 
 from ..support.commands import pgdyno
-from .logged import AZURE_PREFIX, CLOUD_SQL_PREFIX, FULL_PREFIX, RDS_PREFIX, Logged, captured, connected, log_of, sent, sessions
+from .logged import (
+    AZURE_PREFIX,
+    CLOUD_SQL_PREFIX,
+    FULL_PREFIX,
+    RDS_PREFIX,
+    Logged,
+    captured,
+    connected,
+    log_of,
+    sent,
+    sessions,
+)
 
 HOSTILE = "it''s\n\t\"x\", $1 = 'y', ...\\ ü\r\n;"
 SECRET = "hunter2-is-a-password"
