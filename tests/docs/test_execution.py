@@ -70,6 +70,11 @@ GIVEN: dict[str, str] = {
     r"capture read (postgresql\.csv)": f"cp {LOGS}/shop.csv {{}}",
     r"capture read (postgresql\.log)": f"cp {LOGS}/shop.log {{}}",
     r"capture (?:show|replay) (shop\.capture)": f"test -e {{0}} || pgdyno capture read {LOGS}/shop.csv --output {{0}} >&2",
+    r"volume policy (snapshots\.toml)": f"sed -n '/^```toml/,/^```$/p' {ROOT}/docs/concept/retention.md | grep -v '^```' > {{}}",
+    r"--image (/dev/shm/saved)": (
+        "pgdyno volume attach gp3:size=2GiB --name source --mount source >&2"
+        " && pgdyno volume detach source --save-image $PGDYNO_IMAGE_DIR/saved >&2 && echo $PGDYNO_IMAGE_DIR/saved"
+    ),
     r"--resume (results/\S+)": (
         "pgdyno run experiments/wal-volume.toml --only 1 --results begun >&2; ls -d begun/*-wal-volume-*"
     ),

@@ -25,7 +25,9 @@ class Together:
 
 DOCUMENTS = "tests/docs/test_execution.py"
 """The longest of all, and so a part of its own."""
-_LONGEST = ("loader", "report", "tpcc", "cli", "drive", "load", "lint", "fill", "size", "postgres", "workload")
+_LONGEST = (
+    "host", "loader", "experiment", "tpcc", "workload", "report", "cli", "postgres", "diagnose", "drive", "analysis", "load",
+)  # fmt: skip
 """Folders that begin first, so that the last to begin is a short one."""
 LIMITS = "PGDYNO_TEST_LIMITS"
 """Environment variable: the file whose lock lets one test at a time set the kernel's dirty limits (:mod:`tests.support.machine`)."""

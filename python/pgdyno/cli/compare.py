@@ -105,7 +105,7 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     Example:
       sudo pgdyno compare gp3 io2bx:iops=8000
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
-      sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --files history.sql@9 order.sql@1
+      sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --user app --files history.sql@9 order.sql@1
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
