@@ -29,7 +29,9 @@ def main() -> int:
     """The command line; exit code 1 when a claim does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tools.tpc", description=__doc__)
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of each load and of driver runs [%(default)s]")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="minutes beside pgbench [%(default)g]")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help="minutes beside pgbench, 0 keeps that record [%(default)g]"
+    )
     parser.add_argument(
         "--memory",
         type=float,
@@ -53,14 +55,15 @@ def _run(asked: argparse.Namespace) -> int:
 def collect(pairs: int = PAIRS, minutes: float = MINUTES) -> list[Claim]:
     """Measure what is missing, judge it and write the page."""
     record = measure.measure(RESULTS, pairs)
-    compared = equivalence.collect([measure.TPCC], COMPARED, equivalence.SECONDS, minutes)
-    return write(record, compared)
+    if minutes <= 0:
+        return write(record, Equivalence.load(COMPARED))
+    return write(record, equivalence.collect([measure.TPCC], COMPARED, equivalence.SECONDS, minutes))
 
 
 def write(record: Record, compared: Equivalence | None) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     judged = claim.judge(record, compared)
-    return published(PAGE, page.render(record, judged), judged)
+    return published(PAGE, page.render(record, judged, compared), judged)
 
 
 if __name__ == "__main__":

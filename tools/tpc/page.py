@@ -10,6 +10,7 @@ from tools.reference import markdown as md
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tools.equivalence.record import Record as Equivalence
     from tools.fidelity.claim import Claim
     from tools.tpc.record import Record
 
@@ -22,19 +23,21 @@ _HEAD = """# What the workloads derived from TPC-C and TPC-H cost
 - **CPU of the driver**: user and system time of the whole process for each transaction, beside pgbench with the same five statements,
   weights 10/10/1/1/1, four clients on one thread.
 - **Memory over time**: `python -m tools.tpc --memory 30`, one run of so many minutes at 1,000 transactions a second; its claim is there once it was made.
-- **Streams**: the process that asks ten streams of queries, from its start to its end. It takes about 0.3 s of CPU for 220 queries, most
-  of it before the first; so the share is one of streams that last a minute and more.
+- **Streams**: the process that asks ten streams of queries, from the first query to the last. What a query and its rows cost it does not depend on
+  how long the query takes, so the share is smaller with more data: the scale factor belongs to it.
 - **TPC-C beside pgbench**: as in [the record of equivalence](equivalence.md), profile `hammerdb`.
 """
 
 
-def render(record: Record, judged: Sequence[Claim]) -> str:
-    """The page."""
+def render(record: Record, judged: Sequence[Claim], compared: Equivalence | None = None) -> str:
+    """The page. ``compared`` may be of another engine, which is said."""
     where = (
         f"{record.begin:%Y-%m-%d %H:%M} UTC, on {record.cores} cores, Linux {record.kernel}, PostgreSQL {record.postgres};"
-        f" engine {record.build_hash[:12]}.\n"
+        f" engine {record.build_hash[:12]}."
     )
-    return "\n".join([_HEAD, where, "## Claims\n", claims_table(judged), "\n## Loads\n", _loads(record), ""])
+    if compared is not None and compared.build_hash != record.build_hash:
+        where += f" Beside pgbench: engine {compared.build_hash[:12]}."
+    return "\n".join([_HEAD, f"{where}\n", "## Claims\n", claims_table(judged), "\n## Loads\n", _loads(record), ""])
 
 
 def _loads(record: Record) -> str:
