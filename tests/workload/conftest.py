@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.workload.load import load
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.tables import PgbenchTables
+
 from ..support.servers import cluster, older_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.workload.kind.base import Workload
 
 __all__ = ["cluster", "older_server"]
 
 DAY_S = 86_400
+
+
+@pytest.fixture(scope="module")
+def loaded(cluster: Cluster) -> Cluster:
+    """A server with pgbench's tables at scale 2."""
+    load(cluster, PgbenchTables(2))
+    return cluster
+
+
+def run(server: Any, spec: Workload, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
+    """What a workload comes to on a server."""
+    return spec.runner()(server, RunRequest(seconds, folder, **more))
 
 
 @pytest.fixture

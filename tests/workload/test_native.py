@@ -16,11 +16,10 @@ from pgdyno.store import RunWriter
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import driver, histogram, native
 from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
-from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.scripts import ScriptFile
-from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.watch import now_ns
+
+from .conftest import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,16 +45,6 @@ class Elsewhere:
     @property
     def endpoint(self) -> Endpoint:
         return local(self.dsn)
-
-
-@pytest.fixture(scope="module")
-def loaded(cluster: Cluster) -> Cluster:
-    load(cluster, PgbenchTables(2))
-    return cluster
-
-
-def run(server: Any, spec: Workload, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
-    return spec.runner()(server, RunRequest(seconds, folder, **more))
 
 
 def failed(*checks: Any) -> list[Any]:

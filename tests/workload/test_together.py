@@ -15,37 +15,23 @@ from pgdyno.workload import native, together
 from pgdyno.workload.driving import Driving
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
-from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.scripts import ScriptFile
 from pgdyno.workload.share import shares_of
-from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
-from .conftest import DAY_S
+from .conftest import DAY_S, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
-    from pgdyno.workload.kind.base import Workload
 
 TPCB = workload_of(scale=2, clients=6, threads=3, engine="native", seed=11)
 DRAWN = """
 \\set value random(1, 1000000000)
 INSERT INTO drawn VALUES (:client_id, :value);
 """
-
-
-@pytest.fixture(scope="module")
-def loaded(cluster: Cluster) -> Cluster:
-    load(cluster, PgbenchTables(2))
-    return cluster
-
-
-def run(server: Any, spec: Workload, folder: Path, seconds: float = 1.0, **more: Any) -> Outcome:
-    return spec.runner()(server, RunRequest(seconds, folder, **more))
 
 
 def drawn(server: Cluster, drive: Callable[[dict[str, Any]], None]) -> Counter[tuple[int, int]]:
