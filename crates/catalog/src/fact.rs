@@ -1,6 +1,9 @@
 //! A fact: a value that says where it comes from, when that was true, and how sure we are.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::error::CatalogError;
 
 /// A value with its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +19,31 @@ pub(crate) struct Fact<T> {
     /// How the value follows from the source.
     #[serde(default)]
     pub status: Status,
+}
+
+/// A file of facts as it stands in the program: its name in `catalog/`, and its text.
+pub(crate) type FactsFile = (&'static str, &'static str);
+
+/// Version of the files that [`read`] takes.
+const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Deserialize)]
+struct Versioned {
+    schema_version: u32,
+}
+
+/// Reads the text of the file `name`.
+///
+/// # Errors
+///
+/// It is not TOML, of another version, or not as `T` is.
+pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, CatalogError> {
+    let broken = |problem: String| CatalogError { file: name.to_owned(), problem };
+    let Versioned { schema_version } = toml::from_str(text).map_err(|error| broken(error.to_string()))?;
+    if schema_version != SCHEMA_VERSION {
+        return Err(broken(format!("schema_version {schema_version} is not {SCHEMA_VERSION}")));
+    }
+    toml::from_str(text).map_err(|error| broken(error.to_string()))
 }
 
 /// How a value follows from its source.

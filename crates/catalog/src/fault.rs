@@ -7,10 +7,9 @@ use pgdyno_volume::{ALL_PPM, Effect, Nanos, VolumeFault};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, SpecError};
-use crate::fact::{Fact, Source};
+use crate::fact::{Fact, FactsFile, Source, read};
 
-const FILE: (&str, &str) = ("faults.toml", include_str!("../../../catalog/faults.toml"));
-const SCHEMA_VERSION: u32 = 1;
+const FILE: FactsFile = ("faults.toml", include_str!("../../../catalog/faults.toml"));
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000_000_000;
 /// Begins of the types whose latency is fine enough for the lower minimum.
@@ -54,10 +53,7 @@ fn file() -> Result<&'static FaultFile, CatalogError> {
 
 fn parse(text: &str) -> Result<FaultFile, CatalogError> {
     let broken = |problem: String| CatalogError { file: FILE.0.to_owned(), problem };
-    let parsed: FaultFile = toml::from_str(text).map_err(|error| broken(error.to_string()))?;
-    if parsed.schema_version != SCHEMA_VERSION {
-        return Err(broken(format!("schema_version {} is not {SCHEMA_VERSION}", parsed.schema_version)));
-    }
+    let parsed: FaultFile = read(FILE.0, text)?;
     match parsed.template.iter().find(|(_, facts)| facts.added_ms.value.len() != facts.lasts_s.value.len()) {
         Some((name, _)) => Err(broken(format!("template {name} has another number of latencies than of durations"))),
         None => Ok(parsed),

@@ -8,11 +8,10 @@ use pgdyno_volume::{FirstTouchParams, QuantileRow, QuantileTable, RestoreCreditP
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
-use crate::fact::{Fact, Source};
+use crate::fact::{Fact, FactsFile, Source, read};
 use crate::units::{GIB, KIB, MIB, TIB};
 
-const FILE: (&str, &str) = ("restore.toml", include_str!("../../../catalog/restore.toml"));
-const SCHEMA_VERSION: u32 = 1;
+const FILE: FactsFile = ("restore.toml", include_str!("../../../catalog/restore.toml"));
 /// Whose volumes are made from snapshots in these ways.
 pub(crate) const PROVIDER: &str = "AWS EBS";
 const NS_PER_US: u64 = 1_000;
@@ -124,10 +123,7 @@ fn file() -> Result<&'static RestoreFile, CatalogError> {
 
 fn parse(text: &str) -> Result<RestoreFile, CatalogError> {
     let broken = |problem: String| CatalogError { file: FILE.0.to_owned(), problem };
-    let parsed: RestoreFile = toml::from_str(text).map_err(|error| broken(error.to_string()))?;
-    if parsed.schema_version != SCHEMA_VERSION {
-        return Err(broken(format!("schema_version {} is not {SCHEMA_VERSION}", parsed.schema_version)));
-    }
+    let parsed: RestoreFile = read(FILE.0, text)?;
     match parsed.table(1, 1).broken_rule() {
         Some(rule) => Err(broken(format!("lazy: {rule}"))),
         None => Ok(parsed),

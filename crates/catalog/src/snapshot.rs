@@ -6,10 +6,9 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
-use crate::fact::{Fact, Source};
+use crate::fact::{Fact, FactsFile, Source, read};
 
-const FILE: (&str, &str) = ("snapshot.toml", include_str!("../../../catalog/snapshot.toml"));
-const SCHEMA_VERSION: u32 = 1;
+const FILE: FactsFile = ("snapshot.toml", include_str!("../../../catalog/snapshot.toml"));
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,12 +91,7 @@ pub fn snapshots() -> Result<SnapshotFacts, CatalogError> {
 }
 
 fn parse(text: &str) -> Result<SnapshotFacts, CatalogError> {
-    let broken = |problem: String| CatalogError { file: FILE.0.to_owned(), problem };
-    let SnapshotFile { schema_version, prices, policy, .. } =
-        toml::from_str(text).map_err(|error| broken(error.to_string()))?;
-    if schema_version != SCHEMA_VERSION {
-        return Err(broken(format!("schema_version {schema_version} is not {SCHEMA_VERSION}")));
-    }
+    let SnapshotFile { prices, policy, .. } = read(FILE.0, text)?;
     Ok(SnapshotFacts {
         prices: SnapshotPrices {
             gib_month_usd: prices.gib_month_usd.value,
