@@ -12,6 +12,7 @@ from pgdyno.diagnose.diagnosis import diagnose
 from pgdyno.diagnose.target import target_of
 from pgdyno.diagnose.watch import watch
 from pgdyno.diagnose.words import lines
+from pgdyno.probe.statements import StatementsProbe
 from pgdyno.store import open_run
 
 from ..support.pooler import CLEAN, pgbouncer
@@ -144,3 +145,16 @@ def test_without_the_extension_there_is_nothing_to_say(cluster: Cluster, tmp_pat
     finally:
         with cluster.connect() as connection:
             connection.execute("DROP EXTENSION pg_stat_statements")
+
+
+def test_catalogs_that_answer_too_late_leave_the_statements_out_and_nothing_else(counting: Cluster) -> None:
+    """As on a volume at its limit, from which the extension's own pages are still to be read."""
+    with counting.connect() as other, other.transaction():
+        other.execute("LOCK TABLE pg_catalog.pg_extension IN ACCESS EXCLUSIVE MODE")
+        probe = StatementsProbe(as_role(counting, "monitor"), patience_s=0.3)
+        probe.start()
+        samples = probe.stop()
+    assert samples.tables.get("probe/statements") is None
+    assert [(gap.what, gap.why) for gap in samples.gaps] == [
+        ("sql.statements", "canceling statement due to statement timeout")
+    ]

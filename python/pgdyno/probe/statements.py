@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.sampler import SqlSampler, now_ns, reason
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import Gap, Samples
 
 if TYPE_CHECKING:
     from pgdyno.probe.sampler import Connection
@@ -65,7 +65,15 @@ class StatementsProbe(SqlSampler):
         self._rows: list[dict[str, Any]] = []
 
     def _begin(self, connection: Connection) -> None:
-        found = self._question(connection, _FIND).fetchone()
+        """Find the extension. Its catalogs may have to be read from a volume that is at its limit: then the rest is watched without it."""
+        import psycopg
+
+        begin_ns = now_ns()
+        try:
+            found = self._question(connection, _FIND).fetchone()
+        except psycopg.Error as error:
+            self.ledger.add(Gap(begin_ns, now_ns(), "sql.statements", reason(error)))
+            return
         if found is not None:
             text = _TEXT if self._texts else "NULL::pg_catalog.text"
             reset = _RESET.format(schema=found[0]) if found[1] else "NULL::pg_catalog.int8"

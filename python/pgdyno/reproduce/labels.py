@@ -1,4 +1,4 @@
-"""Where the numbers of dots stand, so that none covers another, or a dot."""
+"""Where the numbers of dots stand, so that none covers another, a dot, or an interval."""
 
 from __future__ import annotations
 
@@ -39,17 +39,21 @@ class Box:
         return wide <= self.x_px <= width_px - wide and high <= self.y_px <= height_px - high
 
 
-def placed(dots: Sequence[tuple[float, float, str]], width_px: float, height_px: float) -> list[Box]:
+def placed(
+    dots: Sequence[tuple[float, float, str]], width_px: float, height_px: float, bars: Sequence[Box] = ()
+) -> list[Box]:
     """The box of each dot's text: as near to it as there is room. Dots are (x, y, text) in pixels.
 
-    Where there is no room at all a text stands beside its dot, over whatever is there.
+    ``bars`` are the intervals that are drawn. Where there is no room beside them a text covers a bar, and where there is
+    none at all it stands beside its dot, over whatever is there.
     """
     taken = [Box(x, y, 2 * DOT_PX, 2 * DOT_PX) for x, y, _ in dots]
     found: list[Box] = []
     for x, y, text in dots:
         tried = list(_around(x, y, DIGIT_PX * len(text)))
-        free = (box for box in tried if box.inside(width_px, height_px) and not any(map(box.overlaps, taken)))
-        box = next(free, tried[0])
+        free = [box for box in tried if box.inside(width_px, height_px) and not any(map(box.overlaps, taken))]
+        clear = (box for box in free if not any(map(box.overlaps, bars)))
+        box = next(clear, next(iter(free), tried[0]))
         taken.append(box)
         found.append(box)
     return found
