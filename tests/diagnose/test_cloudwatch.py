@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -101,6 +103,28 @@ def test_without_what_was_bought_no_limit_of_a_volume_is_named(watched: Path, tm
     found = diagnose(watched, None, sources_of({"--cloudwatch": [metrics(tmp_path / "metrics.json", watched)]}))
     assert found.binding.verdict.limit == "volume_latency"
     assert found.binding.verdict.confidence == "low"
+
+
+@pytest.mark.parametrize(("pages_per_s", "limit"), [(2300, "checkpoints"), (600, "volume_iops")])
+def test_checkpoints_that_move_most_of_a_remote_volumes_bytes_are_named(
+    watched: Path, tmp_path: Path, pages_per_s: int, limit: str
+) -> None:
+    """One each three seconds. The volume moves 2,990 pages of 8 KiB a second by its metrics; the host shows nothing of it."""
+    table = watched / "probe/checkpointer.parquet"
+    rows = pq.read_table(table)
+    every = {
+        "num_timed": [0] * rows.num_rows,
+        "num_requested": [second // 3 for second in range(rows.num_rows)],
+        "num_done": [second // 3 for second in range(rows.num_rows)],
+        "buffers_written": [second * pages_per_s for second in range(rows.num_rows)],
+    }
+    for name, values in every.items():
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, name, pa.array(values, rows.schema.field(name).type))
+    pq.write_table(rows, table)
+    file = metrics(tmp_path / "metrics.json", watched, limited=1.0)
+    found = diagnose(watched, purchase_of(["gp3"], None), sources_of({"--cloudwatch": [file]}))
+    assert (found.binding.verdict.limit, found.binding.verdict.confidence) == (limit, "high")
 
 
 def test_metrics_of_another_time_are_refused(watched: Path, tmp_path: Path) -> None:

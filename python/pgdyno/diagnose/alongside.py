@@ -15,7 +15,8 @@ from pgdyno.text import percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pgdyno.analysis.binding.evidence import Evidence
+    from pgdyno.analysis.binding.checkpoints import Checkpoints
+    from pgdyno.analysis.binding.evidence import Evidence, Second
     from pgdyno.size.measured import Check, Sample
     from pgdyno.store.record import RunRecord
 
@@ -66,7 +67,25 @@ def beside(evidence: Evidence, grid: Grid, sources: Sequence[Source]) -> Evidenc
                 ),
             }
             seconds[place] = replace(second, devices=devices, exceeded=exceeded)
-    return replace(evidence, seconds=tuple(seconds), missing=tuple(missing_of(evidence.given, tuple(seconds))))
+    return replace(
+        evidence,
+        seconds=tuple(seconds),
+        checkpoints=_checkpoints(evidence.checkpoints, seconds),
+        missing=tuple(missing_of(evidence.given, tuple(seconds))),
+    )
+
+
+def _checkpoints(checkpoints: Checkpoints, seconds: Sequence[Second]) -> Checkpoints:
+    """With the volumes' bytes by the files, where the host did not show them."""
+    seen = [second.devices.values() for second in seconds if second.devices]
+    if checkpoints.moved_share is not None or not seen:
+        return checkpoints
+    each = MIB * len(seconds) / len(seen)
+    written, read = (
+        each * sum(getattr(device, name) for devices in seen for device in devices)
+        for name in ("write_mib_per_s", "read_mib_per_s")
+    )
+    return checkpoints.of_volumes(written, read)
 
 
 def totals_of(source: Source, grid: Grid) -> dict[str, float] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.counters import Counters
@@ -39,11 +39,12 @@ class Checkpoints:
     """Of these, because max_wal_size was reached, or because one was asked for."""
     seconds: float = 0.0
     """Length of the phase."""
+    page_bytes: float | None = None
+    """Pages that checkpoints wrote, and whole pages in WAL, which each page needs after a checkpoint. None where either is not known."""
     written_share: float | None = None
-    """Share of all bytes that went to the volumes: pages that checkpoints wrote, and whole pages in WAL, which each page needs
-    after a checkpoint. None where either is not known."""
+    """``page_bytes``, of all bytes that went to the volumes; None where either is not known."""
     moved_share: float | None = None
-    """The same pages, of all bytes that went to the volumes or came from them."""
+    """The same, of all bytes that went to the volumes or came from them."""
     outside_ratio: float | None = None
     """Transactions per second outside of checkpoints over those of the whole phase; None where either is not known."""
 
@@ -61,6 +62,14 @@ class Checkpoints:
         interval_s, share = self.interval_s, self.moved_share
         return interval_s is not None and interval_s <= INTERVAL_MAX_S and share is not None and share >= MOVED_MIN
 
+    def of_volumes(self, written: float | None, read: float | None) -> Checkpoints:
+        """The same with the bytes that all volumes wrote and read in the phase; None for what is not known."""
+        return replace(
+            self,
+            written_share=_share(self.page_bytes, written),
+            moved_share=_share(self.page_bytes, None if written is None or read is None else written + read),
+        )
+
 
 def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     """From pg_stat_checkpointer (pg_stat_bgwriter before 17), to the resolution of the probe."""
@@ -73,17 +82,15 @@ def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     begin_ns = edges[:-1].tolist()
     inside = tuple(any(begin < right and end > left for begin, end in spans)
                    for left, right in zip(begin_ns, edges[1:].tolist(), strict=True))  # fmt: skip
-    theirs, written, read = _bytes(run, counters)
     timed, requested = (_grown(counters, name, measure) for name in ("num_timed", "num_requested"))
     return Checkpoints(
         inside=inside,
         started=timed + requested,
         requested=requested,
         seconds=measure.seconds,
-        written_share=_share(theirs, written),
-        moved_share=_share(theirs, None if written is None or read is None else written + read),
+        page_bytes=_page_bytes(run, counters),
         outside_ratio=_outside_ratio(run, edges, inside),
-    )
+    ).of_volumes(*_volume_bytes(run))
 
 
 def _grown(counters: Counters, name: str, measure: Phase) -> int:
@@ -112,18 +119,22 @@ def _ends(counters: Counters) -> list[int]:
     return []
 
 
-def _bytes(run: RunFigures, checkpointer: Counters) -> tuple[float | None, float | None, float | None]:
-    """What is theirs, what all volumes wrote, and what they read, in bytes; None for what is not known."""
+def _page_bytes(run: RunFigures, checkpointer: Counters) -> float | None:
     span = (run.record.measure.begin_ns, run.record.measure.end_ns)
     wal = Counters.of_server(run.run.table("probe/wal"))
     pages = [checkpointer.delta("buffers_written", *span), wal.delta("wal_fpi", *span)]
-    theirs = None if None in pages else sum(page for page in pages if page is not None) * BLOCK_BYTES
+    return None if None in pages else sum(page for page in pages if page is not None) * BLOCK_BYTES
+
+
+def _volume_bytes(run: RunFigures) -> tuple[float | None, float | None]:
+    """What all volumes wrote and read by the host's counters; None where the host does not show them."""
+    span = (run.record.measure.begin_ns, run.record.measure.end_ns)
     devices = [device_counters(run.run, role) for role in volume_roles(run.run)]
     written, read = (
         [moved for one in devices if (moved := one.delta(name, *span)) is not None]
         for name in ("write_bytes", "read_bytes")
     )
-    return theirs, sum(written) if written else None, sum(read) if read else None
+    return sum(written) if written else None, sum(read) if read else None
 
 
 def _share(part: float | None, whole: float | None) -> float | None:
