@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from pgdyno.reproduce.labels import DOT_PX, Box, placed
+from pgdyno.reproduce.labels import DOT_PX, Box, interval, placed
 
 WIDTH_PX, HEIGHT_PX = 412.0, 420.0
 
@@ -42,13 +42,13 @@ def test_a_dot_alone_has_its_number_to_the_upper_right() -> None:
 def test_a_number_stands_beside_an_interval() -> None:
     """Two dots whose intervals cross the place to the upper right of a third."""
     dots = [(100.0, 200.0, "26"), (114.0, 200.0, "27"), (121.0, 200.0, "28")]
-    bars = [Box(x, y, 2, 120) for x, y, _ in dots]
+    bars = [interval(x, y - 60, y + 60) for x, y, _ in dots]
     covered = [sum(box.overlaps(bar) for bar in bars) for box in placed(dots, WIDTH_PX, HEIGHT_PX)]
     assert sum(covered) > 0, "without the bars a number stands on one"
     assert not any(box.overlaps(bar) for box in placed(dots, WIDTH_PX, HEIGHT_PX, bars) for bar in bars)
 
 
 def test_where_bars_leave_no_room_a_number_covers_one_and_no_dot() -> None:
-    bars = [Box(x, HEIGHT_PX / 2, 2, HEIGHT_PX) for x in range(0, int(WIDTH_PX), 4)]
+    bars = [interval(x, 0, HEIGHT_PX) for x in range(0, int(WIDTH_PX), 4)]
     [box] = placed([(100, 100, "7")], WIDTH_PX, HEIGHT_PX, bars)
     assert not box.overlaps(Box(100, 100, 2 * DOT_PX, 2 * DOT_PX))

@@ -9,7 +9,7 @@ from html import escape
 from pgdyno.report.theme import DARK, LIGHT
 from pgdyno.reproduce import words
 from pgdyno.reproduce.figure import COLOURS, domain_of, ends_of, share_of, ticks_in
-from pgdyno.reproduce.labels import NEAR_PX, placed
+from pgdyno.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
 from pgdyno.reproduce.told import DocumentTold, Told
 from pgdyno.reproduce.verdict import Word
 from tools.reference.published_summary import numbered, told
@@ -71,7 +71,11 @@ class _Plot:
     def dots(self) -> Iterator[str]:
         spots = [(self.across(one.there.ratio), self.down(ends_of(one)[0])) for _, one in self.shown]
         inside = [(x - LEFT_PX, y - TOP_PX, str(place)) for (x, y), (place, _) in zip(spots, self.shown, strict=True)]
-        for (x, y), (place, one), box in zip(spots, self.shown, placed(inside, PLOT_PX, PLOT_PX), strict=True):
+        bars = [
+            interval(x - LEFT_PX, *(self.down(end) - TOP_PX for end in reversed(ends_of(one)[1:])))
+            for (x, _), (_, one) in zip(spots, self.shown, strict=True)
+        ]
+        for (x, y), (place, one), box in zip(spots, self.shown, placed(inside, PLOT_PX, PLOT_PX, bars), strict=True):
             colour = f"var(--{COLOURS[one.judged.word]})"
             _, low, high = ends_of(one)
             text = (
@@ -80,7 +84,7 @@ class _Plot:
             to_x, to_y = round(box.x_px + LEFT_PX, 1), round(box.y_px + TOP_PX, 1)
             if math.dist((x, y), (to_x, to_y)) > NEAR_PX + box.width_px / 2:
                 yield f'<path d="M{x} {y}L{to_x} {to_y}" stroke="var(--line)"/>'
-            yield f'<path d="M{x} {self.down(low)}V{self.down(high)}" stroke="{colour}" stroke-width="2"/>'
+            yield f'<path d="M{x} {self.down(low)}V{self.down(high)}" stroke="{colour}" stroke-width="{BAR_PX}"/>'
             yield f'<circle cx="{x}" cy="{y}" r="4.5" fill="{colour}"><title>{escape(text)}</title></circle>'
             yield f'<text class="place" x="{to_x}" y="{to_y + 4:g}">{place}</text>'
 

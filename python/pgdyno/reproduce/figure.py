@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, TICK_PX, Sheet
 from pgdyno.reproduce import words
-from pgdyno.reproduce.labels import NEAR_PX, Box, placed
+from pgdyno.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
 from pgdyno.reproduce.verdict import Word
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 COLOURS = {Word.AGREES: "good", Word.WITHIN: "warn", Word.DIFFERS: "bad", Word.UNTOLD: "quiet"}
 """Colours of the theme, by verdict."""
 HEIGHT_PX = 420
-BAR_PX = 2
-"""Width of an interval's line."""
 TICKS = (0.1, 0.2, 0.5, 0.8, 1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 TICK_WIDTH_PX = 34
 """Room that a label of the horizontal axis needs."""
@@ -104,7 +102,7 @@ def _label(rows: list[dict[str, Any]], domain: tuple[float, float], plot_px: flo
         for row in rows
     ]
     bars = [
-        _bar(x_px, *((1 - share_of(row[end], domain)) * HEIGHT_PX for end in ("high", "low")))
+        interval(x_px, *((1 - share_of(row[end], domain)) * HEIGHT_PX for end in ("high", "low")))
         for row, (x_px, _, _) in zip(rows, spots, strict=True)
     ]
     wide = domain[1] / domain[0]
@@ -112,11 +110,6 @@ def _label(rows: list[dict[str, Any]], domain: tuple[float, float], plot_px: flo
         row["label_x"] = domain[0] * wide ** (box.x_px / plot_px)
         row["label_y"] = domain[0] * wide ** (1 - box.y_px / HEIGHT_PX)
         row["far"] = math.dist((x_px, y_px), (box.x_px, box.y_px)) > NEAR_PX + box.width_px / 2
-
-
-def _bar(x_px: float, top_px: float, bottom_px: float) -> Box:
-    """An interval as it is drawn."""
-    return Box(x_px, (top_px + bottom_px) / 2, BAR_PX, bottom_px - top_px)
 
 
 def _axis(title: str, ticks: list[float], **more: Any) -> Any:

@@ -13,6 +13,8 @@ DOT_PX = 6.0
 """Half the width of a dot, and some."""
 DIGIT_PX, HEIGHT_PX = 7.0, 13.0
 """Room of a digit of 11 to 12 px."""
+BAR_PX = 2
+"""Width of an interval's line."""
 NEAR_PX = 15.0
 """A number this near to its dot needs no line to it."""
 _RINGS_PX = (14.0, 19.0, 26.0, 36.0, 48.0, 62.0, 78.0, 96.0)
@@ -37,6 +39,11 @@ class Box:
         """Whether it is in the plot as a whole."""
         wide, high = self.width_px / 2, self.height_px / 2
         return wide <= self.x_px <= width_px - wide and high <= self.y_px <= height_px - high
+
+
+def interval(x_px: float, top_px: float, bottom_px: float) -> Box:
+    """An interval as it is drawn."""
+    return Box(x_px, (top_px + bottom_px) / 2, BAR_PX, bottom_px - top_px)
 
 
 def placed(
