@@ -52,7 +52,7 @@ site: packages ## dist/site/: the documents as pages, to browse and to search wi
 
 lock: setup ## choose newer Python packages and write the lock files again
 	$(PY) -m pip install --quiet uv
-	$(PY) -m uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+	$(PY) -m uv pip compile pyproject.toml --group dev --extra hosts --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements.lock
 	$(PY) -m uv pip compile --group wheel --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements-wheel.lock

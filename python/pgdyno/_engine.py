@@ -172,6 +172,20 @@ def spawn(
             start_new_session=new_session,
             env=env,
         )
+    return attend(process, args, stdin, log=log, begin=begin, keep_stdin=keep_stdin, timeout_s=timeout_s)
+
+
+def attend(
+    process: subprocess.Popen[bytes],
+    args: Sequence[str],
+    stdin: Mapping[str, Any],
+    *,
+    log: Path,
+    begin: int = 0,
+    keep_stdin: bool = False,
+    timeout_s: float = TIMEOUT_S,
+) -> Spawned:
+    """The second half of :func:`spawn`, for a process that was started by other means; ``begin`` is the size of ``log`` before."""
     try:
         assert process.stdin is not None and process.stdout is not None
         _send(process.stdin, stdin, keep_open=keep_stdin)

@@ -62,6 +62,20 @@ def how_to_install_again() -> str:
     return f"install pgdyno's wheel again: `{python} -m pip install --force-reinstall --no-deps FILE.whl`"
 
 
+def how_to_add(extra: str) -> str:
+    """A remedy: the command that adds the packages of an extra, as ``hosts`` of ``pgdyno[hosts]``."""
+    if _build.source_root() is not None:
+        return "run `make setup`"
+    prefix, wheel = Path(sys.prefix), f"'FILE.whl[{extra}]'"
+    if (prefix / "pipx_metadata.json").is_file():
+        way = f"pipx install --force {wheel}"
+    elif (prefix / "uv-receipt.toml").is_file():
+        way = f"uv tool install --force {wheel}"
+    else:
+        way = f"{shlex.quote(sys.executable)} -m pip install {wheel}"
+    return f"run `{way}`, with pgdyno's wheel for FILE.whl"
+
+
 def how_to_uninstall() -> str:
     """What is left to do when nothing is outside of the package any more."""
     if _build.source_root() is not None:

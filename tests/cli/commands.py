@@ -43,6 +43,7 @@ QUICK = {
     "volume policy": "volume policy {folder}/policy.toml --dry-run 30d --from 2026-11-01",
     "volume types": "volume types",
     "database list": "database list --json",
+    "hosts keys": "hosts keys --out {folder}/keys/{{pid}} --name alpha",
     "generate imdb": "generate imdb --scale 0.00001 --out {folder}/imdb/{{pid}} --threads 1",
     "generate tpch": "generate tpch --scale 0.001 --out {folder}/tpch/{{pid}} --threads 1",
     "metrics cloudwatch": "metrics cloudwatch {run}",
@@ -91,6 +92,8 @@ SERVER = {
     "capture stats": "capture stats {dsn}",
     "diagnose": "diagnose {dsn} --for 1s --keep {folder}/kept",
     "drive": "drive --dsn {dsn} --duration 1s -c 1 {folder}/select.sql",
+    "hosts scheduler": "hosts scheduler --keys {folder} --listen 127.0.0.1:0",
+    "hosts worker": "hosts worker tls://127.0.0.1:1 --keys {folder} --name alpha --listen 127.0.0.1:0",
     "load": "load {folder}/rows.csv --into {dsn} --table rows",
     "metrics serve": "metrics serve --port 0",
 }

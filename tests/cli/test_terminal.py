@@ -120,6 +120,8 @@ def test_every_command_with_results_has_json() -> None:
         "volume mark",
         "metrics serve",
         "database remove",
+        "hosts scheduler",
+        "hosts worker",
     }
     missing = []
     for context in contexts(click.Context(cli_main.cli, info_name="pgdyno")):

@@ -31,6 +31,7 @@ WRITTEN = {
     "examples --copy",
     "generate imdb --out",
     "generate tpch --out",
+    "hosts keys --out",
     "load --recommend",
     "load --reject",
     "report --output",
@@ -54,12 +55,16 @@ READ = {
     "crashtest --pg-bin",
     "crashtest --recording",
     "database add --pg-bin",
+    "doctor --hosts",
     "drive --pg-bin",
     "drive --setup",
+    "hosts scheduler --keys",
+    "hosts worker --keys",
     "metrics serve --diagnose",
     "query --results",
     "report --results",
     "reproduce --from",
+    "run --drivers",
     "run file",
     "runs --results",
     "size --cloudwatch",
@@ -70,9 +75,17 @@ READ = {
     "volume policy file",
 }
 """Options and arguments whose path is read."""
-MADE = {"captures", "imdb", "tpch"}
+MADE = {"captures", "imdb", "keys", "tpch"}
 """Folders of files that commands make, of which those stay that were whole."""
-DIFFERENT = {"capture read --json", "doctor", "doctor --json", "generate imdb --json", "generate tpch --json"}
+DIFFERENT = {
+    "capture read --json",
+    "doctor",
+    "doctor --json",
+    "generate imdb --json",
+    "generate tpch --json",
+    "hosts keys",
+    "hosts keys --json",
+}
 """Commands that print the time that they took, what the machine has at the moment, or a path that each job has for itself."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STEPS = 2
@@ -186,6 +199,7 @@ def unwritable(places: Places, at_each: int) -> None:
         "capture read --output": "capture read {folder}/shop.csv --output {place}/made",
         "generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
         "generate tpch --out": "generate tpch --scale 0.001 --threads 1 --out {place}/made",
+        "hosts keys --out": "hosts keys --out {place}/made",
         "volume fit --output": "volume fit {folder} --output {place}/made.toml",
         "examples --copy": "examples wal-volume --copy {place}/made",
     }

@@ -150,8 +150,9 @@ def toml_blocks() -> Iterator[tuple[str, str]]:
     """Place and text of every experiment file that stands in a document."""
     for path in documents.documents():
         for match in re.finditer(r"^```toml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            # A policy of snapshots is read by tests/retention.
-            if "schema_version" in match.group(1) and "[[schedule]]" not in match.group(1):
+            # A policy of snapshots is read by tests/retention, a hosts file by tests/hosts.
+            others = "[[schedule]]" in match.group(1) or "scheduler =" in match.group(1)
+            if "schema_version" in match.group(1) and not others:
                 yield path.relative_to(ROOT).as_posix(), match.group(1)
 
 

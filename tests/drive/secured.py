@@ -83,7 +83,11 @@ def encrypted_server(pg_bin: Path) -> Iterator[Encrypted]:
         root, stranger = (_root(folder, name) for name in ("root", "stranger"))
         certificate, key = _signed(folder)
         cluster = Cluster(
-            find_binaries(pg_bin), folder / "data", port=_free_port(), tcp=True, journal=Journal(folder / "state")
+            find_binaries(pg_bin),
+            folder / "data",
+            port=_free_port(),
+            tcp="127.0.0.1",
+            journal=Journal(folder / "state"),
         )
         for path in (certificate, key):
             path.chmod(0o600)

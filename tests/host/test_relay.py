@@ -52,7 +52,7 @@ def server() -> Iterator[Cluster]:
         folder = Path(name)
         folder.chmod(0o755)
         journal = Journal(folder / "state")
-        made = Cluster(find_binaries(), folder / "data", port=preflight.free_port(), tcp=True, journal=journal)
+        made = Cluster(find_binaries(), folder / "data", port=preflight.free_port(), tcp="127.0.0.1", journal=journal)
         try:
             made.initdb()
             with made.running():

@@ -132,7 +132,7 @@ def test_a_taken_port_is_refused(cluster: Cluster) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         cluster.port = listener.getsockname()[1]
-        cluster.tcp = True
+        cluster.tcp = "127.0.0.1"
         with pytest.raises(HostError, match="taken by another program"):
             cluster.start()
 
@@ -143,7 +143,7 @@ def test_a_tcp_port_needs_its_password(cluster: Cluster) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         cluster.port = free.getsockname()[1]
-    cluster.tcp = True
+    cluster.tcp = "127.0.0.1"
     with cluster.running():
         address = f"host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"
         with pytest.raises(psycopg.OperationalError, match="password"):
@@ -159,7 +159,7 @@ def test_a_server_that_logs_every_statement_does_not_log_the_password(cluster: C
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         cluster.port = free.getsockname()[1]
-    cluster.tcp = True
+    cluster.tcp = "127.0.0.1"
     with cluster.running({"log_min_duration_statement": "0"}):
         address = f"host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"
         assert cluster.password is not None

@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.host import preflight
 from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -75,11 +76,17 @@ def initialise(data_dir: Path, pg_bin: Path | None = None) -> None:
 
 
 @contextlib.contextmanager
-def throwaway_cluster(pg_bin: Path | None = None, settings: dict[str, str] | None = None) -> Iterator[Cluster]:
-    """Yield a started server, the embedded one or that of ``pg_bin``; ``settings`` are more or others than those of all."""
+def throwaway_cluster(
+    pg_bin: Path | None = None, settings: dict[str, str] | None = None, tcp: str | None = None
+) -> Iterator[Cluster]:
+    """Yield a started server, the embedded one or that of ``pg_bin``; ``settings`` are more or others than those of all.
+
+    ``tcp`` is an address on which it listens too, with a password.
+    """
     directory = _folder()
     initialise(directory / "data", pg_bin)
-    cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"))
+    at: dict[str, Any] = {} if tcp is None else {"tcp": tcp, "port": preflight.free_port(tcp)}
+    cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"), **at)
     try:
         with cluster.running(_SETTINGS | (settings or {})):
             yield cluster

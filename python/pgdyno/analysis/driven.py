@@ -32,14 +32,17 @@ BACKLOG_WARN = 0.01
 def driven(run: RunFigures) -> Iterator[Finding]:
     """The checks of a run's driver; by the probe's figures where it does not tell its own.
 
-    Of several drivers each is judged by its name, and their CPU together too, since they share a host's cores.
+    Of several drivers each is judged by its name, and their CPU together too where they share a host's cores.
     """
     driver, world = run.record.driver, run.record.world
     asked = int(run.record.workload.get("threads", 1)) if driver is None else driver.threads
     threads = cores_of(asked, run.record.workload.get("driver_cpus"), world.host.cores)
     share = run.cpu_share.get("driver")
-    own = None if driver is None else busy(driver, threads, world.dilation)
-    if own is not None:
+    elsewhere = any(one.host is not None for one in run.record.drivers.values())
+    own = None if driver is None or elsewhere else busy(driver, threads, world.dilation)
+    if elsewhere:
+        pass  # each is judged on its own host
+    elif own is not None:
         yield own
     elif share is None:
         yield Finding("driver", "unknown", "its CPU was not recorded")
@@ -50,7 +53,8 @@ def driven(run: RunFigures) -> Iterator[Finding]:
         service_ms_p50 = service.percentile(50) or 0.0
         yield from on_schedule(driver, service_ms_p50)
         for name, one in run.record.drivers.items():
-            threads = cores_of(one.threads, run.record.workload.get("driver_cpus"), world.host.cores)
+            cores = world.host.cores if one.host is None else one.host.cores
+            threads = cores_of(one.threads, run.record.workload.get("driver_cpus"), cores)
             found = [busy(one, threads, world.dilation), *on_schedule(one, service_ms_p50)]
             yield from (replace(each, figure=f"{name}: {each.figure}") for each in found if each is not None)
         yield from together(run.record.drivers)

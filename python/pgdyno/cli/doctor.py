@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,29 +23,44 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
     is_flag=True,
     help="Remove everything that pgdyno keeps outside of its package. Refused while a volume is attached or a run lasts.",
 )
+@click.option(
+    "--hosts",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Check the hosts of a hosts file instead: engine, PostgreSQL, clocks, cores, open ports.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(wants_clean: bool, wants_uninstall: bool, as_json: bool) -> None:
+def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_json: bool) -> None:
     """Check what this machine can do, and print a remedy for each problem.
 
     The exit code is 0 if this machine can compare emulated volumes, and 3 if something is missing. --clean skips the
     checks: it removes the mounts, loop devices, control groups and processes that killed runs left behind, restores kernel
     settings, and prints what it did. --uninstall does the same, then removes the copies of PostgreSQL, the state and the images
-    that lie outside of the package, and says how to remove the package itself. Results stay.
+    that lie outside of the package, and says how to remove the package itself. Results stay. --hosts checks whether other hosts
+    can drive a load together; the exit code is 0 if all can.
 
     \b
     Example:
       pgdyno doctor
       sudo pgdyno doctor --clean
+      pgdyno doctor --hosts hosts.toml
     """
     if wants_clean and wants_uninstall:
         raise click.UsageError("--uninstall cleans up, too: omit --clean")
+    if hosts is not None and (wants_clean or wants_uninstall):
+        raise click.UsageError("--hosts only checks: omit --clean and --uninstall")
     if wants_clean or wants_uninstall:
         _remove_all(as_json) if wants_uninstall else _clean(as_json)
         return
     from pgdyno.errors import EXIT_HOST, EXIT_OK
     from pgdyno.host.doctor import able, examine
 
-    checks = examine()
+    if hosts is None:
+        checks, good, bad = examine(), "Everything needed is here.", "Missing for emulated volumes"
+    else:
+        from pgdyno.hosts.examine import examine as examine_hosts
+
+        checks, good, bad = examine_hosts(hosts), "All hosts can drive.", "In the way of a load from several hosts"
     works = able(checks)
     if as_json:
         import json
@@ -53,9 +69,7 @@ def command(wants_clean: bool, wants_uninstall: bool, as_json: bool) -> None:
     else:
         _print(checks)
         lacking = [check.name for check in checks if check.status == "fail"]
-        click.echo(
-            "\nEverything needed is here." if works else f"\nMissing for emulated volumes: {', '.join(lacking)}."
-        )
+        click.echo(f"\n{good}" if works else f"\n{bad}: {', '.join(lacking)}.")
     click.get_current_context().exit(EXIT_OK if works else EXIT_HOST)
 
 

@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "compare": "Compare PostgreSQL on two or more emulated volumes.",
     "run": "Run an experiment file.",
     "drive": "Run SQL scripts against a server, and measure them.",
+    "hosts": "Let other hosts drive a load: certificates, scheduler, workers.",
     "reproduce": "Make the comparisons of published documents again.",
     "load": "Load files into a running PostgreSQL, each row exactly once.",
     "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",

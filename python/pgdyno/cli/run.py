@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
     from pgdyno.flow.plan import Plan
+    from pgdyno.hosts.file import HostsFile
 
 
 @click.command(name="run")
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the arms, the runs and their estimated time; change nothing.")
 @click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
 @click.option("--yes-create", is_flag=True, help="Create pgbench's tables there if they are missing.")
+@click.option(
+    "--drivers",
+    "hosts",
+    metavar="HOSTS.toml",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Drive from the hosts that this file names.",
+)
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -41,6 +49,9 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     of levels is an arm; the arms run interleaved, in replicates, each on a clone of a data set that is filled once.
     Prints a table and writes a report, like `pgdyno compare`.
 
+    With --drivers the load comes from other hosts, on which `pgdyno hosts worker` serves. Those of the file's client.drivers
+    drive, or, if it names none, all of the hosts file.
+
     An interrupted experiment keeps its finished runs; --resume DIR makes the missing ones. If you also name the file and it
     has changed, this is refused.
 
@@ -50,16 +61,19 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       sudo pgdyno run experiments/wal-volume.toml --dry-run
       sudo pgdyno run experiments/wal-volume.toml --set workload.duration=5s --replicates 1
       pgdyno run experiments/real-server.toml --dsn "host=db.example dbname=app user=bench"
+      pgdyno run experiments/real-server.toml --dsn service=test --drivers hosts.toml
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
+    from pgdyno.hosts.file import read
     from pgdyno.quantity import parse_seconds
 
     if options["resume"] is not None:
         options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
-    experiment = _experiment(file, options)
+    hosts = None if options["hosts"] is None else read(options["hosts"])
+    experiment = _experiment(file, options, hosts)
     only = _arms(experiment, options["only"])
     planned = plan(
         experiment,
@@ -67,6 +81,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         only=only,
         yes_create=options["yes_create"],
         to_run=not options["dry_run"],
+        hosts=hosts,
     )
     if options["dry_run"]:
         _print_plan(planned, as_json, budget_s)
@@ -74,7 +89,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         execute_and_show(planned, options["results"], as_json, keep_invalid, budget_s)
 
 
-def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
+def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | None) -> Experiment:
     from pgdyno.errors import InputError
     from pgdyno.experiment import read_experiment
     from pgdyno.flow.resume import recorded
@@ -84,7 +99,10 @@ def _experiment(file: Path | None, options: dict[str, Any]) -> Experiment:
     if options["dsn"] is not None:
         flags |= {"world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", options["dsn"])}
     if file is not None:
-        return read_experiment(file, options["assignments"], flags)
+        found = read_experiment(file, options["assignments"], flags)
+        if hosts is None or any(arm.client.hosts for arm in found.arms):
+            return found
+        return read_experiment(file, options["assignments"], flags | {"client.drivers": ("--drivers", hosts.drivers)})
     if options["resume"] is None:
         raise InputError("the experiment is missing", remedy="pgdyno run EXPERIMENT.toml, or --resume DIR")
     if flags or options["assignments"]:

@@ -251,17 +251,28 @@ def _require_complete(arm: Arm, origin: Origin) -> None:
 
 def _driver_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:
     """Drivers that cannot share the load of this arm."""
-    weights, clients, key = arm.client.drivers, clients_of(arm.workload), ("client", "drivers")
-    if weights == WHOLE:
+    weights, clients, key = arm.client.weights, clients_of(arm.workload), ("client", "drivers")
+    if arm.client.drivers == WHOLE:
         return
     if clients is None or clients.driver != "native":
         message = f"only pgdyno's own driver can begin at a given instant, not {arm.workload.driver}"
         yield key, message, "remove the key" if clients is None else 'use engine = "native"'
         return
     try:
-        shares_of(weights, clients.clients, clients.threads)
+        shares_of(weights, clients.clients, clients.threads, arm.client.hosts)
     except InputError as error:
         yield key, error.message, error.remedy
+    if not arm.client.hosts:
+        return
+    if arm.client.rtt_ms > 0:
+        message = "the drivers are on other hosts, whose distance is measured: another cannot be emulated"
+        yield ("client", "rtt_ms"), message, "remove the key, or use drivers of this machine"
+    if arm.workload.driver_cpus:
+        yield (
+            ("workload", "driver_cpus"),
+            "the drivers are on other hosts, and this names CPUs of this one",
+            "remove the key",
+        )
 
 
 def _event_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from pgdyno.endpoint import wrong_in
@@ -25,6 +33,7 @@ MEMORY_BYTES_MIN = 64 << 20
 """PostgreSQL's own processes need about half of this before they cache anything."""
 DRIVERS_MAX = 64
 """Of one load. More than a machine has cores only compete."""
+WEIGHT_MAX = 1000
 ROLES = ("data", "wal", "temp", "backup", "tablespace.NAME")
 """Roles of volumes. ``tablespace.NAME`` holds the tablespace of that name; there may be several."""
 PUBLIC_KINDS = [name for name, kind in WORLD_KINDS.items() if kind.public]
@@ -42,26 +51,36 @@ Parameter = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["str
 """The value of a setting of PostgreSQL."""
 
 
-def _weights(value: Any) -> Any:
-    """Drivers as their number or as a weight for each, in one notation."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return (1,) * value if is_number and value >= 1 else value
+def _drivers(value: Any) -> Any:
+    """Drivers in one notation: a weight for each, or for each host by its name."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = (1,) * min(value, DRIVERS_MAX + 1)
+    weights = (
+        list(value.values() if isinstance(value, dict) else value) if isinstance(value, list | tuple | dict) else []
+    )
+    if not 1 <= len(weights) <= DRIVERS_MAX:
+        raise ValueError(f"write the number of drivers (1 to {DRIVERS_MAX}), a weight for each, or one for each host")
+    if any(isinstance(one, bool) or not isinstance(one, int) or not 1 <= one <= WEIGHT_MAX for one in weights):
+        raise ValueError(f"a weight is a whole number from 1 to {WEIGHT_MAX}")
+    return {str(name): weight for name, weight in value.items()} if isinstance(value, dict) else tuple(weights)
 
 
+_WEIGHT = {"type": "integer", "minimum": 1, "maximum": WEIGHT_MAX}
 Drivers = Annotated[
-    tuple[Annotated[int, Field(ge=1, le=1000)], ...],
-    BeforeValidator(_weights),
-    Field(min_length=1, max_length=DRIVERS_MAX),
+    tuple[int, ...] | dict[str, int],
+    PlainValidator(_drivers),
+    PlainSerializer(lambda drivers: drivers if isinstance(drivers, dict) else list(drivers), when_used="json"),
     WithJsonSchema(
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": DRIVERS_MAX},
-                {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 1000}},
+                {"type": "array", "items": _WEIGHT},
+                {"type": "object", "minProperties": 1, "additionalProperties": _WEIGHT},
             ]
         }
     ),
 ]
-"""A weight for each driver."""
+"""A weight for each driver; with names, each on the host of its name."""
 
 
 class WorldTable(KeyTable):
@@ -166,4 +185,14 @@ class ClientTable(KeyTable):
     rtt_ms: Annotated[float, Field(ge=0, le=1000)] = 0.0
     """Emulated round trip between driver and server. 0: both on this machine, over a local socket."""
     drivers: Drivers = WHOLE
-    """Driver processes that share the load and begin at the same instant: their number, or a weight for each, as `[2, 1]`. Clients and threads are divided."""
+    """Driver processes that share the load and begin at the same instant: their number, or a weight for each, as `[2, 1]`. Clients and threads are divided. On other hosts: a weight for each by its name, as `{alpha = 2, beta = 1}`, with `pgdyno run --drivers`."""
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """A weight for each driver."""
+        return tuple(self.drivers.values()) if isinstance(self.drivers, dict) else self.drivers
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the drivers, by their names; empty where all are processes of this machine."""
+        return tuple(self.drivers) if isinstance(self.drivers, dict) else ()

@@ -11,13 +11,14 @@ from pgdyno.errors import InputError
 from pgdyno.flow.resume import finished, more_time, require_same
 from pgdyno.flow.schedule import Allowance, allowance
 from pgdyno.quantity import duration_words
-from pgdyno.world import world_of
+from pgdyno.world import elsewhere, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pgdyno.experiment import Arm, Cell, Experiment
+    from pgdyno.hosts.file import HostsFile
     from pgdyno.world import World
     from pgdyno.world.base import Preparation
     from pgdyno.world.resolved import ResolvedArm
@@ -83,14 +84,17 @@ def plan(
     only: Sequence[int] = (),
     yes_create: bool = False,
     to_run: bool = True,
+    hosts: HostsFile | None = None,
 ) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
     ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
     ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
-    without root.
+    without root. ``hosts`` says where the hosts are that arms name as their drivers'; they are connected when the runs begin.
     """
     world = world_of(experiment).open(experiment, to_run=to_run, yes_create=yes_create)
+    world.hosts_file = hosts
+    elsewhere.require(experiment, world.arms, hosts)
     if resume is not None:
         require_same(resume, experiment, versions_of(world.arms))
     world.check()

@@ -119,7 +119,8 @@ def command_to_resume(world: World, directory: Path, *, longer: bool = False) ->
     file = f"{shlex.quote(named)} " if world.resumed_by_file or longer else ""
     more = " --set budget=TIME" if longer else ""
     again = _flags(experiment, longer=longer) if file else ""
-    return f"`pgdyno run {file}--resume {shlex.quote(str(directory))}{again}{more}`"
+    hosts = "" if world.hosts_file is None else f" --drivers {shlex.quote(str(world.hosts_file.path))}"
+    return f"`pgdyno run {file}--resume {shlex.quote(str(directory))}{again}{hosts}{more}`"
 
 
 def more_time(world: World, directory: Path | None, allowed: Allowance) -> str:
@@ -137,6 +138,6 @@ def _flags(experiment: Experiment, *, longer: bool) -> str:
     words: dict[str, None] = {}
     for path, flag in experiment.origin.flags.items():
         name, _, assigned = flag.partition(" ")
-        if not (longer and path == ("budget",)):
+        if not (longer and path == ("budget",)) and name != "--drivers":
             words[f" {name} {shlex.quote(assigned or values.get(name, ''))}"] = None
     return "".join(words)

@@ -198,15 +198,19 @@ def _cpus() -> Check:
     return Check("CPUs", "ok" if count >= 2 else "warn", str(count), remedy)
 
 
-def _steal() -> Check:
+def steal_shares() -> tuple[float, float]:
+    """The share of the CPUs' time that other machines got, since boot and during the next fifth of a second."""
     before = _cpu_ticks()
     time.sleep(_STEAL_WINDOW_S)
     now = [later - earlier for earlier, later in zip(before, _cpu_ticks(), strict=True)]
-    since_boot = before[7] / max(1, sum(before[:8]))
-    share = max(since_boot, now[7] / max(1, sum(now[:8])))
-    found = f"{100 * since_boot:.1f} % since boot, {100 * now[7] / max(1, sum(now[:8])):.0f} % now"
+    return before[7] / max(1, sum(before[:8])), now[7] / max(1, sum(now[:8]))
+
+
+def _steal() -> Check:
+    since_boot, now = steal_shares()
+    found = f"{100 * since_boot:.1f} % since boot, {100 * now:.0f} % now"
     remedy = "the host gives this machine's CPUs to others: repeat runs, or use another host"
-    return Check("CPU steal", *(("warn", found, remedy) if share > STEAL_WARN_SHARE else ("ok", found)))
+    return Check("CPU steal", *(("warn", found, remedy) if max(since_boot, now) > STEAL_WARN_SHARE else ("ok", found)))
 
 
 def _cpu_ticks() -> list[int]:

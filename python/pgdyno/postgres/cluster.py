@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 StopMode = Literal["smart", "fast", "immediate"]
 SUPERUSER = "postgres"
 DATABASE = "postgres"
+LOOPBACK = "127.0.0.1"
 CONF_FILE = "pgdyno.conf"
 """Included by postgresql.conf and written again at every start."""
 INITDB_TIMEOUT_S = 300.0
@@ -50,7 +51,7 @@ class Cluster:
 
     ``data_dir`` should be a subdirectory of a mount: the root of an ext4 holds ``lost+found``. ``run_dir`` (default:
     a new directory in the state directory) gets the socket and the log, so that neither costs I/O on the volume.
-    ``port`` names the socket; ``tcp`` opens it on 127.0.0.1 too. ``database`` is the one that sessions are in, ``role``
+    ``port`` names the socket; ``tcp`` is an address of this machine on which it is opened too. ``database`` is the one that sessions are in, ``role``
     the one that may log in by TCP, with a password that is drawn at each start.
     """
 
@@ -62,7 +63,7 @@ class Cluster:
         run_dir: Path | None = None,
         user: SystemUser | None = None,
         port: int = 5432,
-        tcp: bool = False,
+        tcp: str | None = None,
         database: str = DATABASE,
         role: str = SUPERUSER,
         journal: Journal | None = None,
@@ -184,8 +185,8 @@ class Cluster:
         """
         if self.alive:
             raise PgdynoError(f"a server runs on {self.data_dir} already", remedy="stop it first")
-        if self.tcp:
-            preflight.require_free_port(self.port)
+        if self.tcp is not None:
+            preflight.require_free_port(self.port, self.tcp)
         self._prepare_run_dir()
         require_reachable(self.data_dir, self.user)
         self.write_configuration(settings or {}, given_up)
@@ -205,7 +206,7 @@ class Cluster:
                 raise self._failure("PostgreSQL did not start")
             self._segments = shared_memory.posix_names([self._server.identity])
             self._entries.append(self._journal.record("shared_memory", pid=self.pid, posix=sorted(self._segments)))
-            if self.tcp and self.password is None:  # after a crash clients know the one that it has
+            if self.tcp is not None and self.password is None:  # after a crash clients know the one that it has
                 self._set_password()
         except BaseException:
             self._kill()
@@ -215,7 +216,7 @@ class Cluster:
         """What :meth:`start` does first: the server's configuration, and who may connect."""
         self._prepare_run_dir()
         ours = {
-            "listen_addresses": "127.0.0.1" if self.tcp else "",
+            "listen_addresses": self.tcp or "",
             "port": str(self.port),
             "unix_socket_directories": str(self.socket_dir),
             "log_line_prefix": "%m [%p] ",
@@ -224,8 +225,13 @@ class Cluster:
         lines = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in ours.items())
         refused = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in (given_up or {}).items())
         self._write(self.data_dir / CONF_FILE, lines + settings_module.render(settings) + refused)
-        rules = "local all all trust\n" + ("host all all 127.0.0.1/32 scram-sha-256\n" if self.tcp else "")
-        self._write(self.data_dir / "pg_hba.conf", rules)
+        self._write(self.data_dir / "pg_hba.conf", "local all all trust\n" + self._tcp_rule())
+
+    def _tcp_rule(self) -> str:
+        """Who may log in by TCP: on loopback this machine, else every host that knows the password."""
+        if self.tcp is None:
+            return ""
+        return f"host all all {'127.0.0.1/32' if self.tcp == LOOPBACK else 'all'} scram-sha-256\n"
 
     def death(self) -> PgdynoError | None:
         """What the server died of if it ended by itself, with the end of its log; None while it runs or where it was stopped."""

@@ -95,6 +95,10 @@ def context_line(comparison: Comparison) -> list[str]:
 def client(run: RunRecord) -> str:
     """Where a run's driver stood, seen from the server; empty where nothing was chosen."""
     rtt_ms = run.client.rtt_ms
+    away = {name: one.host.rtt_ms for name, one in run.drivers.items() if one.host is not None}
+    if away:
+        told = (f"{name} {'unknown' if far is None else f'{far:.2g} ms'}" for name, far in away.items())
+        return f"other hosts, with round trips to the server of {', '.join(told)}"
     if rtt_ms is None:
         return ""
     return f"behind {rtt_ms:g} ms round trip (emulated)" if rtt_ms else "local, 0 ms"
@@ -190,6 +194,8 @@ def _drivers(comparison: Comparison) -> list[str]:
 
     def words(run: RunRecord) -> str:
         engine = "" if run.driver is None else names.get(run.driver.engine, run.driver.engine)
+        if any(one.host is not None for one in run.drivers.values()):
+            return f"{engine} on {', '.join(run.drivers)}"
         return f"{len(run.drivers)} processes of {engine}" if run.drivers else engine
 
     told = [driver for driver in _across(comparison, words) if driver]

@@ -223,6 +223,19 @@ class ClockRecord(Record):
     """How much farther it was ahead after the run; None of a driver that was not asked any more."""
 
 
+class DriverHostRecord(Record):
+    """The host of a driver, where that is not the one that recorded."""
+
+    cores: Count
+    """That the driver may use."""
+    kernel: str
+    memory_bytes: Count
+    cpu: str
+    """Model of its CPU; empty where the kernel does not say it."""
+    rtt_ms: float | None = None
+    """Shortest time to open a TCP connection to the server before the load: a round trip. None where that could not be measured."""
+
+
 class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
@@ -238,6 +251,8 @@ class DriverRecord(Record):
     """How late its last thread began, after the instant at which all drivers were to begin."""
     clock: ClockRecord | None = None
     """Its clock beside that of pgdyno; of several drivers only."""
+    host: DriverHostRecord | None = None
+    """Where it ran; None of one that ran on the host that recorded."""
     cpu_ns: Count | None = None
     """CPU time of those threads from the end of the warm-up until the last transaction had ended, the host's."""
     elapsed_ns: Count | None = None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pgdyno.errors import PgdynoError
+    from pgdyno.workload.elsewhere import Elsewhere
     from pgdyno.workload.native_record import Line
 
 LOGIN_S = 6.0
@@ -65,17 +66,26 @@ class Driving:
     """A driver; leaving the ``with`` block ends it by force if it is still at work."""
 
     def __init__(
-        self, document: Mapping[str, Any], log: Path, *, prefix: Sequence[str] = (), dilation: int = 1
+        self,
+        document: Mapping[str, Any],
+        log: Path,
+        *,
+        prefix: Sequence[str] = (),
+        dilation: int = 1,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        """Start it, and return when all clients are connected. What it refuses is raised.
+        """Start it, here or ``elsewhere``, and return when all clients are connected. What it refuses is raised.
 
         ``document`` is its specification, ``log`` takes its standard error. It has begun then, unless its ``begin``
-        waits for :meth:`begin_at`.
+        waits for :meth:`begin_at`, as that of one elsewhere must.
         """
-        is_told = document.get("begin", "now") != "now"
-        self._engine = _engine.spawn(
-            ["drive"], document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=start_s(document, dilation)
-        )
+        is_told, timeout_s = document.get("begin", "now") != "now", start_s(document, dilation)
+        if elsewhere is None:
+            self._engine = _engine.spawn(
+                ["drive"], document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=timeout_s
+            )
+        else:
+            self._engine = elsewhere.launch(document, log, timeout_s=timeout_s)
         self._rest = b""
         self._late = False
         self._lasts_ns = 1_000_000 * (

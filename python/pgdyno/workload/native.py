@@ -43,10 +43,12 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
     asked = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
     asked["dilation"] = clock.dilation
     asked["server"] = server.endpoint.named("pgdyno drive")
-    shares = shares_of(request.drivers, spec.clients, spec.threads)
+    shares = shares_of(request.drivers, spec.clients, spec.threads, tuple(request.hosts))
     told: Told | None = None
-    if len(shares) > 1:
-        with Drivers(asked, shares, out_dir, prefix=request.prefix, dilation=clock.dilation) as drivers:
+    if len(shares) > 1 or request.hosts:
+        with Drivers(
+            asked, shares, out_dir, prefix=request.prefix, dilation=clock.dilation, hosts=request.hosts
+        ) as drivers:
             request.on_start(*drivers.pids)
             drivers.begin()
             span = span_of(drivers.ready, warmup_ms, measure_ms)

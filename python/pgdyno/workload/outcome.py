@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pgdyno.store.writer import RunWriter
+    from pgdyno.workload.elsewhere import Elsewhere
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
 
@@ -107,6 +108,8 @@ class RunRequest:
     """Gets the driver's process id as soon as it has one; of several drivers all, before they begin."""
     drivers: Sequence[int] = WHOLE
     """Weights by which several drivers share the load; only pgdyno's own can."""
+    hosts: Mapping[str, Elsewhere] = field(default_factory=dict)
+    """The hosts of the drivers, by name in the order of ``drivers``; empty where all are processes of this machine."""
     on_measure_begin: Callable[[], None] = _ignore
     """Called when the measure phase begins; it should be quick."""
     on_measure_end: Callable[[], None] = _ignore

@@ -20,7 +20,7 @@ class Share:
     """What one of several drivers has of a load."""
 
     name: str
-    """What it is called in records and findings: ``driver 2``."""
+    """What it is called in records and findings: ``driver 2``, or its host's name."""
     clients: int
     clients_before: int
     """Clients of the drivers before it: its own are numbered from there."""
@@ -38,25 +38,29 @@ class Share:
         return document | {"clients": self.clients, "threads": self.threads, "share": share}
 
 
-def shares_of(weights: Sequence[int], clients: int, threads: int) -> tuple[Share, ...]:
-    """Clients and threads divided by weights. :class:`InputError` where a driver would get no thread, or a thread no client."""
+def shares_of(weights: Sequence[int], clients: int, threads: int, names: Sequence[str] = ()) -> tuple[Share, ...]:
+    """Clients and threads divided by weights; drivers are called by ``names``, or by their number.
+
+    :class:`InputError` where a driver would get no thread, or a thread no client.
+    """
+    called = names or [f"driver {number}" for number in range(1, len(weights) + 1)]
     of_clients, of_threads = divided(clients, weights), divided(threads, weights)
-    for number, (own, served) in enumerate(zip(of_threads, of_clients, strict=True), 1):
+    for name, own, served in zip(called, of_threads, of_clients, strict=True):
         if own == 0:
             enough = next(count for count in range(len(weights), sum(weights) + 1) if all(divided(count, weights)))
             raise InputError(
-                f"each of {len(weights)} drivers needs a thread, and driver {number} would get none of {threads}",
+                f"each of {len(weights)} drivers needs a thread, and {name} would get none of {threads}",
                 remedy=f"write threads = {enough} below workload, or use fewer drivers",
             )
         if served < own:
             raise InputError(
-                f"driver {number} of {len(weights)} would have fewer clients ({served}) than threads ({own})",
+                f"{name} of {len(weights)} would have fewer clients ({served}) than threads ({own})",
                 remedy="use more clients, or fewer threads",
             )
     places = zip(of_clients, accumulate(of_clients), of_threads, accumulate(of_threads), strict=True)
     return tuple(
-        Share(f"driver {number}", own_clients, until_client - own_clients, own_threads, until_thread - own_threads)
-        for number, (own_clients, until_client, own_threads, until_thread) in enumerate(places, 1)
+        Share(name, own_clients, until_client - own_clients, own_threads, until_thread - own_threads)
+        for name, (own_clients, until_client, own_threads, until_thread) in zip(called, places, strict=True)
     )
 
 

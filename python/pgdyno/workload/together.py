@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.errors import PgdynoError
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from pgdyno.store.record import DriverHostRecord
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.driving import Alarm
+    from pgdyno.workload.elsewhere import Elsewhere
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import Line
     from pgdyno.workload.outcome import Outcome
@@ -52,12 +54,16 @@ class Told:
     shares: Sequence[Share]
     lost: Lost | None = None
     """The first one; then the figures are not used."""
+    hosts: Mapping[str, DriverHostRecord] = field(default_factory=dict)
+    """Where each ran, by its name; empty where that was here."""
 
     def outcome(self, whole: Outcome, spec: Clients, clock: SubjectClock) -> Outcome:
         """The run, from what the figures of all come to: with each driver by its name, and whether all lasted."""
         threads = {share.name: share.threads for share in self.shares}
         drivers = {
-            name: driver_record(spec.model_copy(update={"threads": threads[name]}), part, clock)
+            name: driver_record(spec.model_copy(update={"threads": threads[name]}), part, clock).model_copy(
+                update={"host": self.hosts.get(name)}
+            )
             for name, part in self.parts.items()
         }
         return replace(whole, drivers=drivers, checks=(*whole.checks, self._lasted(clock)))
@@ -82,9 +88,14 @@ class Drivers:
         *,
         prefix: Sequence[str] = (),
         dilation: int = 1,
+        hosts: Mapping[str, Elsewhere] | None = None,
     ) -> None:
-        """Start all, and return when all clients are connected. ``document`` is the whole load's; each driver has a log in ``folder``."""
-        self._shares = tuple(shares)
+        """Start all, and return when all clients are connected.
+
+        ``document`` is the whole load's; each driver has a log in ``folder``. ``hosts`` are those of the drivers, by name.
+        """
+        self._shares, elsewhere = tuple(shares), hosts or {}
+        self._hosts = {name: one.record(document["server"]) for name, one in elsewhere.items()}
         within_s = _PROBES_S + len(shares) * driving.start_s(document, dilation)
         told = {"begin": {"told": {"within_ms": round(1000 * within_s)}}}
         self._stack = contextlib.ExitStack()
@@ -96,6 +107,7 @@ class Drivers:
                         folder / f"{share.name.replace(' ', '-')}.err",
                         prefix=prefix,
                         dilation=dilation,
+                        elsewhere=elsewhere.get(share.name),
                     )
                 )
                 for share in self._shares
@@ -104,8 +116,8 @@ class Drivers:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes."""
-        return tuple(one.pid for one in self._drivings)
+        """The processes of this machine."""
+        return () if self._hosts else tuple(one.pid for one in self._drivings)
 
     @property
     def ready(self) -> Line:
@@ -136,7 +148,7 @@ class Drivers:
             share.name: said if said.summary is not None else replace(said, summary=added.summary_of(said))
             for share, said in zip(self._shares, self.said, strict=True)
         }
-        return Told(parts, added.said(list(parts.values())), self._shares, lost)
+        return Told(parts, added.said(list(parts.values())), self._shares, lost, self._hosts)
 
     def _lost(self, broken: Sequence[Driving]) -> Lost | None:
         """The first that was lost; one that a refused statement ended has its summary, which says so."""

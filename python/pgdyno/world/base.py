@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Arm, Cell, Experiment
+    from pgdyno.hosts.file import HostsFile
     from pgdyno.probe.samples import Samples
     from pgdyno.store import record
     from pgdyno.store.subject_clock import SubjectClock
@@ -88,6 +89,8 @@ class World(ABC):
 
     def __init__(self, experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None:
         self.arms = arms
+        self.hosts_file: HostsFile | None = None
+        """Where the drivers' hosts are; None where all drivers are processes of this machine."""
         self.experiment = replace(experiment, arms=tuple(one.arm for one in arms))
         """With each arm's data sized for its instance."""
 

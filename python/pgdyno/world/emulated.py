@@ -14,6 +14,7 @@ from pgdyno.world import on_server, own_database
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
 from pgdyno.world.dataset import dataset_keys, loaded, unlimited
+from pgdyno.world.elsewhere import connected
 from pgdyno.world.resolved import emulated_arms
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Emulated(World):
         """Load each data set once, and make what runs share beside them."""
         wanted = self._wanted(due)
         with (
+            connected(self.hosts_file, due) as hosts,
             loaded(wanted, lambda key: step(_title(key, wanted)), directory, note) as datasets,
             contextlib.ExitStack() as ending,
         ):
@@ -113,10 +115,11 @@ class Emulated(World):
                 name = f"run{run.cell.position}-{os.getpid()}"
                 log = run.writer.file("logs/postgresql.log")
                 dataset = datasets[self._keys[index]]
+                listen = None if self.hosts_file is None else self.hosts_file.listen
                 with subjects.emulated(
-                    resolved, dataset, name=name, seed=run.seed, watch=run.watch, log=log
+                    resolved, dataset, name=name, seed=run.seed, watch=run.watch, log=log, listen=listen
                 ) as subject:
-                    return on_server.measure(run, resolved, subject, shared[index])
+                    return on_server.measure(run, resolved, subject, shared[index], hosts=hosts)
 
             yield ready
 

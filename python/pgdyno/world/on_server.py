@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.host.scratch import scratch_directory
@@ -14,21 +15,31 @@ from pgdyno.world.base import Measured
 from pgdyno.world.timeline import Timeline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pgdyno.errors import PgdynoError
+    from pgdyno.workload.elsewhere import Elsewhere
     from pgdyno.workload.kind.base import Workload
     from pgdyno.workload.outcome import Outcome
     from pgdyno.world.base import Run
     from pgdyno.world.resolved import ResolvedArm
     from pgdyno.world.subject import Subject
 
+NO_HOSTS: Mapping[str, Elsewhere] = MappingProxyType({})
+"""All drivers are processes of this machine."""
 
-def measure(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any = None) -> Measured:
+
+def measure(
+    run: Run, resolved: ResolvedArm, subject: Subject, shared: Any = None, *, hosts: Mapping[str, Elsewhere] = NO_HOSTS
+) -> Measured:
     """Drive the workload of a run against ``subject``. ``shared`` is what all runs of the workload have.
+
+    ``hosts`` are those on which drivers may be started, by name.
 
     Where the server or a volume died, the error names it: a client or a probe that failed then tells little.
     """
     try:
-        return _measured(run, resolved, subject, shared)
+        return _measured(run, resolved, subject, shared, hosts)
     except Exception as error:
         cause = _death(subject)
         if cause is None:
@@ -41,10 +52,12 @@ def _death(subject: Subject) -> PgdynoError | None:
     return subject.volume_died() or subject.server_died()
 
 
-def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) -> Measured:
+def _measured(
+    run: Run, resolved: ResolvedArm, subject: Subject, shared: Any, hosts: Mapping[str, Elsewhere]
+) -> Measured:
     rows = subject.server.settings()
     with Timeline(resolved.arm.events, subject.act, run.clock) as timeline:
-        outcome, samples = _drive(run, resolved, subject, shared, timeline)
+        outcome, samples = _drive(run, resolved, subject, shared, timeline, hosts)
         timeline.require_done()
     samples = samples | timeline.samples().on(run.clock)
     subject.end_acts()
@@ -71,7 +84,12 @@ def _measured(run: Run, resolved: ResolvedArm, subject: Subject, shared: Any) ->
 
 
 def _drive(
-    run: Run, resolved: ResolvedArm, subject: Subject, shared: Any, timeline: Timeline
+    run: Run,
+    resolved: ResolvedArm,
+    subject: Subject,
+    shared: Any,
+    timeline: Timeline,
+    hosts: Mapping[str, Elsewhere],
 ) -> tuple[Outcome, Samples]:
     """The workload with the probes around it, each as often in the subject's time as ever."""
     workload, writer = resolved.arm.workload.seeded(run.workload_seed), run.writer
@@ -115,7 +133,8 @@ def _drive(
                     on_measure_end=lambda: edges.append(subject.stats()),
                     progress=show,
                     env=subject.environment,
-                    drivers=resolved.arm.client.drivers,
+                    drivers=resolved.arm.client.weights,
+                    hosts={name: hosts[name] for name in resolved.arm.client.hosts},
                     prefix=("taskset", "-c", workload.driver_cpus) if workload.driver_cpus else (),
                 ),
             )

@@ -9,6 +9,7 @@ from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
 from pgdyno.world.dataset import create_tables, loader_of, missing_tables
+from pgdyno.world.elsewhere import connected
 from pgdyno.world.load_estimate import load_estimate_s
 from pgdyno.world.resolved import existing_arms
 
@@ -62,14 +63,15 @@ class Real(World):
     ) -> Iterator[Ready]:
         """Make the missing tables; they stay."""
         first = self.arms[0]
-        if self._missing is not None:
-            assert first.server is not None
-            made = create_tables(first.server, self._missing, step("load"), directory, loader=loader_of(first))
-            note(made.said)
+        with connected(self.hosts_file, due) as hosts:
+            if self._missing is not None:
+                assert first.server is not None
+                made = create_tables(first.server, self._missing, step("load"), directory, loader=loader_of(first))
+                note(made.said)
 
-        def ready(run: Run) -> Measured:
-            resolved = self.arms[run.cell.arm.index]
-            with subjects.existing(resolved, watch=run.watch) as subject:
-                return on_server.measure(run, resolved, subject)
+            def ready(run: Run) -> Measured:
+                resolved = self.arms[run.cell.arm.index]
+                with subjects.existing(resolved, watch=run.watch) as subject:
+                    return on_server.measure(run, resolved, subject, hosts=hosts)
 
-        yield ready
+            yield ready

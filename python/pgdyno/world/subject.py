@@ -125,9 +125,19 @@ class Subject:
 
 @contextlib.contextmanager
 def emulated(
-    resolved: ResolvedArm, dataset: Dataset, *, name: str, seed: int, watch: Stopwatch, log: Path
+    resolved: ResolvedArm,
+    dataset: Dataset,
+    *,
+    name: str,
+    seed: int,
+    watch: Stopwatch,
+    log: Path,
+    listen: str | None = None,
 ) -> Iterator[Subject]:
-    """PostgreSQL in an instance on emulated volumes that start from the data set; ``log`` receives the server's."""
+    """PostgreSQL in an instance on emulated volumes that start from the data set; ``log`` receives the server's.
+
+    ``listen`` is the address at which drivers on other hosts reach it.
+    """
     journal = Journal(paths.state_dir())
     world = resolved.arm.world
     limited = resolved.instance.type if resolved.instance.ebs else None
@@ -145,14 +155,15 @@ def emulated(
         instance = stack.enter_context(
             Instance(name, resolved.memory_bytes, resolved.instance.cpus, dilation=world.dilation, journal=journal)
         )
-        cluster = _cluster(resolved, layout.data_dir(mounts), dataset.database)
+        cluster = _cluster(resolved, layout.data_dir(mounts), dataset.database, listen)
         stack.push(partial(_close, cluster, log))
         settings = layout.settings(mounts) | resolved.settings
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
             cluster.start(settings, instance)
         acts = Acts(volumes, cluster, lambda timeout_s: cluster.start(settings, instance, timeout_s=timeout_s))
-        distance = stack.enter_context(_distance(resolved, cluster)) if cluster.tcp else None
+        is_near = cluster.tcp is not None and not resolved.arm.client.hosts
+        distance = stack.enter_context(_distance(resolved, cluster)) if is_near else None
         yield Subject(
             server=cluster,
             world=_world(resolved, volumes),
@@ -164,7 +175,7 @@ def emulated(
             environment={} if cluster.password is None else {"PGPASSWORD": cluster.password},
             reached=_reached(cluster, distance),
             relay=distance,
-            rtt_ms=resolved.arm.client.rtt_ms,
+            rtt_ms=None if resolved.arm.client.hosts else resolved.arm.client.rtt_ms,
             server_died=acts.server_died,
             act=acts,
             end_acts=acts.end,
@@ -202,14 +213,15 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
     )
 
 
-def _cluster(resolved: ResolvedArm, data_dir: Path, database: str) -> Cluster:
-    """The server; on a port of this machine too, with a password of its own, if the driver is at a distance."""
-    own = resolved.arm.workload.own_database
+def _cluster(resolved: ResolvedArm, data_dir: Path, database: str, listen: str | None) -> Cluster:
+    """The server; on a port of this machine too, with a password of its own, if the driver is at a distance or on another host."""
+    own, client = resolved.arm.workload.own_database, resolved.arm.client
     role = SUPERUSER if own is None else own.user
-    if resolved.arm.client.rtt_ms == 0:
+    if client.rtt_ms == 0 and not client.hosts:
         return Cluster(resolved.binaries, data_dir, database=database, role=role)
-    port = preflight.free_port()
-    return Cluster(resolved.binaries, data_dir, port=port, tcp=True, database=database, role=role)
+    address = listen if client.hosts and listen is not None else HOST
+    port = preflight.free_port(address)
+    return Cluster(resolved.binaries, data_dir, port=port, tcp=address, database=database, role=role)
 
 
 def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:
@@ -226,6 +238,12 @@ def _reached(cluster: Cluster, distance: Relay | None) -> ReachedServer | None:
         # The relay is on this machine, and the server offers no TLS: asking for it would cost a round trip for nothing.
         dsn = make_conninfo(
             host=HOST, port=distance.port, user=cluster.role, dbname=cluster.database, sslmode="disable"
+        )
+        return ReachedServer(dsn, cluster.binaries, cluster.password)
+    if cluster.tcp is not None:
+        # Drivers on other hosts. The embedded PostgreSQL has no TLS; the password is never sent (SCRAM).
+        dsn = make_conninfo(
+            host=cluster.tcp, port=cluster.port, user=cluster.role, dbname=cluster.database, sslmode="disable"
         )
         return ReachedServer(dsn, cluster.binaries, cluster.password)
     if cluster.role == SUPERUSER:
@@ -307,7 +325,9 @@ def _roles(
 
 def _laboratory(driver_pids: tuple[int, ...]) -> dict[str, Role]:
     # This process samples the server's counters, so it is part of the probe.
-    return {"driver": Role(pids=driver_pids), "probe": Role(pids=(os.getpid(),))}
+    # Drivers on other hosts are not.
+    driver = {"driver": Role(pids=driver_pids)} if driver_pids else {}
+    return driver | {"probe": Role(pids=(os.getpid(),))}
 
 
 def host_facts(*, cpus_awake: bool = False) -> record.HostRecord:

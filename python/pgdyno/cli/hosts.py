@@ -1,0 +1,110 @@
+"""``pgdyno hosts``: certificates, the scheduler and the workers of a load that several hosts drive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pgdyno.cli import shared
+from pgdyno.cli.output import print_json
+
+_KEYS = click.option(
+    "--keys",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory with authority.crt, and the certificate and private key of this host.",
+)
+
+
+@click.group(short_help="Let other hosts drive a load: certificates, scheduler, workers.")
+def command() -> None:
+    """Let other hosts drive a load: make certificates, start Dask's scheduler and its workers.
+
+    A private key that `pgdyno hosts keys` made can run any program on every worker, as the user who started it: keep it safe.
+    Every connection uses TLS, and both sides check that the certificate of the other is from the same authority.
+
+    \b
+    Example:
+      pgdyno hosts keys --out keys --name alpha --name beta
+      pgdyno hosts scheduler --keys keys --listen 10.0.0.5
+    """
+
+
+@command.command()
+@click.option(
+    "--out", required=True, metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Where to write them."
+)
+@click.option("--name", "names", metavar="HOST", multiple=True, help="Name of a worker; repeatable.")
+@click.option("--days", type=shared.Integer(min=1), default=365, show_default=True, help="How long they are valid.")
+@click.option("--json", "as_json", is_flag=True, help="Print the paths as one JSON document.")
+def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
+    """Make an authority, and certificates for the scheduler, for pgdyno run (coordinator) and for each worker.
+
+    If DIR has an authority, only the workers' certificates are made. Private keys can be read by you alone. A worker's host needs
+    authority.crt and its own two files. Keep authority.key where no host can read it: it makes certificates.
+
+    \b
+    Example:
+      pgdyno hosts keys --out keys --name alpha --name beta
+      pgdyno hosts keys --out keys --name gamma
+    """
+    from pgdyno.errors import InputError
+    from pgdyno.hosts import keys as files
+
+    own = () if (out / f"{files.AUTHORITY}.key").exists() else (files.SCHEDULER, files.COORDINATOR)
+    if not own and not names:
+        raise InputError(f"{out} has an authority", remedy="name a worker with --name, or another directory")
+    written = [str(path) for path in files.make(out, (*own, *names), days)]
+    if as_json:
+        print_json({"written": written})
+        return
+    for path in written:
+        click.echo(path)
+
+
+@command.command()
+@_KEYS
+@click.option(
+    "--listen", required=True, metavar="ADDRESS[:PORT]", help="Address of one interface; port 8786 by default."
+)
+def scheduler(keys: Path, listen: str) -> None:
+    """Start the scheduler, which workers and pgdyno run connect to. It serves until Ctrl-C or SIGTERM.
+
+    It is Dask's, with no dashboard and no HTTP. It listens on one port.
+
+    \b
+    Example:
+      pgdyno hosts scheduler --keys keys --listen 10.0.0.5
+    """
+    from pgdyno.hosts import address, serve
+    from pgdyno.hosts.keys import SCHEDULER, Identity
+
+    at = address.to_listen(listen, address.SCHEDULER_PORT)
+    serve.scheduler(Identity(keys, SCHEDULER), at, lambda url: click.echo(f"scheduler at {url}"))
+
+
+@command.command()
+@click.argument("scheduler", metavar="tls://HOST:PORT")
+@_KEYS
+@click.option("--name", required=True, metavar="HOST", help="Name of this host; its certificate is HOST.crt.")
+@click.option(
+    "--listen", required=True, metavar="ADDRESS[:PORT]", help="Address of one interface; port 8788 by default."
+)
+def worker(scheduler: str, keys: Path, name: str, listen: str) -> None:
+    """Start a worker: this host drives what pgdyno run asks it to. It serves until Ctrl-C, SIGTERM or the scheduler's end.
+
+    It is Dask's, with one task at a time, no dashboard and no HTTP. It listens on one port, to which pgdyno run connects. It needs no
+    root; start it as a user who may do little else.
+
+    \b
+    Example:
+      pgdyno hosts worker tls://10.0.0.5:8786 --keys keys --name alpha --listen 10.0.0.11
+    """
+    from pgdyno.hosts import address, serve
+    from pgdyno.hosts.keys import Identity
+
+    to = address.of_scheduler(scheduler, "the scheduler")
+    at = address.to_listen(listen, address.WORKER_PORT)
+    serve.worker(Identity(keys, name), to, at, lambda url: click.echo(f"worker {name} at {url}"))

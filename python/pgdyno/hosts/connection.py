@@ -1,0 +1,156 @@
+"""The connection to a scheduler and, past it, to each of its workers."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from pgdyno import _engine
+from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.hosts import engine, library
+from pgdyno.hosts.seat import Seat
+from pgdyno.hosts.seat_there import SeatThere, lost
+from pgdyno.store.record import DriverHostRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from pgdyno.hosts.facts import HostFacts
+    from pgdyno.hosts.file import HostsFile
+
+HTTP_REMEDY = "start it with `pgdyno hosts`, which has no HTTP: those routes ask for no certificate (distributed#6407)"
+SAME_REMEDY = "install the same pgdyno on all hosts"
+_CLOSE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker that is connected to the scheduler."""
+
+    name: str
+    url: str
+    http: bool
+    """Whether it serves HTTP, which asks for no certificate."""
+
+
+class Connection:
+    """Open for the length of a ``with`` block."""
+
+    def __init__(self, file: HostsFile) -> None:
+        self.file = file
+        self._client: Any = None
+        self.workers: Mapping[str, Worker] = {}
+        """By name, as they were when the connection was opened."""
+        self.http = False
+        """Whether the scheduler serves HTTP."""
+
+    def __enter__(self) -> Self:
+        """:class:`HostError` where the scheduler does not answer, or is of another authority."""
+        distributed, security = library.distributed(), self.file.identity.security()
+        url = self.file.scheduler.url
+        try:
+            self._client = distributed.Client(
+                url, security=security, direct_to_workers=True, timeout=library.CONNECT_S, name="pgdyno"
+            )
+            info = self._client.scheduler_info(n_workers=-1)
+        except Exception as error:  # noqa: BLE001 - Dask raises many kinds where a scheduler is not there, or of another authority
+            self.close()
+            raise HostError(
+                f"no connection to the scheduler {url}: {library.reason(error)}",
+                remedy=f"start it with `pgdyno hosts scheduler`, with a certificate of the authority in {self.file.identity.folder}",
+            ) from None
+        self.http = bool(info["services"])
+        found = (Worker(str(one["name"]), url, bool(one["services"])) for url, one in info["workers"].items())
+        self.workers = {one.name: one for one in found}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the connection."""
+        self.close()
+
+    def close(self) -> None:
+        """The same, also of one that was not opened."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close(timeout=_CLOSE_S)
+
+    @property
+    def loop(self) -> Any:
+        """The event loop of the connection, which is another thread's."""
+        return self._client.loop.asyncio_loop
+
+    def seat(self, name: str) -> SeatThere:
+        """A seat on a worker. :class:`HostError` where there is no worker of that name."""
+        worker = self.workers.get(name)
+        if worker is None:
+            there = ", ".join(sorted(self.workers)) or "none"
+            raise HostError(
+                f"{name} is not connected to {self.file.scheduler.url}; connected: {there}",
+                remedy=f"start `pgdyno hosts worker {self.file.scheduler.url} --name {name}` on that host",
+            )
+        key = f"pgdyno-seat-{secrets.token_hex(8)}"
+        try:
+            future = self._client.submit(Seat, actor=True, workers=[worker.url], key=key, pure=False)
+            return SeatThere(name, future.result(timeout=library.CONNECT_S))
+        except Exception as error:  # noqa: BLE001 - whatever another version of pgdyno, or none, raises there
+            raise lost(name, error) from None
+
+    def drivers(self, names: Iterable[str]) -> dict[str, DriverHost]:
+        """The hosts of these names. :class:`HostError` where one is not there, has another engine, or is open to others."""
+        if self.http:
+            raise HostError(f"the scheduler {self.file.scheduler.url} serves HTTP", remedy=HTTP_REMEDY)
+        found = {}
+        for name in names:
+            found[name] = DriverHost(self, name)
+            there, here = found[name].facts.engine, _engine.facts().build_hash
+            if there != here:
+                raise HostError(f"the engine of {name} is another: {there}; here {here}", remedy=SAME_REMEDY)
+            if self.workers[name].http:
+                raise HostError(f"the worker {name} serves HTTP", remedy=HTTP_REMEDY)
+        return found
+
+
+class DriverHost:
+    """A host on which drivers are started: an :class:`~pgdyno.workload.elsewhere.Elsewhere`."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+
+    @cached_property
+    def facts(self) -> HostFacts:
+        """What it is; asked once."""
+        return self._connection.seat(self.name).facts()
+
+    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
+        """Start a driver there, and return when it is ready."""
+        seat = self._connection.seat(self.name)
+        return engine.launch(seat, self._connection.loop, document, log, timeout_s=timeout_s)
+
+    def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
+        """What it is, and its distance from a server. :class:`InputError` for a server that only this machine reaches."""
+        if str(server["host"]).startswith(("/", "@")):
+            raise InputError(
+                f"{self.name} cannot reach the server, which is named by a socket of this machine",
+                remedy="name its address in the connection string: host=10.0.0.1",
+            )
+        there = self.facts
+        return DriverHostRecord(
+            cores=there.cores,
+            kernel=there.kernel,
+            memory_bytes=there.memory_bytes,
+            cpu=there.cpu,
+            rtt_ms=self._rtt_ms(str(server.get("address") or server["host"]), int(server["port"])),
+        )
+
+    def _rtt_ms(self, host: str, port: int) -> float | None:
+        try:
+            return int(self._connection.seat(self.name).answer("round_trip_ns", host, port)) / 1e6
+        except PgdynoError:
+            return None  # the driver says why it cannot connect

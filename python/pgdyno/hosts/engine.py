@@ -1,0 +1,139 @@
+"""A driver on a worker, as if it were a process of this machine: its pipes and its exit code, carried by Dask."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import signal
+import socket
+import subprocess
+import threading
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from pgdyno import _engine
+from pgdyno.hosts.seat import SILENT_S, WAIT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pgdyno.hosts.seat_there import SeatThere
+
+_LOST = -1
+"""The exit code of a driver that cannot be asked any more."""
+
+
+def launch(seat: SeatThere, loop: Any, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
+    """Start ``pgdyno-engine drive`` on a seat, and return when it is ready. ``loop`` is that of the connection.
+
+    Its standard input stays open. :class:`~pgdyno.errors.PgdynoError` as :func:`pgdyno._engine.spawn`, and where the worker is lost.
+    """
+    log.touch()
+    begin = log.stat().st_size
+    # It has what is used of a Popen, and is not one: no process of this machine ends it.
+    process = cast("subprocess.Popen[bytes]", RemoteProcess(seat, loop, log))
+    return _engine.attend(process, ["drive"], document, log=log, begin=begin, keep_stdin=True, timeout_s=timeout_s)
+
+
+class RemoteProcess:
+    """What is used of :class:`subprocess.Popen`, of a driver on a worker."""
+
+    def __init__(self, seat: SeatThere, loop: Any, log: Path) -> None:
+        self._seat, self._log = seat, log
+        self.pid: int = seat.answer("start")
+        """Of that host."""
+        self.returncode: int | None = None
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        self._ended = threading.Event()
+        self.stdin = cast("IO[bytes]", _Input(seat))
+        self.stdout = ours.makefile("rb", buffering=0)
+        ours.close()  # the file keeps it open
+        asyncio.run_coroutine_threadsafe(self._carry(theirs), loop)
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for it. It has an end: a worker that is silent is taken for lost."""
+        if not self._ended.wait(timeout):
+            raise subprocess.TimeoutExpired("pgdyno-engine drive", timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, without waiting until it has it."""
+        if self.returncode is None:
+            self._seat.say("signal", int(number))
+
+    def kill(self) -> None:
+        """End it by force."""
+        self.send_signal(signal.SIGKILL)
+
+    async def _carry(self, to: socket.socket) -> None:
+        """Ask again and again what it says, and hand that on. The reader may be slow: the questions are what keeps the driver alive."""
+        said: asyncio.Queue[bytes] = asyncio.Queue()
+        handing = asyncio.ensure_future(_hand_on(said, to))
+        code = _LOST
+        try:
+            while True:
+                heard = await asyncio.wait_for(self._seat.actor.read(), WAIT_S + SILENT_S)
+                if heard.code is not None:
+                    self._write_log(heard.err)
+                    code = heard.code
+                    break
+                if heard.out:
+                    said.put_nowait(heard.out)
+        except Exception as error:  # noqa: BLE001 - whatever Dask raises where a worker is lost
+            found = self._seat.lost(error)
+            words = {"message": found.message, "remedy": found.remedy, "of_host": True}
+            self._write_log(json.dumps({"error": words}).encode() + b"\n")
+        finally:
+            self.returncode = code
+            self._ended.set()
+            said.put_nowait(b"")
+            await handing
+
+    def _write_log(self, text: bytes) -> None:
+        with self._log.open("ab") as file:
+            file.write(text)
+
+
+async def _hand_on(said: asyncio.Queue[bytes], to: socket.socket) -> None:
+    """Write what is said until nothing is."""
+    loop = asyncio.get_running_loop()
+    try:
+        with to:
+            while text := await said.get():
+                await loop.sock_sendall(to, text)
+    except OSError:
+        pass  # the reader is gone, and wants no more
+
+
+class _Input(io.RawIOBase):
+    """Standard input on the other host: what is written goes there when it is flushed."""
+
+    def __init__(self, seat: SeatThere) -> None:
+        super().__init__()
+        self._seat = seat
+        self._text = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: Any) -> int:
+        self._text += bytes(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._text:
+            text, self._text = self._text, b""
+            self._seat.say("write", text)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.flush()
+            super().close()
+            self._seat.say("end_input")

@@ -1,0 +1,22 @@
+"""Where a driver may be started that is not a process of this machine: what is asked of another host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pgdyno._engine import Spawned
+    from pgdyno.store.record import DriverHostRecord
+
+
+class Elsewhere(Protocol):
+    """Another host."""
+
+    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> Spawned:
+        """Start a driver there, and return when it is ready. Its standard error goes to ``log``, here."""
+
+    def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
+        """What the host is, and how far it is from the server that the driver's document names."""

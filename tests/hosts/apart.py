@@ -1,0 +1,76 @@
+"""Hosts that are apart on one machine: each a network namespace behind a veth, with a CLOCK_MONOTONIC of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .there import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NETWORK = "10.213"
+"""Of private addresses; each host has four of them."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """One such host."""
+
+    name: str
+    """Of its namespace, and of the interface here that leads to it."""
+    number: int
+    ahead_s: int
+    """How far its clock is ahead."""
+
+    @property
+    def here(self) -> str:
+        """The address of this machine on the way."""
+        return f"{_NETWORK}.{self.number}.1"
+
+    @property
+    def place(self) -> Place:
+        """Where a worker runs there."""
+        clock = ("unshare", "--time", "--monotonic", str(self.ahead_s)) if self.ahead_s else ()
+        return Place(f"{_NETWORK}.{self.number}.2", ("ip", "netns", "exec", self.name, *clock))
+
+    def link(self, state: str) -> None:
+        """Put the way ``up`` or ``down``."""
+        _run("ip", "link", "set", self.name, state)
+
+
+@contextlib.contextmanager
+def apart(ahead_s: tuple[int, ...]) -> Iterator[list[Apart] | None]:
+    """A host for each clock; None where this machine does not allow it."""
+    found = [Apart(f"pgh{number}-{os.getpid()}"[:15], number, ahead) for number, ahead in enumerate(ahead_s, 1)]
+    with contextlib.ExitStack() as stack:
+        try:
+            for one in found:
+                _make(one, stack)
+        except (OSError, subprocess.CalledProcessError):
+            stack.close()
+            yield None
+            return
+        yield found
+
+
+def _make(one: Apart, stack: contextlib.ExitStack) -> None:
+    _run("ip", "netns", "add", one.name)
+    stack.callback(_run, "ip", "netns", "delete", one.name)
+    _run("ip", "link", "add", one.name, "type", "veth", "peer", "name", "eth0", "netns", one.name)
+    _run("ip", "address", "add", f"{one.here}/30", "dev", one.name)
+    one.link("up")
+    inside = ("ip", "netns", "exec", one.name, "ip")
+    _run(*inside, "link", "set", "lo", "up")
+    _run(*inside, "address", "add", f"{one.place.listen}/30", "dev", "eth0")
+    _run(*inside, "link", "set", "eth0", "up")
+    _run(*inside, "route", "add", "default", "via", one.here)
+    _run(*one.place.prefix, "true")
+
+
+def _run(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True, timeout=20)
