@@ -144,9 +144,14 @@ impl Attached {
         self.volumes
     }
 
+    /// Its content and its requests.
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
     /// Refuses a place where its content cannot be kept as an image.
     pub(crate) fn require_savable(&self, target: &Path) -> Result<()> {
-        fault::require_content(&self.pipeline)?;
+        fault::require_content(&self.pipeline, "detach it without --save-image")?;
         self.pipeline.require_savable(target)
     }
 

@@ -22,14 +22,14 @@ const WORK_TIMEOUT: Duration = Duration::from_secs(110);
 /// How long the answer to a request may take, of a volume with this dilation.
 fn patience(request: &Value, dilation: u32) -> Duration {
     match request["command"].as_str() {
-        Some("modify" | "detach") => WORK_TIMEOUT * dilation,
+        Some("modify" | "snapshot" | "detach") => WORK_TIMEOUT * dilation,
         Some("health") => HEALTH_TIMEOUT,
         _ => ANSWER_TIMEOUT,
     }
 }
 
 /// Asks a volume's daemon. `request` is one of `stats`, `minutes`, `credit`, `instance_credit`, `modify`, `fail`, `heal`,
-/// `detach` with its fields.
+/// `snapshot`, `detach` with its fields.
 pub fn request(state_dir: &Path, name: &str, request: &Value) -> Result<Value> {
     let folder = VolumeDir::of(state_dir, name)?;
     let gone = || format!("the volume {name:?} does not answer");
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_writes_may_take_longer_than_what_only_answers() {
         let asked = |command: &str| patience(&json!({"command": command}), 1);
-        assert_eq!(["modify", "detach"].map(asked), [WORK_TIMEOUT; 2]);
+        assert_eq!(["modify", "snapshot", "detach"].map(asked), [WORK_TIMEOUT; 3]);
         assert_eq!(["stats", "minutes", "credit"].map(asked), [ANSWER_TIMEOUT; 3]);
         assert_eq!(patience(&json!({"command": "modify"}), 8), 8 * WORK_TIMEOUT, "a file system grows at its pace");
     }

@@ -1,5 +1,6 @@
 //! Commands to the daemon's main thread.
 
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -12,6 +13,8 @@ pub(crate) enum Command {
     Join { spec: Box<ServeSpec>, answer: UnixStream },
     /// A volume is to end; a process waits for the answer.
     Detach { name: String, save_image: Option<PathBuf>, answer: UnixStream },
+    /// Volumes are to be frozen at one instant, each into a folder; a process waits for the answer.
+    Snapshot { targets: BTreeMap<String, PathBuf>, answer: UnixStream },
     /// A signal asks for the end.
     Terminate,
     /// A FUSE session ended: another process unmounted it, or this one did.

@@ -1,5 +1,6 @@
 //! The control socket: one JSON line asks, one JSON line answers. Private to the user who attached the volume.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -56,6 +57,8 @@ pub(crate) enum Request {
     Fail { fault: fault::Wanted },
     /// Ends all faults but a loss.
     Heal,
+    /// Freezes volumes of the instance at one instant: each, by its name, becomes an image in that new folder.
+    Snapshot { targets: BTreeMap<String, PathBuf> },
     /// Unmounts and ends; keeps the content as an image if a path is given.
     Detach {
         #[serde(default)]
@@ -269,6 +272,12 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
                 pipeline.heal();
                 json!({"name": served.name, "faults": fault::seen(pipeline)})
             }
+            Ok(Request::Snapshot { targets }) => {
+                if let Ok(answer) = stream.try_clone() {
+                    let _ = commands.send(Command::Snapshot { targets, answer });
+                }
+                continue;
+            }
             Ok(Request::Detach { save_image }) => {
                 if let Ok(answer) = stream.try_clone() {
                     let _ = commands.send(Command::Detach { name: served.name.clone(), save_image, answer });
@@ -277,7 +286,7 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
             }
             Err(error) => error_document(&Fault::new(
                 format!("{line:?} is not a request: {error}"),
-                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"mark\" | \"fail\" | \"heal\" | \"detach\"}",
+                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"mark\" | \"fail\" | \"heal\" | \"snapshot\" | \"detach\"}",
             )),
         };
         if send(stream, &answer).is_err() {

@@ -129,13 +129,10 @@ pub(crate) fn seen(pipeline: &Pipeline) -> Vec<Value> {
     described.collect()
 }
 
-/// Refuses to keep the content of a volume that is lost, or of an array with a lost member.
-pub(crate) fn require_content(pipeline: &Pipeline) -> Result<()> {
+/// Refuses to keep the content of a volume that is lost, or of an array with a lost member; `remedy` says what else to do.
+pub(crate) fn require_content(pipeline: &Pipeline, remedy: &str) -> Result<()> {
     if pipeline.faults().1.iter().any(|(_, fault)| fault.effect == Effect::Lose) {
-        return Err(Fault::new(
-            "the volume, or a member of it, is lost, so its content cannot be saved",
-            "detach it without --save-image",
-        ));
+        return Err(Fault::new("the volume, or a member of it, is lost, so its content cannot be saved", remedy));
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::overhead::BaseOverhead;
 use crate::restored::Restored;
 use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
 use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
-use crate::store::Store;
+use crate::store::{Freezing, Store};
 use crate::transport::{HandedOver, RingReply};
 use crate::work_queue::WorkQueue;
 use crate::write_log::Recorder;
@@ -402,6 +402,11 @@ impl Pipeline {
     /// Keeps the volume's content as an image; nothing may be written after this.
     pub(crate) fn save(&self, target: &Path) -> Result<()> {
         self.store.save(target)
+    }
+
+    /// Makes ready to freeze the volume's content, which becomes the image `target`.
+    pub(crate) fn prepare(&self, target: &Path) -> Result<Freezing<'_>> {
+        self.store.prepare(target)
     }
 
     /// Removes the volume's content.

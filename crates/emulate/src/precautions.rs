@@ -39,6 +39,7 @@ pub(crate) fn protect_process() -> Vec<String> {
     // SAFETY: no memory is passed. ONFAULT: what is touched stays, what is only reserved is not populated.
     let locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
     note(&mut refused, "memory is not locked", check(locked));
+    note(&mut refused, "a volume cannot be frozen often: files are limited", all_files());
     note(&mut refused, "the process may be killed for memory", fs::write("/proc/self/oom_score_adj", "-1000"));
     // SAFETY: as above.
     note(&mut refused, "timers have the default slack", check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }));
@@ -46,6 +47,16 @@ pub(crate) fn protect_process() -> Vec<String> {
     ordinary_priority();
     note(&mut refused, "threads are not ahead of ordinary ones", set_nice(BEST_NICE));
     refused
+}
+
+/// As many open files as the host allows at most: a volume has one for each of its layers.
+fn all_files() -> std::io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` outlives both calls.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: as above.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })
 }
 
 /// Puts the calling thread ahead of every ordinary one: for the thread whose work has an instant.

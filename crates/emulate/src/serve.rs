@@ -21,6 +21,7 @@ use crate::instance_dir::{Entered, InstanceDir};
 use crate::log_buffer::LogBuffer;
 use crate::precautions;
 use crate::release;
+use crate::snapshot;
 use crate::spec::{InstanceFacts, ServeSpec};
 use crate::submit_log::{LogHeader, LogWriter};
 use crate::write_log::Recorder;
@@ -221,6 +222,12 @@ impl Daemon {
                     unwanted.map_or(Ok(()), |attached| attached.take_down(None))
                 }
                 // It was taken back: the process that asked was interrupted before it began.
+                Ok(Command::Snapshot { answer, .. }) if !is_awaited(&answer) => Ok(()),
+                Ok(Command::Snapshot { targets, answer }) => {
+                    let taken = snapshot::take(&self.volumes, &targets);
+                    let _ = send(&answer, &taken.unwrap_or_else(|error| error_document(&error)));
+                    Ok(())
+                }
                 Ok(Command::Detach { answer, .. }) if !is_awaited(&answer) => Ok(()),
                 Ok(Command::Detach { name, save_image, answer }) => {
                     let (text, done) = self.detach(&name, save_image.as_deref());

@@ -10,6 +10,8 @@ mod crash;
 mod failure;
 mod generate;
 mod replay;
+mod snapshot;
+mod state_dir;
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
@@ -21,6 +23,7 @@ use failure::Failure;
 use pgdyno_catalog::InstanceType;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use state_dir::StateDir;
 
 #[derive(Parser)]
 #[command(
@@ -215,6 +218,9 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
+    /// Snapshots.
+    #[command(flatten)]
+    Snapshots(snapshot::SnapshotCommand),
     /// Unmounts and detaches a volume.
     Detach {
         /// Name of the volume.
@@ -225,13 +231,6 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
-}
-
-#[derive(clap::Args)]
-struct StateDir {
-    /// Where the daemons keep their sockets.
-    #[arg(long, env = "PGDYNO_STATE_DIR", default_value = "/run/pgdyno")]
-    state_dir: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -379,6 +378,7 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
         VolumeCommand::Heal { name, at } => {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "heal"}))?)
         }
+        VolumeCommand::Snapshots(command) => Some(command.run()?),
         VolumeCommand::Detach { name, save_image, at } => {
             Some(pgdyno_emulate::detach(&at.state_dir, &name, save_image.as_deref())?)
         }

@@ -145,7 +145,7 @@ def _unmount_file_system(mount: mounts.Mount, folder: Path) -> list[str]:
 def _remove_layers(name: str, claim: dict[str, Any], facts: dict[str, Any]) -> list[str]:
     layers = {Path(facts["layer"])} if facts.get("layer") else set()
     if claim.get("layers"):
-        named = re.compile(re.escape(name) + r"-\d+")
+        named = re.compile(re.escape(name) + r"(-next)?-\d+")
         above = Path(claim["layers"])
         found = above.iterdir() if above.is_dir() else iter(())
         layers |= {layer for layer in found if named.fullmatch(layer.name) and _owner_is_dead(layer)}

@@ -18,42 +18,93 @@ const GROWTHS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct BlockMap {
-    words: Vec<AtomicU64>,
+    first: Part,
     /// What came to it, each after the one before.
-    grown: [OnceLock<Vec<AtomicU64>>; GROWTHS],
+    grown: [OnceLock<Part>; GROWTHS],
+}
+
+/// Words in a row, and which pages of them have ever had a bit: an empty map of a large volume is gone through at once.
+#[derive(Debug)]
+struct Part {
+    words: Vec<AtomicU64>,
+    /// One bit for each page of words.
+    touched: Vec<AtomicU64>,
+}
+
+impl Part {
+    fn new(words: usize) -> io::Result<Self> {
+        Ok(Self { words: zeros(words)?, touched: zeros(words.div_ceil(64 * WORDS_PER_PAGE))? })
+    }
+
+    fn hold(&self, index: usize, mask: u64) {
+        let (page, bit) = (index / WORDS_PER_PAGE / 64, 1 << (index / WORDS_PER_PAGE % 64));
+        // Written once: a line of the cache that all writers share.
+        if self.touched[page].load(Ordering::Relaxed) & bit == 0 {
+            self.touched[page].fetch_or(bit, Ordering::AcqRel);
+        }
+        self.words[index].fetch_or(mask, Ordering::AcqRel);
+    }
+
+    /// Every word with a bit, and its place.
+    fn held_words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let touched = move |page: &usize| self.touched[page / 64].load(Ordering::Acquire) >> (page % 64) & 1 == 1;
+        let pages = (0..self.words.len().div_ceil(WORDS_PER_PAGE)).filter(touched);
+        let places = pages.flat_map(move |page| {
+            let first = page * WORDS_PER_PAGE;
+            first..self.words.len().min(first + WORDS_PER_PAGE)
+        });
+        places.map(move |place| (place, self.words[place].load(Ordering::Acquire))).filter(|(_, word)| *word != 0)
+    }
 }
 
 impl BlockMap {
     /// No block held. The memory is zero pages until a bit is set in them.
     pub(crate) fn new(size_bytes: u64) -> io::Result<Self> {
-        Ok(Self { words: zeros(words_of(size_bytes))?, grown: [const { OnceLock::new() }; GROWTHS] })
+        Ok(Self { first: Part::new(words_of(size_bytes))?, grown: [const { OnceLock::new() }; GROWTHS] })
     }
 
     /// Makes room for a volume of `size_bytes`, while others use the map. `false` when it has grown too often.
     pub(crate) fn grow(&self, size_bytes: u64) -> bool {
-        let there = self.words.len() + self.grown.iter().filter_map(OnceLock::get).map(Vec::len).sum::<usize>();
-        let missing = words_of(size_bytes).saturating_sub(there);
+        let missing = words_of(size_bytes).saturating_sub(self.words());
         let free = self.grown.iter().find(|place| place.get().is_none());
-        missing == 0 || free.zip(zeros(missing).ok()).is_some_and(|(place, words)| place.set(words).is_ok())
+        missing == 0 || free.zip(Part::new(missing).ok()).is_some_and(|(place, part)| place.set(part).is_ok())
     }
 
-    fn word(&self, index: usize) -> Option<&AtomicU64> {
-        if let Some(word) = self.words.get(index) {
-            return Some(word);
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.first).chain(self.grown.iter().map_while(OnceLock::get))
+    }
+
+    fn words(&self) -> usize {
+        self.parts().map(|part| part.words.len()).sum()
+    }
+
+    /// The part with a word, and the word's place in it.
+    fn place(&self, index: usize) -> Option<(&Part, usize)> {
+        if index < self.first.words.len() {
+            return Some((&self.first, index));
         }
-        let mut rest = index - self.words.len();
-        for words in self.grown.iter().map_while(OnceLock::get) {
-            match words.get(rest) {
-                Some(word) => return Some(word),
-                None => rest -= words.len(),
+        let mut rest = index - self.first.words.len();
+        for part in self.grown.iter().map_while(OnceLock::get) {
+            if rest < part.words.len() {
+                return Some((part, rest));
             }
+            rest -= part.words.len();
         }
         None
     }
 
-    /// Every word, in order.
-    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        self.words.iter().chain(self.grown.iter().map_while(OnceLock::get).flatten())
+    fn word(&self, index: usize) -> Option<&AtomicU64> {
+        self.place(index).map(|(part, place)| &part.words[place])
+    }
+
+    /// Every word with a bit, in order: its place, which is its first block / 64, and its bits.
+    pub(crate) fn held_words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let begins = self.parts().scan(0, |end, part| {
+            let begin = *end;
+            *end += part.words.len();
+            Some((begin, part))
+        });
+        begins.flat_map(|(begin, part)| part.held_words().map(move |(place, word)| (begin + place, word)))
     }
 
     pub(crate) fn holds(&self, offset: u64) -> bool {
@@ -61,20 +112,18 @@ impl BlockMap {
         self.word(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
     }
 
+    /// The bits of a word.
+    pub(crate) fn bits(&self, index: usize) -> u64 {
+        self.word(index).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
     /// How many blocks are held.
     pub(crate) fn held_blocks(&self) -> u64 {
-        self.all().map(|word| u64::from(word.load(Ordering::Acquire).count_ones())).sum()
+        self.held_words().map(|(_, word)| u64::from(word.count_ones())).sum()
     }
 
     pub(crate) fn holds_all(&self, offset: u64, len: u64) -> bool {
         (offset..offset + len).step_by(BLOCK_BYTES as usize).all(|at| self.holds(at))
-    }
-
-    /// Whether any block is held in a range in whole words of 64 blocks.
-    pub(crate) fn holds_any(&self, offset: u64, len: u64) -> bool {
-        let word = |bytes: u64| (bytes / BLOCK_BYTES).div_ceil(64) as usize;
-        let mut words = word(offset)..word(offset + len);
-        words.any(|index| self.word(index).is_some_and(|word| word.load(Ordering::Acquire) != 0))
     }
 
     pub(crate) fn set(&self, offset: u64, len: u64, held: bool) {
@@ -86,11 +135,11 @@ impl BlockMap {
             let upto = end.min((word + 1) * 64);
             let count = upto - block;
             let mask = if count == 64 { u64::MAX } else { ((1u64 << count) - 1) << (block % 64) };
-            let bits = self.word(word as usize).expect("a block of the volume");
+            let (part, place) = self.place(word as usize).expect("a block of the volume");
             if held {
-                bits.fetch_or(mask, Ordering::AcqRel);
+                part.hold(place, mask);
             } else {
-                bits.fetch_and(!mask, Ordering::AcqRel);
+                part.words[place].fetch_and(!mask, Ordering::AcqRel);
             }
             block = upto;
         }
@@ -98,23 +147,18 @@ impl BlockMap {
 
     /// Writes the map, leaving out pages without a bit.
     pub(crate) fn save(&self, file: &File) -> io::Result<()> {
-        file.set_len(self.all().count() as u64 * 8)?;
-        let mut words = self.all();
-        let mut bytes = [0u8; WORDS_PER_PAGE * 8];
-        for page in 0.. {
-            let (mut any, mut len) = (0, 0);
-            for (word, eight) in words.by_ref().take(WORDS_PER_PAGE).zip(bytes.chunks_exact_mut(8)) {
-                let word = word.load(Ordering::Acquire);
-                any |= word;
-                eight.copy_from_slice(&word.to_le_bytes());
-                len += 8;
+        let file_bytes = self.words() as u64 * 8;
+        file.set_len(file_bytes)?;
+        let mut words = self.held_words().peekable();
+        while let Some((first, _)) = words.peek() {
+            let page = first / WORDS_PER_PAGE;
+            let mut bytes = [0u8; WORDS_PER_PAGE * 8];
+            while let Some((index, word)) = words.next_if(|(index, _)| index / WORDS_PER_PAGE == page) {
+                bytes[index % WORDS_PER_PAGE * 8..][..8].copy_from_slice(&word.to_le_bytes());
             }
-            if len == 0 {
-                break;
-            }
-            if any != 0 {
-                file.write_all_at(&bytes[..len], (page * WORDS_PER_PAGE * 8) as u64)?;
-            }
+            let at = (page * bytes.len()) as u64;
+            let len = bytes.len().min((file_bytes - at) as usize);
+            file.write_all_at(&bytes[..len], at)?;
         }
         Ok(())
     }
@@ -123,13 +167,13 @@ impl BlockMap {
     pub(crate) fn load(size_bytes: u64, file: &File) -> io::Result<Self> {
         let map = Self::new(size_bytes)?;
         let mut bytes = [0u8; WORDS_PER_PAGE * 8];
-        for (page, words) in map.words.chunks(WORDS_PER_PAGE).enumerate() {
-            let part = &mut bytes[..words.len() * 8];
-            file.read_exact_at(part, (page * WORDS_PER_PAGE * 8) as u64)?;
-            for (word, eight) in words.iter().zip(part.chunks_exact(8)) {
+        for first in (0..map.words()).step_by(WORDS_PER_PAGE) {
+            let part = &mut bytes[..WORDS_PER_PAGE.min(map.words() - first) * 8];
+            file.read_exact_at(part, (first * 8) as u64)?;
+            for (index, eight) in (first..).zip(part.chunks_exact(8)) {
                 let value = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
                 if value != 0 {
-                    word.store(value, Ordering::Release);
+                    map.first.hold(index, value);
                 }
             }
         }

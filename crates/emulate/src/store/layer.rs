@@ -47,6 +47,14 @@ impl Layer {
         Ok(Self { data, memory, holes: AtomicBool::new(holes), map, size_bytes: AtomicU64::new(size_bytes) })
     }
 
+    /// An immutable layer that takes over blocks which it lacks, while others may read those that it has.
+    pub(crate) fn reopen(folder: &Path, size_bytes: u64) -> io::Result<Self> {
+        let data = open_options(false).write(true).open(folder.join(DATA))?;
+        let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
+        let (holes, size_bytes) = (AtomicBool::new(true), AtomicU64::new(size_bytes));
+        Ok(Self { data, memory: None, holes, map, size_bytes })
+    }
+
     /// Bytes of the volume that it is a layer of.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes.load(Ordering::Acquire)
@@ -56,9 +64,9 @@ impl Layer {
         offset < self.size_bytes() && self.map.holds(offset)
     }
 
-    /// Whether it holds any block of a range in whole words of the map.
-    pub(crate) fn holds_any(&self, offset: u64, len: u64) -> bool {
-        self.map.holds_any(offset, len)
+    /// Which blocks it holds.
+    pub(crate) fn map(&self) -> &BlockMap {
+        &self.map
     }
 
     /// Makes it larger. What is added is read and written in the file: the mapping stays as it is.
@@ -109,9 +117,11 @@ impl Layer {
 
     pub(crate) fn save_map(&self, folder: &Path) -> io::Result<()> {
         self.data.sync_data()?;
-        let file = File::create(folder.join(MAP))?;
+        let unfinished = folder.join("map.new");
+        let file = File::create(&unfinished)?;
         self.map.save(&file)?;
-        file.sync_data()
+        file.sync_data()?;
+        std::fs::rename(unfinished, folder.join(MAP))
     }
 }
 

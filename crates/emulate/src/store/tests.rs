@@ -1,5 +1,10 @@
 //! The store against a plain vector of bytes.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pgdyno_volume::Extents;
+
 use super::*;
 
 const SIZE: u64 = 1 << 20;
@@ -90,7 +95,7 @@ fn an_image_that_is_refused_leaves_nothing_behind() {
     let error = Store::create(&base, SIZE / 2, Some(&image), false).expect_err("too small");
     assert!(error.remedy.contains("at least as large"), "{error:?}");
     assert!(!base.exists(), "the layer of a volume that is too small");
-    fs::write(image.join(META), "{").expect("damage");
+    fs::write(image.join("image.json"), "{").expect("damage");
     let error = Store::create(&base, SIZE, Some(&image), false).expect_err("damaged");
     assert!(error.message.contains("is damaged"), "{error:?}");
     assert!(!base.exists(), "the layer of a volume whose image is damaged");

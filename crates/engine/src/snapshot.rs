@@ -1,0 +1,56 @@
+//! Commands for snapshots: taken of volumes that are used, merged, and measured.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::state_dir::StateDir;
+
+#[derive(Subcommand)]
+pub(crate) enum SnapshotCommand {
+    /// Makes images of volumes of one instance, all of one instant, while they are used.
+    Snapshot {
+        /// For each volume `NAME=DIR`: the new folder of its image.
+        #[arg(required = true)]
+        targets: Vec<String>,
+        #[command(flatten)]
+        at: StateDir,
+    },
+    /// Merges an image into the one that stands on it, and removes it.
+    Merge {
+        /// The image that goes.
+        lower: PathBuf,
+        /// The image that takes over its blocks.
+        upper: PathBuf,
+    },
+    /// What each of several images stores as a snapshot, and for none before it.
+    Stored {
+        /// In the order in which they were made.
+        images: Vec<PathBuf>,
+    },
+}
+
+impl SnapshotCommand {
+    pub(crate) fn run(self) -> Result<Value, Failure> {
+        Ok(match self {
+            Self::Snapshot { targets, at } => {
+                let named: Option<BTreeMap<&str, &str>> = targets.iter().map(|target| target.split_once('=')).collect();
+                let named = named.filter(|named| named.len() == targets.len()).ok_or_else(|| {
+                    let remedy = "name each volume once, as `data=/dev/shm/data.image`".to_owned();
+                    Failure::new("a snapshot needs a folder for each volume".to_owned(), remedy)
+                })?;
+                let (first, _) = targets[0].split_once('=').unwrap_or_default();
+                let request = json!({"command": "snapshot", "targets": named});
+                pgdyno_emulate::request(&at.state_dir, first, &request)?
+            }
+            Self::Merge { lower, upper } => {
+                pgdyno_emulate::merge_images(&lower, &upper)?;
+                json!({"ok": {}})
+            }
+            Self::Stored { images } => json!({"stored": pgdyno_emulate::stored_bytes(&images)?}),
+        })
+    }
+}
