@@ -72,7 +72,7 @@ class Catalog:
         return self._instances
 
     def snapshots(self) -> dict[str, Any]:
-        """What snapshots cost (``prices``), and the bounds of what a policy says (``policy``)."""
+        """How snapshots are taken (``taking``), what they cost (``prices``), and the bounds of what a policy says (``policy``)."""
         found: dict[str, Any] = self._one({"snapshots": {}})
         return found
 

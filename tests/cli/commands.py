@@ -41,6 +41,7 @@ QUICK = {
     "run": "run {folder}/experiment.toml --dry-run",
     "volume list": "volume list",
     "volume policy": "volume policy {folder}/policy.toml --dry-run 30d --from 2026-11-01",
+    "volume snapshots": "volume snapshots",
     "volume types": "volume types",
     "database list": "database list --json",
     "hosts keys": "hosts keys --out {folder}/keys/{{pid}} --name alpha",
@@ -61,7 +62,7 @@ QUICK = {
     "dashboards": "dashboards",
 }
 """Commands that print something and change nothing that needs root or a server: by name, words with places to fill in."""
-SILENT = {"volume list"}
+SILENT = {"volume list", "volume snapshots"}
 """Those that have nothing to print here."""
 
 ROOT = {
@@ -80,6 +81,9 @@ ROOT = {
     "volume fit": "volume fit {folder} -o {folder}/twin.toml",
     "volume heal": "volume heal {name}",
     "volume mark": "volume mark {name} here",
+    "volume restore": "volume restore {name} --no-mount",
+    "volume snapshot delete": "volume snapshot delete {name}",
+    "volume snapshot take": "volume snapshot {name}",
     "volume modify": "volume modify {name} null:size=2GiB",
     "volume stats": "volume stats {name}",
     "metrics nvme": "metrics nvme {name}",

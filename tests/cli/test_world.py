@@ -44,6 +44,7 @@ WRITTEN = {
     "volume attach --submit-log",
     "volume attach --write-log",
     "volume detach --save-image",
+    "volume restore --mount",
     "volume fit --output",
 }
 """Options whose path a command writes to."""

@@ -70,6 +70,15 @@ GIVEN: dict[str, str] = {
     r"capture read (postgresql\.csv)": f"cp {LOGS}/shop.csv {{}}",
     r"capture read (postgresql\.log)": f"cp {LOGS}/shop.log {{}}",
     r"capture (?:show|replay) (shop\.capture)": f"test -e {{0}} || pgdyno capture read {LOGS}/shop.csv --output {{0}} >&2",
+    r"snapshot (?:take )?(shop) shop-wal": (
+        "pgdyno volume attach null:size=1GiB --no-mount --name shop --instance shop >&2"
+        " && pgdyno volume attach null:size=1GiB --no-mount --name shop-wal --instance shop >&2"
+    ),
+    r"snapshot take --instance (db)": "pgdyno volume attach null:size=1GiB --no-mount --name db-data --instance db >&2",
+    r"(?:restore|delete) (snap-1)\b": (
+        "pgdyno volume attach null:size=1GiB --no-mount --name snapped >&2"
+        " && pgdyno volume snapshot snapped --rate 10GiB/s | cut -d: -f1"
+    ),
     r"volume policy (snapshots\.toml)": f"sed -n '/^```toml/,/^```$/p' {ROOT}/docs/concept/retention.md | grep -v '^```' > {{}}",
     r"--image (/dev/shm/saved)": (
         "pgdyno volume attach gp3:size=2GiB --name source --mount source >&2"

@@ -18,7 +18,7 @@
 //!
 //! How the blocks of a snapshot come to a volume is in `catalog/restore.toml` ([`Initialization`]).
 //!
-//! What snapshots cost, and what a policy of them may say, is in `catalog/snapshot.toml` ([`snapshots`]).
+//! How snapshots are taken, what they cost, and what a policy of them may say, is in `catalog/snapshot.toml` ([`snapshots`]).
 //!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
@@ -39,7 +39,7 @@ pub use fault::{latency, require_latency, scenario};
 pub use hash::{MODEL_VERSION, model_hash};
 pub use instance::instance_type::{EbsLimits, InstanceType, instance_types};
 pub use restore::{CreationCredits, Initialization, credit_params};
-pub use snapshot::{PolicyRules, SnapshotFacts, SnapshotPrices, snapshots};
+pub use snapshot::{PolicyRules, SnapshotFacts, SnapshotPrices, SnapshotTaking, snapshots};
 pub use units::size_key;
 pub use volume::array::{ArrayFacts, Storage};
 pub use volume::facts::price::{PriceTier, Prices};

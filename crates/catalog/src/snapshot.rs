@@ -15,8 +15,17 @@ const FILE: FactsFile = ("snapshot.toml", include_str!("../../../catalog/snapsho
 struct SnapshotFile {
     schema_version: u32,
     sources: BTreeMap<String, Source>,
+    taking: TakingTable,
     prices: PriceTable,
     policy: PolicyTable,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TakingTable {
+    pending_max: Fact<u64>,
+    pending_max_hdd: Fact<u64>,
+    rate_mib_per_s: Fact<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,10 +52,23 @@ struct PolicyTable {
 /// The figures of snapshots.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotFacts {
+    /// How they are taken.
+    pub taking: SnapshotTaking,
     /// US dollars.
     pub prices: SnapshotPrices,
     /// Bounds of what a policy says.
     pub policy: PolicyRules,
+}
+
+/// How snapshots are taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SnapshotTaking {
+    /// Pending snapshots of a volume.
+    pub pending_max: u64,
+    /// The same of volumes of types st1 and sc1.
+    pub pending_max_hdd: u64,
+    /// MiB a second at which the changed blocks of a pending snapshot are stored.
+    pub rate_mib_per_s: f64,
 }
 
 /// Prices of snapshots in US dollars.
@@ -91,8 +113,13 @@ pub fn snapshots() -> Result<SnapshotFacts, CatalogError> {
 }
 
 fn parse(text: &str) -> Result<SnapshotFacts, CatalogError> {
-    let SnapshotFile { prices, policy, .. } = read(FILE.0, text)?;
+    let SnapshotFile { taking, prices, policy, .. } = read(FILE.0, text)?;
     Ok(SnapshotFacts {
+        taking: SnapshotTaking {
+            pending_max: taking.pending_max.value,
+            pending_max_hdd: taking.pending_max_hdd.value,
+            rate_mib_per_s: taking.rate_mib_per_s.value,
+        },
         prices: SnapshotPrices {
             gib_month_usd: prices.gib_month_usd.value,
             archive_gib_month_usd: prices.archive_gib_month_usd.value,

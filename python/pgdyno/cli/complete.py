@@ -1,4 +1,4 @@
-"""What the shell offers for an argument: types of volumes, attached volumes, recorded experiments.
+"""What the shell offers for an argument: types of volumes, attached volumes, snapshots, recorded experiments.
 
 Completion prints nothing if it fails: an error in the middle of a command line would not help.
 """
@@ -33,6 +33,17 @@ def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplet
     with contextlib.suppress(PgdynoError, OSError):
         found = [one for one in volume.list_volumes() if one.name.startswith(incomplete)]
         return [CompletionItem(one.name, help=str(one.spec["spec"])) for one in found]
+    return []
+
+
+def snapshots(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the snapshots, with the volumes that they were taken of."""
+    from pgdyno.errors import PgdynoError
+    from pgdyno.host import snapshot
+
+    with contextlib.suppress(PgdynoError, OSError):
+        found = [one for one in snapshot.list_snapshots() if one.name.startswith(incomplete)]
+        return [CompletionItem(one.name, help=f"{one.volume}, {one.spec}") for one in found]
     return []
 
 

@@ -1,4 +1,4 @@
-"""``pgdyno volume``: attach, list, measure, modify, fail and detach emulated volumes."""
+"""``pgdyno volume``: attach, list, measure, modify, fail, snapshot and detach emulated volumes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, shared, volume_fail, volume_fit, volume_mark, volume_policy, volume_types
+from pgdyno.cli import (
+    complete,
+    shared,
+    volume_fail,
+    volume_fit,
+    volume_mark,
+    volume_policy,
+    volume_snapshot,
+    volume_types,
+)
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
@@ -41,6 +50,9 @@ command.add_command(volume_fail.fail)
 command.add_command(volume_fail.heal)
 command.add_command(volume_mark.mark)
 command.add_command(volume_policy.policy)
+command.add_command(volume_snapshot.snapshot)
+command.add_command(volume_snapshot.snapshots_command)
+command.add_command(volume_snapshot.restore)
 
 
 @command.command()

@@ -28,6 +28,7 @@ from pgdyno.host.journal import Journal
 from pgdyno.host.mount_options import require_known_options
 from pgdyno.host.process import ProcessIdentity, boot_id, identity
 from pgdyno.host.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, serves_others, write_claim
+from pgdyno.host.snapshot_file import note_saved
 from pgdyno.host.unfinished import Unfinished, unfinished
 from pgdyno.host.waiting import wait_until
 from pgdyno.specification import VolumeSpec
@@ -153,6 +154,7 @@ class AttachedVolume:
         """
         if save_image is not None:
             self._require_daemon()
+            note_saved(self.state_dir, save_image.absolute())
         if self.alive:
             self._ask_to_detach(save_image)
         self._remove()

@@ -1,0 +1,224 @@
+"""``pgdyno volume snapshot``, ``snapshots`` and ``restore``: contents of volumes at one instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli import complete
+from pgdyno.cli.output import print_json, print_rows
+from pgdyno.cli.shared import PathParameter
+
+if TYPE_CHECKING:
+    from pgdyno.host.snapshot_file import Snapshot
+
+_MIB = 1 << 20
+
+
+class _TakeUnlessNamed(click.Group):
+    """A group whose command `take` may be left out: `snapshot data` is `snapshot take data`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names, else `take` with all words."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["take", *args])
+
+
+@click.group(cls=_TakeUnlessNamed, context_settings={"ignore_unknown_options": True})
+def snapshot() -> None:
+    """Take and delete snapshots of volumes.
+
+    `pgdyno volume snapshot NAME...` is short for `pgdyno volume snapshot take NAME...`.
+
+    \b
+    Example:
+      sudo pgdyno volume snapshot shop shop-wal
+    """
+
+
+@snapshot.command()
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=complete.attached_volumes)
+@click.option("--instance", metavar="NAME", help="All volumes of this instance.")
+@click.option("--rate", metavar="RATE", help="Rate at which changed blocks are stored [40MiB/s, a hypothesis].")
+@click.option("--json", "as_json", is_flag=True, help="Print the snapshots as one JSON document.")
+def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json: bool) -> None:
+    """Take a snapshot of each attached volume NAME, all of one instant, while they are used.
+
+    A write that was answered before the instant is in its snapshot, and one that was submitted later is not. What is still in
+    the page cache is not, so a snapshot is what a power cut at that instant would leave. Either all are taken or none.
+    Volumes of several instances have no instant in common.
+
+    A snapshot is incremental in blocks of 512 KiB. It is pending until its changed blocks are stored, and can be restored
+    from then on. A volume has at most five pending snapshots, of type st1 or sc1 one.
+
+    \b
+    Example:
+      sudo pgdyno volume snapshot take shop shop-wal
+      sudo pgdyno volume snapshot take --instance db --rate 50MiB/s
+    """
+    from pgdyno.errors import InputError
+    from pgdyno.host import preflight, volume
+    from pgdyno.host import snapshot as snapshots
+    from pgdyno.quantity import duration_words
+    from pgdyno.text import size
+
+    if bool(names) == (instance is not None):
+        raise InputError("a snapshot needs the names of volumes, or --instance", remedy="use one of them")
+    if instance is not None:
+        found = [one for one in volume.list_volumes() if one.facts.get("instance") == instance]
+        if not found:
+            raise InputError(f"no instance is called `{instance}`", remedy="see `pgdyno volume list --json`")
+    else:
+        found = [volume.find(name) for name in dict.fromkeys(names)]
+    preflight.require_root("taking a snapshot")
+    taken = snapshots.take(found, rate_mib_per_s=None if rate is None else _rate(rate))
+    if as_json:
+        print_json({"snapshots": [_document(one) for one in taken.snapshots], "waited_s": taken.waited_s})
+        return
+    for one in taken.snapshots:
+        words = [duration_words(max(1.0, one.pending_s * times)) for times in (1.0, 0.5, 2.0)]
+        guess = "" if rate is not None else f" ({words[1]} to {words[2]} at twice and at half the rate)"
+        click.echo(f"{one.name}: {one.volume}, {size(one.stored_bytes)} stored in {words[0]}{guess}")
+
+
+@snapshot.command()
+@click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=complete.snapshots)
+@click.option("--json", "as_json", is_flag=True, help="Print what is stored less as one JSON document.")
+def delete(names: tuple[str, ...], as_json: bool) -> None:
+    """Delete each SNAPSHOT. Blocks that other snapshots need are kept, and each of these restores as before.
+
+    The blocks are merged into the next snapshot. A layer that an attached volume stands on stays on this machine as long as it
+    does, but is not charged.
+
+    \b
+    Example:
+      sudo pgdyno volume snapshot delete snap-1
+    """
+    from pgdyno.host import paths, preflight, snapshot_delete
+    from pgdyno.host import snapshot as snapshots
+    from pgdyno.text import size
+
+    found = [snapshots.find(name) for name in dict.fromkeys(names)]
+    preflight.require_root("deleting a snapshot")
+    freed_bytes = snapshot_delete.delete(found, paths.state_dir())
+    if as_json:
+        print_json({"deleted": [one.name for one in found], "stored_bytes_less": freed_bytes})
+        return
+    for one in found:
+        click.echo(f"{one.name} is deleted")
+    click.echo(f"{size(freed_bytes)} less are stored.")
+
+
+@click.command(name="snapshots")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def snapshots_command(as_json: bool) -> None:
+    """List the snapshots with their states, sizes and prices.
+
+    STORED is what a snapshot adds to those before it, in blocks of 512 KiB, and what is charged.
+
+    \b
+    Example:
+      pgdyno volume snapshots
+    """
+    import time
+
+    from pgdyno.catalog import Catalog
+    from pgdyno.host import snapshot as snapshots
+    from pgdyno.quantity import duration_words
+    from pgdyno.text import money, size
+
+    found, now = snapshots.list_snapshots(), time.time()
+    with Catalog() as catalog:
+        price = float(catalog.snapshots()["prices"]["gib_month_usd"])
+    total_bytes, total = sum(one.stored_bytes for one in found), sum(one.usd_per_month(price) for one in found)
+    if as_json:
+        listed = [_document(one) | {"usd_per_month": one.usd_per_month(price)} for one in found]
+        print_json({"snapshots": listed, "stored_bytes": total_bytes, "usd_per_month": total})
+        return
+    if not found:
+        click.echo("there is no snapshot; `pgdyno volume snapshot NAME` takes one", err=True)
+        return
+    rows = []
+    for one in found:
+        left_s = one.left_s(now)
+        state = f"pending ({duration_words(max(1.0, left_s))})" if left_s else "completed"
+        taken = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.taken_unix_ns / 1e9))
+        sizes = [size(one.size_bytes), size(one.stored_bytes)]
+        rows.append([one.name, one.volume, one.set_name, taken, state, *sizes, money(one.usd_per_month(price))])
+    header = ["SNAPSHOT", "VOLUME", "SET", "TAKEN (UTC)", "STATE", "SIZE", "STORED", "USD/MONTH"]
+    print_rows(header, rows, right=header[5:])
+    click.echo(f"\n{size(total_bytes)} are stored, for {money(total)} a month.")
+
+
+@click.command()
+@click.argument("name", metavar="SNAPSHOT", shell_complete=complete.snapshots)
+@click.argument("spec", required=False, shell_complete=complete.volume_types)
+@click.option("--mount", type=PathParameter(), help="Empty or new directory to mount it on.")
+@click.option("--no-mount", is_flag=True, help="Do not mount it: leave a bare block device.")
+@click.option("--name", "volume_name", metavar="NAME", help="Name of the volume [gp3-1, gp3-2, ...].")
+@click.option("--mount-options", default="", metavar="OPTIONS", help="Mount options, for example `noatime`.")
+@click.option("--instance", metavar="NAME", help="Instance to join or to start.")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts about it as one JSON document.")
+def restore(
+    name: str,
+    spec: str | None,
+    mount: Path | None,
+    no_mount: bool,
+    volume_name: str | None,
+    mount_options: str,
+    instance: str | None,
+    as_json: bool,
+) -> None:
+    """Attach a volume with the content of SNAPSHOT, as `pgdyno volume attach` does.
+
+    The volume is like the one that the snapshot was taken of, or the volume SPEC, which may be larger. With `init=lazy`, `init=200MiB/s` or
+    `init=fsr` in SPEC its blocks come as from an EBS snapshot; otherwise they are there. The snapshot stays as it is.
+
+    \b
+    Example:
+      sudo pgdyno volume restore snap-1 --mount /mnt/restored
+      sudo pgdyno volume restore snap-1 gp3:size=200GiB,init=lazy --mount /mnt/lazy
+    """
+    from pgdyno.cli import volume_notes
+    from pgdyno.errors import InputError
+    from pgdyno.host import preflight
+    from pgdyno.host import snapshot as snapshots
+
+    if (mount is None) != no_mount:
+        raise InputError(
+            "a volume is mounted, or left as a block device", remedy="use either --mount DIR or --no-mount"
+        )
+    found = snapshots.find(name)
+    preflight.require_root("attaching a volume")
+    attached = snapshots.restore(
+        found, spec, mount=mount, name=volume_name, mount_options=mount_options, instance=instance
+    )
+    attached.keep()
+    for note in volume_notes.of_attach(attached):
+        click.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json(attached.facts)
+        return
+    where = f" on {attached.mount}" if attached.mount is not None else ""
+    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}, from {name}")
+
+
+def _document(one: Snapshot) -> dict[str, object]:
+    import time
+    from dataclasses import asdict
+
+    left_s = one.left_s(time.time())
+    return asdict(one) | {"state": "pending" if left_s else "completed", "completed_in_s": left_s}
+
+
+def _rate(text: str) -> float:
+    """MiB per second of ``40MiB/s``."""
+    from pgdyno.errors import InputError
+    from pgdyno.quantity import parse_bytes
+
+    if not text.endswith("/s"):
+        raise InputError(f"--rate: `{text}` is not a rate", remedy="write it as 40MiB/s")
+    return parse_bytes(text.removesuffix("/s"), "--rate") / _MIB

@@ -1,0 +1,175 @@
+"""Snapshots of attached volumes: taken at one instant, listed, restored.
+
+A snapshot is an image (``crates/emulate/src/store``): the layer of the volume that was written up to the instant, on those below it.
+It lies beside the volume's content and outlives the volume. The state directory has one file with what is known of all of them, so
+that of a set either all are there or none. As of its changed bytes and a rate it is pending and then completed; its content is there
+at once, and only a completed one can be restored, as with AWS.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pgdyno import _engine
+from pgdyno.catalog import Catalog
+from pgdyno.errors import HostError, InputError
+from pgdyno.host import paths, snapshot_file
+from pgdyno.host.snapshot_file import Snapshot
+from pgdyno.host.volume import WORK_TIMEOUT_S, AttachedVolume, attach
+from pgdyno.quantity import duration_words
+
+HDD = ("st1", "sc1")
+"""Types with fewer pending snapshots."""
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A set of snapshots that was just taken."""
+
+    snapshots: tuple[Snapshot, ...]
+    waited_s: float
+    """How long a request may have waited for it."""
+
+
+def take(volumes: Sequence[AttachedVolume], *, rate_mib_per_s: float | None = None) -> Taken:
+    """Take a snapshot of each of ``volumes``, all of one instant, while they are used. Either all are taken or none.
+
+    What was answered before the instant is in them; what was submitted later is not. What the kernel's page cache has not
+    written is not, either. ``rate_mib_per_s`` is the rate at which changed blocks are stored (None: the catalogue's).
+    :class:`InputError` when the volumes are not of one instance, one is lost, or one has as many pending snapshots as it may have.
+    """
+    _require_one_daemon(volumes)
+    state = volumes[0].state_dir
+    with Catalog() as catalog:
+        taking = catalog.snapshots()["taking"]
+    rate = float(taking["rate_mib_per_s"]) if rate_mib_per_s is None else rate_mib_per_s
+    with snapshot_file.locked(state):
+        known = snapshot_file.read(state)
+        for volume in volumes:
+            _require_not_too_many(volume, known.snapshots, taking)
+        names = [f"snap-{known.last + number}" for number in range(1, len(volumes) + 1)]
+        wanted = [_wanted(volume, name, names[0]) for volume, name in zip(volumes, names, strict=True)]
+        # A name is used once, and the layers of a set that is interrupted or fails can be found.
+        known.last += len(volumes)
+        known.unlisted += wanted
+        snapshot_file.write(state, known)
+        targets = [f"{one.volume}={one.image}" for one in wanted]
+        patience_s = WORK_TIMEOUT_S * max(int(volume.facts.get("dilation") or 1) for volume in volumes)
+        command = ["volume", "snapshot", *targets, "--state-dir", str(state)]
+        answer = _engine.run_json(command, timeout_s=patience_s)
+        dilations = [int(volume.facts.get("dilation") or 1) for volume in volumes]
+        known.unlisted = [one for one in known.unlisted if one not in wanted]
+        images = {one.image for one in known.snapshots}
+        taken = [_taken(one, answer, images, rate / dilation) for one, dilation in zip(wanted, dilations, strict=True)]
+        known.snapshots += taken
+        snapshot_file.write(state, known)
+    return Taken(tuple(taken), answer["waited_ns"] / 1e9)
+
+
+def list_snapshots(state_dir: Path | None = None) -> list[Snapshot]:
+    """All snapshots of the state directory, the oldest first."""
+    return snapshot_file.read((state_dir or paths.state_dir()).resolve()).snapshots
+
+
+def find(name: str, state_dir: Path | None = None) -> Snapshot:
+    """The snapshot called ``name``. :class:`InputError` when there is none."""
+    known = list_snapshots(state_dir)
+    for one in known:
+        if one.name == name:
+            return one
+    names = ", ".join(one.name for one in known)
+    raise InputError(
+        f"no snapshot is called `{name}`",
+        remedy=f"there are: {names}" if names else "take one with `pgdyno volume snapshot NAME`",
+    )
+
+
+def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> AttachedVolume:
+    """Attach a volume with the content of ``snapshot``: one like the volume that it was taken of, or the volume ``spec``.
+
+    ``options`` are those of :func:`pgdyno.host.volume.attach`. :class:`InputError` while the snapshot is pending.
+    """
+    left_s = snapshot.left_s(time.time())
+    if left_s > 0:
+        raise InputError(
+            f"the snapshot `{snapshot.name}` is pending: its blocks are stored in {duration_words(math.ceil(left_s))}",
+            remedy="wait until it is completed (`pgdyno volume snapshots`), or take one with a higher --rate",
+        )
+    image, state = Path(snapshot.image), paths.state_dir()
+    # Nothing of it is merged into another one meanwhile.
+    with snapshot_file.locked(state):
+        if not image.is_dir():
+            raise HostError(
+                f"the content of the snapshot `{snapshot.name}` is gone: {image} does not exist",
+                remedy=f"delete it with `pgdyno volume snapshot delete {snapshot.name}`",
+            )
+        return attach(spec or snapshot.spec, image=image, store=snapshot.store, state_dir=state, **options)
+
+
+def _require_one_daemon(volumes: Sequence[AttachedVolume]) -> None:
+    apart = next((one for one in volumes if one.daemon != volumes[0].daemon), None)
+    if apart is not None:
+        raise InputError(
+            f"`{volumes[0].name}` and `{apart.name}` are volumes of two instances, and snapshots of them cannot be of one instant",
+            remedy="attach volumes that belong together with the same --instance, or take their snapshots one by one",
+        )
+
+
+def _require_not_too_many(volume: AttachedVolume, known: Sequence[Snapshot], taking: dict[str, Any]) -> None:
+    type_name = str(volume.spec["type"])
+    most = int(taking["pending_max_hdd" if type_name in HDD else "pending_max"])
+    left_s = sorted(one.left_s(time.time()) for one in known if one.volume_id == volume_id(volume))
+    pending = [seconds for seconds in left_s if seconds > 0]
+    if len(pending) >= most:
+        soon_s = math.ceil(pending[len(pending) - most])
+        raise InputError(
+            f"`{volume.name}` has {len(pending)} pending snapshots, and a volume of type {type_name} has at most {most}",
+            remedy=f"try again in {duration_words(soon_s)}, or take snapshots with a higher --rate",
+        )
+
+
+def volume_id(volume: AttachedVolume) -> str:
+    """Differs for each volume that has had this name."""
+    return f"{volume.name}/{volume.daemon.pid}/{volume.daemon.start_ticks}/{volume.facts['started_monotonic_ns']}"
+
+
+def _folder(volume: AttachedVolume) -> Path:
+    """Where its snapshots are: on the file system of its content, whose layer becomes the snapshot's."""
+    content = Path(volume.facts["layer"]).parent
+    return (content.parent if volume.facts["store"] == "memory" else content) / "snapshots"
+
+
+def _wanted(volume: AttachedVolume, name: str, set_name: str) -> Snapshot:
+    return Snapshot(
+        name=name,
+        set_name=set_name,
+        volume=volume.name,
+        volume_id=volume_id(volume),
+        image=str(_folder(volume) / name),
+        spec=str(volume.spec["spec"]),
+        store=str(volume.facts["store"]),
+        size_bytes=int(volume.spec["size_bytes"]),
+        stored_bytes=0,
+        held_bytes=0,
+        taken_unix_ns=0,
+        pending_s=0.0,
+    )
+
+
+def _taken(wanted: Snapshot, answer: dict[str, Any], images: set[str], rate_mib_per_s: float) -> Snapshot:
+    one = answer["snapshots"][wanted.volume]
+    stored = int(one["changed_bytes"] if one["parent"] in images else one["held_bytes"])
+    return replace(
+        wanted,
+        size_bytes=int(one["size_bytes"]),
+        stored_bytes=stored,
+        held_bytes=int(one["held_bytes"]),
+        taken_unix_ns=int(answer["taken_unix_ns"]),
+        pending_s=stored / _MIB / rate_mib_per_s,
+    )

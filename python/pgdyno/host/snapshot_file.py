@@ -1,0 +1,102 @@
+"""What is known of the snapshots of a state directory: one file, which is written at once or not at all.
+
+So of a set of snapshots either all are known or none. Who changes it holds the lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+_FILE = "snapshots.json"
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A volume's content at one instant."""
+
+    name: str
+    set_name: str
+    """The same for those that were taken together."""
+    volume: str
+    volume_id: str
+    """Differs for each volume that had this name."""
+    image: str
+    spec: str
+    """Specification of the volume when it was taken."""
+    store: str
+    size_bytes: int
+    """Size of the volume."""
+    stored_bytes: int
+    """Blocks of 512 KiB that differ from the snapshot before, or all that are held if there is none."""
+    held_bytes: int
+    """All blocks that are held: a full copy."""
+    taken_unix_ns: int
+    pending_s: float
+    """Time from the instant until it is completed."""
+
+    def left_s(self, now_unix_s: float) -> float:
+        """Seconds until it is completed; 0 from then on."""
+        return max(0.0, self.taken_unix_ns / 1e9 + self.pending_s - now_unix_s)
+
+    def usd_per_month(self, gib_month_usd: float) -> float:
+        """Price of what it stores."""
+        return self.stored_bytes / _GIB * gib_month_usd
+
+
+@dataclass
+class Known:
+    """All that the file says."""
+
+    last: int = 0
+    """The last number that a name has had."""
+    snapshots: list[Snapshot] = field(default_factory=list)
+    """The oldest first."""
+    unlisted: list[Snapshot] = field(default_factory=list)
+    """Deleted ones that others may need, and those of a set that was interrupted; of some there is nothing."""
+    saved: list[str] = field(default_factory=list)
+    """Images that volumes were saved as and that may stand on a snapshot; some may be gone."""
+
+    @property
+    def all(self) -> list[Snapshot]:
+        """Listed or not, the oldest first."""
+        return sorted([*self.snapshots, *self.unlisted], key=lambda one: int(one.name.removeprefix("snap-")))
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """One command at a time changes what is known; the others wait."""
+    with (state / "snapshots.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def read(state: Path) -> Known:
+    """What is known."""
+    try:
+        document = json.loads((state / _FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Known()
+    lists = {name: [Snapshot(**one) for one in document[name]] for name in ("snapshots", "unlisted")}
+    return Known(document["last"], lists["snapshots"], lists["unlisted"], document["saved"])
+
+
+def write(state: Path, known: Known) -> None:
+    """Replace what is known."""
+    unfinished = state / f"{_FILE}.new"
+    unfinished.write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
+    unfinished.replace(state / _FILE)
+
+
+def note_saved(state: Path, image: Path) -> None:
+    """Note that a volume is about to be saved as ``image``, which may stand on a snapshot."""
+    if (state / _FILE).exists():
+        with locked(state):
+            known = read(state)
+            known.saved.append(str(image))
+            write(state, known)

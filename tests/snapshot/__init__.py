@@ -1,0 +1,1 @@
+"""PostgreSQL on volumes whose requests fail on purpose."""
