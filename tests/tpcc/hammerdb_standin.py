@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 MINUTE = "HAMMERDB_STANDIN_MINUTE_S"
 FAULT = "HAMMERDB_STANDIN_FAULT"
 ASKED = "asked.json"
+PROGRAM = "hammerdbcli"
 _SET = re.compile(r"diset (\w+) (\w+) (?:\{(.*)\}|(\S+))")
 _CALLS = {
     "NEWORD": "SELECT neword(%s, %s, %s, %s, %s, 0)",
@@ -45,7 +46,7 @@ _said = threading.Lock()
 def installed(home: Path) -> Path:
     """Put it where a release would be."""
     home.mkdir(exist_ok=True)
-    program = home / "hammerdbcli"
+    program = home / PROGRAM
     program.write_text(f"#!{sys.executable}\n{Path(__file__).read_text()}")
     program.chmod(0o755)
     return home
@@ -227,7 +228,12 @@ class Program:
         return rows
 
 
-if __name__ == "__main__":
+def started_in_its_folder() -> None:
+    """It does."""
     assert sys.argv[1:3] == ["tcl", "auto"], sys.argv
     assert Counter(Path.cwd().parts) == Counter(Path(sys.argv[0]).resolve().parent.parts), "it starts in its own folder"
+
+
+if __name__ == "__main__":
+    started_in_its_folder()
     Program(Path(sys.argv[3]))

@@ -34,7 +34,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     "HAMMERDB_HOME": (
         "unset",
-        'Folder of an installed HammerDB, which has `hammerdbcli` in it: it drives where a workload of kind `tpcc` has `engine = "hammerdb"`.',
+        'Folder of an installed HammerDB, which has `hammerdbcli` in it: it drives where a workload of kind `tpcc` or `tpch` has `engine = "hammerdb"`.',
     ),
     "PGDYNO_IMAGE_DIR": (
         "`/dev/shm/pgdyno/images`",

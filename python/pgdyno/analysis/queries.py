@@ -29,6 +29,10 @@ WORKERS = ("parallel_workers_to_launch", "parallel_workers_launched")
 SPILL_WAITS = {"BufFileRead": "temporary files read", "BufFileWrite": "temporary files written"}
 """Wait events of temporary files, in words."""
 
+_UNTOLD = "HammerDB tells neither the parameters nor the rows of its queries, so that their answers were not compared"
+PRINTED = "hammerdb_geomean_s"
+"""Figure of a check: the geometric mean as HammerDB printed it; of several sets, the geometric mean of their means."""
+
 
 @dataclass(frozen=True)
 class ArmQueries:
@@ -113,10 +117,10 @@ class _Asked:
 def agreement(runs: Sequence[RunFigures]) -> dict[str, list[Finding]]:
     """Directory of a run -> findings: whether its queries brought what those of the other runs brought, by the same plans.
 
-    Nothing is found of runs whose rows were refreshed. Rows are compared by their number and the sum of their hashes. Runs that disagree are invalid, all of them: which one is wrong
+    Nothing is found of runs whose rows were refreshed, and of those that HammerDB asked it is said that nothing can be. Rows are compared by their number and the sum of their hashes. Runs that disagree are invalid, all of them: which one is wrong
     is not known.
     """
-    found: dict[str, list[Finding]] = {}
+    found = {str(run.run.path): [Finding("answers", "unknown", _UNTOLD)] for run in runs if asked_by_hammerdb(run)}
     rows = {str(run.run.path): _rows(run) for run in runs if _is_fixed(run)}
     answers: dict[_Asked, set[tuple[int, int]]] = defaultdict(set)
     plans: dict[_Asked, set[str]] = defaultdict(set)
@@ -144,6 +148,12 @@ def agreement(runs: Sequence[RunFigures]) -> dict[str, list[Finding]]:
     return found
 
 
+def asked_by_hammerdb(run: RunFigures) -> bool:
+    """Whether it is a run of streams of queries that HammerDB asked."""
+    driver = run.record.driver
+    return run.record.streams is not None and driver is not None and driver.engine == "hammerdb"
+
+
 def parallel_workers(run: RunFigures) -> list[Finding]:
     """Whether the server can give the workers that the streams may ask for at the same time."""
     workload = run.record.workload
@@ -163,8 +173,9 @@ def parallel_workers(run: RunFigures) -> list[Finding]:
 
 
 def _is_fixed(run: RunFigures) -> bool:
-    """Whether its queries met the rows of the load, which no refresh function changed meanwhile."""
-    return run.record.streams is not None and run.record.workload.get("refresh", "none") == "none"
+    """Whether its queries met the rows of the load, which no refresh function changed meanwhile, and their rows are known."""
+    refreshed = run.record.workload.get("refresh", "none") != "none"
+    return run.record.streams is not None and not refreshed and not asked_by_hammerdb(run)
 
 
 def _rows(run: RunFigures) -> list[tuple[_Asked, dict[str, Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.queries import SPILL_WAITS, WORKERS, queries_of, workers_of
+from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, asked_by_hammerdb, queries_of, workers_of
 from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.queries import ArmQueries
+    from pgdyno.analysis.run_figures import RunFigures
 
 _MIB = 2**20
 _NOTE = (
     "Derived from TPC-H; these are not TPC results. A query's time in a run is the geometric mean over its streams and sets, from"
     " sending it until its last row; intervals are over replicates. Queries per hour counts all streams over the whole run."
+)
+_BY_HAMMERDB = (
+    "HammerDB asked the queries, from its own draws. It prints their seconds in milliseconds, and neither parameters nor rows, plans nor"
+    " temporary files: these are unknown, and its answers were not compared. Its geometric mean is of the queries that returned rows."
 )
 _SPILL_NOTE = (
     "Temporary files hold what does not fit into work_mem. Bytes are those of all executions of a run, as the server tells of each"
@@ -47,6 +52,7 @@ def section(comparison: Comparison) -> Section | None:
         (
             Matrix(tuple(rows(comparison))),
             Note(_NOTE),
+            *([Note(_BY_HAMMERDB)] if any(map(asked_by_hammerdb, _runs(comparison))) else []),
             drawing,
             _each(comparison),
             Heading("Temporary files"),
@@ -75,6 +81,7 @@ def rows(comparison: Comparison) -> list[Row]:
             f"times that of {comparison.arms[0].label}",
             ("1", *(UNKNOWN if one.estimate is None else _interval(one.estimate) for one in comparison.ratios)),
         ),
+        *_printed(comparison),
         Row("queries per hour", _of(comparison, lambda arm, _: number(_per_hour(arm)))),
         Row("slowest stream, seconds", _of(comparison, lambda _, one: number(one.slowest_stream_s))),
         Row(
@@ -83,6 +90,22 @@ def rows(comparison: Comparison) -> list[Row]:
         *volumes.mean_rows(comparison),
         *_refresh(comparison),
     ]
+
+
+def _printed(comparison: Comparison) -> list[Row]:
+    """The geometric mean in HammerDB's own words, where it asked."""
+    arms = []
+    for arm in comparison.arms:
+        checks = [check for replicate in arm.replicates for check in replicate.figures.record.checks]
+        arms.append([check.figures[PRINTED] for check in checks if PRINTED in check.figures])
+    if not any(arms):
+        return []
+    cells = tuple(number(sum(each) / len(each)) if each else UNKNOWN for each in arms)
+    return [Row("geometric mean as HammerDB printed it, s", cells)]
+
+
+def _runs(comparison: Comparison) -> list[RunFigures]:
+    return [replicate.figures for arm in comparison.arms for replicate in arm.replicates]
 
 
 def _refresh(comparison: Comparison) -> list[Row]:

@@ -24,7 +24,7 @@ TABLES: dict[str, str] = {
     "workload/throughput": "transactions that ended in each second of the run",
     "workload/bulk_load": "a measured load: progress of each table about once a second, and the limit that the loader reported",
     "workload/query": "streams of queries: each query with its parameters as JSON, its rows and the sum of their hashes, bytes of its"
-    " temporary files (NULL is unknown) and its plan; error is empty where it brought its rows",
+    " temporary files and its plan (NULL is unknown); error is empty where it brought its rows",
     "world/event": "what happened to volumes and server during the run: when it was to happen, in seconds since measuring began, when"
     " it began and ended, and what came of it",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",

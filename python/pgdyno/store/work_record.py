@@ -55,8 +55,9 @@ class RefreshRecord(Record):
     begin_ns: int
     end_ns: int
     orders: Count
-    lines: Count
-    transactions: Count
+    lines: Count | None
+    """None where the driver does not tell; ``transactions`` too."""
+    transactions: Count | None
     error: str = ""
     """Why it ended before its work; empty if it did not."""
 

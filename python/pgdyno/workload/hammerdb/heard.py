@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from pgdyno.workload.watch import SECOND_NS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,6 +40,8 @@ class Heard:
 
     hide: Callable[[str], str] = str
     """What takes secrets out of lines that are repeated."""
+    planned_s: float = 0.0
+    """How long it is to take from the ramp-up on."""
     version: str | None = None
     bench_ns: int = 0
     """When its users had been let go; 0 until then."""
@@ -65,6 +69,18 @@ class Heard:
     def whole(self) -> bool:
         """Whether it came to a result."""
         return self.nopm is not None and self.begin_ns > 0 and self.end_ns > 0
+
+    @property
+    def words(self) -> str:
+        """What it does, by its transaction counter; empty before its users were let go."""
+        if not self.bench_ns:
+            return ""
+        tpm = f"{self.counters[-1][1]:,} TPM of the server" if self.counters else "starting"
+        return f"{'measure' if self.begin_ns else 'warm up'}: {tpm}"
+
+    def share(self, t_ns: int) -> float:
+        """How much of the planned time has passed."""
+        return min(1.0, (t_ns - self.bench_ns) / SECOND_NS / self.planned_s) if self.planned_s else 0.0
 
     def take(self, line: str, t_ns: int) -> None:
         """One line, without its end."""

@@ -22,10 +22,12 @@ MINUTE_S: Final = 60
 """HammerDB's ramp-up and its measured time are whole minutes."""
 _COUNTER_S: Final = 1
 """How often its transaction counter looks, s; 10 by default."""
+_DELAY_MS: Final = 500
+"""From the start of a user to that of the next: its default."""
 _SAYABLE = re.compile(r"""[^\s"'\\\[\]{}$;#]*""")
 """What reaches the server as it is: HammerDB puts the words into Tcl, then into a list, and that into a connection string."""
 
-_SETS_PASSWORD = re.compile(r"pg_(superuser)?pass\b")
+_SETS_PASSWORD = re.compile(r"pg_(tpch_)?(superuser)?pass\b")
 
 
 class Asked(Protocol):
@@ -96,13 +98,32 @@ def text(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> str
     return "".join(f"{line}\n" for line in _lines(asked, login, ramp_up_min, measured_min))
 
 
-def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> Iterator[str]:
+def opening(benchmark: str, login: Login) -> Iterator[str]:
+    """Its first lines: it removes itself, and says what is run and where."""
     yield "file delete [info script]"
     yield "fconfigure stdout -buffering line"
     yield "dbset db pg"
-    yield "dbset bm TPC-C"
+    yield f"dbset bm {benchmark}"
     for key, value in (("pg_host", login.host), ("pg_port", login.port), ("pg_sslmode", login.sslmode)):
         yield f"diset connection {key} {{{value}}}"
+
+
+def setting(dictionary: str, key: str, chosen: object) -> str:
+    """A line that sets a key."""
+    return f"diset {dictionary} {key} {str(chosen).lower() if isinstance(chosen, bool) else chosen}"
+
+
+def virtual_users(count: int, delay_ms: int) -> Iterator[str]:
+    """Its users and what they print; one begins so much after the other."""
+    yield "loadscript"
+    yield f"vuset vu {count}"
+    for option in (f"delay {delay_ms}", "repeat 500", "iterations 1", "showoutput 1", "logtotemp 0"):
+        yield f"vuset {option}"
+    yield "vucreate"
+
+
+def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> Iterator[str]:
+    yield from opening("TPC-C", login)
     # Its transaction counter logs in as the superuser, and only reads what every role may read.
     for user, password, database in (
         ("pg_user", "pg_pass", "pg_dbase"),
@@ -129,14 +150,10 @@ def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> I
         "pg_connect_pool": False,
     }
     for key, chosen in settings.items():
-        yield f"diset tpcc {key} {str(chosen).lower() if isinstance(chosen, bool) else chosen}"
+        yield setting("tpcc", key, chosen)
     yield f"tcset refreshrate {_COUNTER_S}"
     yield "tcset logtotemp 0"
-    yield "loadscript"
-    yield f"vuset vu {asked.clients}"
-    for option in ("delay 500", "repeat 500", "iterations 1", "showoutput 1", "logtotemp 0"):
-        yield f"vuset {option}"
-    yield "vucreate"
+    yield from virtual_users(asked.clients, _DELAY_MS)
     yield "tcstart"
     yield "vurun"
     yield "tcstop"

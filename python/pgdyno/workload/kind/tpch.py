@@ -17,12 +17,12 @@ from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile, TpchTables, scale_factor_for, size_for_memory
 from pgdyno.workload.tpcc_conditions import PUBLIC
 from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_suppliers
-from pgdyno.workload.tpch.refresh import SETS_MAX, Refresh, orders_of_set
+from pgdyno.workload.tpch.refresh import SETS_MAX, Refresh, RefreshFunctions, orders_of_set
 from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
@@ -35,6 +35,11 @@ _SET_READS_PER_SCALE = 60_000
 _SET_MIB_PER_SCALE = 27_000
 """MiB that these requests move: 23 scans of lineitem of 0.9 GiB, and a quarter more of other tables and temporary files; it only
 feeds estimates. Runs of experiments/temp-volume.toml, whose five queries spill more than others, took half as long again."""
+
+_NATIVE = 'use engine = "native"'
+_HAMMERDB_SETS = 100
+_WORKERS = 8
+"""PostgreSQL's default of max_parallel_workers and of max_worker_processes (14 to 18)."""
 
 
 class Tpch(WithTables, Workload):
@@ -68,11 +73,13 @@ class Tpch(WithTables, Workload):
     `stream`, in a further session beside the streams, a set for each set of queries. They are reported apart."""
     limit_s: Annotated[Seconds, Field(ge=1)] = Field("1h", alias="duration", validate_default=True)
     """The longest time that a run may take. A query that takes longer is cancelled, and the run is invalid."""
+    engine: Literal["native", "hammerdb"] = "native"
+    """What asks: `native` is a process of pgdyno, `hammerdb` an installed HammerDB, for the tables that it has built."""
 
     @property
     def driver(self) -> str:
-        """A process with a thread for each stream."""
-        return "streams"
+        """A process with a thread for each stream, or HammerDB."""
+        return "hammerdb" if self.engine == "hammerdb" else "streams"
 
     @property
     def writes(self) -> bool:
@@ -129,8 +136,27 @@ class Tpch(WithTables, Workload):
             sets * _SET_MIB_PER_SCALE / mib_per_s,
         )
 
+    def left_by_runs(self, server: Server) -> str:
+        """See :meth:`Workload.left_by_runs`: orders that the refresh functions of earlier runs changed."""
+        functions = RefreshFunctions(self.profile, self.scale_factor, 1, self.tables_schema)
+        if not orders_of_set(self.scale_factor) or functions.are_fresh(server):
+            return ""
+        return (
+            f"the tables in the schema {self.tables_schema} were refreshed by an earlier run: their orders are not those of the load,"
+            " and answers are not those of other tables; make them again"
+        )
+
     def require(self) -> None:
-        """Nothing beside Python is needed."""
+        """Nothing beside Python is needed. Of HammerDB it is seen where the server is known."""
+
+    def connecting(self, server: Server, environment: Mapping[str, str]) -> Self:
+        """See :meth:`Workload.connecting`: HammerDB has to be there, and able to pass on the log-in."""
+        from pgdyno.workload.hammerdb import running
+
+        del environment
+        if self.engine == "hammerdb":
+            running.require(server)
+        return self
 
     def data_set(self) -> TpchTables:
         """The eight tables."""
@@ -151,6 +177,19 @@ class Tpch(WithTables, Workload):
             return self
         found = scale_factor_for(size_for_memory(memory_bytes, self.data_to_memory), self.profile)
         return self.model_copy(update={"scale_factor": min(found, float(SCALE_MOST))})
+
+    def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Streams that get fewer workers than they ask for measure their wait for these too; of a server that is there a report says it."""
+        degree = self.streams.degree
+        if parameters is None or degree is None:
+            return
+        given = (parameters.get(name, "") for name in ("max_parallel_workers", "max_worker_processes"))
+        most = min(int(value) if value.isdigit() else _WORKERS for value in given)
+        if (asked := degree * self.clients) > most:
+            yield (
+                f"the streams may ask for {asked:,} parallel workers at a time, and the server gives {most:,}: some queries run with fewer;"
+                " raise max_parallel_workers and max_worker_processes, or use a smaller degree"
+            )
 
     def refusals_on_own(self) -> Iterator[Refusal]:
         """See :meth:`Workload.refusals_on_own`."""
@@ -174,8 +213,33 @@ class Tpch(WithTables, Workload):
         if self.tables_schema == PUBLIC and self.profile == "spec":
             yield Refusal("schema", "what HammerDB has built is asked by the profile hammerdb", "omit one of them")
         yield from self._of_refresh()
+        if self.engine == "hammerdb":
+            yield from self._of_hammerdb()
         if self.load.foreign_keys:
             yield Refusal("load", "foreign_keys are for pgbench's tables; those of tpch always have theirs")
+
+    def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
+        """HammerDB has its own time."""
+        if self.engine == "hammerdb" and dilation > 1:
+            why = "HammerDB counts seconds of the clock, and a dilated world has others"
+            yield Refusal("engine", why, _NATIVE)
+        yield from super().refusals_in_time(dilation)
+
+    def _of_hammerdb(self) -> Iterator[Refusal]:
+        """What HammerDB does not do, or does in its own way."""
+        if self.tables_schema != PUBLIC:
+            why = "HammerDB asks the tables that it has built, which are in the schema public"
+            yield Refusal("engine", why, f'build them with HammerDB and write schema = "public", or {_NATIVE}')
+        if self.scale_factor != round(self.scale_factor):
+            yield Refusal("scale_factor", f"HammerDB has whole ones, and not {self.scale_factor:g}", _NATIVE)
+        if sorted(self.queries) != list(QUERIES):
+            yield Refusal("queries", "HammerDB asks all 22 queries of a set", f"omit the key, or {_NATIVE}")
+        if self.refresh == "power" and self.query_sets > 1:
+            why = "HammerDB refreshes once around all sets of queries"
+            yield Refusal("refresh", why, f"write query_sets = 1, or {_NATIVE}")
+        if self.refresh != "none" and self.clients * self.query_sets >= _HAMMERDB_SETS:
+            why = f"from set {_HAMMERDB_SETS} on HammerDB inserts other keys than dbgen"
+            yield Refusal("refresh", why, f"ask for fewer clients or query_sets, or {_NATIVE}")
 
     def _of_refresh(self) -> Iterator[Refusal]:
         if self.refresh == "none":
@@ -190,11 +254,12 @@ class Tpch(WithTables, Workload):
             )
 
     def runner(self, shared: Any = None) -> Runner:
-        """See :class:`pgdyno.workload.tpch.running.Running`."""
+        """See :class:`pgdyno.workload.tpch.running.Running`, and that of HammerDB."""
+        from pgdyno.workload.hammerdb.queries_running import QueriesRunning
         from pgdyno.workload.tpch.running import Running
 
         del shared
-        return Running(self.streams)
+        return QueriesRunning(self.streams) if self.engine == "hammerdb" else Running(self.streams)
 
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
@@ -217,6 +282,8 @@ class Tpch(WithTables, Workload):
         own |= set() if self.data_to_memory is None else {"data_to_memory"}
         first = {"kind": self.kind, "seed": self.seed, "degree": self.streams.degree}
         last = {"limit_s": self.limit_s, "driver_cpus": self.driver_cpus}
+        if self.engine != "native":
+            first["engine"] = self.engine
         if self.tables_schema != TPCH_SCHEMA:
             first["schema"] = self.tables_schema
         return first | self.model_dump(mode="json", include=own) | last

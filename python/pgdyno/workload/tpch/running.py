@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 import tempfile
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
-from pgdyno.store import record, tables
+from pgdyno.store import record
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.work_record import RefreshRecord, StreamsRecord
-from pgdyno.workload import histogram
+from pgdyno.store.work_record import RefreshRecord
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.outcome import Outcome, RunRequest
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.tpch import recorded
+from pgdyno.workload.watch import SECOND_NS, now_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pgdyno.workload.server import Server
     from pgdyno.workload.tpch.streams import Streams
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 _WORDS = Words("the process of the streams", "the streams of queries", "raise workload.duration")
 _GRACE_S = 60.0
 """The process keeps its own deadline and then cancels; when it is so much later, it hangs."""
-_SECOND_NS = 1_000_000_000
 Line = dict[str, Any]
 
 
@@ -61,7 +58,7 @@ class Running:
                 told_ns = begin_ns
                 for line in lines:
                     heard.take(line)
-                    if now_ns() - told_ns >= _SECOND_NS:
+                    if now_ns() - told_ns >= SECOND_NS:
                         request.progress(heard.share, heard.words)
                         told_ns = now_ns()
             request.on_measure_end()
@@ -125,35 +122,21 @@ class Heard:
             name="measure", begin_ns=clock.instant_ns(begin_ns), end_ns=clock.instant_ns(int(self.end["t_ns"]))
         )
         rows = [self._row(line, clock) for line in self.queries]
-        good = [row for row in rows if not row["error"]]
-        account = record.Account(
-            scheduled=self._streams.planned,
-            skipped=self._streams.planned - len(rows),
-            succeeded=len(good),
-            failed=len(rows) - len(good),
-        )
-        latency = tables.from_rows("workload/latency", _latency(good))
-        return Outcome(
-            phases=(phase,),
-            account=account,
-            account_total=account,
-            writes_total=0,
-            uncounted_max=0,
-            latency=latency,
-            throughput=tables.from_rows("workload/throughput", _throughput(rows, phase)),
-            service=None,
-            statement=None,
-            histograms=histogram.document(latency, phase.begin_ns, phase.end_ns + _SECOND_NS),
-            checks=tuple(self._checks(rows)),
+        asked, end = self._streams, self.end
+        return recorded.outcome(
+            phase,
+            rows,
+            asked.planned,
+            checks=tuple(recorded.checks_of(rows, asked.planned, asked.numbers, late=end["stopped"] == "late")),
             driver=record.DriverRecord(
                 engine="streams",
-                threads=self._streams.clients,
-                cpu_ns=int(self.end["cpu_ns"]),
+                threads=asked.clients,
+                cpu_ns=int(end["cpu_ns"]),
                 elapsed_ns=phase.end_ns - phase.begin_ns,
-                transactions=len(good),
+                transactions=sum(not row["error"] for row in rows),
             ),
-            streams=_streams_record(good, rows, self.spill, [self._function(line, clock) for line in self.refresh]),
-            query_rows=tables.from_rows("workload/query", rows),
+            spill=self.spill,
+            refresh=[self._function(line, clock) for line in self.refresh],
         )
 
     def _function(self, line: Line, clock: SubjectClock) -> RefreshRecord:
@@ -177,86 +160,3 @@ class Heard:
             "plan": line["plan"],
             "error": "cancelled" if line["cancelled"] else line["error"],
         }
-
-    def _checks(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[record.Check]:
-        assert self.end is not None
-        wrong = [f"query {row['query']} of stream {row['stream']}: {row['error']}" for row in rows if row["error"]]
-        missing = self._streams.planned - len(rows)
-        if missing:
-            wrong.append(f"{missing:,} of {self._streams.planned:,} queries were not asked")
-        if self.end["stopped"] == "late":
-            wrong.append("the run took longer than workload.duration allows")
-        detail = "; ".join(wrong) or f"all {self._streams.planned:,} queries brought their rows"
-        yield record.Check(name="queries", ok=not wrong, detail=detail)
-        done = Counter(row["stream"] for row in rows if not row["error"])
-        lost = [number for number in self._streams.numbers if not done[number]]
-        if lost:
-            names = ", ".join(map(str, lost))
-            yield record.Check(name="streams", ok=False, detail=f"no query of stream {names} brought its rows")
-
-
-def _seconds(row: Mapping[str, Any]) -> float:
-    return float(row["t_end_ns"] - row["t_begin_ns"]) / 1e9
-
-
-def _streams_record(
-    good: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], spill: str, refresh: Sequence[RefreshRecord]
-) -> StreamsRecord:
-    of_query: dict[int, list[float]] = {}
-    temp: dict[int, int] = {}
-    for row in sorted(good, key=lambda row: int(row["query"])):
-        of_query.setdefault(row["query"], []).append(_seconds(row))
-        if row["temp_bytes"] is not None:
-            temp[row["query"]] = temp.get(row["query"], 0) + int(row["temp_bytes"])
-    ends: dict[int, list[int]] = {}
-    for row in rows:
-        ends.setdefault(row["stream"], []).extend((row["t_begin_ns"], row["t_end_ns"]))
-    return StreamsRecord(
-        geometric_mean_s=_geometric_mean([one for each in of_query.values() for one in each]),
-        query_s={str(query): _geometric_mean(each) for query, each in of_query.items()},
-        stream_s={str(stream): (max(each) - min(each)) / 1e9 for stream, each in sorted(ends.items())},
-        temp_bytes={str(query): count for query, count in temp.items()},
-        temp_unseen=spill,
-        refresh=tuple(refresh),
-    )
-
-
-def _geometric_mean(seconds: Sequence[float]) -> float:
-    """Of durations, none of which is zero: the clock's resolution is a nanosecond."""
-    return math.exp(math.fsum(math.log(max(one, 1e-9)) for one in seconds) / len(seconds))
-
-
-def _latency(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each query in a bin of its own, as long as the query."""
-    import numpy as np
-
-    buckets = histogram.bucket_us(np.array([round(_seconds(row) * 1e6) for row in rows], dtype=np.int64))
-    return [
-        {
-            "t_begin_ns": row["t_begin_ns"],
-            "t_end_ns": row["t_end_ns"],
-            "script": f"Q{row['query']}",
-            "latency_us": int(bucket),
-            "count": 1,
-        }
-        for row, bucket in zip(rows, buckets.tolist(), strict=True)
-    ]
-
-
-def _throughput(rows: Sequence[Mapping[str, Any]], phase: record.Phase) -> list[dict[str, Any]]:
-    """Queries that ended in each second of the run."""
-    seconds = -((phase.begin_ns - phase.end_ns) // _SECOND_NS)
-    ended, failed = Counter[int](), Counter[int]()
-    for row in rows:
-        (failed if row["error"] else ended)[(row["t_end_ns"] - phase.begin_ns) // _SECOND_NS] += 1
-    return [
-        {
-            "t_begin_ns": phase.begin_ns + second * _SECOND_NS,
-            "t_end_ns": min(phase.end_ns, phase.begin_ns + (second + 1) * _SECOND_NS),
-            "script": "queries",
-            "transactions": ended[second],
-            "failed": failed[second],
-            "skipped": 0,
-        }
-        for second in range(seconds)
-    ]

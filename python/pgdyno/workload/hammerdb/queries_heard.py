@@ -1,0 +1,167 @@
+"""What HammerDB says while its virtual users ask the queries of TPROC-H (4.12 to 6.0)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_VERSION = re.compile(r"HammerDB CLI v?([\d.]+)")
+_USER = re.compile(r"Vuser (\d+):(.*)")
+_ASKS = re.compile(r"Executing Query (\d+) \((\d+) of 22\)")
+_ANSWERED = re.compile(r"query (\d+) completed in ([\d.]+) seconds")
+_FAILED = re.compile(r"Query Failed :.* : (.*)|(Query 15 view error)")
+_SET = re.compile(r"Completed (\d+) query set\(s\) in (\d+) seconds")
+_MEAN = re.compile(r'Geometric mean of query times returning rows \((\d+)\) is "?([\d.]+)"?')
+_REFRESHES = re.compile(r"(New|Old) Sales refresh(?: complete in ([\d.]+) seconds)?$")
+_ENDED = re.compile(r"FINISHED (SUCCESS|FAILED)")
+_BROKEN = re.compile(r"Error in Virtual User (\d+): ?(.*)")
+_OTHER_SCALE: Final = "The setting of the scale factor"
+TICK_S: Final = 0.001
+"""Its clock's; what took less than half of it is printed as 0."""
+MS_NS: Final = 1_000_000
+
+
+@dataclass
+class Asked:
+    """A query, from when HammerDB said that it asks it."""
+
+    user: int
+    query_set: int
+    place: int
+    query: int
+    begin_ns: int
+    end_ns: int = 0
+    """0 until its end was said."""
+    seconds: float = 0.0
+    """As it was printed."""
+    error: str = ""
+
+
+@dataclass
+class Refreshed:
+    """A refresh function."""
+
+    function: Literal["insert", "delete"]
+    refresh_set: int
+    begin_ns: int
+    end_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Mean:
+    """What HammerDB says at the end of a set of queries."""
+
+    user: int
+    query_set: int
+    returning: int
+    """Queries that returned rows; query 15 once for each row."""
+    seconds: float
+
+
+@dataclass
+class QueriesHeard:
+    """All that a run has said so far; instants are CLOCK_MONOTONIC of the host, when a line arrived."""
+
+    hide: Callable[[str], str] = str
+    """What takes secrets out of lines that are repeated."""
+    planned: int = 0
+    """How many queries its users are to ask."""
+    users: int = 1
+    version: str | None = None
+    begin_ns: int = 0
+    """When the first user began to ask or to refresh; 0 until then."""
+    end_ns: int = 0
+    """When the last user had ended."""
+    closed_ns: int = 0
+    """When its output ended, or it was ended."""
+    queries: list[Asked] = field(default_factory=list)
+    refreshed: list[Refreshed] = field(default_factory=list)
+    means: list[Mean] = field(default_factory=list)
+    finished: Counter[str] = field(default_factory=Counter)
+    """Users by SUCCESS and FAILED."""
+    wrong: list[str] = field(default_factory=list)
+    """What ended users early, or made it run something else than it was asked for."""
+    _sets: Counter[int] = field(default_factory=Counter)
+    """User -> sets of queries that it completed."""
+    _asking: dict[int, Asked] = field(default_factory=dict)
+    _functions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    @property
+    def words(self) -> str:
+        """What it does; empty before it began."""
+        if not self.begin_ns:
+            return ""
+        done = [one for one in self.queries if one.end_ns]
+        last = f", Q{done[-1].query} took {done[-1].seconds:.2f} s" if done else ""
+        return f"{len(done):,} of {self.planned:,} queries{last}"
+
+    def share(self, t_ns: int) -> float:
+        """How far it is, by the number of queries."""
+        del t_ns
+        return min(1.0, sum(one.end_ns > 0 for one in self.queries) / max(1, self.planned))
+
+    def take(self, line: str, t_ns: int) -> None:
+        """One line, without its end."""
+        if _BROKEN.search(line) or line.startswith("Error"):
+            self.wrong.append(self.hide(" ".join(line.split())))
+        elif found := _USER.search(line):
+            self._take_of_user(int(found[1]), found[2], t_ns)
+        elif self.version is None and (found := _VERSION.search(line)):
+            self.version = found[1]
+
+    def _take_of_user(self, user: int, text: str, t_ns: int) -> None:
+        if found := _ASKS.search(text):
+            if (before := self._asking.get(user)) is not None:
+                before.end_ns, before.error = t_ns, before.error or "its end was not said"
+            one = Asked(user, self._sets[user] + 1, int(found[2]), int(found[1]), t_ns)
+            self.begin_ns = self.begin_ns or t_ns
+            self.queries.append(one)
+            self._asking[user] = one
+        elif found := _ANSWERED.search(text):
+            self._answered(user, int(found[1]), float(found[2]), t_ns)
+        elif found := _FAILED.search(text):
+            self._failed(user, self.hide((found[1] or found[2]).strip()))
+        elif found := _SET.search(text):
+            self._sets[user] = int(found[1])
+        elif found := _MEAN.search(text):
+            self.means.append(Mean(user, self._sets[user], int(found[1]), float(found[2])))
+        elif found := _REFRESHES.search(text):
+            self._refreshes("insert" if found[1] == "New" else "delete", found[2], t_ns)
+        elif found := _ENDED.search(text):
+            self.finished[found[1]] += 1
+            if self.finished.total() == self.users:
+                self.end_ns = t_ns
+        elif _OTHER_SCALE in text:
+            self.wrong.append(" ".join(text.split()))
+
+    def _answered(self, user: int, query: int, seconds: float, t_ns: int) -> None:
+        one = self._asking.pop(user, None)
+        if one is None or one.query != query:
+            self.wrong.append(f"user {user} completed query {query}, which it had not begun")
+            return
+        one.seconds, one.end_ns = seconds, t_ns
+        # Its time is the one that it printed; its end is when that was heard.
+        one.begin_ns = t_ns - max(round(seconds * 1e9), MS_NS // 2)
+
+    def _failed(self, user: int, error: str) -> None:
+        one = self._asking.get(user)
+        if one is None:
+            # The view of query 15 is dropped after its time was printed.
+            self.wrong.append(f"user {user}: {error}")
+        else:
+            one.error = one.error or error
+
+    def _refreshes(self, function: Literal["insert", "delete"], seconds: str | None, t_ns: int) -> None:
+        if seconds is None:
+            self.begin_ns = self.begin_ns or t_ns
+            self._functions[function] += 1
+            self.refreshed.append(Refreshed(function, self._functions[function], t_ns))
+            return
+        begun = next((one for one in reversed(self.refreshed) if one.function == function), None)
+        if begun is not None:
+            begun.begin_ns, begun.end_ns = t_ns - max(round(float(seconds) * 1e9), MS_NS // 2), t_ns
