@@ -108,6 +108,23 @@ def test_data_that_have_no_room_are_said_with_the_room_they_need(tmp_path: Path)
     assert f"at least {least_gib} GiB" in caught.value.remedy
 
 
+def test_what_a_run_adds_is_room_that_is_required(tmp_path: Path) -> None:
+    file = tmp_path / "experiment.toml"
+    asked = (
+        'schema_version = 1\n[world]\nvolume = "gp3:size=4GiB"\n[workload]\nkind = "tpcc"\nwarehouses = 20\nclients = 20\n'
+        'warmup = "0s"\nduration = "30min"\nrate_per_s = {}\n'
+    )
+    file.write_text(asked.format(2))
+    found = read_experiment(file)
+    dataset_keys(found, emulated_arms(found, to_run=False))
+    # 2,300 a second for half an hour, of which 10 of 23 are New-Orders of 1,300 bytes.
+    file.write_text(asked.format(2300))
+    found = read_experiment(file)
+    assert found.arms[0].workload.adds_bytes() == 1000 * 1800 * 1300
+    with pytest.raises(InputError, match=r"needs 4\.\d GiB, 2\.2 of it for what a run adds"):
+        dataset_keys(found, emulated_arms(found, to_run=False))
+
+
 def test_only_a_limited_load_is_of_its_volume(tmp_path: Path) -> None:
     shared, limited = keys_of(tmp_path, ""), keys_of(tmp_path, "load.limited = true\n")
     assert len(set(shared)) == 1

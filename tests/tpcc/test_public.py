@@ -124,6 +124,22 @@ def test_a_hidden_schema_is_said_with_the_role(
 
 
 @pytest.mark.usefixtures("engine")
+def test_rows_that_a_run_left_are_said_and_stay(
+    hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    mine = clone(hammerdb)
+    as_hammerdb(mine)
+    asked = REAL.format(mine.dsn)
+    (crowded,) = plan(written(tmp_path, asked), to_run=False).warnings
+    assert crowded.startswith("2 clients on 1 warehouse: they wait for each other's rows")
+    tpcc(schema="public").runner()(mine, RunRequest(1.0, tmp_path / "driver"))
+    ((left,),) = mine.rows("SELECT sum(d_next_o_id) - 30010 FROM district")
+    (said,) = (text for text in plan(written(tmp_path, asked), to_run=False).warnings if "earlier runs" in text)
+    assert said.startswith(f"the tables in the schema public have {left:,} orders that earlier runs left")
+    assert left > 0 and mine.rows("SELECT sum(d_next_o_id) - 30010 FROM district") == [(left,)]
+
+
+@pytest.mark.usefixtures("engine")
 def test_public_is_for_an_existing_server_and_for_hammerdb(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], hammerdb: Database
 ) -> None:

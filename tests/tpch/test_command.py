@@ -81,6 +81,22 @@ def test_what_makes_no_sense_is_refused_with_its_key_before_anything_is_filled(
     assert caught.value.remedy
 
 
+def test_more_parallel_workers_than_the_server_gives_are_warned_of_before_anything_is_filled(tmp_path: Path) -> None:
+    asked = TRIAL.replace('profile = "spec"', "clients = 10\ndegree = {}") + "[postgres.parameters]\n{}\n"
+
+    def warned(degree: int, parameters: str = "") -> list[str]:
+        return plan(written(tmp_path, asked.format(degree, parameters)), to_run=False).warnings
+
+    (said,) = warned(2)
+    assert said.startswith(
+        "the streams may ask for 20 parallel workers at a time, and the server gives 8: some queries run with fewer"
+    )
+    assert warned(0) == []
+    (said,) = warned(2, "max_parallel_workers = 32")
+    assert "gives 8" in said, "max_worker_processes limits it too"
+    assert warned(2, "max_parallel_workers = 32\nmax_worker_processes = 40") == []
+
+
 def test_as_much_data_as_is_asked_for_on_a_memory(tmp_path: Path) -> None:
     file = TRIAL.replace("scale_factor = 0.01", "data_to_memory = 2.0") + '[instance]\nmemory = "512MiB"\n'
     workload = written(tmp_path, file).arms[0].workload
@@ -126,6 +142,28 @@ def test_refresh_functions_are_told_apart_from_the_queries(
     assert "10 orders deleted in" in said
     assert pgdyno(asked) == 1
     assert "load the tables again" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_role_that_may_not_make_the_tables_is_told_in_one_sentence(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE theirs")
+        connection.execute("CREATE ROLE reader LOGIN")
+    path = tmp_path / "trial.toml"
+    dsn = Database(cluster, "theirs").dsn.replace("user=postgres", "user=reader")
+    for kind in ("tpch", "tpcc"):
+        asked = EXISTING.format(dsn).replace('kind = "tpch"', f'kind = "{kind}"')
+        path.write_text(
+            asked if kind == "tpch" else asked.replace("scale_factor = 0.01\nqueries = [6, 15]\n", "warehouses = 1\n")
+        )
+        assert pgdyno(["run", str(path), "--results", str(tmp_path / "results"), "--yes-create"]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "the role reader may not create a schema in the database theirs" in said
+        assert "GRANT CREATE ON DATABASE theirs TO reader" in said
+    with cluster.connect() as connection:
+        connection.execute("DROP ROLE reader")
 
 
 @pytest.mark.usefixtures("engine")

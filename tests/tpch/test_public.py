@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.cli.main import run as pgdyno
+from pgdyno.flow.plan import plan
 from pgdyno.workload.tpch.files import COLUMNS
 
+from ..experiment.documents import written
 from ..tpcc.built import relations
 
 if TYPE_CHECKING:
@@ -62,6 +64,19 @@ def test_tables_of_hammerdb_are_asked_and_refreshed_with_views_of_the_session(
     assert found["account"]["succeeded"] == 4
     assert relations(mine) == before, "the user's own view too"
     assert mine.rows("SELECT mine FROM revenue1") == [(1,)]
+
+
+@pytest.mark.usefixtures("engine")
+def test_refreshed_rows_are_said_before_a_run(
+    hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path
+) -> None:
+    mine = clone(hammerdb)
+    as_hammerdb(mine)
+    asked = REAL.format(mine.dsn)
+    assert plan(written(tmp_path, asked), to_run=False).warnings == []
+    mine.run("DELETE FROM lineitem WHERE l_orderkey = 1; DELETE FROM orders WHERE o_orderkey = 1")
+    (said,) = plan(written(tmp_path, asked), to_run=False).warnings
+    assert said.startswith("the tables in the schema public were refreshed by an earlier run")
 
 
 @pytest.mark.usefixtures("engine")

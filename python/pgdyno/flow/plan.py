@@ -62,9 +62,10 @@ class Plan:
         arms = self.experiment.arms
         found: dict[str, list[str]] = {}
         for arm in arms:
-            for text in arm.workload.warnings():
+            for text in arm.workload.warnings(self.world.parameters_of(arm)):
                 found.setdefault(text, []).append(arm.label)
-        return [text if len(of) == len(arms) else f"{', '.join(of)}: {text}" for text, of in found.items()]
+        asked = [text if len(of) == len(arms) else f"{', '.join(of)}: {text}" for text, of in found.items()]
+        return [*asked, *self.world.warnings()]
 
     @property
     def load_s(self) -> float:

@@ -23,6 +23,10 @@ SELECT (SELECT array_agg(d_next_o_id ORDER BY d_w_id, d_id) FROM {S}.district),
        (SELECT count(*) FROM {S}.history), (SELECT count(*) FROM {S}.new_order)
 """
 
+_FIRST_ORDER = 3_001
+"""The number of the first order of a run in each district."""
+_ADDED = "SELECT sum(d_next_o_id - %s) FROM {S}.district"
+
 
 @dataclass(frozen=True)
 class Grown:
@@ -36,7 +40,7 @@ class Grown:
     @classmethod
     def loaded(cls, warehouses: int) -> Self:
         """Of tables just loaded."""
-        return cls((3_001,) * (DISTRICTS * warehouses), 30_000 * warehouses, 9_000 * warehouses)
+        return cls((_FIRST_ORDER,) * (DISTRICTS * warehouses), 30_000 * warehouses, 9_000 * warehouses)
 
     @classmethod
     def of(cls, server: Server, schema: str = TPCC_SCHEMA) -> Self:
@@ -45,6 +49,13 @@ class Grown:
             row = connection.execute(_GROWTH.replace("{S}", schema).encode()).fetchone()
         assert row is not None
         return cls(tuple(map(int, row[0] or ())), int(row[1]), int(row[2]))
+
+
+def orders_of_runs(server: Server, schema: str = TPCC_SCHEMA) -> int:
+    """Orders that runs have added to those of the load."""
+    with counting(server) as connection:
+        row = connection.execute(_ADDED.replace("{S}", schema).encode(), [_FIRST_ORDER]).fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
 
 
 def proofs(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pgdyno.experiment import Arm, Cell, Experiment
@@ -106,6 +106,14 @@ class World(ABC):
     @abstractmethod
     def check(self) -> None:
         """Refuse what cannot be prepared."""
+
+    def parameters_of(self, arm: Arm) -> Mapping[str, str] | None:
+        """Settings that an arm's server gets beside its defaults; None where its settings are not chosen."""
+        return arm.postgres.parameters
+
+    def warnings(self) -> list[str]:
+        """What of it can be used and is rarely meant, said before the first run."""
+        return []
 
     @abstractmethod
     def preparation(self, due: Sequence[Arm]) -> list[Preparation]:

@@ -205,14 +205,15 @@ def loaded(
     progress: Callable[[DatasetKey], Progress],
     directory: Path,
     note: Callable[[str], None],
+    adds_bytes: int = 0,
 ) -> Iterator[dict[DatasetKey, Dataset]]:
-    """Load every data set, and keep them for the length of a ``with`` block.
+    """Load every data set, and keep them for the length of a ``with`` block. ``adds_bytes`` is what a run makes of its own, at most.
 
     The record of each load is written below the experiment's ``directory``, and ``note`` gets its result.
     """
     # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
     sizes = [_memory_bytes(key, binaries) for key, binaries in wanted.items()]
-    needed = sum(sizes) + max(sizes, default=0)
+    needed = sum(sizes) + max(sizes, default=0) + adds_bytes
     needed += max((key.tables.filling_bytes for key in wanted), default=0)
     preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
     with contextlib.ExitStack() as stack:
@@ -384,11 +385,13 @@ def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
     role = "data" if tablespace is None else f"tablespace.{tablespace}"
     spec, size_bytes = one.arm.world.placement[role], one.volumes[role].size_bytes
     tables = workload.data_set()
-    needed = _bytes_needed(tables)
+    adds = workload.adds_bytes(one.arm.world.dilation)
+    needed = _bytes_needed(tables) + adds
     if size_bytes < needed:
+        with_orders = f", {adds / 2**30:.1f} of it for what a run adds" if adds else ""
         raise experiment.error(
             one.arm,
             ("workload", *workload.size_key.split(".")),
-            f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB",
+            f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB{with_orders}",
             f"use less data, or a volume of at least {math.ceil(needed / 2**30)} GiB",
         )

@@ -100,7 +100,7 @@ class Emulated(World):
         wanted = self._wanted(due)
         with (
             connected(self.hosts_file, due) as hosts,
-            loaded(wanted, lambda key: step(_title(key, wanted)), directory, note) as datasets,
+            loaded(wanted, lambda key: step(_title(key, wanted)), directory, note, _adds_bytes(due)) as datasets,
             contextlib.ExitStack() as ending,
         ):
             self._rehearse(due, datasets, step("scripts"))
@@ -137,6 +137,11 @@ class Emulated(World):
     def _wanted(self, due: Sequence[Arm]) -> dict[DatasetKey, PgBinaries]:
         """The data sets of these arms, each with the programs to load it with."""
         return {self._keys[arm.index]: self.arms[arm.index].binaries for arm in due}
+
+
+def _adds_bytes(due: Sequence[Arm]) -> int:
+    """What the run that adds most makes of its own, on its clone."""
+    return max((arm.workload.adds_bytes(arm.world.dilation) for arm in due), default=0)
 
 
 def _title(key: DatasetKey, wanted: dict[DatasetKey, PgBinaries]) -> str:

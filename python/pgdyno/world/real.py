@@ -45,6 +45,17 @@ class Real(World):
         """Refuse a server without the workload's tables, unless they may be made."""
         self._missing = missing_tables(self.experiment, self.arms, yes_create=self._yes_create)
 
+    def parameters_of(self, arm: Arm) -> None:
+        """It has its own."""
+
+    def warnings(self) -> list[str]:
+        """What earlier runs left in existing tables."""
+        first = self.arms[0]
+        if self._missing is not None or first.server is None:
+            return []
+        left = first.arm.workload.left_by_runs(first.server)
+        return [left] if left else []
+
     def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
         """The tables that are made on the server."""
         tables = self._missing

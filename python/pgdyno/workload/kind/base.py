@@ -89,8 +89,11 @@ class Workload(KeyTable, ABC):
         A table of an experiment file may lack what its factors give, so this is asked of each arm.
         """
 
-    def warnings(self) -> Iterator[str]:
-        """What can be run and is rarely meant, said before the first run."""
+    def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
+        """What can be run and is rarely meant, said before the first run. ``parameters`` are those that the server is to have beside
+        its defaults; None of a server that is there already.
+        """
+        del parameters
         return iter(())
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
@@ -141,6 +144,11 @@ class Workload(KeyTable, ABC):
     def versions(self) -> dict[str, str]:
         """What a resumed experiment must find as it was, beside the programs: name -> version."""
         return {}
+
+    def left_by_runs(self, server: Server) -> str:
+        """What earlier runs left in tables that are there, in a sentence; empty if nothing, or if it makes no difference."""
+        del server
+        return ""
 
     def rehearse(self, server: Server) -> None:
         """Refuse, before the first run, what this server would refuse. :class:`InputError`."""
@@ -224,6 +232,11 @@ class Workload(KeyTable, ABC):
         """Estimate: when counted transactions are done, in seconds of a world that is ``dilation`` times slower, on a volume of ``iops`` and ``mib_per_s``."""
         del iops, dilation, mib_per_s
         return self.phases_s[1]
+
+    def adds_bytes(self, dilation: int = 1) -> int:
+        """Estimate: how much larger a run makes its tables at most, in a world that is ``dilation`` times slower."""
+        del dilation
+        return 0
 
     # What came of it
 

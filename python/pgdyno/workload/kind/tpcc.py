@@ -6,6 +6,7 @@ driver counted. No figure of it is a result of TPC-C, and none has the name of o
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -26,13 +27,21 @@ from pgdyno.workload.tpcc_conditions import PUBLIC, TPCC_SCHEMA, TpccProfile
 from pgdyno.workload.tpcc_proofs import Grown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pgdyno.store.record import Check
     from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
 
 WAREHOUSES_MAX = 100_000
+_NEW_ORDER_BYTES = 1_300
+"""What an order with its lines adds: 1.0 KB of rows and 0.3 KB of index entries, from their widths; tests/tpcc compares it."""
+_NEW_ORDERS = 10 / 23
+"""Their share of the mix."""
+_CORE_PER_S_MAX = 3_000
+"""Transactions of a core that server and driver share, where nothing waits for a volume; 1,700 were measured. It only feeds estimates."""
+_PACED_PER_MIN = 12.86
+"""New-Orders of a warehouse at most, with keying and think times (TPC-C 5.11, 4.1)."""
 _NATIVE = 'use engine = "native"'
 
 
@@ -114,6 +123,25 @@ class Tpcc(Filled):
         found = warehouses_for(size_for_memory(memory_bytes, self.data_to_memory))
         return self.model_copy(update={"warehouses": min(found, WAREHOUSES_MAX)})
 
+    def left_by_runs(self, server: Server) -> str:
+        """See :meth:`Workload.left_by_runs`: orders beyond those of the load."""
+        orders = tpcc_proofs.orders_of_runs(server, self.tables_schema)
+        if not orders:
+            return ""
+        return (
+            f"the tables in the schema {self.tables_schema} have {orders:,} orders that earlier runs left, and further runs begin with these;"
+            " make them again for the rows of a load"
+        )
+
+    def adds_bytes(self, dilation: int = 1) -> int:
+        """See :meth:`Workload.adds_bytes`: the orders with their lines, at the rate that was asked for or that the cores can do."""
+        cores = len(os.sched_getaffinity(0))
+        per_s = cores * _CORE_PER_S_MAX * dilation if self.rate_per_s is None else self.rate_per_s
+        new_orders_per_s = per_s * _NEW_ORDERS
+        if self.keying:
+            new_orders_per_s = min(new_orders_per_s, self.warehouses * _PACED_PER_MIN / 60)
+        return round(new_orders_per_s * sum(self.phases_s) * _NEW_ORDER_BYTES)
+
     def baseline(self, server: Server, *, full: bool = False) -> Grown:
         """See :meth:`Workload.baseline`."""
         del full
@@ -145,8 +173,9 @@ class Tpcc(Filled):
                     yield Refusal(key, why, f'write {key} = "{max(1, round(seconds / MINUTE_S))}min", or {_NATIVE}')
         yield from super().refusals_in_time(dilation)
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
         """Clients that lock each other's rows measure no volume."""
+        del parameters
         if self.clients > self.warehouses and not self.all_warehouses:
             many = "warehouse" if self.warehouses == 1 else "warehouses"
             yield (
