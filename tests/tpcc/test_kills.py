@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.tpcc_audit import tpm_per_nopm
 from pgdyno.workload.tpcc_conditions import conditions_of, violated
 
 from ..fill.filled import Database
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
+    from pgdyno.workload.kind.tpcc import Tpcc
+    from pgdyno.workload.outcome import Outcome
 
 __all__ = ["older_server"]
 
@@ -89,6 +93,14 @@ def test_what_was_committed_is_there_after_many_kills(tmp_path: Path, asked: dic
         _run_with_kills(cluster, tmp_path, 60.0, 5, warehouses=2, clients=16, **asked)
 
 
+def _require_mixed(workload: Tpcc, outcome: Outcome) -> None:
+    """TPM/NOPM, counted at the client, is the mix's within four standard errors: 2.3 times the root of 1.3/n each."""
+    by_type = outcome.succeeded_by_type
+    all_of_them = sum(by_type.values())
+    allowed = 4 * 2.3 * math.sqrt(1.3 / all_of_them)
+    assert all_of_them / by_type["new_order"] == pytest.approx(tpm_per_nopm(workload.profile), abs=allowed)
+
+
 @pytest.mark.bench
 @pytest.mark.parametrize("routines", ["functions", "statements"])
 def test_an_older_server_keeps_what_was_committed(older_server: Cluster, tmp_path: Path, routines: str) -> None:
@@ -111,6 +123,7 @@ def test_an_older_server_holds_the_conditions_after_the_load_and_after_a_minute_
         assert list(violated(connection, conditions_of(workload.profile, loaded=True), None)) == []
     outcome = workload.runner()(mine, RunRequest(60.0, tmp_path))
     assert wrong((*outcome.checks, *workload.proofs(mine, outcome, full=True))) == []
+    _require_mixed(workload, outcome)
 
 
 @pytest.mark.bench
@@ -122,3 +135,4 @@ def test_conditions_and_inputs_hold_after_a_minute_of_sixteen_clients(
     workload = tpcc(profile=profile, clients=16)
     outcome = workload.runner()(mine, RunRequest(60.0, tmp_path))
     assert wrong((*outcome.checks, *workload.proofs(mine, outcome, full=True))) == []
+    _require_mixed(workload, outcome)

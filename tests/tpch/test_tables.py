@@ -171,6 +171,22 @@ def test_only_what_is_pgdynos_is_dropped(spec: Database, clone: Callable[[Databa
     assert mine.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'pgdyno_tpch'") == []
 
 
+def test_every_reference_holds_at_ten_times_the_scale(cluster: Cluster) -> None:
+    """Ports of dbgen err at fractions of scale 1: keys would be drawn that are not there, and the server looks each up."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE DATABASE tenth")
+    mine = Database(cluster, "tenth")
+    loaded = fill(mine, TpchTables(0.1, "spec"))
+    # dbgen's lines at this scale.
+    assert loaded.rows["pgdyno_tpch.lineitem"] == 600_572
+    assert loaded.rows["pgdyno_tpch.orders"] == 150_000
+    references = mine.rows(REFERENCES_ASKED)
+    assert len(references) == len(REFERENCES)
+    assert all(holds for *_, holds in references)
+    with cluster.connect() as connection:
+        connection.execute("DROP DATABASE tenth WITH (FORCE)")
+
+
 def test_hammerdbs_inserts_leave_the_same_tables(hammerdb: Database, cluster: Cluster) -> None:
     with cluster.connect() as connection:
         connection.execute("CREATE DATABASE inserted")

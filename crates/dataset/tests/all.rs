@@ -3,4 +3,5 @@
 mod imdb;
 mod tables;
 mod tpcc;
+mod tpcc_laws;
 mod tpch;
