@@ -32,6 +32,7 @@ def test_the_examples_are_found() -> None:
         "postgres-versions",
         "wal-volume",
         "hammerdb-oltp",
+        "hammerdb-oltp-undilated",
         "hammerdb-olap",
         "temp-volume",
         "real-server",
