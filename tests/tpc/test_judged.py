@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pgdyno.errors import InputError
 from tools.driver.record import Pair, Sample
 from tools.tpc import claim, page
-from tools.tpc.record import LoadPair, Loads, Queries, Record
+from tools.tpc.before import COMMIT, Engine
+from tools.tpc.record import BeforeLoads, BeforePair, LoadPair, Loads, Queries, Record
 
 
 def record(load: float = 1.0, driver: float = 1.0, peak_mib: int = 50, cores: float = 0.005) -> Record:
@@ -45,6 +47,26 @@ def test_memory_that_grows_breaks_its_claim_and_a_long_run_may_be_missing() -> N
         judged = claim.judge(record().model_copy(update={"driver_minutes_kib": minutes}))
         assert [one.holds for one in judged if one.name == "memory of the driver over time"] == [holds]
     assert all(one.name != "memory of the driver over time" for one in claim.judge(record()))
+
+
+@pytest.mark.parametrize(("slower", "holds"), [(1.02, True), (1.04, False), (0.9, True)])
+def test_loads_that_take_longer_than_before_break_their_claim(slower: float, holds: bool) -> None:
+    pairs = [
+        BeforePair(now_s=2 * slower * noise, before_s=2, now_cpu_s=1.5, before_cpu_s=1, now_first=False)
+        for noise in (0.995, 1.0, 1.005)
+    ]
+    loads = {"pgbench, scale 20": BeforeLoads(tables="scale 20", older=COMMIT, pairs=pairs)}
+    (judged,) = (one for one in claim.judge(record().model_copy(update={"before": loads})) if "pgbench" in one.name)
+    assert (judged.name, judged.bar, judged.holds) == (
+        f"load of pgbench, scale 20, against {COMMIT}", "≤ 1.03 × the time before", holds,
+    )  # fmt: skip
+    assert f"{slower:.4f} (" in judged.found and "CPU of the loader 1.5000" in judged.found
+    assert not any("before" in one.bar for one in claim.judge(record())), "nothing is claimed that was not measured"
+
+
+def test_an_older_engine_is_a_program_or_a_commit() -> None:
+    with pytest.raises(InputError, match="neither a program nor a commit"):
+        Engine.named("no-such-commit")
 
 
 def test_each_claim_is_judged() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tools.equivalence import __main__ as equivalence
 from tools.equivalence.record import Record as Equivalence
 from tools.measured import code, ended, published
-from tools.tpc import claim, measure, memory, page
+from tools.tpc import before, claim, measure, memory, page
 from tools.tpc.record import Record
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ MINUTES = 20.0
 def main() -> int:
     """The command line; exit code 1 when a claim does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tools.tpc", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of each load and of driver runs [%(default)s]")
+    parser.add_argument(
+        "--pairs",
+        type=int,
+        help=f"pairs of each load and of driver runs [{PAIRS}; {before.PAIRS} beside an older engine]",
+    )
     parser.add_argument(
         "--minutes", type=float, default=MINUTES, help="minutes beside pgbench, 0 keeps that record [%(default)g]"
     )
@@ -40,6 +44,14 @@ def main() -> int:
         metavar="MINUTES",
         help=f"measure the driver's memory alone, in one run of so many minutes [{memory.MINUTES:g}]; four at least are judged",
     )
+    parser.add_argument(
+        "--before",
+        nargs="?",
+        const=before.COMMIT,
+        metavar="COMMIT_OR_BINARY",
+        help="compare loads of pgbench's and sysbench's tables with those of an older engine alone;"
+        f" a commit is built [{before.COMMIT}]",
+    )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
 
@@ -47,9 +59,12 @@ def main() -> int:
 def _run(asked: argparse.Namespace) -> int:
     if asked.memory is not None:
         return code(write(measure.over_time(RESULTS, asked.memory), Equivalence.load(COMPARED)))
+    if asked.before is not None:
+        pairs = before.PAIRS if asked.pairs is None else asked.pairs
+        return code(write(measure.against_older(RESULTS, asked.before, pairs), Equivalence.load(COMPARED)))
     if asked.page:
         return code(write(Record.require(RESULTS, "tpc"), Equivalence.load(COMPARED)))
-    return code(collect(asked.pairs, asked.minutes))
+    return code(collect(PAIRS if asked.pairs is None else asked.pairs, asked.minutes))
 
 
 def collect(pairs: int = PAIRS, minutes: float = MINUTES) -> list[Claim]:

@@ -10,7 +10,7 @@ from tools.fidelity.claim import Claim
 
 if TYPE_CHECKING:
     from tools.equivalence.record import Record as Equivalence
-    from tools.tpc.record import Loads, Record
+    from tools.tpc.record import BeforeLoads, Loads, Record
 
 LOAD_RATIO_MAX = {"TPC-C, 10 warehouses": 1.15, "TPC-H, scale factor 1": 1.2}
 LOAD_S_MAX = {"TPC-C, 10 warehouses": 20.0}
@@ -24,6 +24,8 @@ DRIVER_GROWTH_MAX = 1.05
 touched once are seen within the first, and a leak of a byte a transaction is 1.8 MB in half an hour at 1,000 a second."""
 _MINUTES_MIN = 4
 STREAMS_CORES_MAX = 0.01
+BEFORE_RATIO_MAX = 1.03
+"""Of loads of pgbench's and sysbench's tables, which share their loader with those of TPC-C and TPC-H."""
 NAMES = (
     *(f"{what} of {name}" for name in LOAD_RATIO_MAX for what in ("load", "memory")),
     "CPU of the driver",
@@ -35,6 +37,7 @@ NAMES = (
 def judge(record: Record, compared: Equivalence | None = None) -> list[Claim]:
     """The claims that the record has figures for, in the order of :data:`NAMES`; then those of TPC-C beside pgbench."""
     found = [claim for name, one in record.loads.items() for claim in (_load(name, one), _memory(name, one))]
+    found += [_before(name, one) for name, one in record.before.items()]
     found += _driver(record) if record.driver else []
     found += _over_time(record.driver_minutes_kib) if len(record.driver_minutes_kib) >= _MINUTES_MIN else []
     if record.queries is not None:
@@ -65,6 +68,16 @@ def _load(name: str, one: Loads) -> Claim:
 def _memory(name: str, one: Loads) -> Claim:
     peak, most = max(pair.peak_kib for pair in one.pairs) / 1024, PEAK_MIB_MAX[name]
     return Claim(f"memory of {name}", f"≤ {most} MiB", f"{peak:.0f} MiB at most", peak <= most)
+
+
+def _before(name: str, one: BeforeLoads) -> Claim:
+    ratio = one.ratio()
+    return Claim(
+        f"load of {name}, against {one.older}",
+        f"≤ {BEFORE_RATIO_MAX:g} × the time before",
+        f"{equivalence.words(ratio)}; CPU of the loader {equivalence.words(one.cpu_ratio())}",
+        ratio.mean <= BEFORE_RATIO_MAX,
+    )
 
 
 def _over_time(minutes_kib: list[int]) -> list[Claim]:

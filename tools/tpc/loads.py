@@ -53,8 +53,8 @@ WHERE i.indrelid = %s::regclass AND NOT EXISTS (SELECT FROM pg_constraint WHERE 
 
 def fill(cluster: Cluster, tables: TpccTables | TpchTables, database: str) -> tuple[float, int]:
     """Seconds of pgdyno's load into a new database, and its peak resident KiB."""
-    _make(cluster, database)
-    server = local(_dsn(cluster, database)).named("pgdyno fill")
+    make(cluster, database)
+    server = local(dsn_of(cluster, database)).named("pgdyno fill")
     order = {"server": server, "tables": tables.document(), "connections": SESSIONS}
     command = [str(_engine.checked()), "fill"]
     begin = time.monotonic()
@@ -77,16 +77,16 @@ class Ready:
 
     def copy(self, cluster: Cluster, database: str) -> float:
         """Seconds of the load by COPY into a new database."""
-        _make(cluster, database)
+        make(cluster, database)
         left: queue.SimpleQueue[str] = queue.SimpleQueue()
         for table in self.tables:
             left.put(table)
         failed: list[Exception] = []
         begin = time.monotonic()
-        with psycopg.connect(_dsn(cluster, database), autocommit=True) as connection:
+        with psycopg.connect(dsn_of(cluster, database), autocommit=True) as connection:
             connection.execute(self.before.encode())
             threads = [
-                threading.Thread(target=self._session, args=(_dsn(cluster, database), left, failed))
+                threading.Thread(target=self._session, args=(dsn_of(cluster, database), left, failed))
                 for _ in range(SESSIONS)
             ]
             for thread in threads:
@@ -123,7 +123,7 @@ def ready(cluster: Cluster, tables: TpccTables | TpchTables, database: str) -> I
     with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-", dir=cluster.data_dir.parent) as name:
         folder = Path(name)
         folder.chmod(0o777)  # the server's user writes there
-        with psycopg.connect(_dsn(cluster, database), autocommit=True) as connection:
+        with psycopg.connect(dsn_of(cluster, database), autocommit=True) as connection:
             names = [row[0] for row in connection.execute(_TABLES, [tables.schema])]
             for table in names:
                 connection.execute(f"COPY {table} TO '{folder / table}'".encode())
@@ -152,12 +152,14 @@ def _definitions(cluster: Cluster, database: str) -> str:
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("\\"))
 
 
-def _make(cluster: Cluster, database: str) -> None:
+def make(cluster: Cluster, database: str) -> None:
+    """A new database without anything; one of this name is dropped."""
     with cluster.connect() as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)".encode())
         connection.execute(f"CREATE DATABASE {database}".encode())
         connection.execute(b"CHECKPOINT")
 
 
-def _dsn(cluster: Cluster, database: str) -> str:
+def dsn_of(cluster: Cluster, database: str) -> str:
+    """How the database is reached."""
     return make_conninfo(cluster.dsn, dbname=database)

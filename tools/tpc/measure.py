@@ -26,7 +26,7 @@ from tools.driver import process
 from tools.driver.load import Run, transactions_in
 from tools.driver.record import Pair, Sample
 from tools.equivalence.workloads import WORKLOADS, Length
-from tools.tpc import loads, memory
+from tools.tpc import before, loads, memory
 from tools.tpc.record import LoadPair, Loads, Queries, Record
 
 if TYPE_CHECKING:
@@ -68,6 +68,16 @@ def over_time(path: Path, minutes: float) -> Record:
     record = Record.load(path) or Record.here(find_binaries(None).version)
     with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
         record.driver_minutes_kib = memory.measure(cluster, minutes, SEED)
+    record.save(path)
+    return record
+
+
+def against_older(path: Path, older: str, pairs: int) -> Record:
+    """The record at ``path`` with loads by an older engine and by today's."""
+    engine = before.Engine.named(older)
+    record = Record.load(path) or Record.here(find_binaries(None).version)
+    with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
+        record.before = before.measure(cluster, engine, pairs, SEED)
     record.save(path)
     return record
 

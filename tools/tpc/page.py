@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tools.measured import claims_table
 from tools.reference import markdown as md
+from tools.tpc.before import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tools.fidelity.claim import Claim
     from tools.tpc.record import Record
 
-_HEAD = """# What the workloads derived from TPC-C and TPC-H cost
+_HEAD = f"""# What the workloads derived from TPC-C and TPC-H cost
 
 `make bench ONLY=tpc` measures all of it again and writes this page; the record stays as JSON in `results/tpc/`.
 
@@ -25,6 +26,8 @@ _HEAD = """# What the workloads derived from TPC-C and TPC-H cost
 - **Memory over time**: `python -m tools.tpc --memory 30`, one run of so many minutes at 1,000 transactions a second; its claim is there once it was made.
 - **Streams**: the process that asks ten streams of queries, from the first query to the last. What a query and its rows cost it does not depend on
   how long the query takes, so the share is smaller with more data: the scale factor belongs to it.
+- **Loads against an older engine**: `python -m tools.tpc --before COMMIT_OR_BINARY`, loads of pgbench's and sysbench's tables by that engine and
+  by today's, in turns; the claims are there once it was measured. At commit `{COMMIT}` the loader wrote a table row by row.
 - **TPC-C beside pgbench**: as in [the record of equivalence](equivalence.md), profile `hammerdb`.
 """
 

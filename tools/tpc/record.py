@@ -39,6 +39,34 @@ class Loads(BaseModel, frozen=True):
         return ratio_interval([(pair.native_s, pair.copy_s) for pair in self.pairs])
 
 
+class BeforePair(BaseModel, frozen=True):
+    """A load by today's engine and one by an older one, one after the other."""
+
+    now_s: float
+    before_s: float
+    now_cpu_s: float
+    """User and system time of the loading process."""
+    before_cpu_s: float
+    now_first: bool
+
+
+class BeforeLoads(BaseModel, frozen=True):
+    """The loads of one set of tables by two engines."""
+
+    tables: str
+    older: str
+    """The commit or the binary of the older engine."""
+    pairs: list[BeforePair] = Field(default_factory=list)
+
+    def ratio(self) -> Estimate:
+        """Seconds of today's load against those before."""
+        return ratio_interval([(pair.now_s, pair.before_s) for pair in self.pairs])
+
+    def cpu_ratio(self) -> Estimate:
+        """The same of the loading process's CPU."""
+        return ratio_interval([(pair.now_cpu_s, pair.before_cpu_s) for pair in self.pairs])
+
+
 class Queries(BaseModel, frozen=True):
     """Streams of queries, and the CPU of the process that asked them."""
 
@@ -68,6 +96,8 @@ class Record(Kept):
     driver_kib: list[int] = Field(default_factory=list)
     """Peak resident memory of each run of pgdyno's driver."""
     queries: Queries | None = None
+    before: dict[str, BeforeLoads] = Field(default_factory=dict)
+    """By the name of the load; empty where no older engine was named."""
     driver_minutes_kib: list[int] = Field(default_factory=list)
     """Largest resident memory of the driver in each minute of one long run; empty where there was none."""
 
