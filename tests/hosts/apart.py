@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import subprocess
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from .there import Place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NETWORK = "10.213"
-"""Of private addresses; each host has four of them."""
+_FIRST = ipaddress.IPv4Address("10.213.0.0")
+"""Of 65,536 private addresses. Each process of the tests has eight, and each host four of them: tests may run side by side."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,17 @@ class Apart:
     @property
     def here(self) -> str:
         """The address of this machine on the way."""
-        return f"{_NETWORK}.{self.number}.1"
+        return str(self._block + 1)
 
     @property
     def place(self) -> Place:
         """Where a worker runs there."""
         clock = ("unshare", "--time", "--monotonic", str(self.ahead_s)) if self.ahead_s else ()
-        return Place(f"{_NETWORK}.{self.number}.2", ("ip", "netns", "exec", self.name, *clock))
+        return Place(str(self._block + 2), ("ip", "netns", "exec", self.name, *clock))
+
+    @property
+    def _block(self) -> ipaddress.IPv4Address:
+        return _FIRST + os.getpid() % 8192 * 8 + (self.number - 1) * 4
 
     def link(self, state: str) -> None:
         """Put the way ``up`` or ``down``."""

@@ -26,10 +26,13 @@ from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.share import shares_of
 from pgdyno.workload.tables import PgbenchTables
+from pgdyno.workload.together import Drivers
 from pgdyno.workload.watch import SECOND_NS
 from pgdyno.world.reached import ReachedServer
 from tests.support.servers import throwaway_cluster
+from tests.workload.test_together import drawn
 
 from . import there
 from .conftest import DAY_S
@@ -122,6 +125,23 @@ def test_two_hosts_come_to_one_record(
     written = [path.read_text() for path in (tmp_path / "out").iterdir()]
     logs = [one.log.read_text() for one in (two.scheduler, *two.workers.values())]
     assert not any(server.password in text for text in (*seen, *written, *logs))
+
+
+def test_two_hosts_send_what_one_driver_sends(server: Cluster, connection: Connection, tmp_path: Path) -> None:
+    def here(order: dict[str, Any]) -> None:
+        with Driving(order, tmp_path / "here.err") as driving:
+            driving.follow(lambda _: None)
+
+    def there_too(order: dict[str, Any]) -> None:
+        order["server"] = reached(server).endpoint.named("pgdyno drive")
+        hosts = connection.drivers(["alpha", "gamma"])
+        with Drivers(order, shares_of([1, 1], 16, 4, list(hosts)), tmp_path, hosts=hosts) as drivers:
+            drivers.begin()
+            assert drivers.follow(lambda _: None).lost is None
+
+    one, shared = drawn(server, here), drawn(server, there_too)
+    assert one.total() == 10_000
+    assert shared == one
 
 
 def test_a_driver_that_is_killed_on_its_host_makes_the_run_invalid(
