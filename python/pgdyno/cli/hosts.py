@@ -27,7 +27,7 @@ def command() -> None:
 
     \b
     Example:
-      pgdyno hosts keys --out keys --name alpha --name beta
+      pgdyno hosts keys --out keys --name delta
       pgdyno hosts scheduler --keys keys --listen 10.0.0.5
     """
 
