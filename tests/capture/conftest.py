@@ -10,6 +10,7 @@ import pytest
 from pgdyno.postgres.cluster import Cluster
 
 from .logged import logging_cluster
+from .shop import Shop, captured_shop
 
 
 @pytest.fixture(scope="session", params=[None, *sorted(Path("/usr/lib/postgresql").glob("*/bin"))], ids=str)
@@ -24,3 +25,9 @@ def embedded_server() -> Iterator[Cluster]:
     """The embedded PostgreSQL."""
     with logging_cluster(None) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def shop(embedded_server: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """An order shop on the embedded PostgreSQL, with its capture."""
+    return captured_shop(embedded_server, tmp_path_factory.mktemp("replay"))

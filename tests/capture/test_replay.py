@@ -3,102 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
-from pgdyno.capture.replay import Replay
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.analysis.replay import reasons
+from pgdyno.store.work_record import ReplayRecord, Times
 
-from ..support.commands import Ended, pgdyno
-from .logged import captured, log_of
-
-CLIENTS = 4
-SESSIONS = 3
-ROUNDS = 25
-FAILING = CLIENTS * SESSIONS * ROUNDS
-"""Each round has one statement that violates a key."""
-SCHEMA = """
-CREATE SCHEMA shop AUTHORIZATION app;
-SET ROLE app;
-CREATE TABLE shop.customers (id int PRIMARY KEY, visits int NOT NULL DEFAULT 0);
-INSERT INTO shop.customers SELECT n FROM generate_series(1, 500) n;
-CREATE TABLE shop.orders (id int PRIMARY KEY, customer int REFERENCES shop.customers, note text);
-CREATE INDEX ON shop.orders (customer);
-"""
-ROWS = "SELECT (SELECT sum(visits * id) FROM shop.customers), count(*), sum(id), md5(string_agg(note, ',' ORDER BY id)) FROM shop.orders"
-
-
-def client(dsn: str, number: int) -> None:
-    """Sessions one after another, each with transactions of its own customers."""
-    for session in range(SESSIONS):
-        with psycopg.connect(dsn, autocommit=True, application_name="shop") as connection:
-            for round_ in range(ROUNDS):
-                order = (number * SESSIONS + session) * ROUNDS + round_
-                customer = 1 + order % 100 + 100 * number
-                connection.execute("SELECT visits FROM customers WHERE id = %s", [customer], prepare=True)
-                with connection.transaction():
-                    connection.execute("UPDATE customers SET visits = visits + 1 WHERE id = %s", [customer])
-                    connection.execute("INSERT INTO orders VALUES (%s, %s, %s)", [order, customer, f"it's {order}"])
-                    with pytest.raises(psycopg.errors.UniqueViolation), connection.transaction():
-                        connection.execute("INSERT INTO orders VALUES (%s, %s, 'again')", [order, customer])
-                    connection.execute(f"UPDATE orders SET note = note || 'x' WHERE id = {order}".encode())
-            if number == 0:
-                connection.execute("ALTER TABLE orders ALTER COLUMN note SET STATISTICS 10")
-                connection.execute("SELECT visits FROM customers WHERE id = %s", [1], prepare=True)
-
-
-@dataclass(frozen=True)
-class Shop:
-    """A database that was captured, and copies of it as it was before."""
-
-    cluster: Cluster
-    capture: Path
-
-    def copy(self, name: str, *, change: str = "") -> str:
-        """A copy of the database before the capture, changed as asked."""
-        with self.cluster.connect() as admin:
-            admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-            admin.execute(f"CREATE DATABASE {name} TEMPLATE before".encode())
-        if change:
-            with self.cluster.connect(dbname=name) as admin:
-                admin.execute(change.encode())
-        return name
-
-    def rows(self, database: str) -> Any:
-        """What the statements left in a database."""
-        with self.cluster.connect(dbname=database) as connection:
-            return connection.execute(ROWS.encode()).fetchone()
-
-    def replay(self, database: str, *options: str) -> Ended:
-        """Replay against a copy."""
-        where = ("--dsn", self.cluster.dsn, "--database", f"shop={database}")
-        return pgdyno("capture", "replay", self.capture, *where, *options)
-
-
-@pytest.fixture(scope="module")
-def shop(embedded_server: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """The shop, used by several clients at a time."""
-    with embedded_server.connect() as admin:
-        admin.execute("CREATE ROLE app LOGIN; ALTER ROLE app SET search_path = shop")
-        admin.execute("CREATE DATABASE shop")
-        with embedded_server.connect(dbname="shop") as owner:
-            owner.execute(SCHEMA.encode())
-        admin.execute("CREATE DATABASE before TEMPLATE shop")
-
-    def use(cluster: Cluster) -> None:
-        dsn = cluster.dsn_of("app", "shop")
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            list(pool.map(lambda number: client(dsn, number), range(CLIENTS)))
-
-    logged = log_of(embedded_server, "shop", use)
-    capture, _ = captured(tmp_path_factory.mktemp("replay"), logged.files["csv"])
-    yield Shop(embedded_server, capture)
+from ..support.commands import pgdyno
+from .shop import FAILING, Shop
 
 
 @pytest.mark.parametrize("pace", ["due", "gaps"])
@@ -153,26 +65,39 @@ def test_nothing_is_sent_without_the_flag_or_to_what_cannot_be_reached(shop: Sho
     assert shop.rows(copy) == shop.rows("before")
 
 
-SUMMARY: dict[str, Any] = {
-    "statements": 1000,
-    "recorded_us": 10_000,
-    "newly_failed": 10,
-    "no_longer_failed": 10,
-    "left_out": {"a": 5, "b": 5},
-    "left_out_us": 100,
-    "not_begun": 0,
-    "ended_by": None,
-}
+NO_TIMES = Times(count=0, mean_ms=0, p50_ms=0, p99_ms=0, max_ms=0)
+RECORD = ReplayRecord(
+    statements=1000,
+    executed=970,
+    failed_as_recorded=0,
+    newly_failed=10,
+    no_longer_failed=10,
+    left_out={"a": 5, "b": 5},
+    not_begun=0,
+    not_asked=0,
+    recorded_s=10.0,
+    left_out_s=0.1,
+    captured_s=60.0,
+    due_s=60.0,
+    took_s=60.0,
+    sessions=1,
+    lanes=1,
+    connections_lost=0,
+    response=NO_TIMES,
+    service=NO_TIMES,
+    recorded=NO_TIMES,
+    behind=NO_TIMES,
+)
 
 
 def test_a_replay_that_loses_no_more_than_one_in_a_hundred_is_valid() -> None:
-    assert list(Replay(SUMMARY).reasons()) == []
+    assert list(reasons(RECORD)) == []
     for change in (
         {"newly_failed": 11},
         {"no_longer_failed": 11},
         {"left_out": {"a": 11}},
-        {"left_out_us": 101},
+        {"left_out_s": 0.11},
         {"not_begun": 1},
         {"ended_by": "x"},
     ):
-        assert len(list(Replay(SUMMARY | change).reasons())) == 1, change
+        assert len(list(reasons(RECORD.model_copy(update=change)))) == 1, change

@@ -105,7 +105,11 @@ enum CaptureCommand {
     /// Says what is in a capture.
     Show,
     /// Sends the statements of a capture to a server; writes JSON lines.
-    Replay,
+    Replay {
+        /// Connect to nothing: say what would be replayed.
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -301,7 +305,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_capture::read(&from_stdin("capture read")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
-        Command::Capture(CaptureCommand::Replay) => {
+        Command::Capture(CaptureCommand::Replay { check: true }) => {
+            Ok(Some(pgdyno_replay::plan(&from_stdin("capture replay")?)?))
+        }
+        Command::Capture(CaptureCommand::Replay { check: false }) => {
             pgdyno_replay::run(from_stdin("capture replay")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }

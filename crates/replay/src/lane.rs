@@ -6,6 +6,7 @@ use pgdyno_clock::monotonic_ns;
 use crate::lanes::Lane;
 use crate::left_out;
 use crate::link::{Answer, Link};
+use crate::seconds::Answered;
 use crate::shared::{Pace, Shared};
 use crate::tally::Tally;
 
@@ -14,14 +15,12 @@ pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Resu
     let mut tally = Tally::new();
     for &session in &lane.sessions {
         let facts = &shared.sessions[session];
-        let Some(server) = shared.server_of(facts) else {
-            file.calls(session, |call| tally.left_out(&call, "its user or database is left out"))?;
-            continue;
-        };
+        let Some(server) = shared.server_of(facts) else { continue };
         shared.wait_until(shared.opens_ns(facts));
         let mut server = server.clone();
         facts.application.clone_into(&mut server.application_name);
-        let mut driven = Session { facts, shared, link: Link::open(&server).ok(), last: None, tally: &mut tally };
+        let link = Link::open(&server).ok();
+        let mut driven = Session { facts, shared, link, last: None, transaction: None, tally: &mut tally };
         driven.tally.sessions += 1;
         driven.tally.lost += u64::from(driven.link.is_none());
         file.calls(session, |call| driven.call(&call))?;
@@ -42,11 +41,16 @@ struct Session<'a> {
     /// None once it was lost: what is left of the session cannot be what it was.
     link: Option<Link>,
     last: Option<Last>,
+    /// The transaction of the last call, and whether it is sent.
+    transaction: Option<(u32, bool)>,
     tally: &'a mut Tally,
 }
 
 impl Session<'_> {
     fn call(&mut self, call: &Call) {
+        if !self.is_asked(call) {
+            return self.pass(call);
+        }
         if self.shared.stops() {
             self.tally.not_begun += 1;
             return;
@@ -58,6 +62,10 @@ impl Session<'_> {
         let due_ns = self.due_ns(call);
         let ready_ns = monotonic_ns();
         self.shared.wait_until(due_ns);
+        if self.shared.stops() {
+            self.tally.not_begun += 1;
+            return;
+        }
         let sent_ns = monotonic_ns();
         let behind_ns = sent_ns.saturating_sub(due_ns);
         // Where the session was ready before, nothing but the driver is late.
@@ -70,10 +78,39 @@ impl Session<'_> {
         if answer == Answer::Lost {
             self.tally.lost += u64::from(self.link.take().is_some());
         }
-        self.tally.answered(call, answer, now_ns.saturating_sub(due_ns) / 1000, (now_ns - sent_ns) / 1000);
+        let (response_us, service_us) = (now_ns.saturating_sub(due_ns) / 1000, (now_ns - sent_ns) / 1000);
+        let end = self.tally.answered(call, answer, response_us, service_us);
+        let answered = Answered { end, behind_us: behind_ns / 1000, response_us, service_us };
+        self.shared.seconds(|seconds| seconds.count(now_ns, answered));
         let took_us = if let Ending::Done(us) = call.ending { i64::try_from(us).unwrap_or(0) } else { 0 };
         self.last = Some(Last { answered_ns: now_ns, recorded_us: call.due_us + took_us });
-        self.shared.answered();
+    }
+
+    /// Whether a call is in the part that is sent: a transaction is sent whole or not at all.
+    fn is_asked(&mut self, call: &Call) -> bool {
+        match self.transaction {
+            Some((transaction, asked)) if transaction == call.transaction => asked,
+            _ => {
+                let asked = self.shared.part.has(call.due_us);
+                self.transaction = Some((call.transaction, asked));
+                asked
+            }
+        }
+    }
+
+    /// A call outside that part. What a session set for itself before it is sent at once, and not counted as a statement.
+    fn pass(&mut self, call: &Call) {
+        self.tally.not_asked += 1;
+        if call.due_us < self.shared.part.from_us
+            && left_out::is_setting(call)
+            && let Some(link) = &mut self.link
+        {
+            self.tally.settings += 1;
+            if link.call(call, &|| self.shared.stops()) == Answer::Lost {
+                self.link = None;
+                self.tally.lost += 1;
+            }
+        }
     }
 
     /// When a statement is to be sent.

@@ -12,9 +12,9 @@ pub(crate) struct Lane {
     pub sessions: Vec<usize>,
 }
 
-/// Puts sessions into lanes. A session goes to the place that was left last.
-pub(crate) fn lanes(sessions: &[SessionFacts]) -> Vec<Lane> {
-    let mut order: Vec<usize> = (0..sessions.len()).filter(|index| sessions[*index].calls > 0).collect();
+/// Puts those of the sessions that are `chosen` into lanes. A session goes to the place that was left last.
+pub(crate) fn lanes(sessions: &[SessionFacts], chosen: impl Fn(&SessionFacts) -> bool) -> Vec<Lane> {
+    let mut order: Vec<usize> = (0..sessions.len()).filter(|index| chosen(&sessions[*index])).collect();
     order.sort_by_key(|index| (sessions[*index].begin_us, *index));
     let mut lanes: Vec<Lane> = Vec::new();
     // Lanes whose last session ended lately; others can have no successor any more.
@@ -64,13 +64,13 @@ mod tests {
             session("a", 1080, 2000),
             session("a", 2101, 3000),
         ];
-        let found: Vec<Vec<usize>> = lanes(&sessions).into_iter().map(|lane| lane.sessions).collect();
+        let found: Vec<Vec<usize>> = lanes(&sessions, |_| true).into_iter().map(|lane| lane.sessions).collect();
         assert_eq!(found, [vec![0, 4], vec![1, 3], vec![2], vec![5]]);
     }
 
     #[test]
-    fn a_session_without_statements_is_in_no_lane() {
-        let idle = SessionFacts { calls: 0, ..session("a", 0, 10) };
-        assert_eq!(lanes(&[idle]), []);
+    fn a_session_that_is_not_chosen_is_in_no_lane() {
+        let sessions = [session("a", 0, 10), session("b", 0, 10)];
+        assert_eq!(lanes(&sessions, |one| one.user == "b"), [Lane { sessions: vec![1] }]);
     }
 }

@@ -1,6 +1,6 @@
 //! Statements that are not sent, and why.
 
-use pgdyno_capture::{Call, Protocol};
+use pgdyno_capture::{Call, Ending, Protocol};
 
 /// Functions and commands that end a server or leave it: other sessions, files, other servers.
 const REACHING_OUT: [&str; 20] = [
@@ -57,6 +57,18 @@ pub(crate) fn why(call: &Call) -> Option<&'static str> {
         return Some("it leaves the server, or ends what others do");
     }
     None
+}
+
+/// Whether a call sets something for the rest of its session: what comes before the part that is sent must not be without it.
+pub(crate) fn is_setting(call: &Call) -> bool {
+    let mut words = call.text.split_ascii_whitespace();
+    let is = |word: Option<&str>, any: &[&str]| {
+        word.is_some_and(|word| any.iter().any(|one| word.eq_ignore_ascii_case(one)))
+    };
+    is(words.next(), &["SET"])
+        && !is(words.next(), &["LOCAL", "TRANSACTION", "CONSTRAINTS"])
+        && !matches!(call.ending, Ending::Failed(_))
+        && why(call).is_none()
 }
 
 /// The words of a text in capitals. Those in literals and comments count too: a statement too many is left out, and said.

@@ -1,16 +1,20 @@
 //! Replay: the statements of a capture, sent to a server at their times, each held against what was recorded of it.
 //!
 //! ```text
-//! lanes: which session takes whose place  ->  lane: a thread, its sessions one after another  ->  link: one statement
-//!     left_out: what is not sent, and why     tally: what came of it     shared: where and when     run: all of it
+//! asked: which part of a capture  ->  lanes: which session takes whose place  ->  lane: a thread, its sessions one after another
+//!     ->  link: one statement
+//!     left_out: what is not sent, and why     tally, seconds: what came of it     shared: where and when     run: all of it
 //! ```
 
+mod asked;
 mod lane;
 mod lanes;
 mod left_out;
 mod link;
 mod run;
+mod seconds;
 mod shared;
 mod tally;
 
+pub use asked::{AskedSpec, plan};
 pub use run::{ReplaySpec, run};

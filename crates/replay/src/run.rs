@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use pgdyno_capture::{CaptureError, CaptureFile};
@@ -15,15 +15,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::asked::{Part, PartSpec};
 use crate::lane::drive;
 use crate::lanes::lanes;
 use crate::shared::{Endpoint, Pace, Shared};
 use crate::tally::Tally;
 
 const LOOK: Duration = Duration::from_millis(100);
-const TELL: Duration = Duration::from_secs(1);
-/// Lanes are begun before the first statement is due: a thread takes microseconds.
+/// Lanes are begun before the first statement is due: a thread takes microseconds, and a session that is open from the
+/// beginning is opened then.
 const HEAD_START_NS: u64 = 200_000_000;
+const HEAD_START_NS_PER_LANE: u64 = 5_000_000;
 /// Stack of a lane's thread: it holds no statement.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -35,35 +37,41 @@ pub struct ReplaySpec {
     /// How many captured seconds are driven in one.
     speed: f64,
     pace: Pace,
+    #[serde(flatten)]
+    part: PartSpec,
+    /// How long a second of what is measured lasts here.
+    #[serde(default = "one_second_ms")]
+    second_ms: u64,
     /// After so many seconds it is given up.
     limit_s: f64,
 }
 
-/// Replays a capture. Writes JSON lines to `out`: `progress` about once a second, `summary` at the end.
+fn one_second_ms() -> u64 {
+    1000
+}
+
+/// Replays a capture. Writes JSON lines to `out`: `ready` before the first statement, `second` for each, `progress` after
+/// it, `summary` at the end.
 ///
 /// # Errors
 /// A capture that cannot be read, and a machine that gives no threads. Statements that fail are counted.
 pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
-    let fault = |error: CaptureError| Fault::new(error.message, error.remedy);
     let signalled = pgdyno_signals::block()
         .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
     let file = CaptureFile::open(&spec.capture).map_err(fault)?;
     let contents = file.contents();
-    let (first_us, last_us) = (contents.account.first_us, contents.account.last_us);
-    let lanes = lanes(&contents.sessions);
-    let shared = Shared {
-        sessions: contents.sessions,
-        pace: spec.pace,
-        endpoints: spec.endpoints,
-        speed: spec.speed,
-        begin_ns: monotonic_ns() + HEAD_START_NS,
-        first_us,
-        stop: AtomicBool::new(false),
-        answered: AtomicU64::new(0),
-    };
-    let limit = Duration::from_secs_f64(spec.limit_s);
-    let calls = contents.account.calls;
+    let part = Part::of(spec.part, &contents);
+    let second_ns = spec.second_ms.max(1) * 1_000_000;
+    let paced = (spec.pace, spec.speed);
+    let mut shared = Shared::new(contents.sessions, spec.endpoints, paced, part);
+    let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
+    let ahead_ns = HEAD_START_NS + HEAD_START_NS_PER_LANE * lanes.len() as u64;
+    shared.begin_at(monotonic_ns() + ahead_ns, second_ns);
+    let not_chosen =
+        shared.sessions.iter().filter(|session| !shared.chosen(session)).map(|session| session.calls).sum::<u64>();
     let mut total = Tally::new();
+    total.not_asked = not_chosen;
+    say(out, &json!({"ready": {"begin_ns": shared.begin_ns, "lanes": lanes.len()}}));
     let ended = std::thread::scope(|scope| {
         let (report, reports) = channel();
         for lane in &lanes {
@@ -79,36 +87,75 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
             }
         }
         drop(report);
-        let (begin, mut told, mut ended) = (Instant::now(), Instant::now(), None);
+        let limit = Duration::from_secs_f64(spec.limit_s);
+        let mut following = Following { shared: &shared, limit, calls: contents.account.calls - not_chosen, out };
+        following.to_the_end(&reports, &signalled, &mut total)
+    })?;
+    let end_ns = monotonic_ns();
+    for second in shared.seconds(|seconds| seconds.end(end_ns)) {
+        say(out, &json!({"second": second.document()}));
+    }
+    let mut summary = total.document();
+    summary["calls"] = json!(contents.account.calls);
+    summary["lanes"] = json!(lanes.len());
+    summary["end_ns"] = json!(end_ns);
+    summary["took_s"] = json!(end_ns.saturating_sub(shared.begin_ns) as f64 / 1e9);
+    summary["captured_s"] = json!(part.seconds());
+    summary["cpu_s"] = json!(process_cpu_ns() as f64 / 1e9);
+    summary["ended_by"] = json!(ended);
+    say(out, &json!({"summary": summary}));
+    Ok(())
+}
+
+fn fault(error: CaptureError) -> Fault {
+    Fault::new(error.message, error.remedy)
+}
+
+/// What listens to the lanes while they work.
+struct Following<'a, W> {
+    shared: &'a Shared,
+    limit: Duration,
+    /// Statements that there are.
+    calls: u64,
+    out: &'a mut W,
+}
+
+impl<W: Write> Following<'_, W> {
+    /// Adds up what lanes report until all have ended. Returns why they were stopped.
+    fn to_the_end(
+        &mut self,
+        reports: &Receiver<Result<Tally, CaptureError>>,
+        signalled: &OwnedFd,
+        total: &mut Tally,
+    ) -> Result<Option<&'static str>, Fault> {
+        let (begin, mut ended) = (Instant::now(), None);
         loop {
             match reports.recv_timeout(LOOK) {
                 Ok(Ok(tally)) => total.add(&tally),
                 Ok(Err(error)) => {
-                    shared.stop.store(true, Ordering::Relaxed);
+                    self.shared.stop.store(true, Ordering::Relaxed);
                     return Err(fault(error));
                 }
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => return Ok(ended),
             }
-            if ended.is_none() && (is_told(&signalled) || begin.elapsed() > limit) {
-                ended = Some(if begin.elapsed() > limit { "the time is over" } else { "interrupted" });
-                shared.stop.store(true, Ordering::Relaxed);
+            if ended.is_none() && (is_told(signalled) || begin.elapsed() > self.limit) {
+                ended = Some(if begin.elapsed() > self.limit { "the time is over" } else { "interrupted" });
+                self.shared.stop.store(true, Ordering::Relaxed);
             }
-            if told.elapsed() >= TELL {
-                told = Instant::now();
-                let answered = shared.answered.load(Ordering::Relaxed);
-                say(out, &json!({"progress": {"share": answered as f64 / calls.max(1) as f64, "answered": answered}}));
-            }
+            self.tell();
         }
-    })?;
-    let mut summary = total.document();
-    summary["lanes"] = json!(lanes.len());
-    summary["took_s"] = json!(monotonic_ns().saturating_sub(shared.begin_ns) as f64 / 1e9);
-    summary["captured_s"] = json!((last_us - first_us) as f64 / 1e6);
-    summary["cpu_s"] = json!(process_cpu_ns() as f64 / 1e9);
-    summary["ended_by"] = json!(ended);
-    say(out, &json!({"summary": summary}));
-    Ok(())
+    }
+
+    /// Says what is over.
+    fn tell(&mut self) {
+        let (over, answered) = self.shared.seconds(|seconds| (seconds.take(monotonic_ns()), seconds.answered()));
+        for second in &over {
+            say(self.out, &json!({"second": second.document()}));
+            let share = answered as f64 / self.calls.max(1) as f64;
+            say(self.out, &json!({"progress": {"share": share, "answered": answered}}));
+        }
+    }
 }
 
 /// Whether a signal has come.

@@ -1,6 +1,7 @@
 //! What all lanes share: where statements go, and when.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -8,6 +9,9 @@ use pgdyno_capture::SessionFacts;
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::Server;
 use serde::Deserialize;
+
+use crate::asked::Part;
+use crate::seconds::Seconds;
 
 /// A wait is cut into pieces of this length, so that an order to stop is heard.
 const PIECE: Duration = Duration::from_millis(200);
@@ -37,12 +41,39 @@ pub(crate) struct Shared {
     pub endpoints: Vec<Endpoint>,
     pub speed: f64,
     pub begin_ns: u64,
-    pub first_us: i64,
+    /// What of the captured time is sent.
+    pub part: Part,
     pub stop: AtomicBool,
-    pub answered: AtomicU64,
+    seconds: Mutex<Seconds>,
 }
 
 impl Shared {
+    pub(crate) fn new(
+        sessions: Vec<SessionFacts>,
+        endpoints: Vec<Endpoint>,
+        (pace, speed): (Pace, f64),
+        part: Part,
+    ) -> Self {
+        let seconds = Mutex::new(Seconds::new(0, 1));
+        Self { sessions, pace, endpoints, speed, begin_ns: 0, part, stop: AtomicBool::new(false), seconds }
+    }
+
+    /// Sets when the first statement is due.
+    pub(crate) fn begin_at(&mut self, begin_ns: u64, second_ns: u64) {
+        self.begin_ns = begin_ns;
+        self.seconds = Mutex::new(Seconds::new(begin_ns, second_ns));
+    }
+
+    /// What each second came to.
+    pub(crate) fn seconds<T>(&self, work: impl FnOnce(&mut Seconds) -> T) -> T {
+        work(&mut self.seconds.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a session is one of those that are replayed.
+    pub(crate) fn chosen(&self, facts: &SessionFacts) -> bool {
+        self.part.touches(facts) && self.server_of(facts).is_some()
+    }
+
     /// Where a session's statements go; none if they go nowhere.
     pub(crate) fn server_of(&self, facts: &SessionFacts) -> Option<&Server> {
         let found = self.endpoints.iter().find(|one| one.user == facts.user && one.database == facts.database);
@@ -51,12 +82,12 @@ impl Shared {
 
     /// When what was captured at this time is due.
     pub(crate) fn due_ns(&self, at_us: i64) -> u64 {
-        self.begin_ns + self.scaled_ns((at_us - self.first_us).max(0))
+        self.begin_ns + self.scaled_ns((at_us - self.part.from_us).max(0))
     }
 
-    /// When a session opens: one that began before the first statement, at once.
+    /// When a session opens: one that began before the part that is sent, at once.
     pub(crate) fn opens_ns(&self, facts: &SessionFacts) -> u64 {
-        if facts.begin_us <= self.first_us { 0 } else { self.due_ns(facts.begin_us) }
+        if facts.begin_us <= self.part.from_us { 0 } else { self.due_ns(facts.begin_us) }
     }
 
     /// Captured microseconds as they are driven.
@@ -66,10 +97,6 @@ impl Shared {
 
     pub(crate) fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn answered(&self) {
-        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits until an instant, or until it is to stop.

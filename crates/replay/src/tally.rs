@@ -9,27 +9,73 @@ use serde_json::{Value, json};
 use crate::link::Answer;
 
 /// One hour; what takes longer is counted there.
-const LATENCY_US_MAX: u64 = 3_600_000_000;
+pub(crate) const LATENCY_US_MAX: u64 = 3_600_000_000;
 /// Statements that are told apart in errors and times; the others are one.
 const SHAPES_MAX: usize = 5_000;
 const OTHERS: &str = "(other statements)";
+
+/// How a statement that was sent ended, beside what was recorded of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Done, as in production.
+    Executed,
+    /// Failed with the error that it had in production.
+    FailedAsRecorded,
+    /// Failed otherwise than in production.
+    NewlyFailed,
+    /// Failed in production and not here.
+    NoLongerFailed,
+}
+
+impl End {
+    pub(crate) const ALL: [Self; 4] = [Self::Executed, Self::FailedAsRecorded, Self::NewlyFailed, Self::NoLongerFailed];
+
+    /// As documents have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Executed => "executed",
+            Self::FailedAsRecorded => "failed_as_recorded",
+            Self::NewlyFailed => "newly_failed",
+            Self::NoLongerFailed => "no_longer_failed",
+        }
+    }
+
+    /// Whether it did what it did in production.
+    pub(crate) fn is_good(self) -> bool {
+        matches!(self, Self::Executed | Self::FailedAsRecorded)
+    }
+}
 
 /// Statements of one shape.
 #[derive(Default)]
 struct Shape {
     calls: u64,
+    /// From when they were due to their answers.
+    response_us: u64,
+    /// Those of whose end both sides know how long they took, and that time.
+    timed: u64,
     us: u64,
     recorded_us: u64,
 }
 
+impl Shape {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.response_us += other.response_us;
+        self.timed += other.timed;
+        self.us += other.us;
+        self.recorded_us += other.recorded_us;
+    }
+}
+
 /// Counts of a replay, or of a part of it: they add up.
 pub(crate) struct Tally {
-    executed: u64,
-    failed_as_recorded: u64,
-    newly_failed: u64,
-    /// Failed in production and not here.
-    no_longer_failed: u64,
+    ends: [u64; End::ALL.len()],
     pub not_begun: u64,
+    /// Of the sessions that are replayed, statements outside the part that is sent.
+    pub not_asked: u64,
+    /// Statements of before that part that set something for their session.
+    pub settings: u64,
     left_out: BTreeMap<&'static str, u64>,
     /// Recorded time of all statements, and of those that were left out.
     recorded_us: u64,
@@ -53,11 +99,10 @@ impl Tally {
     pub(crate) fn new() -> Self {
         let latency = || Latency::new(LATENCY_US_MAX);
         Self {
-            executed: 0,
-            failed_as_recorded: 0,
-            newly_failed: 0,
-            no_longer_failed: 0,
+            ends: [0; End::ALL.len()],
             not_begun: 0,
+            not_asked: 0,
+            settings: 0,
             left_out: BTreeMap::new(),
             recorded_us: 0,
             left_out_us: 0,
@@ -89,37 +134,39 @@ impl Tally {
     }
 
     /// A statement that was sent, with how long it took since it was due and since it was sent.
-    pub(crate) fn answered(&mut self, call: &Call, answer: Answer, response_us: u64, service_us: u64) {
+    pub(crate) fn answered(&mut self, call: &Call, answer: Answer, response_us: u64, service_us: u64) -> End {
         let before = recorded(call);
         self.recorded_us += before.unwrap_or(0);
         let was = match call.ending {
             Ending::Failed(state) => Some(state),
             Ending::Done(_) | Ending::Unknown => None,
         };
-        match (answer, was) {
-            (Answer::Done, None) => self.executed += 1,
-            (Answer::Done, Some(_)) => self.no_longer_failed += 1,
+        let end = match (answer, was) {
+            (Answer::Done, None) => End::Executed,
+            (Answer::Done, Some(_)) => End::NoLongerFailed,
             // A log without SQLSTATE says that it failed.
-            (Answer::Failed(now), Some(was)) if now == was || &was == b"?????" => self.failed_as_recorded += 1,
-            (Answer::Failed(now), _) => self.fail(call, &String::from_utf8_lossy(&now)),
-            (Answer::Lost, _) => self.fail(call, "connection"),
+            (Answer::Failed(now), Some(was)) if now == was || &was == b"?????" => End::FailedAsRecorded,
+            (Answer::Failed(_) | Answer::Lost, _) => End::NewlyFailed,
+        };
+        self.ends[end as usize] += 1;
+        let key = self.key(&call.text);
+        if end == End::NewlyFailed {
+            let error =
+                if let Answer::Failed(now) = &answer { String::from_utf8_lossy(now) } else { "connection".into() };
+            *self.errors.entry((key.clone(), error.into_owned())).or_default() += 1;
         }
         self.response.record(response_us);
-        let key = self.key(&call.text);
         let shape = self.shapes.entry(key).or_default();
         shape.calls += 1;
+        shape.response_us += response_us;
         if let (Answer::Done, Some(before)) = (answer, before) {
             self.service.record(service_us);
             self.recorded.record(before);
+            shape.timed += 1;
             shape.us += service_us;
             shape.recorded_us += before;
         }
-    }
-
-    fn fail(&mut self, call: &Call, error: &str) {
-        self.newly_failed += 1;
-        let key = self.key(&call.text);
-        *self.errors.entry((key, error.to_owned())).or_default() += 1;
+        end
     }
 
     fn key(&self, text: &str) -> String {
@@ -129,11 +176,12 @@ impl Tally {
 
     /// Adds what another lane did.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.executed += other.executed;
-        self.failed_as_recorded += other.failed_as_recorded;
-        self.newly_failed += other.newly_failed;
-        self.no_longer_failed += other.no_longer_failed;
+        for (mine, theirs) in self.ends.iter_mut().zip(other.ends) {
+            *mine += theirs;
+        }
         self.not_begun += other.not_begun;
+        self.not_asked += other.not_asked;
+        self.settings += other.settings;
         self.recorded_us += other.recorded_us;
         self.left_out_us += other.left_out_us;
         self.sessions += other.sessions;
@@ -145,10 +193,7 @@ impl Tally {
             *self.errors.entry(key.clone()).or_default() += count;
         }
         for (key, theirs) in &other.shapes {
-            let mine = self.shapes.entry(key.clone()).or_default();
-            mine.calls += theirs.calls;
-            mine.us += theirs.us;
-            mine.recorded_us += theirs.recorded_us;
+            self.shapes.entry(key.clone()).or_default().add(theirs);
         }
         self.response.add(&other.response);
         self.service.add(&other.service);
@@ -160,16 +205,23 @@ impl Tally {
     /// As it is written. No value is in it: statements are named by their shapes, errors by their SQLSTATE.
     pub(crate) fn document(&self) -> Value {
         let error = |((shape, sqlstate), count): (&(String, String), &u64)| json!({"statement": shape, "sqlstate": sqlstate, "count": count});
-        let statement = |(shape, found): (&String, &Shape)| json!({"statement": shape, "calls": found.calls, "us": found.us, "recorded_us": found.recorded_us});
+        let statement = |(shape, found): (&String, &Shape)| {
+            json!({
+                "statement": shape,
+                "calls": found.calls,
+                "response_us": found.response_us,
+                "timed": found.timed,
+                "us": found.us,
+                "recorded_us": found.recorded_us,
+            })
+        };
         let left_out: u64 = self.left_out.values().sum();
-        let sent = self.executed + self.failed_as_recorded + self.newly_failed + self.no_longer_failed;
-        json!({
+        let sent: u64 = self.ends.iter().sum();
+        let mut found = json!({
             "statements": sent + left_out + self.not_begun,
-            "executed": self.executed,
-            "failed_as_recorded": self.failed_as_recorded,
-            "newly_failed": self.newly_failed,
-            "no_longer_failed": self.no_longer_failed,
             "not_begun": self.not_begun,
+            "not_asked": self.not_asked,
+            "settings": self.settings,
             "left_out": self.left_out,
             "recorded_us": self.recorded_us,
             "left_out_us": self.left_out_us,
@@ -182,7 +234,11 @@ impl Tally {
             "recorded_service_us": self.recorded.figures(),
             "behind_us": self.behind.figures(),
             "late_us": self.late.figures(),
-        })
+        });
+        for end in End::ALL {
+            found[end.name()] = json!(self.ends[end as usize]);
+        }
+        found
     }
 }
 
@@ -217,7 +273,7 @@ mod tests {
     fn each_statement_is_counted_once_by_what_came_of_it() {
         let (good, bad) = (call("SELECT 'secret'", Ending::Done(100)), call("SELECT 1/0", Ending::Failed(*b"22012")));
         let mut tally = Tally::new();
-        tally.answered(&good, Answer::Done, 5, 4);
+        assert_eq!(tally.answered(&good, Answer::Done, 5, 4), End::Executed);
         tally.answered(&good, Answer::Failed(*b"42P01"), 5, 4);
         tally.answered(&good, Answer::Lost, 5, 4);
         tally.answered(&bad, Answer::Failed(*b"22012"), 5, 4);

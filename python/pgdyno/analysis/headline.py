@@ -70,6 +70,10 @@ def _geomean(record: RunRecord) -> float:
     return 0.0 if record.streams is None else record.streams.geometric_mean_s
 
 
+def _response_ms(record: RunRecord) -> float:
+    return 0.0 if record.replay is None else record.replay.response.mean_ms
+
+
 TPS: Final = Headline(
     "tps", "transactions per second", "TPS", "1/s", "more", work_per_s, "transactions", "does", "do", "did", "fewer", "fewest"
 )  # fmt: skip
@@ -82,7 +86,10 @@ SECONDS: Final = Headline(
 GEOMEAN: Final = Headline(
     "geomean_s", "geometric mean of query seconds", "geo mean s", "s", "less", _geomean, "geometric mean of query seconds", "takes", "take", "took", "less", "least"
 )  # fmt: skip
-HEADLINES: Final = {one.name: one for one in (TPS, NOPM, SECONDS, GEOMEAN)}
+RESPONSE: Final = Headline(
+    "response_ms", "mean response time of statements, ms", "response ms", "ms", "less", _response_ms, "mean response time", "takes", "take", "took", "less", "least"
+)  # fmt: skip
+HEADLINES: Final = {one.name: one for one in (TPS, NOPM, SECONDS, GEOMEAN, RESPONSE)}
 
 
 def headline_of(record: RunRecord) -> Headline:

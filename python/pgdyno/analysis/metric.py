@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.headline import Better
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.analysis.volume_figures import VolumeFigures
+    from pgdyno.store.work_record import ReplayRecord
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,22 @@ def _slowest_stream_s(run: RunFigures) -> float | None:
     return None if run.record.streams is None else max(run.record.streams.stream_s.values())
 
 
+def _of_replay(take: Callable[[ReplayRecord], float]) -> Callable[[RunFigures], float | None]:
+    return lambda run: None if run.record.replay is None else take(run.record.replay)
+
+
 METRICS = (
+    Metric(
+        "replay_late_s",
+        "replay ended after its time, seconds",
+        "s",
+        "less",
+        _of_replay(lambda one: max(0.0, one.took_s - one.due_s)),
+    ),
+    Metric("behind_ms_p99", "statements sent late, p99, ms", "ms", "less", _of_replay(lambda one: one.behind.p99_ms)),
+    Metric(
+        "behind_ms_max", "statements sent late, at most, ms", "ms", "less", _of_replay(lambda one: one.behind.max_ms)
+    ),
     Metric("queries_per_h", "queries per hour", "1/h", "more", _queries_per_h),
     Metric("slowest_stream_s", "slowest stream, seconds", "s", "less", _slowest_stream_s),
     Metric("tpm", "transactions per minute", "1/min", "more", _tpm),

@@ -27,6 +27,9 @@ _STARTED = ("num_timed", "num_requested", "checkpoints_timed", "checkpoints_req"
 _DONE = "num_done"
 """Counter that grows when a checkpoint is complete (pg_stat_checkpointer from 18)."""
 
+_ENDS = ("executed", "failed_as_recorded", "newly_failed", "no_longer_failed")
+"""How statements of a replay end."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -38,7 +41,7 @@ class Series:
     columns: dict[str, tuple[float | None, ...]]
     """``tps``, ``latency_ms_mean``, ``latency_ms_p50``, ``latency_ms_p99``, ``active_sessions``, ``server_cpu_share``,
     ``cpu_share``, and of the data's volume ``iops``, ``mib_per_s``, ``queue_length``, ``read_ms`` and ``write_ms``; of another
-    the same with its role before it (``wal.iops``)."""
+    the same with its role before it (``wal.iops``). Of a replay ``behind_s``, the latest statement of each bin."""
     checkpoints: tuple[tuple[float, float | None], ...] | None
     """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen. None where
     they were not counted."""
@@ -62,7 +65,13 @@ def series_of(run: Run) -> Series:
     return Series(
         bin_seconds=float(width),
         t_s=tuple(width * (place + 0.5) for place in range(count)),
-        columns={**columns, **_latency(run, edges), **_cpu(run, edges), "active_sessions": _active(run, edges)},
+        columns={
+            **columns,
+            **_behind(run, edges),
+            **_latency(run, edges),
+            **_cpu(run, edges),
+            "active_sessions": _active(run, edges),
+        },
         checkpoints=_checkpoints(run),
         events=events_of(run),
     )
@@ -113,6 +122,20 @@ def _latency(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | N
             at = begin + int(np.searchsorted(below, rank))
             found[f"latency_ms_p{share * 100:.0f}"].append(float(value[at]) / 1e3)
     return {name: tuple(values) for name, values in found.items()}
+
+
+def _behind(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+    """How late the latest statement of a replay was sent; nothing of other workloads."""
+    if run.record.replay is None:
+        return {}
+    table = run.table("workload/replay")
+    late_s: list[float | None] = [None] * (len(edges) - 1)
+    places = _bins(table["t_begin_ns"].to_numpy(), table["t_end_ns"].to_numpy(), edges).tolist()
+    sent = [sum(ends) for ends in zip(*(table[name].to_pylist() for name in _ENDS), strict=True)]
+    for place, count, late_us in zip(places, sent, table["behind_us_max"].to_pylist(), strict=True):
+        if count and 0 <= place < len(late_s):
+            late_s[place] = max(late_s[place] or 0.0, late_us / 1e6)
+    return {"behind_s": tuple(late_s)}
 
 
 def _active(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:

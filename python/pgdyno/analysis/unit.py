@@ -1,4 +1,4 @@
-"""What a run counts while it lasts: transactions, the rows of a load, or queries."""
+"""What a run counts while it lasts: transactions, the rows of a load, queries, or the statements of a replay."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ class Unit:
 TRANSACTIONS: Final = Unit("transaction", "transactions")
 ROWS: Final = Unit("row", "rows")
 QUERIES: Final = Unit("query", "queries")
+STATEMENTS: Final = Unit("statement", "statements")
 
 
 def unit_of(record: RunRecord) -> Unit:
     """What the account of a run counts."""
     if record.streams is not None:
         return QUERIES
+    if record.replay is not None:
+        return STATEMENTS
     return TRANSACTIONS if record.bulk_load is None else ROWS

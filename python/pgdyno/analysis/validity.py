@@ -18,6 +18,7 @@ from pgdyno.analysis.events import events_of
 from pgdyno.analysis.finding import Finding, Level, graded, why_invalid
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.queries import parallel_workers
+from pgdyno.analysis.replay import replayed
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, figures_of
 from pgdyno.analysis.steady import steadiness
 from pgdyno.analysis.unit import unit_of
@@ -72,6 +73,7 @@ def findings(run: RunFigures) -> list[Finding]:
         _skipped(run),
         *_row_locks(run),
         *parallel_workers(run),
+        *replayed(run),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),

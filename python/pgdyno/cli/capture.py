@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.capture.plan import Service
-    from pgdyno.capture.replay import Pace
+    from pgdyno.workload.replay.asked import Pace
 
 _FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -178,7 +178,7 @@ def replay(
         print_json(found.document())
     else:
         print_replay(found)
-    if reasons := list(found.reasons()):
+    if reasons := found.reasons():
         raise RunInvalid(
             f"this was not the captured load: {'; '.join(reasons)}",
             remedy="restore the database of the time when the capture began, with its roles and settings",

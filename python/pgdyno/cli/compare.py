@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     multiple=True,
     help="Your scripts in pgbench's language instead of --script; several may follow.",
 )
+@click.option(
+    "--capture",
+    metavar="FILE",
+    help="A capture of your application (`pgdyno capture read`), replayed on the database of --restore.",
+)
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
@@ -106,12 +111,15 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       sudo pgdyno compare gp3 io2bx:iops=8000
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
       sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --user app --files history.sql@9 order.sql@1
+      sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --capture shop.capture --memory 512MiB
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
 
     given = click.get_current_context()
-    named = {name for name in _OF_PGBENCH if given.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    named = {
+        name for name in (*_OF_PGBENCH, *_OF_CLIENTS) if given.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
     experiment = _experiment(*_apart(volumes, options), named=named)
     execute_and_show(plan(experiment), options["results"], as_json, keep_invalid)
 
@@ -126,10 +134,10 @@ def _apart(arguments: tuple[str, ...], options: dict[str, Any]) -> tuple[tuple[s
 
 
 def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set[str]) -> Experiment:
-    """The experiment of the flags: one factor, the volume. ``named`` are the flags of pgbench's tables that were given."""
+    """The experiment of the flags: one factor, the volume. ``named`` are the flags of pgbench's tables and of clients that were given."""
     from pgdyno.errors import InputError
     from pgdyno.experiment import Experiment, Origin
-    from pgdyno.experiment.file import assign, with_database
+    from pgdyno.experiment.file import assign, with_capture, with_database
 
     if len(volumes) < 2:
         raise InputError(
@@ -158,11 +166,12 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set
     document, assigned = assign(document, options["assignments"])
     flags |= assigned
     origin = Origin(flags=flags, remedy="see `pgdyno compare --help`")
-    return Experiment.of(with_database(document, Path(), origin), origin, kind="compare")
+    document = with_capture(with_database(document, Path(), origin), Path(), origin)
+    return Experiment.of(document, origin, kind="compare")
 
 
 def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[str | int, ...], str]) -> set[str]:
-    """Put the user's own scripts into the document. Returns the flags whose defaults do not apply then."""
+    """Put the user's own scripts or capture into the document. Returns the flags whose defaults do not apply then."""
     from pgdyno.errors import InputError
     from pgdyno.workload.scripts import read_script
 
@@ -170,11 +179,16 @@ def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[st
         given = [flag for name, flag in _OF_DATABASE.items() if options[name] is not None]
         if given:
             raise InputError(f"{given[0]} is for a database of your own", remedy="name it with --restore")
-    elif not options["files"]:
+    elif not options["files"] and options["capture"] is None:
         raise InputError(
             "pgbench's scripts do not run on a database of your own",
-            remedy="name your scripts with --files FILE.sql@WEIGHT",
+            remedy="name your scripts with --files FILE.sql@WEIGHT, or a capture with --capture",
         )
+    if options["capture"] is not None:
+        if options["files"]:
+            raise InputError("--capture and --files are two workloads", remedy="omit one of them")
+        document["workload"] = {"kind": "replay"}
+        return {*_OF_PGBENCH, *_OF_CLIENTS}
     if not options["files"]:
         return set()
     document["workload"] = {"kind": "script", "files": [read_script(one, Path()) for one in options["files"]]}
@@ -184,7 +198,9 @@ def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[st
 
 _OF_PGBENCH = ("script", "scale", "fillfactor")
 """Flags about pgbench's scripts and tables."""
-_OF_DATABASE = {"globals_": "--globals", "prepare": "--prepare", "user": "--user"}
+_OF_CLIENTS = ("clients", "threads", "protocol", "rate", "warmup", "duration")
+"""Flags about clients that a replay does not have."""
+_OF_DATABASE = {"globals_": "--globals", "prepare": "--prepare", "user": "--user", "capture": "--capture"}
 """Flags that need --restore."""
 
 _PLACES: dict[str, tuple[str, ...]] = {
@@ -194,6 +210,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "globals_": ("workload", "database", "globals"),
     "prepare": ("workload", "database", "prepare"),
     "user": ("workload", "database", "user"),
+    "capture": ("workload", "capture"),
     "clients": ("workload", "clients"),
     "threads": ("workload", "threads"),
     "protocol": ("workload", "protocol"),

@@ -50,7 +50,7 @@ def read_experiment(
     document, assigned = assign(document, assignments)
     set_here |= assigned
     origin = Origin(str(path), key_lines(text), set_here)
-    for with_files in (_with_scripts, _with_bulk, with_database):
+    for with_files in (_with_scripts, _with_bulk, with_database, with_capture):
         document = with_files(document, path.parent, origin)
     return Experiment.of(document, origin)
 
@@ -129,6 +129,19 @@ def with_database(document: Mapping[str, Any], folder: Path, origin: Origin) -> 
     """The document with the whole paths of the user's database, and with the SQL that prepares it."""
     keys = {"from": _source_path, "globals": _whole_path, "prepare": _sql_or_file}
     return _read_keys(document, "database", keys, folder, origin)
+
+
+def with_capture(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
+    """The document with the whole path of the capture that is replayed."""
+    values: dict[tuple[str, ...], Any] = {}
+    workload, levels_of = document.get("workload"), document.get("factors")
+    if isinstance(workload, dict) and "capture" in workload:
+        values["workload", "capture"] = _whole_path(workload["capture"], ("workload", "capture"), folder, origin)
+    place = ("factors", "workload.capture")
+    levels = levels_of.get(place[1]) if isinstance(levels_of, dict) else None
+    if isinstance(levels, list):
+        values[place] = _whole_paths(levels, place, folder, origin)
+    return factors.substituted(document, values)
 
 
 def _read_keys(

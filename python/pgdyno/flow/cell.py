@@ -91,6 +91,7 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
             succeeded_by_type=dict(outcome.succeeded_by_type),
             bulk_load=outcome.bulk_load,
             streams=outcome.streams,
+            replay=outcome.replay,
             metric=cell.arm.workload.headline,
             checks=measured.checks,
             validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),

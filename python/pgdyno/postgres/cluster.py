@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,7 +52,7 @@ class Cluster:
     ``data_dir`` should be a subdirectory of a mount: the root of an ext4 holds ``lost+found``. ``run_dir`` (default:
     a new directory in the state directory) gets the socket and the log, so that neither costs I/O on the volume.
     ``port`` names the socket; ``tcp`` is an address of this machine on which it is opened too. ``database`` is the one that sessions are in, ``role``
-    the one that may log in by TCP, with a password that is drawn at each start.
+    the one that may log in by TCP, with a password that is drawn at each start; ``logins`` are all that may, if there are several.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Cluster:
         tcp: str | None = None,
         database: str = DATABASE,
         role: str = SUPERUSER,
+        logins: Sequence[str] = (),
         journal: Journal | None = None,
     ) -> None:
         self.binaries = binaries
@@ -75,6 +76,7 @@ class Cluster:
         self.tcp = tcp
         self.database = database
         self.role = role
+        self.logins = tuple(logins) or (role,)
         self.password: str | None = None
         self._journal = journal or Journal()
         self._owns_run_dir = run_dir is None
@@ -366,10 +368,11 @@ class Cluster:
 
         self.password = secrets.token_urlsafe(18)
         with self.connect() as connection:
-            # Hashed here: a server that logs slow statements would log the password with this one.
-            verifier = connection.pgconn.encrypt_password(self.password.encode(), self.role.encode(), b"scram-sha-256")
-            statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
-            connection.execute(statement.format(sql.Identifier(self.role), sql.Literal(verifier.decode())))
+            for role in self.logins:
+                # Hashed here: a server that logs slow statements would log the password with this one.
+                verifier = connection.pgconn.encrypt_password(self.password.encode(), role.encode(), b"scram-sha-256")
+                statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
+                connection.execute(statement.format(sql.Identifier(role), sql.Literal(verifier.decode())))
 
     def _failure(self, message: str) -> HostError:
         tail = self.log_tail()

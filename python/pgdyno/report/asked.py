@@ -53,7 +53,14 @@ def context_line(comparison: Comparison) -> list[str]:
     record = record_of(comparison)
     workload, instance = record.workload, record.world.instance
     kind = workload.get("kind", "workload")
-    what = workload.get("script") or workload.get("test") or workload.get("generate") or workload.get("profile") or ""
+    what = (
+        workload.get("script")
+        or workload.get("test")
+        or workload.get("generate")
+        or workload.get("profile")
+        or workload.get("capture")
+        or ""
+    )
     parts = [f"{kind} {what}".strip()]
     if "scale" in workload:
         parts.append(f"scale {workload['scale']:,}")
@@ -190,7 +197,7 @@ def _across(comparison: Comparison, value_of: Any) -> list[str]:
 
 def _drivers(comparison: Comparison) -> list[str]:
     """Who drove; nothing of records that do not tell."""
-    names = {"native": "pgdyno's driver", "hammerdb": "HammerDB", "loader": "pgdyno load"}
+    names = {"native": "pgdyno's driver", "hammerdb": "HammerDB", "loader": "pgdyno load", "replay": "pgdyno's replay"}
 
     def words(run: RunRecord) -> str:
         engine = "" if run.driver is None else names.get(run.driver.engine, run.driver.engine)
@@ -259,6 +266,8 @@ def _course(comparison: Comparison) -> Pairs:
             if record.bulk_load is not None
             else ("measured", "each run until its last query")
             if record.streams is not None
+            else ("measured", "each replay as a whole")
+            if record.replay is not None
             else ("warm-up, measured", f"{warmup:,.0f} s, {record.measure.seconds:,.0f} s")
         ),
         ("order of the runs", _order(comparison)),

@@ -15,6 +15,7 @@ from pgdyno.report.document_binding import Binding, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
 from pgdyno.report.document_events import EventOf, events_document
 from pgdyno.report.document_queries import QueriesOf, queries_document
+from pgdyno.report.document_replay import ReplayOf, replay_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
 from pgdyno.report.part import Part, Share
 
@@ -77,7 +78,7 @@ class StatementMs(LatencyMs):
 class Driver(Part):
     """What drove the workload, and what it needed itself, from the first replicate that tells it."""
 
-    engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams"]
+    engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams", "replay"]
     connect_ms: float | None
     """Until all clients were connected."""
     cpu_us_per_transaction: float | None
@@ -163,7 +164,7 @@ class Arm(Part):
     factors: dict[str, str]
     """Factor -> this arm's level."""
     metric: str
-    """Name of the figure by which it is compared: `tps`, `nopm` of workload kind `tpcc`, `geomean_s` of `tpch`, or `seconds` of `load`."""
+    """Name of the figure by which it is compared: `tps`, `nopm` of workload kind `tpcc`, `geomean_s` of `tpch`, `response_ms` of `replay`, or `seconds` of `load`."""
     headline: Estimate
     """That figure."""
     figures: dict[str, Figure]
@@ -221,6 +222,8 @@ class Arm(Part):
     """What happened to volumes and server during its runs."""
     queries: QueriesOf | None
     """Of workload kind `tpch`: what each query took; null of other workloads."""
+    replay: ReplayOf | None
+    """Of workload kind `replay`: whether it kept up, and what each statement took beside production; null of other workloads."""
     valid: bool
     why_invalid: list[str]
     warnings: list[str]
@@ -280,6 +283,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         tpcc=tpcc_document(arm),
         events=events_document(arm),
         queries=queries_document(arm, comparison.arms[0]),
+        replay=replay_document(arm, comparison.arms[0]),
         valid=arm.valid,
         why_invalid=list(arm.why_invalid),
         warnings=list(arm.warnings),

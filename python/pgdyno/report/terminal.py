@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, events, loading, queries, tpcc, trust, undilated
+from pgdyno.report import binding, bulk_load, cost, events, loading, queries, replay, tpcc, trust, undilated
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -214,6 +214,7 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
         ("the tables were filled on volumes with their limits", loading.lines(comparison)),
         ("the load", bulk_load.lines(comparison)),
         ("the queries", queries.lines(comparison)),
+        ("the replay", replay.lines(comparison)),
         ("derived from TPC-C", tpcc.lines(comparison)),
         ("events", events.lines(comparison)),
         ("at dilation 1, extrapolated", undilated.lines(comparison)),

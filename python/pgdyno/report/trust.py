@@ -210,6 +210,9 @@ def trust(comparison: Comparison) -> list[str]:
         else "A run is streams of queries from the first query to the end of the last; its figure is the geometric mean of their"
         " seconds. There is no warm-up."
         if record.streams is not None
+        else "A run is one replay of the capture, from its first statement until the answer to its last; its figure is the mean time"
+        " from when a statement was due until its answer. There is no warm-up."
+        if record.replay is not None
         else "A run is one load of all files into empty tables, from the word go until a checkpoint has everything on the volume:"
         " that time is its figure."
     )

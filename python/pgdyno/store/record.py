@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from pgdyno.store.record_base import Count, Record
-from pgdyno.store.work_record import BulkLoadRecord, StreamsRecord
+from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, StreamsRecord
 
 SCHEMA_VERSION: Final = 1
 """Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
@@ -239,8 +239,9 @@ class DriverHostRecord(Record):
 class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
-    engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams"]
-    """``loader`` is ``pgdyno load``, whose transactions are rows; ``streams`` asks queries, which are its transactions."""
+    engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams", "replay"]
+    """``loader`` is ``pgdyno load``, whose transactions are rows; ``streams`` asks queries, which are its transactions; those of
+    ``replay`` are the statements of a capture."""
     version: str | None = None
     """Version of a program that is not part of pgdyno, as it reports it."""
     threads: Annotated[int, Field(ge=1)] = 1
@@ -392,8 +393,10 @@ class RunRecord(Record):
     """The result of a measured load; its account counts rows."""
     streams: StreamsRecord | None = None
     """The result of streams of queries; its account counts queries."""
+    replay: ReplayRecord | None = None
+    """The result of a replay; its account counts statements, and as rolled back those that failed as in production."""
     metric: str | None = None
-    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``, ``geomean_s``); None in older records."""
+    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``, ``geomean_s``, ``response_ms``); None in older records."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()
@@ -410,8 +413,8 @@ class RunRecord(Record):
 
     @property
     def ends_with_its_work(self) -> bool:
-        """Whether it was measured from its begin to its end, and has no state that it could come to: loads, and streams of queries."""
-        return self.bulk_load is not None or self.streams is not None
+        """Whether it was measured from its begin to its end, and has no state that it could come to: loads, streams of queries, replays."""
+        return self.bulk_load is not None or self.streams is not None or self.replay is not None
 
     @property
     def measure(self) -> Phase:

@@ -25,6 +25,7 @@ TABLES: dict[str, str] = {
     "workload/bulk_load": "a measured load: progress of each table about once a second, and the limit that the loader reported",
     "workload/query": "streams of queries: each query with its parameters as JSON, its rows and the sum of their hashes, bytes of its"
     " temporary files and its plan (NULL is unknown); error is empty where it brought its rows",
+    "workload/replay": "a replay: how the statements of each second ended, and how late they were sent",
     "world/event": "what happened to volumes and server during the run: when it was to happen, in seconds since measuring began, when"
     " it began and ended, and what came of it",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
@@ -62,6 +63,8 @@ _COLUMNS: dict[str, str] = {
     "workload/bulk_load": "t_ns:i target:s rows:i bytes:i connections:i binding:s",
     "workload/query": "stream:i query_set:i place:i query:i parameters:s t_begin_ns:i t_end_ns:i rows:i rows_hash:i"
     " temp_bytes:i plan:s error:s",
+    "workload/replay": "t_begin_ns:i t_end_ns:i executed:i failed_as_recorded:i newly_failed:i no_longer_failed:i behind_us_mean:f"
+    " behind_us_max:f",
     "world/event": "planned_s:f kind:s target:s words:s t_begin_ns:i t_end_ns:i result:s",
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",

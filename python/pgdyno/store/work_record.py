@@ -1,4 +1,4 @@
-"""The record of work that ends by itself, in the record of its run: loads, and streams of queries."""
+"""The record of work that ends by itself, in the record of its run: loads, streams of queries, and replays."""
 
 from __future__ import annotations
 
@@ -82,3 +82,83 @@ class StreamsRecord(Record):
     """Why temporary files were not counted; empty if they were."""
     refresh: tuple[RefreshRecord, ...] = ()
     """The refresh functions, in the order in which they ended; none of the figures above has them."""
+
+
+class Times(Record):
+    """A distribution of times, in the subject's milliseconds."""
+
+    count: Count
+    mean_ms: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+class ReplayedStatement(Record):
+    """Statements of one shape in a replay."""
+
+    statement: str
+    """Its text with `?` in place of each literal, without comments."""
+    calls: Count
+    response_ms: float
+    """Mean time from when it was due until its answer."""
+    timed: Count
+    """Those that were done here and whose duration production recorded; the two times below are theirs."""
+    service_ms: float | None = None
+    """Mean time from when it was sent."""
+    recorded_ms: float | None = None
+    """Mean duration in production."""
+
+
+class ReplayedError(Record):
+    """An error that production did not have."""
+
+    statement: str
+    sqlstate: str
+    """`connection` where the session was lost."""
+    count: Count
+
+
+class ReplayRecord(Record):
+    """A capture that was replayed: `kind = "replay"`. No value of the capture is in it."""
+
+    statements: Count
+    """All that were asked for; each is one of the six counts that follow."""
+    executed: Count
+    failed_as_recorded: Count
+    """With the SQLSTATE that they had in production."""
+    newly_failed: Count
+    no_longer_failed: Count
+    """Failed in production and not here."""
+    left_out: dict[str, Count]
+    """Reason -> statements that were not sent for it."""
+    not_begun: Count
+    """Due when the replay was ended."""
+    not_asked: Count
+    """Statements of the capture outside the part that was asked for: of other users, databases, times."""
+    recorded_s: Annotated[float, Field(ge=0)]
+    """What production recorded of the statements, added up."""
+    left_out_s: Annotated[float, Field(ge=0)]
+    """The same of those that were left out."""
+    captured_s: Annotated[float, Field(ge=0)]
+    """How long production took for this part of the capture."""
+    due_s: Annotated[float, Field(ge=0)]
+    """How long it takes at the speed that was asked for, if nothing is late."""
+    took_s: Annotated[float, Field(ge=0)]
+    sessions: Count
+    lanes: Count
+    """Places for sessions: the most that can be open at a time."""
+    connections_lost: Count
+    ended_by: str = ""
+    """Why it ended before its end; empty if it did not."""
+    response: Times
+    """From when a statement was due until its answer."""
+    service: Times
+    """From when it was sent, of statements that were done and whose duration production recorded."""
+    recorded: Times
+    """Their durations in production."""
+    behind: Times
+    """How late statements were sent, for any reason."""
+    errors: tuple[ReplayedError, ...] = ()
+    by_statement: tuple[ReplayedStatement, ...] = ()
+    """Those that took the most time here or in production; the others together are the last."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pgdyno.workload.database_source import Source
 
 SUPERUSER = "postgres"
+DIGEST_SHOWN = 16
+"""Digits of a digest in records."""
 _NAME = re.compile(r"[^\W\d]\w{0,62}")
 
 
@@ -95,6 +97,25 @@ class DatabaseTable(KeyTable):
     def data_set(self) -> OwnDatabase:
         """Its data set. :class:`InputError` when the source cannot be read."""
         return OwnDatabase(digest=self._digest(), user=self.user, table=self)
+
+    def memory_bytes_for(self, data_to_memory: float) -> int:
+        """Memory of an instance, so that the database is this multiple of it. :class:`InputError` where its size is not known."""
+        source = self.source
+        if not source.measured:
+            raise InputError(
+                "the size of a database is known only when its dump is restored",
+                remedy="keep it first (`pgdyno database add`) and name it, or choose instance.memory instead",
+            )
+        return round(source.size_bytes / data_to_memory)
+
+    def versions(self) -> dict[str, str]:
+        """The content of its source: see :meth:`Workload.versions`."""
+        return {f"database {self.public_from}": self.data_set().digest[:DIGEST_SHOWN]}
+
+    def refusal_on_existing(self) -> Refusal:
+        """An existing server has its databases."""
+        why = "a database is restored on emulated volumes, and an existing server has its own"
+        return Refusal("database", why, "omit the table, and name the database in the connection string")
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``, without SQL and secrets."""

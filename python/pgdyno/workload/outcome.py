@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.store.record import Account, Check, DriverRecord, Phase
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.work_record import BulkLoadRecord, StreamsRecord
+from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, StreamsRecord
 from pgdyno.workload.share import WHOLE
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class Outcome:
     """What streams of queries came to; None of other workloads."""
     query_rows: pa.Table | None = None
     """``workload/query`` of streams of queries."""
+    replay: ReplayRecord | None = None
+    """What a replay came to; None of other workloads."""
+    replay_seconds: pa.Table | None = None
+    """``workload/replay`` of a replay."""
 
     @property
     def tps(self) -> float:
@@ -84,6 +88,7 @@ class Outcome:
             ("workload/statement", self.statement),
             ("workload/bulk_load", self.moments),
             ("workload/query", self.query_rows),
+            ("workload/replay", self.replay_seconds),
         ):
             if table is not None:
                 writer.table(name, table)

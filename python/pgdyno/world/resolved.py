@@ -203,9 +203,11 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Prog
     with origin.explained(arm.written(("postgres", "bin"))):
         binaries = programs.find(Path(arm.postgres.bin) if arm.postgres.bin else None)
     wal_volume_bytes = volumes.get("wal", volumes["data"]).size_bytes
-    sessions = arm.workload.sessions or SESSIONS_DEFAULT
+    with origin.explained(arm.written(("workload", arm.workload.blamed))):
+        sessions = arm.workload.sessions or SESSIONS_DEFAULT
     tuned = settings.tuned(instance.memory_bytes, binaries.major, sessions, wal_volume_bytes=wal_volume_bytes)
-    chosen = (tuned if arm.postgres.settings == "tuned" else settings.defaults()) | arm.postgres.parameters
+    ours = tuned if arm.postgres.settings == "tuned" else settings.defaults()
+    chosen = ours | arm.workload.server_settings | arm.postgres.parameters
     _require_connections(experiment, arm, chosen)
     with origin.explained(arm.written(("world", "dilation"))):
         dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)

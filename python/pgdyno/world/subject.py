@@ -221,7 +221,10 @@ def _cluster(resolved: ResolvedArm, data_dir: Path, database: str, listen: str |
         return Cluster(resolved.binaries, data_dir, database=database, role=role)
     address = listen if client.hosts and listen is not None else HOST
     port = preflight.free_port(address)
-    return Cluster(resolved.binaries, data_dir, port=port, tcp=address, database=database, role=role)
+    logins = resolved.arm.workload.roles(role)
+    return Cluster(
+        resolved.binaries, data_dir, port=port, tcp=address, database=database, role=role, logins=logins
+    )
 
 
 def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:

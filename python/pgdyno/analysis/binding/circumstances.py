@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.replay import kept_up
 from pgdyno.store.record import InstanceRecord
 
 if TYPE_CHECKING:
@@ -35,14 +36,24 @@ class Circumstances:
 def circumstances_of(run: RunFigures) -> Circumstances:
     """Those of a recorded run."""
     record, waits = run.record, run.waits
-    is_open = not record.workload.get("closed", True)
+    arrivals, all_done = _asked_for(record)
     return Circumstances(
         volumes=record.world.volumes,
         instance=record.world.instance,
-        arrivals=_due_over_done(record) if is_open else None,
-        all_done=is_open and record.account.scheduled == record.account.succeeded,
+        arrivals=arrivals,
+        all_done=all_done,
         lock=next((wait.label for wait in waits if wait.type in ("Lock", "LWLock", "BufferPin")), None),
     )
+
+
+def _asked_for(record: RunRecord) -> tuple[float | None, bool]:
+    """What was due over what was done, and whether all of it was done."""
+    if (replay := record.replay) is not None:
+        # All of it is sent in the end; what counts is whether that took longer than it was to take.
+        return max(1.0, replay.took_s / replay.due_s) if replay.due_s else None, kept_up(replay)
+    if record.workload.get("closed", True):
+        return None, False
+    return _due_over_done(record), record.account.scheduled == record.account.succeeded
 
 
 def is_watched(record: RunRecord) -> bool:

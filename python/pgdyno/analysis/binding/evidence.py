@@ -150,10 +150,11 @@ def _given(run: RunFigures) -> Given:
 
 
 def _clients(record: RunRecord) -> int:
-    """Sessions that there are always. Those of a load come and go, and those of a watched server are not known: of them are
-    those that are seen.
+    """Sessions that there are always. Those of a load and of a replay come and go, and those of a watched server are not known: of
+    them are those that are seen.
     """
-    return 0 if is_watched(record) or record.bulk_load is not None else int(record.workload.get("clients", 1))
+    come_and_go = record.bulk_load is not None or record.replay is not None
+    return 0 if is_watched(record) or come_and_go else int(record.workload.get("clients", 1))
 
 
 def _connections(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[float | None]:

@@ -24,6 +24,7 @@ VOLUME_PANELS = (
 """Panels of a volume: column of a series, title, whether the axis is logarithmic."""
 PANELS = (
     ("tps", "Transactions per second", False),
+    ("behind_s", "Statements sent late, at most, seconds", False),
     ("latency_ms_mean", "Response time, mean, ms", True),
     ("latency_ms_p50", "Response time, median, ms", True),
     ("latency_ms_p99", "Response time, p99, ms", True),

@@ -150,6 +150,15 @@ class Workload(KeyTable, ABC):
         del server
         return ""
 
+    def roles(self, own: str) -> tuple[str, ...]:
+        """The server's roles that its sessions log in as; ``own`` is that of the connection string."""
+        return (own,)
+
+    @property
+    def server_settings(self) -> dict[str, str]:
+        """Settings of a server that is started for it; those of the file go first."""
+        return {}
+
     def rehearse(self, server: Server) -> None:
         """Refuse, before the first run, what this server would refuse. :class:`InputError`."""
 

@@ -11,6 +11,8 @@ from pgdyno.workload.kind.base import LoadManner, LoadTable, Refusal, Workload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pgdyno.workload.database import DatabaseTable
+
 
 class WithTables(Workload):
     """Keys of the kinds whose tables are filled before the first run."""
@@ -42,6 +44,18 @@ class WithTables(Workload):
             yield Refusal("load.manner", f'"{self.load.manner}" is for the kinds tpcc and tpch', "omit the key")
         elif self.load.manner == "hammerdb" and self.load.split:
             yield Refusal("load.split", "its sessions share the rows anyway", "omit the key")
+
+    def _of_restored(self, database: DatabaseTable) -> Iterator[Refusal]:
+        """What does not go with a database of the user's instead of tables that are filled."""
+        for key in ("connections", "split", "foreign_keys"):
+            if key in self.load.model_fields_set:
+                yield Refusal(
+                    f"load.{key}", "it is for generated tables; a database is restored by database.jobs sessions"
+                )
+        yield from database.refusals()
+        if self.load.limited and database.is_kept:
+            why = "a kept database is restored already, and not on this volume"
+            yield Refusal("load.limited", why, "omit the key, or name the dump that it was kept from")
 
     def _of_size(self, key: str) -> Iterator[Refusal]:
         """The size is said once: by ``key``, or by the memory."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, WithJsonSchema
 
-from pgdyno.errors import InputError
 from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.pgbench import OnPgbenchTables
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 _OF_PGBENCH = ("scale", "fillfactor", "tablespace", "index_tablespace")
 """Keys of pgbench's tables."""
-DIGEST_SHOWN = 16
-"""Digits of a digest in records."""
 _SLEEP = re.compile(r"^\s*\\sleep\b", re.MULTILINE | re.IGNORECASE)
 
 
@@ -64,19 +61,11 @@ class Script(OnPgbenchTables):
         """So much that the database is the multiple of it that ``data_to_memory`` asks for."""
         if self.database is None or self.data_to_memory is None:
             return None
-        source = self.database.source
-        if not source.measured:
-            raise InputError(
-                "the size of a database is known only when its dump is restored",
-                remedy="keep it first (`pgdyno database add`) and name it, or choose instance.memory instead",
-            )
-        return round(source.size_bytes / self.data_to_memory)
+        return self.database.memory_bytes_for(self.data_to_memory)
 
     def versions(self) -> dict[str, str]:
         """The content of the database's source."""
-        if self.database is None:
-            return {}
-        return {f"database {self.database.public_from}": self.database.data_set().digest[:DIGEST_SHOWN]}
+        return {} if self.database is None else self.database.versions()
 
     def rehearse(self, server: Server) -> None:
         """Prepare each statement once, on a server with the user's database. :class:`InputError` names those that fail."""
@@ -137,8 +126,7 @@ class Script(OnPgbenchTables):
         """An existing server has its databases."""
         yield from super().refusals_on_existing()
         if self.database is not None:
-            why = "a database is restored on emulated volumes, and an existing server has its own"
-            yield Refusal("database", why, "omit the table, and name the database in the connection string")
+            yield self.database.refusal_on_existing()
 
     def _of_kind(self) -> Iterator[Refusal]:
         names = [file.name for file in self.files]
@@ -157,12 +145,4 @@ class Script(OnPgbenchTables):
                 yield Refusal(
                     key, "it is for pgbench's tables, and this workload has a database of its own; omit the key"
                 )
-        for key in ("connections", "split", "foreign_keys"):
-            if key in self.load.model_fields_set:
-                yield Refusal(
-                    f"load.{key}", "it is for generated tables; a database is restored by database.jobs sessions"
-                )
-        yield from database.refusals()
-        if self.load.limited and database.is_kept:
-            why = "a kept database is restored already, and not on this volume"
-            yield Refusal("load.limited", why, "omit the key, or name the dump that it was kept from")
+        yield from self._of_restored(database)

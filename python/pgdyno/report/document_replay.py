@@ -1,0 +1,85 @@
+"""Replays, in the JSON that ``run`` and ``report`` print: a part of :mod:`pgdyno.report.document`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.replay import replay_of
+from pgdyno.report.part import Part
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+
+
+class AccountOf(Part):
+    """The statements of one run: each is in one count."""
+
+    replicate: int
+    executed: int
+    failed_as_recorded: int
+    newly_failed: int
+    no_longer_failed: int
+    """Failed in production and not here."""
+    left_out: dict[str, int]
+    """Reason -> statements that were not sent for it."""
+    not_begun: int
+
+
+class StatementOf(Part):
+    """Statements of one shape: the text with `?` in place of each literal."""
+
+    statement: str
+    calls: float
+    """Of a run."""
+    response_ms: Estimate
+    """Mean time from when it was due until its answer; with the interval over replicates."""
+    recorded_ms: float | None
+    """Mean duration in production; null where it was not recorded."""
+    ratio: Estimate | None
+    """Of its response time to that of the first arm, paired by replicate; null for the first."""
+
+
+class ReplayOf(Part):
+    """The replays of an arm, of workload kind `replay`."""
+
+    kept_up: bool
+    """Whether every replicate ended in its time, to a second."""
+    due_s: float
+    """How long the capture takes at the speed that was asked for."""
+    late_s: Estimate
+    """How much longer it took."""
+    behind_s_max: float
+    """The latest statement of all replicates."""
+    accounts: list[AccountOf]
+    statements: list[StatementOf]
+    """Those first that took the most time."""
+
+
+def replay_document(arm: ArmSummary, first: ArmSummary) -> ReplayOf | None:
+    """The document of an arm's replays."""
+    found, base = replay_of(arm), replay_of(first)
+    if found is None:
+        return None
+    ratios = {} if base is None or arm is first else found.ratios(base)
+    names = AccountOf.model_fields.keys() - {"replicate"}
+    return ReplayOf(
+        kept_up=found.kept_up,
+        due_s=found.runs[0].due_s,
+        late_s=found.late_s,
+        behind_s_max=found.behind_s_max,
+        accounts=[
+            AccountOf(replicate=block, **{name: getattr(run, name) for name in names})
+            for (_, block), run in found.by_block.items()
+        ],
+        statements=[
+            StatementOf(
+                statement=shape,
+                calls=one.calls,
+                response_ms=one.response_ms,
+                recorded_ms=one.recorded_ms,
+                ratio=ratios.get(shape),
+            )
+            for shape, one in found.statements.items()
+        ],
+    )

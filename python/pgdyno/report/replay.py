@@ -1,0 +1,147 @@
+"""Replays in words: did the server keep up, what became of the statements, and what each took beside production."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.replay import replay_of
+from pgdyno.report.section import Grid, Heading, Matrix, Note, Section
+from pgdyno.report.words import Row
+from pgdyno.text import UNKNOWN, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.replay import ArmReplay
+    from pgdyno.store.work_record import ReplayRecord
+
+STATEMENTS_SHOWN = 20
+"""Shapes in the table of the page; the JSON document has all that were recorded."""
+_LETTERS = 90
+_NOTE = (
+    "A statement is due at its captured time; what it waits for the one before it in its session counts as lateness and as response"
+    " time. Ends are counts of the first replicate. A statement that failed as in production ended well."
+)
+_STATEMENTS_NOTE = (
+    "Times are means in milliseconds: of production the logged duration, of each arm from when a statement was due until its answer,"
+    " with the 95 % interval over replicates. Literals are shown as ?."
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """The replays of each arm."""
+    if all(replay_of(arm) is None for arm in comparison.arms):
+        return None
+    return Section(
+        "replay",
+        "Replay",
+        (
+            Matrix(tuple(rows(comparison))),
+            Note(_NOTE),
+            Heading("Statements beside production"),
+            _each(comparison),
+            Note(_STATEMENTS_NOTE),
+        ),
+        brief=True,
+    )
+
+
+def rows(comparison: Comparison) -> list[Row]:
+    """Whether each arm kept up, and what became of its statements."""
+    found = [
+        Row("kept up", _of(comparison, lambda one: "yes" if one.kept_up else "NO"), strong=True),
+        Row("took, seconds", _of(comparison, lambda one: number(_mean(one, lambda run: run.took_s)))),
+        Row("was to take, seconds", _of(comparison, lambda one: number(one.runs[0].due_s))),
+        Row(
+            "statements sent late, p99, ms",
+            _of(comparison, lambda one: number(_mean(one, lambda run: run.behind.p99_ms))),
+        ),
+        Row("statements sent late, at most, s", _of(comparison, lambda one: number(one.behind_s_max))),
+        Row(
+            "mean response time, ms",
+            tuple(_interval(arm.headline) for arm in comparison.arms),
+        ),
+        Row("mean service time, ms", _of(comparison, lambda one: number(_mean(one, lambda run: run.service.mean_ms)))),
+        Row("the same in production, ms", _of(comparison, lambda one: number(one.runs[0].recorded.mean_ms))),
+    ]
+    ends: dict[str, Callable[[ReplayRecord], int]] = {
+        "statements": lambda run: run.statements,
+        "executed": lambda run: run.executed,
+        "failed as recorded": lambda run: run.failed_as_recorded,
+        "newly failed": lambda run: run.newly_failed,
+        "failed in production alone": lambda run: run.no_longer_failed,
+        "not begun": lambda run: run.not_begun,
+        "not asked for": lambda run: run.not_asked,
+    }
+    found += [Row(title, _of(comparison, lambda one, of=of: f"{of(one.runs[0]):,}")) for title, of in ends.items()]
+    reasons = dict.fromkeys(
+        reason for arm in comparison.arms if (one := replay_of(arm)) is not None for reason in one.runs[0].left_out
+    )
+    found += [
+        Row(
+            f"left out: {reason}",
+            _of(comparison, lambda one, reason=reason: f"{one.runs[0].left_out.get(reason, 0):,}"),
+        )
+        for reason in reasons
+    ]
+    return found
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """A line for each arm, for the terminal; empty of other workloads."""
+    found = []
+    for arm in comparison.arms:
+        one = replay_of(arm)
+        if one is None:
+            continue
+        first = one.runs[0]
+        kept = (
+            "kept up"
+            if one.kept_up
+            else f"was behind: {number(one.late_s.mean)} s longer than the {number(first.due_s)} s"
+        )
+        found.append(
+            f"{arm.label}: {kept}, statements at most {number(one.behind_s_max)} s late; of {first.statements:,} statements"
+            f" {first.executed:,} executed, {first.failed_as_recorded:,} failed as recorded, {first.newly_failed:,} newly,"
+            f" {sum(first.left_out.values()):,} left out; a statement took {number(first.service.mean_ms)} ms,"
+            f" {number(first.recorded.mean_ms)} ms in production"
+        )
+    return found
+
+
+def _each(comparison: Comparison) -> Grid:
+    """A row for each shape of statement: production's time, and that of each arm."""
+    arms = [(arm, replay_of(arm)) for arm in comparison.arms]
+    every = [one.statements for _, one in arms if one is not None]
+    shapes = list(dict.fromkeys(shape for one in every for shape in one))[:STATEMENTS_SHOWN]
+    heads = ("statement", "calls", "production", *(arm.label for arm, _ in arms))
+    cells = []
+    for shape in shapes:
+        first = next(one[shape] for one in every if shape in one)
+        recorded = UNKNOWN if first.recorded_ms is None else number(first.recorded_ms)
+        times = (
+            UNKNOWN if one is None or shape not in one.statements else _interval(one.statements[shape].response_ms)
+            for _, one in arms
+        )
+        cells.append((_short(shape), f"{first.calls:,.0f}", recorded, *times))
+    return Grid(heads, tuple(cells))
+
+
+def _short(shape: str) -> str:
+    return shape if len(shape) <= _LETTERS else f"{shape[: _LETTERS - 1]}…"
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ({number(max(0.0, estimate.low))} to {number(estimate.high)})"
+
+
+def _mean(one: ArmReplay, of: Callable[[ReplayRecord], float]) -> float:
+    return sum(of(run) for run in one.runs) / len(one.runs)
+
+
+def _of(comparison: Comparison, words: Callable[[ArmReplay], str]) -> tuple[str, ...]:
+    return tuple(UNKNOWN if (one := replay_of(arm)) is None else words(one) for arm in comparison.arms)

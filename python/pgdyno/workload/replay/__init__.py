@@ -1,0 +1,1 @@
+"""Replays: which part of a capture is sent, where each session goes, and the process that sends it."""

@@ -1,0 +1,177 @@
+"""What is asked of a capture: sessions of which roles and databases, which part of its time, how fast; and where they go."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pgdyno import _engine
+from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pgdyno.workload.server import Server
+
+Pace = Literal["due", "gaps"]
+"""A statement is sent at its time, or so long after the answer before it as the application waited."""
+LIMIT_TIMES = 10.0
+"""A replay may take this multiple of its time, and :data:`LIMIT_BESIDE_S`; then it is ended: a server that is ten times too slow
+has given its answer."""
+LIMIT_BESIDE_S = 60.0
+_DIGEST_SHOWN = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """Sessions of a role in a database."""
+
+    user: str
+    database: str
+    calls: int
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a replay would be, by the index of its capture."""
+
+    captured_s: float
+    """Of the whole capture."""
+    part_s: float
+    """Of the part that is asked for."""
+    sessions: int
+    lanes: int
+    """The most sessions that are open at a time."""
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A part of a capture, and how it is sent. Its names are ``NAME``, or ``NAME=HERE`` for another one in its place."""
+
+    capture: str
+    speed: float = 1.0
+    pace: Pace = "due"
+    users: tuple[str, ...] = ()
+    """Empty: all."""
+    databases: tuple[str, ...] = ()
+    from_s: float | None = None
+    until_s: float | None = None
+
+    def planned(self) -> Planned:
+        """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
+        every = _planned(self.capture, _stamp(self.capture), None, None, None)
+        users, databases = names_of(self.users), names_of(self.databases)
+        require_known(users, {place.user for place in every.places}, "user")
+        require_known(databases, {place.database for place in every.places}, "database")
+        chosen = tuple(
+            (place.user, place.database)
+            for place in every.places
+            if (not users or place.user in users) and (not databases or place.database in databases)
+        )
+        found = _planned(self.capture, _stamp(self.capture), chosen, self.from_s, self.until_s)
+        if not found.places:
+            raise InputError(
+                f"{self.capture}: no session of it is asked for",
+                remedy="choose other users, databases or another time; `pgdyno capture show` lists them",
+            )
+        return found
+
+    @property
+    def due_s(self) -> float:
+        """How long it takes if nothing is late."""
+        return self.planned().part_s / self.speed
+
+    @property
+    def limit_s(self) -> float:
+        """When it is ended."""
+        return self.due_s * LIMIT_TIMES + LIMIT_BESIDE_S
+
+    def endpoints(self, server: Server) -> list[dict[str, Any]]:
+        """Where the engine sends each role's sessions: to ``server``, whose sessions all roles may open as its own does."""
+        order = server.endpoint.order("pgdyno replay")
+        return [
+            {"user": place.user, "database": place.database, "server": order | {"user": user, "dbname": database}}
+            for place, user, database in self.destinations(order["user"], order["dbname"])
+        ]
+
+    def destinations(self, user: str, database: str) -> list[tuple[Place, str, str]]:
+        """Each place with its role and database here.
+
+        A role that the log does not name is ``user``. The only database of a capture is ``database``, unless another is named.
+        """
+        users, databases = names_of(self.users), names_of(self.databases)
+        places = self.planned().places
+        alone = len({place.database for place in places}) == 1
+        return [
+            (
+                place,
+                users.get(place.user) or place.user or user,
+                databases.get(place.database) or (database if alone else place.database) or database,
+            )
+            for place in places
+        ]
+
+    def digest(self) -> str:
+        """Of the capture's content."""
+        return _digest(self.capture, _stamp(self.capture))[:_DIGEST_SHOWN]
+
+    def document(self) -> dict[str, Any]:
+        """The part of the engine's input that does not depend on a server."""
+        return {"capture": self.capture, "pace": self.pace, "from_s": self.from_s, "until_s": self.until_s}
+
+
+def names_of(written: Sequence[str]) -> dict[str, str]:
+    """``NAME`` or ``NAME=HERE`` -> the name here; empty for the same."""
+    return {name: here for name, _, here in (one.partition("=") for one in written)}
+
+
+def require_known(named: Mapping[str, str], there: set[str], what: str) -> None:
+    """Refuse a name that the capture has no statement of."""
+    for name in named:
+        if name not in there:
+            raise InputError(
+                f"the capture has no statement of the {what} {name}",
+                remedy=f"it has those of {', '.join(sorted(one or '(not logged)' for one in there)) or 'none'}",
+            )
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """What changes when the file is another one. A file that is not there is reported by the engine."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(
+    path: str,
+    stamp: tuple[int, int],
+    places: tuple[tuple[str, str], ...] | None,
+    from_s: float | None,
+    until_s: float | None,
+) -> Planned:
+    del stamp
+    found = _engine.run_json(
+        ["capture", "replay", "--check"],
+        {"capture": path, "places": places, "from_s": from_s, "until_s": until_s},
+    )
+    return Planned(
+        captured_s=found["captured_s"],
+        part_s=found["part_s"],
+        sessions=found["sessions"],
+        lanes=found["lanes"],
+        places=tuple(Place(**one) for one in found["places"]),
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def _digest(path: str, stamp: tuple[int, int]) -> str:
+    del stamp
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,76 @@
+"""What the engine says of a replay, as the record of a run. No value of the capture is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.store.work_record import ReplayedError, ReplayedStatement, ReplayRecord, Times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+STATEMENTS_MAX = 200
+"""Shapes that a record has, by their time here or in production; an application has some hundred that matter, and one that writes
+values into names has thousands."""
+OTHERS = "(other statements)"
+_COUNTS = (
+    "statements",
+    "executed",
+    "failed_as_recorded",
+    "newly_failed",
+    "no_longer_failed",
+    "not_begun",
+    "not_asked",
+    "sessions",
+    "lanes",
+    "connections_lost",
+)
+
+
+def record_of(summary: Mapping[str, Any], speed: float, dilation: int = 1) -> ReplayRecord:
+    """The engine's summary in the subject's time, which is ``dilation`` times slower; ``speed`` is the subject's too."""
+    return ReplayRecord(
+        **{name: summary[name] for name in _COUNTS},
+        left_out=summary["left_out"],
+        recorded_s=summary["recorded_us"] / 1e6,
+        left_out_s=summary["left_out_us"] / 1e6,
+        captured_s=summary["captured_s"],
+        due_s=summary["captured_s"] / speed,
+        took_s=summary["took_s"] / dilation,
+        ended_by=summary["ended_by"] or "",
+        response=_times(summary["response_us"], dilation),
+        service=_times(summary["service_us"], dilation),
+        recorded=_times(summary["recorded_service_us"], 1),
+        behind=_times(summary["behind_us"], dilation),
+        errors=tuple(
+            ReplayedError(**one) for one in sorted(summary["errors"], key=lambda one: -one["count"])[:STATEMENTS_MAX]
+        ),
+        by_statement=tuple(_statement(one, dilation) for one in _most(summary["by_statement"])),
+    )
+
+
+def _times(figures: Mapping[str, Any], dilation: int) -> Times:
+    told = {f"{name}_ms": figures[name] / 1e3 / dilation for name in ("mean", "p50", "p99", "max")}
+    return Times(count=figures["count"], **told)
+
+
+def _statement(one: Mapping[str, Any], dilation: int) -> ReplayedStatement:
+    timed = one["timed"]
+    return ReplayedStatement(
+        statement=one["statement"],
+        calls=one["calls"],
+        response_ms=one["response_us"] / one["calls"] / 1e3 / dilation,
+        timed=timed,
+        service_ms=one["us"] / timed / 1e3 / dilation if timed else None,
+        recorded_ms=one["recorded_us"] / timed / 1e3 if timed else None,
+    )
+
+
+def _most(statements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those with the most time, the first the one with the most; the others as one at the end."""
+    ordered = sorted(statements, key=lambda one: -max(one["us"], one["recorded_us"]))
+    most, others = ordered[:STATEMENTS_MAX], ordered[STATEMENTS_MAX:]
+    if not others:
+        return most
+    names = ("calls", "response_us", "timed", "us", "recorded_us")
+    return [*most, {"statement": OTHERS} | {name: sum(one[name] for one in others) for name in names}]

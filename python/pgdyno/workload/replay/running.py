@@ -1,0 +1,234 @@
+"""The runner of replays: it starts the engine that sends a capture, and makes the run's outcome of what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import _engine
+from pgdyno.errors import EngineError
+from pgdyno.store import record, tables
+from pgdyno.workload import histogram
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.replay.result import record_of
+from pgdyno.workload.watch import now_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.workload.replay.asked import Asked
+    from pgdyno.workload.server import Server
+
+_READY_S = 600.0
+"""Until the index and the texts of a capture are read: a capture of a day has some ten gigabytes."""
+_GRACE_S = 60.0
+"""The engine keeps its own deadline; when it is so much later, it hangs."""
+_EXIT_S = 10.0
+NAME = "statements"
+"""The script of the tables: all statements together."""
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """Replays a part of a capture; it is a :class:`pgdyno.workload.outcome.Runner`."""
+
+    asked: Asked
+
+    def __call__(self, server: Server, request: RunRequest) -> Outcome:
+        """Send its statements, for ``request.duration_s`` at most. What is measured is all of it; there is no warm-up."""
+        clock, heard = request.clock, Heard()
+        limit_s = clock.host_s(request.duration_s)
+        request.out_dir.mkdir(parents=True, exist_ok=True)
+        order = self.asked.document() | {
+            "endpoints": self.asked.endpoints(server),
+            "speed": self.asked.speed / clock.dilation,
+            "second_ms": 1000 * clock.dilation,
+            "limit_s": limit_s,
+        }
+        engine = _engine.spawn(
+            ["capture", "replay"], order, log=request.out_dir / "replay.err", timeout_s=_READY_S, prefix=request.prefix
+        )
+        try:
+            request.on_start(engine.process.pid)
+            begin_ns = int(engine.ready["begin_ns"])
+            time.sleep(max(0.0, (begin_ns - now_ns()) / 1e9))
+            request.on_measure_begin()
+            for line in _lines(engine, limit_s + _GRACE_S):
+                heard.take(line)
+                if "progress" in line:
+                    request.progress(line["progress"]["share"], heard.words)
+            request.on_measure_end()
+            if heard.summary is None:
+                raise engine.failure()
+        finally:
+            _end(engine.process)
+        return heard.outcome(self.asked.speed, begin_ns, clock)
+
+
+def _lines(engine: _engine.Spawned, patience_s: float) -> Iterator[Line]:
+    """What it says, line by line, until it ends. :class:`EngineError` when it does not end in time."""
+    assert engine.process.stdout is not None
+    pipe, rest, deadline = engine.process.stdout.fileno(), b"", time.monotonic() + patience_s
+    while True:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not select.select([pipe], [], [], left_s)[0]:
+            raise EngineError("the replay did not end in time", remedy="look at the server's log")
+        text = os.read(pipe, 1 << 20)
+        if not text:
+            break
+        *lines, rest = (rest + text).split(b"\n")
+        yield from (json.loads(line) for line in lines)
+    engine.process.wait(_EXIT_S)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+class Heard:
+    """What the engine has said."""
+
+    def __init__(self) -> None:
+        self.seconds: list[Line] = []
+        self.summary: Line | None = None
+        self.words = "replay"
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """One line of it."""
+        if "second" in line:
+            found = dict(line["second"])
+            self.seconds.append(found)
+            late = found["behind_us"]["max"] / 1e6
+            failed = f", {found['newly_failed']:,} failed newly" if found["newly_failed"] else ""
+            self.words = f"replay: at most {late:,.2f} s late{failed}"
+        elif "progress" in line:
+            self.words = f"{line['progress']['answered']:,} statements, {self.words}"
+        elif "summary" in line:
+            self.summary = dict(line["summary"])
+
+    def outcome(self, speed: float, begin_ns: int, clock: SubjectClock) -> Outcome:
+        """What the run came to, in the time of ``clock``."""
+        assert self.summary is not None
+        found = record_of(self.summary, speed, clock.dilation)
+        phase = record.Phase(
+            name="measure",
+            begin_ns=clock.instant_ns(begin_ns),
+            end_ns=clock.instant_ns(max(begin_ns + 1, int(self.summary["end_ns"]))),
+        )
+        account = record.Account(
+            scheduled=found.statements,
+            skipped=sum(found.left_out.values()) + found.not_begun,
+            succeeded=found.executed,
+            rolled_back=found.failed_as_recorded,
+            failed=found.newly_failed + found.no_longer_failed,
+        )
+        latency = _latency(self.seconds, "response_us", clock)
+        return Outcome(
+            phases=(phase,),
+            account=account,
+            account_total=account,
+            writes_total=0,
+            uncounted_max=found.connections_lost,
+            latency=latency,
+            throughput=tables.from_rows("workload/throughput", self._throughput(clock)),
+            service=_latency(self.seconds, "service_us", clock),
+            statement=None,
+            histograms=histogram.document(latency, phase.begin_ns, phase.end_ns),
+            checks=tuple(self._checks(found)),
+            driver=self._driver(found, phase, clock.dilation),
+            replay=found,
+            replay_seconds=tables.from_rows("workload/replay", self._rows(clock)),
+        )
+
+    def _checks(self, found: record.ReplayRecord) -> Iterator[record.Check]:
+        assert self.summary is not None
+        calls = int(self.summary["calls"])
+        ok = found.statements + found.not_asked == calls
+        detail = (
+            f"{found.statements:,} statements asked for and {found.not_asked:,} others are the {calls:,} of the capture"
+        )
+        yield record.Check(name="every_statement", ok=ok, detail=detail if ok else f"not true: {detail}")
+        lost = found.connections_lost
+        detail = (
+            f"{lost:,} of {found.sessions:,} sessions were lost" if lost else f"all {found.sessions:,} sessions lasted"
+        )
+        yield record.Check(name="sessions", ok=not lost, detail=detail)
+
+    def _driver(self, found: record.ReplayRecord, phase: record.Phase, dilation: int) -> record.DriverRecord:
+        assert self.summary is not None
+        errors = Counter[str]()
+        for one in found.errors:
+            errors[one.sqlstate] += one.count
+        return record.DriverRecord(
+            engine="replay",
+            threads=max(1, found.lanes),
+            cpu_ns=round(self.summary["cpu_s"] * 1e9),
+            elapsed_ns=phase.end_ns - phase.begin_ns,
+            transactions=found.executed + found.failed_as_recorded,
+            wake=_lateness(self.summary["late_us"], dilation),
+            lag=_lateness(self.summary["behind_us"], dilation),
+            errors=dict(errors),
+            connections_lost=found.connections_lost,
+        )
+
+    def _throughput(self, clock: SubjectClock) -> list[dict[str, Any]]:
+        return [
+            _edges(line, clock)
+            | {
+                "script": NAME,
+                "transactions": line["executed"] + line["failed_as_recorded"],
+                "failed": line["newly_failed"] + line["no_longer_failed"],
+                "skipped": 0,
+            }
+            for line in self.seconds
+        ]
+
+    def _rows(self, clock: SubjectClock) -> list[dict[str, Any]]:
+        ends = ("executed", "failed_as_recorded", "newly_failed", "no_longer_failed")
+        return [
+            _edges(line, clock)
+            | {name: line[name] for name in ends}
+            | {f"behind_us_{name}": line["behind_us"][name] / clock.dilation for name in ("mean", "max")}
+            for line in self.seconds
+        ]
+
+
+def _edges(line: Line, clock: SubjectClock) -> dict[str, int]:
+    return {
+        "t_begin_ns": clock.instant_ns(int(line["begin_ns"])),
+        "t_end_ns": clock.instant_ns(int(line["end_ns"])),
+    }
+
+
+def _latency(seconds: Sequence[Line], which: str, clock: SubjectClock) -> Any:
+    """``workload/latency`` (of ``response_us``) or ``workload/service``."""
+    rows = []
+    for line in seconds:
+        if line[which] is None:
+            continue
+        values, counts = histogram.buckets(line[which])
+        edges = _edges(line, clock)
+        counted = Counter[int]()
+        for value, count in zip(histogram.bucket_us(clock.durations_us(values)).tolist(), counts.tolist(), strict=True):
+            counted[value] += count
+        rows += [edges | {"script": NAME, "latency_us": value, "count": count} for value, count in counted.items()]
+    return tables.from_rows("workload/latency", rows)
+
+
+def _lateness(figures: Mapping[str, Any], dilation: int) -> record.Lateness | None:
+    if not figures["count"]:
+        return None
+    told = {f"{name}_us": figures[name] / dilation for name in ("mean", "p50", "p99", "max")}
+    return record.Lateness(count=figures["count"], **told)

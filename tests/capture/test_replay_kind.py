@@ -1,0 +1,240 @@
+"""`kind = "replay"`: a capture as the workload of an experiment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.errors import InputError
+from pgdyno.experiment import read_experiment
+from pgdyno.store import open_experiment
+from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.workload.kind.replay import Replay
+from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.replay.asked import Asked
+from pgdyno.workload.replay.rehearsal import rehearse
+from pgdyno.workload.replay.running import Replaying
+from pgdyno.world.reached import ReachedServer
+
+from ..support.commands import pgdyno
+from .shop import FAILING, Shop
+
+if TYPE_CHECKING:
+    from pgdyno.workload.outcome import Outcome
+
+
+@dataclass
+class Heard:
+    """What the runner told of a run."""
+
+    pids: tuple[int, ...] = ()
+    edges: int = 0
+
+    def started(self, *pids: int) -> None:
+        """It has begun."""
+        self.pids = pids
+
+    def edge(self) -> None:
+        """Measuring begins or ends."""
+        self.edges += 1
+
+
+def replayed(shop: Shop, name: str, folder: Path, dilation: int = 1, **keys: Any) -> tuple[Outcome, Heard]:
+    """A run against a new copy of the shop."""
+    server = ReachedServer(shop.cluster.dsn_of("postgres", shop.copy(name)), shop.cluster.binaries, None)
+    heard = Heard()
+    request = RunRequest(
+        duration_s=300,
+        out_dir=folder / "driver",
+        clock=SubjectClock(0, dilation),
+        on_start=heard.started,
+        on_measure_begin=heard.edge,
+        on_measure_end=heard.edge,
+    )
+    return Replaying(Asked(str(shop.capture), **keys))(server, request), heard
+
+
+def texts_of(path: Path) -> str:
+    """A file as text, a table by its cells."""
+    if path.suffix == ".parquet":
+        return str(pq.read_table(path).to_pydict())
+    return path.read_text(errors="replace")
+
+
+def shown(shop: Shop) -> dict[str, Any]:
+    """What `capture show` says."""
+    found: dict[str, Any] = json.loads(pgdyno("capture", "show", shop.capture, "--json", code=0).out)
+    return found
+
+
+def test_a_run_leaves_the_rows_of_production_and_counts_each_statement_once(shop: Shop, tmp_path: Path) -> None:
+    outcome, heard = replayed(shop, "kind", tmp_path, users=("app",))
+    found, account = outcome.replay, outcome.account
+    assert found is not None
+    assert shop.rows("kind") == shop.rows("shop") != shop.rows("before")
+    assert (found.newly_failed, found.errors, found.connections_lost) == (0, (), 0)
+    assert (account.rolled_back, account.failed, account.skipped) == (FAILING, 0, 0)
+    assert account.succeeded == found.executed == account.scheduled - FAILING
+    assert found.statements + found.not_asked == shown(shop)["calls"]
+    assert found.not_asked > 0, "the session that ends the log is another user's"
+    assert all(check.ok for check in outcome.checks), outcome.checks
+    assert len(heard.pids) == 1
+    assert heard.edges == 2
+    # The seconds add up to the whole.
+    assert sum(outcome.throughput["transactions"].to_pylist()) == account.succeeded + account.rolled_back
+    assert outcome.replay_seconds is not None
+    assert sum(outcome.replay_seconds["failed_as_recorded"].to_pylist()) == FAILING
+    assert sum(outcome.latency["count"].to_pylist()) == account.succeeded + account.rolled_back
+    # A shape has all its statements, without their values.
+    (insert,) = (
+        one for one in found.by_statement if one.statement.startswith("INSERT INTO orders VALUES ($1, $2, $3)")
+    )
+    assert insert.calls == FAILING
+    assert insert.recorded_ms is not None and insert.service_ms is not None
+    assert insert.response_ms >= insert.service_ms > 0
+
+
+def test_a_slower_world_has_the_same_figures_in_its_own_time(shop: Shop, tmp_path: Path) -> None:
+    outcome, _ = replayed(shop, "slow", tmp_path, dilation=2, users=("app",))
+    found = outcome.replay
+    assert found is not None
+    assert found.newly_failed == 0
+    # It is to take the captured time by a clock that is twice as slow, and a machine that keeps up takes no less.
+    assert found.took_s >= 0.95 * found.due_s
+    assert outcome.phases[0].seconds == pytest.approx(found.took_s, abs=0.01)
+
+
+def test_a_part_of_the_time_is_whole_transactions_and_two_parts_are_the_whole(shop: Shop, tmp_path: Path) -> None:
+    whole = Asked(str(shop.capture), users=("app",)).planned()
+    half = whole.part_s / 2
+    first, _ = replayed(shop, "first", tmp_path / "1", users=("app",), until_s=half)
+    server = ReachedServer(shop.cluster.dsn_of("postgres", "first"), shop.cluster.binaries, None)
+    request = RunRequest(duration_s=300, out_dir=tmp_path / "2")
+    rest = Replaying(Asked(str(shop.capture), users=("app",), from_s=half))(server, request)
+    assert first.replay is not None and rest.replay is not None
+    assert 0 < first.replay.executed < rest.replay.executed + first.replay.executed
+    assert first.replay.newly_failed == rest.replay.newly_failed == 0
+    assert shop.rows("first") == shop.rows("shop")
+
+
+def test_what_a_session_has_set_before_the_part_holds_in_it(shop: Shop, tmp_path: Path) -> None:
+    # Its only use of a table is found by the search_path that it set at its begin.
+    outcome, _ = replayed(shop, "part", tmp_path, users=("setter",), from_s=shop.after_setting_s)
+    assert outcome.replay is not None
+    assert (outcome.replay.executed, outcome.replay.newly_failed) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"users": ("nobody",)}, "has no statement of the user nobody"),
+        ({"databases": ("nowhere",)}, "has no statement of the database nowhere"),
+        ({"from_s": 86_400.0}, "no session of it is asked for"),
+        ({"capture": "/nowhere.capture"}, "/nowhere.capture"),
+    ],
+)
+def test_a_part_that_is_nothing_is_refused(shop: Shop, keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Asked(**({"capture": str(shop.capture)} | keys)).planned()
+    assert said in caught.value.message
+
+
+def test_roles_that_cannot_log_in_are_named_before_the_first_run(shop: Shop) -> None:
+    server = ReachedServer(shop.cluster.dsn_of("postgres", "before"), shop.cluster.binaries, None)
+    rehearse(Asked(str(shop.capture), users=("app",)), server)
+    with pytest.raises(InputError, match='missing in before: role "missing" does not exist'):
+        rehearse(Asked(str(shop.capture), users=("app=missing",)), server)
+
+
+FILE = """
+schema_version = 1
+[world]
+volume = "gp3"
+[workload]
+kind = "replay"
+capture = "shop.capture"
+[workload.database]
+from = "shop.sql"
+"""
+KEYS: dict[str, tuple[str, str, str]] = {
+    "clients": ('kind = "replay"', 'kind = "replay"\nclients = 3', "and ends with it; omit the key"),
+    "no capture": ('capture = "shop.capture"', "", 'needs capture = "FILE"'),
+    "no database": ('[workload.database]\nfrom = "shop.sql"', "", "needs [workload.database]"),
+    "time": ('kind = "replay"', 'kind = "replay"\nfrom = "5s"\nuntil = "5s"', "until: it is not after from"),
+    "names": ('kind = "replay"', 'kind = "replay"\nusers = ["a", "a=b"]', "each name stands once"),
+    "speed": ('kind = "replay"', 'kind = "replay"\nspeed = 0', "speed"),
+    "connections": ('kind = "replay"', 'kind = "replay"\nload.connections = 3', "restored by database.jobs sessions"),
+    "real": ('volume = "gp3"', 'kind = "real"\ndsn = "service=x"', "use `pgdyno capture replay`"),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_that_do_not_go_with_a_replay_are_refused(tmp_path: Path, name: str) -> None:
+    old, new, message = KEYS[name]
+    path = tmp_path / "experiment.toml"
+    path.write_text(FILE.replace(old, new))
+    with pytest.raises(InputError) as caught:
+        read_experiment(path)
+    assert message in f"{caught.value.message}; {caught.value.remedy}"
+
+
+def test_the_capture_is_beside_the_experiment_file(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(FILE.replace("[workload.database]", '[factors]\n"workload.speed" = [1, 2]\n[workload.database]'))
+    found = [arm.workload for arm in read_experiment(path).arms if isinstance(arm.workload, Replay)]
+    assert [(one.capture, one.speed) for one in found] == [(str(tmp_path / "shop.capture"), speed) for speed in (1, 2)]
+
+
+@pytest.mark.needs_fuse
+def test_a_capture_is_replayed_on_volumes_and_reported(
+    shop: Shop, tmp_path: Path, state_dir: Path, image_dir: Path
+) -> None:
+    del state_dir, image_dir
+    dump = tmp_path / "before.dump"
+    programs = shop.cluster.binaries
+    where = ["-h", str(shop.cluster.socket_dir), "-p", str(shop.cluster.port), "-U", "postgres"]
+    for name, *words in (
+        ("pg_dump", "-Fc", "-C", "-f", str(dump), "before"),
+        ("pg_dumpall", "-g", "-f", f"{dump}.roles"),
+    ):
+        command = [str(programs.program(name)), *where, *words]
+        subprocess.run(command, env=programs.environment, check=True, timeout=120)
+    asked = [
+        "--restore",
+        dump,
+        "--globals",
+        f"{dump}.roles",
+        "--capture",
+        shop.capture,
+        "-n",
+        "1",
+        "--memory",
+        "384MiB",
+    ]
+    more = ["--set", 'workload.users=["app"]', "--results", tmp_path / "results", "--keep-invalid", "--json"]
+    ended = pgdyno("compare", "null", "gp3", *asked, *more, code=0)
+    document = json.loads(ended.out)
+    for arm in document["arms"]:
+        (account,) = arm["replay"]["accounts"]
+        assert (arm["metric"], arm["replay"]["kept_up"]) == ("response_ms", True), arm["replay"]
+        assert (account["failed_as_recorded"], account["newly_failed"], account["left_out"]) == (FAILING, 0, {})
+        assert arm["replay"]["statements"][0]["recorded_ms"] > 0
+    (directory,) = (found for found in (tmp_path / "results").iterdir() if (found / "experiment.json").is_file())
+    page = pgdyno("report", directory, "--format", "md", code=0).out
+    assert "## Replay" in page
+    assert "| failed as recorded |" in page
+    runs = open_experiment(directory).runs
+    assert {run.record.replay is not None and run.record.driver is not None for run in runs} == {True}
+    assert all("every_statement" in {check.name for check in run.record.checks} for run in runs)
+    # What customers sent is nowhere in what is kept: not in the server's log of errors either.
+    kept = {path: texts_of(path) for path in directory.rglob("*") if path.is_file()}
+    assert any("database system is ready" in text for text in kept.values()), "the server's log is kept"
+    assert [path for path, text in kept.items() if "it's " in text or "Key (id)=" in text] == []
+    assert summarise(directory).arms[0].unit.many == "statements"
