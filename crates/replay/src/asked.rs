@@ -57,9 +57,10 @@ impl Part {
         session.calls > 0 && session.end_us >= self.from_us && session.begin_us < self.until_us
     }
 
-    /// How long production took for it.
-    pub(crate) fn seconds(self) -> f64 {
-        (self.last_us - self.from_us).max(0) as f64 / 1e6
+    /// How long production took for it, until the last of these sessions ended.
+    pub(crate) fn seconds<'a>(self, sessions: impl Iterator<Item = &'a SessionFacts>) -> f64 {
+        let last_us = sessions.map(|session| session.end_us).max().map_or(self.last_us, |end| end.min(self.last_us));
+        (last_us - self.from_us).max(0) as f64 / 1e6
     }
 }
 
@@ -79,11 +80,11 @@ pub fn plan(spec: &AskedSpec) -> Result<Value, Fault> {
     let chosen = |session: &SessionFacts| part.touches(session) && named(session);
     let mut places: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for session in contents.sessions.iter().filter(|session| chosen(session)) {
-        *places.entry((&session.user, &session.database)).or_default() += session.calls;
+        *places.entry((session.user.as_str(), session.database.as_str())).or_default() += session.calls;
     }
     Ok(json!({
         "captured_s": (contents.account.last_us - contents.account.first_us) as f64 / 1e6,
-        "part_s": part.seconds(),
+        "part_s": part.seconds(contents.sessions.iter().filter(|session| chosen(session))),
         "sessions": contents.sessions.iter().filter(|session| chosen(session)).count(),
         "lanes": lanes(&contents.sessions, chosen).len(),
         "places": places
@@ -109,10 +110,12 @@ mod tests {
     fn a_part_counts_from_the_first_statement() {
         let whole = Part::of(PartSpec::default(), &contents());
         assert!(whole.has(10_000_000) && whole.has(70_000_000) && !whole.has(9_999_999));
-        assert_eq!(whole.seconds(), 60.0);
+        assert_eq!(whole.seconds(std::iter::empty()), 60.0);
+        let session = SessionFacts { end_us: 40_000_000, ..SessionFacts::default() };
+        assert_eq!(whole.seconds(std::iter::once(&session)), 30.0);
         let part = Part::of(PartSpec { from_s: Some(5.0), until_s: Some(20.0) }, &contents());
         assert!(part.has(15_000_000) && part.has(29_999_999) && !part.has(30_000_000) && !part.has(14_999_999));
-        assert_eq!(part.seconds(), 15.0);
+        assert_eq!(part.seconds(std::iter::empty()), 15.0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use pgdyno_capture::{Call, CaptureError, CaptureFile, Ending, SessionFacts};
 use pgdyno_clock::monotonic_ns;
 
+use crate::keys::{Exchange, Needed, Rows};
 use crate::lanes::Lane;
 use crate::left_out;
 use crate::link::{Answer, Link};
@@ -20,11 +21,18 @@ pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Resu
         let mut server = server.clone();
         facts.application.clone_into(&mut server.application_name);
         let link = Link::open(&server).ok();
-        let mut driven = Session { facts, shared, link, last: None, transaction: None, tally: &mut tally };
+        let at = (session, 0);
+        let mut driven = Session { facts, shared, link, at, last: None, transaction: None, tally: &mut tally };
         driven.tally.sessions += 1;
         driven.tally.lost += u64::from(driven.link.is_none());
-        file.calls(session, |call| driven.call(&call))?;
+        file.calls(session, |call| {
+            driven.call(&call);
+            driven.over();
+        })?;
         driven.end();
+        if let Some(keys) = &shared.keys {
+            keys.over(session, None);
+        }
     }
     Ok(tally)
 }
@@ -40,6 +48,8 @@ struct Session<'a> {
     shared: &'a Shared,
     /// None once it was lost: what is left of the session cannot be what it was.
     link: Option<Link>,
+    /// The session and the number of the call in it.
+    at: (usize, u32),
     last: Option<Last>,
     /// The transaction of the last call, and whether it is sent.
     transaction: Option<(u32, bool)>,
@@ -62,6 +72,9 @@ impl Session<'_> {
         let due_ns = self.due_ns(call);
         let ready_ns = monotonic_ns();
         self.shared.wait_until(due_ns);
+        let stops = || self.shared.stops();
+        let needed = self.shared.keys.as_ref().map(|keys| (keys, keys.needed(call)));
+        let waited = needed.as_ref().is_some_and(|(keys, needed)| keys.wait(needed, self.at.0, stops));
         if self.shared.stops() {
             self.tally.not_begun += 1;
             return;
@@ -69,11 +82,8 @@ impl Session<'_> {
         let sent_ns = monotonic_ns();
         let behind_ns = sent_ns.saturating_sub(due_ns);
         // Where the session was ready before, nothing but the driver is late.
-        self.tally.sent(behind_ns / 1000, (ready_ns < due_ns).then_some(behind_ns / 1000));
-        let answer = match &mut self.link {
-            Some(link) => link.call(call, &|| self.shared.stops()),
-            None => Answer::Lost,
-        };
+        self.tally.sent(behind_ns / 1000, (ready_ns < due_ns && !waited).then_some(behind_ns / 1000));
+        let answer = self.send(call, needed.as_ref());
         let now_ns = monotonic_ns();
         if answer == Answer::Lost {
             self.tally.lost += u64::from(self.link.take().is_some());
@@ -84,6 +94,31 @@ impl Session<'_> {
         self.shared.seconds(|seconds| seconds.count(now_ns, answered));
         let took_us = if let Ending::Done(us) = call.ending { i64::try_from(us).unwrap_or(0) } else { 0 };
         self.last = Some(Last { answered_ns: now_ns, recorded_us: call.due_us + took_us });
+    }
+
+    /// Sends a call with this run's keys, and learns those of its answer.
+    fn send(&mut self, call: &Call, needed: Option<&(&Exchange, Needed)>) -> Answer {
+        let Some(link) = &mut self.link else { return Answer::Lost };
+        let stops = || self.shared.stops();
+        let Some((keys, needed)) = needed else { return link.call(call, None, &stops) };
+        let call = keys.exchanged(call, needed);
+        if !keys.is_maker(self.at) {
+            return link.call(&call, None, &stops);
+        }
+        let mut rows = Rows::default();
+        let answer = link.call(&call, Some(&mut rows), &stops);
+        if answer == Answer::Done {
+            keys.answered(self.at, &rows);
+        }
+        answer
+    }
+
+    /// A call is over, whatever became of it.
+    fn over(&mut self) {
+        self.at.1 += 1;
+        if let Some(keys) = &self.shared.keys {
+            keys.over(self.at.0, Some(self.at.1));
+        }
     }
 
     /// Whether a call is in the part that is sent: a transaction is sent whole or not at all.
@@ -106,7 +141,7 @@ impl Session<'_> {
             && let Some(link) = &mut self.link
         {
             self.tally.settings += 1;
-            if link.call(call, &|| self.shared.stops()) == Answer::Lost {
+            if link.call(call, None, &|| self.shared.stops()) == Answer::Lost {
                 self.link = None;
                 self.tally.lost += 1;
             }

@@ -3,10 +3,12 @@
 //! ```text
 //! asked: which part of a capture  ->  lanes: which session takes whose place  ->  lane: a thread, its sessions one after another
 //!     ->  link: one statement
+//!     keys: the server's keys in the places of production's
 //!     left_out: what is not sent, and why     tally, seconds: what came of it     shared: where and when     run: all of it
 //! ```
 
 mod asked;
+mod keys;
 mod lane;
 mod lanes;
 mod left_out;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use pgdyno_capture::{Call, Protocol};
 use pgdyno_connection::{Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
 
+use crate::keys::Rows;
+
 /// How often a session that waits for an answer looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -38,10 +40,10 @@ impl Link {
         Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared: HashMap::new() })
     }
 
-    /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`.
-    pub(crate) fn call(&mut self, call: &Call, stops: &impl Fn() -> bool) -> Answer {
+    /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`. `rows` receives the answer.
+    pub(crate) fn call(&mut self, call: &Call, rows: Option<&mut Rows>, stops: &impl Fn() -> bool) -> Answer {
         let parses = self.put(call);
-        let Ok(answer) = self.exchange(call.protocol, stops) else { return Answer::Lost };
+        let Ok(answer) = self.exchange(call.protocol, rows, stops) else { return Answer::Lost };
         self.note(call, parses, answer);
         answer
     }
@@ -85,21 +87,28 @@ impl Link {
         }
     }
 
-    fn exchange(&mut self, protocol: Protocol, stops: &impl Fn() -> bool) -> io::Result<Answer> {
+    fn exchange(
+        &mut self,
+        protocol: Protocol,
+        mut rows: Option<&mut Rows>,
+        stops: &impl Fn() -> bool,
+    ) -> io::Result<Answer> {
         self.flush(stops)?;
         let mut answer = Answer::Done;
         loop {
             while let Some(Frame { tag, body }) = self.inbox.next_frame()? {
-                match tag {
-                    b'Z' => return Ok(answer),
-                    b'E' => {
+                match (tag, &mut rows) {
+                    (b'T', Some(rows)) => rows.describe(body),
+                    (b'D', Some(rows)) => rows.row(body),
+                    (b'Z', _) => return Ok(answer),
+                    (b'E', _) => {
                         let error = ServerError::parse(body);
                         if answer == Answer::Done {
                             answer = Answer::Failed(error.sqlstate.as_bytes().try_into().unwrap_or(*b"XX000"));
                         }
                     }
                     // The Sync that was sent is ignored while the server waits for rows.
-                    b'G' => {
+                    (b'G', _) => {
                         wire::copy_fail(&mut self.out, "the rows are in no log");
                         if protocol != Protocol::Text {
                             wire::sync(&mut self.out);

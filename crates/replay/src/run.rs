@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::asked::{Part, PartSpec};
+use crate::keys::{Exchange, KeysSpec};
 use crate::lane::drive;
 use crate::lanes::lanes;
 use crate::shared::{Endpoint, Pace, Shared};
@@ -42,6 +43,8 @@ pub struct ReplaySpec {
     /// How long a second of what is measured lasts here.
     #[serde(default = "one_second_ms")]
     second_ms: u64,
+    #[serde(default)]
+    keys: Option<KeysSpec>,
     /// After so many seconds it is given up.
     limit_s: f64,
 }
@@ -58,13 +61,18 @@ fn one_second_ms() -> u64 {
 pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let signalled = pgdyno_signals::block()
         .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
-    let file = CaptureFile::open(&spec.capture).map_err(fault)?;
+    let mut file = CaptureFile::open(&spec.capture).map_err(fault)?;
     let contents = file.contents();
     let part = Part::of(spec.part, &contents);
     let second_ns = spec.second_ms.max(1) * 1_000_000;
     let paced = (spec.pace, spec.speed);
     let mut shared = Shared::new(contents.sessions, spec.endpoints, paced, part);
     let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
+    if let Some(keys) = spec.keys {
+        let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
+        let (calls, sessions) = (contents.account.calls, shared.sessions.len());
+        shared.keys = Some(Exchange::new(keys, &mut file, &chosen, calls, sessions).map_err(fault)?);
+    }
     let ahead_ns = HEAD_START_NS + HEAD_START_NS_PER_LANE * lanes.len() as u64;
     shared.begin_at(monotonic_ns() + ahead_ns, second_ns);
     let not_chosen =
@@ -89,18 +97,19 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         drop(report);
         let limit = Duration::from_secs_f64(spec.limit_s);
         let mut following = Following { shared: &shared, limit, calls: contents.account.calls - not_chosen, out };
-        following.to_the_end(&reports, &signalled, &mut total)
+        following.until_the_end(&reports, &signalled, &mut total)
     })?;
     let end_ns = monotonic_ns();
     for second in shared.seconds(|seconds| seconds.end(end_ns)) {
         say(out, &json!({"second": second.document()}));
     }
     let mut summary = total.document();
+    summary["keys"] = json!(shared.keys.as_ref().map(Exchange::document));
     summary["calls"] = json!(contents.account.calls);
     summary["lanes"] = json!(lanes.len());
     summary["end_ns"] = json!(end_ns);
     summary["took_s"] = json!(end_ns.saturating_sub(shared.begin_ns) as f64 / 1e9);
-    summary["captured_s"] = json!(part.seconds());
+    summary["captured_s"] = json!(part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session))));
     summary["cpu_s"] = json!(process_cpu_ns() as f64 / 1e9);
     summary["ended_by"] = json!(ended);
     say(out, &json!({"summary": summary}));
@@ -122,7 +131,7 @@ struct Following<'a, W> {
 
 impl<W: Write> Following<'_, W> {
     /// Adds up what lanes report until all have ended. Returns why they were stopped.
-    fn to_the_end(
+    fn until_the_end(
         &mut self,
         reports: &Receiver<Result<Tally, CaptureError>>,
         signalled: &OwnedFd,

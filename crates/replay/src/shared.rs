@@ -11,6 +11,7 @@ use pgdyno_connection::Server;
 use serde::Deserialize;
 
 use crate::asked::Part;
+use crate::keys::Exchange;
 use crate::seconds::Seconds;
 
 /// A wait is cut into pieces of this length, so that an order to stop is heard.
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     /// What of the captured time is sent.
     pub part: Part,
     pub stop: AtomicBool,
+    /// None where keys are sent as captured.
+    pub keys: Option<Exchange>,
     seconds: Mutex<Seconds>,
 }
 
@@ -55,7 +58,7 @@ impl Shared {
         part: Part,
     ) -> Self {
         let seconds = Mutex::new(Seconds::new(0, 1));
-        Self { sessions, pace, endpoints, speed, begin_ns: 0, part, stop: AtomicBool::new(false), seconds }
+        Self { sessions, pace, endpoints, speed, begin_ns: 0, part, stop: AtomicBool::new(false), keys: None, seconds }
     }
 
     /// Sets when the first statement is due.

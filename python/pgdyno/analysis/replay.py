@@ -65,7 +65,7 @@ class Statement:
     """One shape of statement of an arm."""
 
     calls: float
-    """Of a run."""
+    """In a run."""
     response_ms: Estimate
     recorded_ms: float | None
     """Mean in production; None where it was not recorded."""

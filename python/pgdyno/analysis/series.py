@@ -41,7 +41,7 @@ class Series:
     columns: dict[str, tuple[float | None, ...]]
     """``tps``, ``latency_ms_mean``, ``latency_ms_p50``, ``latency_ms_p99``, ``active_sessions``, ``server_cpu_share``,
     ``cpu_share``, and of the data's volume ``iops``, ``mib_per_s``, ``queue_length``, ``read_ms`` and ``write_ms``; of another
-    the same with its role before it (``wal.iops``). Of a replay ``behind_s``, the latest statement of each bin."""
+    the same with its role before it (``wal.iops``). A replay has ``behind_s``, the latest statement of each bin."""
     checkpoints: tuple[tuple[float, float | None], ...] | None
     """Start and end in the same seconds, to the resolution of the probe; the end is None where it was not seen. None where
     they were not counted."""

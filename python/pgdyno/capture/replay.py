@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine, endpoint
 from pgdyno.analysis.replay import reasons
 from pgdyno.postgres import remote
-from pgdyno.workload.replay.asked import Asked, Pace, require_known
+from pgdyno.workload.replay.asked import WAIT_MAX_S, Asked, Keys, Pace, require_known
 from pgdyno.workload.replay.result import record_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def replay(
     *,
     speed: float = 1.0,
     pace: Pace = "due",
+    keys: Keys = "learned",
+    wait_max_s: float = WAIT_MAX_S,
     users: Mapping[str, str] | None = None,
     databases: Mapping[str, str] | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -58,9 +60,15 @@ def replay(
     ``users`` and ``databases`` give others in their places. :class:`InputError` or :class:`~pgdyno.errors.HostError` when one
     of them cannot connect; then nothing was sent.
     """
-    asked = Asked(capture, speed, pace)
+    asked = Asked(capture, speed, pace, keys=keys, wait_max_s=wait_max_s)
+    found = list(_endpoints(asked.planned().places, dsn, users or {}, databases or {}))
+    # A database is asked by the first of its roles: what that may not see is not exchanged.
+    first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
+    with contextlib.ExitStack() as ending:
+        about_keys = asked.keys_document(ending.enter_context(remote.connect(own)) for own in first.values())
     order = asked.document() | {
-        "endpoints": list(_endpoints(asked.planned().places, dsn, users or {}, databases or {})),
+        "endpoints": [endpoint for endpoint, _ in found],
+        "keys": about_keys,
         "speed": speed,
         "limit_s": asked.limit_s,
     }
@@ -75,8 +83,8 @@ def replay(
 
 def _endpoints(
     places: Sequence[Place], dsn: str, users: Mapping[str, str], databases: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
-    """How each user reaches each database; each is tried."""
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """How each user reaches each database, with its connection string; each is tried."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     require_known(users, {place.user for place in places}, "user")
@@ -89,4 +97,4 @@ def _endpoints(
         own = make_conninfo(dsn, **named)
         with remote.connect(own) as connection:
             server = endpoint.of_session(connection, own).order("pgdyno replay")
-        yield {"user": place.user, "database": place.database, "server": server}
+        yield {"user": place.user, "database": place.database, "server": server}, own

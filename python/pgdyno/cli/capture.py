@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.capture.plan import Service
-    from pgdyno.workload.replay.asked import Pace
+    from pgdyno.workload.replay.asked import Keys, Pace
 
 _FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -125,6 +125,22 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
     show_default=True,
     help="Send at the captured time, or as long after the answer before as the application waited.",
 )
+@click.option(
+    "--keys",
+    type=click.Choice(["learned", "captured"]),
+    default="learned",
+    show_default=True,
+    help="Send the keys that this server gives in the places of production's, or production's.",
+)
+@click.option(
+    "--wait-max",
+    "wait_max_s",
+    type=shared.Number(0, 3600),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds that a statement waits for the transaction that makes its key; 0: none.",
+)
 @click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Another role in its place; repeatable.")
 @click.option(
     "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
@@ -136,6 +152,8 @@ def replay(
     yes_write: bool,
     speed: float,
     pace: Pace,
+    keys: Keys,
+    wait_max_s: float,
     users: tuple[str, ...],
     databases: tuple[str, ...],
     as_json: bool,
@@ -143,8 +161,8 @@ def replay(
     """Send the statements of CAPTURE to a server at their times, and compare what comes of them.
 
     The server should have the database as it was when the capture began: a restored copy, never production. Each statement goes
-    out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that a
-    sequence gives are not exchanged. Rows of COPY and what leaves the server are left out, and counted. It ends with exit code
+    out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that
+    the server gives (sequences, uuids) are found in the capture and exchanged for those of this server. Rows of COPY and what leaves the server are left out, and counted. It ends with exit code
     4 if more than 1 % of the statements, or of their recorded time, failed newly or was left out.
 
     \b
@@ -170,6 +188,8 @@ def replay(
             dsn,
             speed=speed,
             pace=pace,
+            keys=keys,
+            wait_max_s=wait_max_s,
             users=_pairs(users, "--user"),
             databases=_pairs(databases, "--database"),
             progress=bar.show,

@@ -194,6 +194,11 @@ def print_replay(replay: Replay) -> None:
             f"a statement took {here['mean'] / 1e3:,.3f} ms here, {there['mean'] / 1e3:,.3f} ms in production (mean);"
             f" {here['p99'] / 1e3:,.2f} and {there['p99'] / 1e3:,.2f} ms (99 %)"
         )
+    if (keys := found["keys"]) is not None:
+        click.echo(
+            f"{keys['exchanged']:,} of {keys['learned']:,} keys exchanged; {keys['waited']:,} statements waited for the transaction"
+            f" that makes their key, {keys['given_up']:,} in vain"
+        )
     errors = sorted(found["errors"], key=lambda one: -one["count"])
     if errors:
         click.echo()

@@ -31,13 +31,13 @@ class StatementOf(Part):
 
     statement: str
     calls: float
-    """Of a run."""
+    """In a run."""
     response_ms: Estimate
     """Mean time from when it was due until its answer; with the interval over replicates."""
     recorded_ms: float | None
     """Mean duration in production; null where it was not recorded."""
     ratio: Estimate | None
-    """Of its response time to that of the first arm, paired by replicate; null for the first."""
+    """Ratio of its response time to that of the first arm, paired by replicate; null for the first."""
 
 
 class ReplayOf(Part):

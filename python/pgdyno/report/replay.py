@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.replay import replay_of
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.replay import ArmReplay
-    from pgdyno.store.work_record import ReplayRecord
+    from pgdyno.store.work_record import ReplayedKeys, ReplayRecord
 
 STATEMENTS_SHOWN = 20
 """Shapes in the table of the page; the JSON document has all that were recorded."""
@@ -75,18 +76,32 @@ def rows(comparison: Comparison) -> list[Row]:
         "not begun": lambda run: run.not_begun,
         "not asked for": lambda run: run.not_asked,
     }
-    found += [Row(title, _of(comparison, lambda one, of=of: f"{of(one.runs[0]):,}")) for title, of in ends.items()]
+    found += [Row(title, _of(comparison, partial(_count, of))) for title, of in ends.items()]
+    of_keys: dict[str, Callable[[ReplayedKeys], int]] = {
+        "keys learned": lambda keys: keys.learned,
+        "keys exchanged": lambda keys: keys.exchanged,
+        "statements that waited for a key": lambda keys: keys.waited,
+        "keys waited for in vain": lambda keys: keys.given_up,
+    }
+    found += [Row(title, _of(comparison, partial(_count_of_keys, of))) for title, of in of_keys.items()]
     reasons = dict.fromkeys(
         reason for arm in comparison.arms if (one := replay_of(arm)) is not None for reason in one.runs[0].left_out
     )
-    found += [
-        Row(
-            f"left out: {reason}",
-            _of(comparison, lambda one, reason=reason: f"{one.runs[0].left_out.get(reason, 0):,}"),
-        )
-        for reason in reasons
-    ]
+    found += [Row(f"left out: {reason}", _of(comparison, partial(_left_out, reason))) for reason in reasons]
     return found
+
+
+def _count(of: Callable[[ReplayRecord], int], one: ArmReplay) -> str:
+    return f"{of(one.runs[0]):,}"
+
+
+def _count_of_keys(of: Callable[[ReplayedKeys], int], one: ArmReplay) -> str:
+    keys = one.runs[0].keys
+    return UNKNOWN if keys is None else f"{of(keys):,}"
+
+
+def _left_out(reason: str, one: ArmReplay) -> str:
+    return f"{one.runs[0].left_out.get(reason, 0):,}"
 
 
 def lines(comparison: Comparison) -> list[str]:

@@ -119,6 +119,27 @@ class ReplayedError(Record):
     count: Count
 
 
+class ReplayedKeys(Record):
+    """Keys that the server gives: this run's were sent in the places of the captured ones."""
+
+    learned: Count
+    """Keys of which the capture says which statement made them."""
+    exchanged: Count
+    """Those whose statement was answered here with a key."""
+    ties: Count
+    """New values that several statements could have made; they were sent as captured."""
+    not_known: Count
+    """Uses of a learned key that this run had not made: sent as captured."""
+    several_rows: Count
+    """Answers with several rows, whose keys cannot be told apart."""
+    waited: Count
+    """Statements that waited for the transaction of another session which makes their key."""
+    waited_s: Annotated[float, Field(ge=0)]
+    """All of them together."""
+    given_up: Count
+    """Those that waited as long as is allowed, and were sent then."""
+
+
 class ReplayRecord(Record):
     """A capture that was replayed: `kind = "replay"`. No value of the capture is in it."""
 
@@ -159,6 +180,8 @@ class ReplayRecord(Record):
     """Their durations in production."""
     behind: Times
     """How late statements were sent, for any reason."""
+    keys: ReplayedKeys | None = None
+    """None where keys were sent as captured."""
     errors: tuple[ReplayedError, ...] = ()
     by_statement: tuple[ReplayedStatement, ...] = ()
     """Those that took the most time here or in production; the others together are the last."""

@@ -16,7 +16,7 @@ from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
 from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.replay.asked import Asked, Pace, names_of
+from pgdyno.workload.replay.asked import Asked, Keys, Pace, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +54,10 @@ class Replay(WithTables, Workload):
     until_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="until")
     """Send transactions that began before this time after the first statement."""
 
+    keys: Keys = "learned"
+    """`learned`: keys that the server gave in production (sequences, uuids) are found in the capture, and this run's are sent in their places; `captured`: they are sent as they were."""
+    wait_max_s: Annotated[Seconds, Field(ge=0)] = Field("10s", alias="wait_max", validate_default=True)
+    """How long a statement waits for the transaction of another session that makes its key; `0s`: not at all."""
     limit_s: Annotated[Seconds, Field(ge=1)] = Field("1h", alias="duration", validate_default=True)
     """The longest time that a run may take. What is not sent then is counted, and the run is invalid."""
 
@@ -61,8 +65,16 @@ class Replay(WithTables, Workload):
     def asked(self) -> Asked:
         """What of the capture is sent, and how."""
         return Asked(
-            self.capture, self.speed, self.pace, self.users, self.databases, self.from_s, self.until_s
-        )  # fmt: skip
+            capture=self.capture,
+            speed=self.speed,
+            pace=self.pace,
+            users=self.users,
+            databases=self.databases,
+            from_s=self.from_s,
+            until_s=self.until_s,
+            keys=self.keys,
+            wait_max_s=self.wait_max_s,
+        )
 
     @property
     def own_database(self) -> DatabaseTable | None:
@@ -193,7 +205,7 @@ class Replay(WithTables, Workload):
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""
-        keys = ("speed", "pace", "databases", "users", "from_s", "until_s")
+        keys = ("speed", "pace", "databases", "users", "from_s", "until_s", "keys", "wait_max_s")
         asked = {key: value for key in keys if (value := getattr(self, key)) not in (None, ())}
         database = {} if self.database is None else {"database": self.database.record()}
         first = {"kind": self.kind, "capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()}

@@ -10,18 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import InputError
+from pgdyno.workload.replay.catalogue import catalogue, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import psycopg
 
     from pgdyno.workload.server import Server
 
+Keys = Literal["learned", "captured"]
+"""Whether this run's keys are sent in the places of those that the server gave in production."""
 Pace = Literal["due", "gaps"]
 """A statement is sent at its time, or so long after the answer before it as the application waited."""
 LIMIT_TIMES = 10.0
 """A replay may take this multiple of its time, and :data:`LIMIT_BESIDE_S`; then it is ended: a server that is ten times too slow
 has given its answer."""
 LIMIT_BESIDE_S = 60.0
+WAIT_MAX_S = 10.0
+"""How long a statement waits for the transaction that makes its key (issue 21, point 8)."""
 _DIGEST_SHOWN = 16
 
 
@@ -39,9 +46,9 @@ class Planned:
     """What a replay would be, by the index of its capture."""
 
     captured_s: float
-    """Of the whole capture."""
+    """Time of the whole capture."""
     part_s: float
-    """Of the part that is asked for."""
+    """Time of the part that is asked for."""
     sessions: int
     lanes: int
     """The most sessions that are open at a time."""
@@ -60,6 +67,9 @@ class Asked:
     databases: tuple[str, ...] = ()
     from_s: float | None = None
     until_s: float | None = None
+    keys: Keys = "learned"
+    wait_max_s: float = WAIT_MAX_S
+    """How long a statement waits for the transaction of another session that makes its key; 0: not at all."""
 
     def planned(self) -> Planned:
         """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
@@ -116,12 +126,19 @@ class Asked:
         ]
 
     def digest(self) -> str:
-        """Of the capture's content."""
+        """Digest of the capture's content."""
         return _digest(self.capture, _stamp(self.capture))[:_DIGEST_SHOWN]
 
     def document(self) -> dict[str, Any]:
         """The part of the engine's input that does not depend on a server."""
         return {"capture": self.capture, "pace": self.pace, "from_s": self.from_s, "until_s": self.until_s}
+
+    def keys_document(self, connections: Iterable[psycopg.Connection[Any]], dilation: int = 1) -> dict[str, Any] | None:
+        """The part about keys, by what the databases say; None where they are sent as captured."""
+        if self.keys == "captured":
+            return None
+        found = joined([catalogue(connection) for connection in connections])
+        return {"catalogue": found, "wait_max_ms": round(self.wait_max_s * 1000 * dilation)}
 
 
 def names_of(written: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.work_record import ReplayedError, ReplayedStatement, ReplayRecord, Times
+from pgdyno.store.work_record import ReplayedError, ReplayedKeys, ReplayedStatement, ReplayRecord, Times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +42,7 @@ def record_of(summary: Mapping[str, Any], speed: float, dilation: int = 1) -> Re
         service=_times(summary["service_us"], dilation),
         recorded=_times(summary["recorded_service_us"], 1),
         behind=_times(summary["behind_us"], dilation),
+        keys=_keys(summary["keys"], dilation),
         errors=tuple(
             ReplayedError(**one) for one in sorted(summary["errors"], key=lambda one: -one["count"])[:STATEMENTS_MAX]
         ),
@@ -52,6 +53,13 @@ def record_of(summary: Mapping[str, Any], speed: float, dilation: int = 1) -> Re
 def _times(figures: Mapping[str, Any], dilation: int) -> Times:
     told = {f"{name}_ms": figures[name] / 1e3 / dilation for name in ("mean", "p50", "p99", "max")}
     return Times(count=figures["count"], **told)
+
+
+def _keys(said: Mapping[str, Any] | None, dilation: int) -> ReplayedKeys | None:
+    if said is None:
+        return None
+    counts = {name: count for name, count in said.items() if name != "waited_us"}
+    return ReplayedKeys(**counts, waited_s=said["waited_us"] / 1e6 / dilation)
 
 
 def _statement(one: Mapping[str, Any], dilation: int) -> ReplayedStatement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.store.work_record import ReplayRecord
     from pgdyno.workload.replay.asked import Asked
     from pgdyno.workload.server import Server
 
@@ -52,6 +54,7 @@ class Replaying:
             "speed": self.asked.speed / clock.dilation,
             "second_ms": 1000 * clock.dilation,
             "limit_s": limit_s,
+            "keys": self._keys(server, clock.dilation),
         }
         engine = _engine.spawn(
             ["capture", "replay"], order, log=request.out_dir / "replay.err", timeout_s=_READY_S, prefix=request.prefix
@@ -71,6 +74,24 @@ class Replaying:
         finally:
             _end(engine.process)
         return heard.outcome(self.asked.speed, begin_ns, clock)
+
+    def _keys(self, server: Server, dilation: int) -> dict[str, Any] | None:
+        """What the databases say of their keys, asked by the role of the connection string."""
+        import psycopg
+        from psycopg.conninfo import make_conninfo
+
+        order = server.endpoint.order("pgdyno replay")
+        names = {name for _, _, name in self.asked.destinations(order["user"], order["dbname"])}
+        with contextlib.ExitStack() as ending:
+            return self.asked.keys_document(
+                (
+                    ending.enter_context(
+                        psycopg.connect(make_conninfo(server.dsn, dbname=name, password=order["password"] or ""))
+                    )
+                    for name in sorted(names)
+                ),
+                dilation,
+            )
 
 
 def _lines(engine: _engine.Spawned, patience_s: float) -> Iterator[Line]:
@@ -152,7 +173,7 @@ class Heard:
             replay_seconds=tables.from_rows("workload/replay", self._rows(clock)),
         )
 
-    def _checks(self, found: record.ReplayRecord) -> Iterator[record.Check]:
+    def _checks(self, found: ReplayRecord) -> Iterator[record.Check]:
         assert self.summary is not None
         calls = int(self.summary["calls"])
         ok = found.statements + found.not_asked == calls
@@ -166,7 +187,7 @@ class Heard:
         )
         yield record.Check(name="sessions", ok=not lost, detail=detail)
 
-    def _driver(self, found: record.ReplayRecord, phase: record.Phase, dilation: int) -> record.DriverRecord:
+    def _driver(self, found: ReplayRecord, phase: record.Phase, dilation: int) -> record.DriverRecord:
         assert self.summary is not None
         errors = Counter[str]()
         for one in found.errors:

@@ -1,0 +1,245 @@
+//! Keys while statements are sent.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use pgdyno_capture::{Call, CaptureError, CaptureFile};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::key::{Key, Place};
+use super::learn::learn;
+use super::links::{Links, Made, Statement};
+use super::makers::{Catalogue, Kind, Makers, Wanted};
+
+/// How often a session that waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// Types of columns, by their numbers in `pg_type`: int8, int2, int4; uuid.
+const NUMBERS: [u32; 3] = [20, 21, 23];
+const UUID: u32 = 2950;
+
+/// How keys are treated.
+#[derive(Deserialize)]
+pub(crate) struct KeysSpec {
+    catalogue: Catalogue,
+    /// How long a statement waits for the transaction of another session that makes its key; 0 is not at all.
+    wait_max_ms: u64,
+}
+
+/// An answer whose values are wanted.
+#[derive(Default)]
+pub(crate) struct Rows {
+    columns: Vec<(String, u32)>,
+    first: Vec<Option<String>>,
+    count: u64,
+}
+
+impl Rows {
+    /// A RowDescription.
+    pub(crate) fn describe(&mut self, body: &[u8]) {
+        self.columns.clear();
+        let mut rest = body.get(2..).unwrap_or_default();
+        while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+            let name = String::from_utf8_lossy(&rest[..end]).into_owned();
+            let Some(oid) = rest.get(end + 7..end + 11) else { return };
+            self.columns.push((name, u32::from_be_bytes(oid.try_into().expect("four bytes"))));
+            rest = rest.get(end + 19..).unwrap_or_default();
+        }
+    }
+
+    /// A DataRow.
+    pub(crate) fn row(&mut self, body: &[u8]) {
+        self.count += 1;
+        if self.count > 1 {
+            return;
+        }
+        let mut rest = body.get(2..).unwrap_or_default();
+        while let Some((length, after)) = rest.split_first_chunk::<4>() {
+            let length = usize::try_from(i32::from_be_bytes(*length)).ok();
+            let bytes = length.and_then(|length| after.get(..length));
+            self.first.push(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
+            rest = after.get(length.unwrap_or(0)..).unwrap_or_default();
+        }
+    }
+
+    /// The value that was learned to be a key.
+    fn value(&self, wanted: &Wanted) -> Option<&String> {
+        let is_one = |(name, oid): &(String, u32)| match &wanted.column {
+            Some(column) => name == column,
+            None if wanted.kind == Kind::Number => NUMBERS.contains(oid),
+            None => *oid == UUID,
+        };
+        self.first.get(self.columns.iter().position(is_one)?)?.as_ref()
+    }
+}
+
+/// A statement with the keys that it needs.
+pub(crate) struct Needed(Vec<(Place, Key, Made)>);
+
+/// See the module.
+pub(crate) struct Exchange {
+    links: Links,
+    here: RwLock<HashMap<Key, String>>,
+    /// Of each session, how many statements are over.
+    over: Vec<AtomicU32>,
+    turn: Mutex<()>,
+    turned: Condvar,
+    wait_max: Duration,
+    waited: AtomicU64,
+    waited_us: AtomicU64,
+    given_up: AtomicU64,
+    not_known: AtomicU64,
+    several_rows: AtomicU64,
+}
+
+impl Exchange {
+    /// Learns the keys of the `chosen` sessions.
+    pub(crate) fn new(
+        spec: KeysSpec,
+        file: &mut CaptureFile,
+        chosen: &[usize],
+        calls: u64,
+        sessions: usize,
+    ) -> Result<Self, CaptureError> {
+        Ok(Self {
+            links: learn(
+                |session, each| file.calls(session, |call| each(&call)),
+                chosen,
+                &Makers::new(spec.catalogue),
+                calls,
+            )?,
+            here: RwLock::default(),
+            over: (0..sessions).map(|_| AtomicU32::new(0)).collect(),
+            turn: Mutex::new(()),
+            turned: Condvar::new(),
+            wait_max: Duration::from_millis(spec.wait_max_ms),
+            waited: AtomicU64::new(0),
+            waited_us: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
+            not_known: AtomicU64::new(0),
+            several_rows: AtomicU64::new(0),
+        })
+    }
+
+    /// The keys that a call needs and that were made during the capture.
+    pub(crate) fn needed(&self, call: &Call) -> Needed {
+        let mut found = Vec::new();
+        self.links.needed(call, |place, key, made| found.push((place, key, made)));
+        Needed(found)
+    }
+
+    /// Waits until the transactions of other sessions that make what is needed have ended here. Whether it waited.
+    pub(crate) fn wait(&self, needed: &Needed, session: usize, stops: impl Fn() -> bool) -> bool {
+        let others = || needed.0.iter().map(|(.., made)| made).filter(move |made| made.session != session);
+        let is_there = |made: &Made| self.over[made.session].load(Ordering::Acquire) > made.last;
+        if self.wait_max.is_zero() || others().all(is_there) {
+            return false;
+        }
+        let begin = Instant::now();
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        while !others().all(is_there) && !stops() {
+            let left = self.wait_max.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                self.given_up.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            turn = self.turned.wait_timeout(turn, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.waited.fetch_add(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        true
+    }
+
+    /// The call with this run's keys.
+    pub(crate) fn exchanged<'a>(&self, call: &'a Call, needed: &Needed) -> Cow<'a, Call> {
+        if needed.0.is_empty() {
+            return Cow::Borrowed(call);
+        }
+        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+        let mut made = call.clone();
+        // From behind, so that places of a text stay where they are.
+        for (place, key, _) in needed.0.iter().rev() {
+            match (here.get(key), place) {
+                (None, _) => {
+                    self.not_known.fetch_add(1, Ordering::Relaxed);
+                }
+                (Some(value), Place::Parameter(number)) => made.values[*number] = Some(value.clone()),
+                (Some(value), Place::Text(range)) => made.text.replace_range(range.clone(), value),
+            }
+        }
+        Cow::Owned(made)
+    }
+
+    /// Whether the answer to a statement has keys that were learned.
+    pub(crate) fn is_maker(&self, statement: Statement) -> bool {
+        !self.links.learned(statement).is_empty()
+    }
+
+    /// A statement was done, with this answer.
+    pub(crate) fn answered(&self, statement: Statement, rows: &Rows) {
+        if rows.count > 1 {
+            self.several_rows.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let found = self.links.learned(statement).iter();
+        let found = found.filter_map(|one| rows.value(&one.wanted).map(|value| (one.key, value.clone())));
+        self.here.write().unwrap_or_else(PoisonError::into_inner).extend(found);
+    }
+
+    /// So many statements of a session are over; all when it has ended.
+    pub(crate) fn over(&self, session: usize, count: Option<u32>) {
+        self.over[session].store(count.unwrap_or(u32::MAX), Ordering::Release);
+        if count.is_none_or(|count| self.links.ends((session, count - 1))) {
+            // Who looked before it was stored is waiting by now.
+            drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            self.turned.notify_all();
+        }
+    }
+
+    /// As it is written.
+    pub(crate) fn document(&self) -> Value {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        json!({
+            "learned": self.links.len(),
+            "ties": self.links.ties,
+            "exchanged": self.here.read().unwrap_or_else(PoisonError::into_inner).len(),
+            "not_known": count(&self.not_known),
+            "several_rows": count(&self.several_rows),
+            "waited": count(&self.waited),
+            "waited_us": count(&self.waited_us),
+            "given_up": count(&self.given_up),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_answer_are_found_by_name_or_type() {
+        let mut rows = Rows::default();
+        let mut described = vec![0, 2];
+        for (name, oid) in [("ref", UUID), ("id", 20)] {
+            described.extend_from_slice(name.as_bytes());
+            described.extend_from_slice(&[0, 0, 0, 0, 9, 0, 1]);
+            described.extend_from_slice(&oid.to_be_bytes());
+            described.extend_from_slice(&[0, 8, 255, 255, 255, 255, 0, 0]);
+        }
+        rows.describe(&described);
+        rows.row(&[0, 2, 255, 255, 255, 255, 0, 0, 0, 2, b'4', b'2']);
+        let wanted = |column: Option<&str>, kind| Wanted {
+            column: column.map(str::to_owned),
+            kind,
+            after: 0,
+            source: String::new(),
+        };
+        assert_eq!(rows.value(&wanted(Some("id"), Kind::Number)).map(String::as_str), Some("42"));
+        assert_eq!(rows.value(&wanted(None, Kind::Number)).map(String::as_str), Some("42"));
+        assert_eq!(rows.value(&wanted(None, Kind::Uuid)), None);
+        assert_eq!(rows.value(&wanted(Some("other"), Kind::Number)), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! Keys that the server gives: this run's in the places of the captured ones, and statements behind those that make their keys.
+//!
+//! ```text
+//! literals, key: values of a statement   makers: which statements make keys   learn, sequence: what they made, from the capture alone
+//!     ->  links: what was learned  ->  exchange: values are exchanged, and waited for, while statements are sent
+//! ```
+
+mod exchange;
+mod key;
+mod learn;
+mod links;
+mod literals;
+mod makers;
+mod sequence;
+
+pub(crate) use exchange::{Exchange, KeysSpec, Needed, Rows};

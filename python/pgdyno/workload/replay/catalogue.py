@@ -1,0 +1,58 @@
+"""What a database says of the keys that it gives: columns with a sequence, an identity or a new uuid; its sequences; its functions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psycopg
+
+_COLUMNS = """
+SELECT space.nspname, class.relname, attribute.attname, pg_catalog.format_type(attribute.atttypid, NULL),
+       coalesce(pg_catalog.pg_get_expr(def.adbin, def.adrelid), ''),
+       coalesce(pg_catalog.pg_get_serial_sequence(
+           pg_catalog.format('%I.%I', space.nspname, class.relname), attribute.attname), '')
+FROM pg_catalog.pg_attribute AS attribute
+JOIN pg_catalog.pg_class AS class ON class.oid = attribute.attrelid AND class.relkind IN ('r', 'p')
+JOIN pg_catalog.pg_namespace AS space ON space.oid = class.relnamespace
+LEFT JOIN pg_catalog.pg_attrdef AS def ON def.adrelid = attribute.attrelid AND def.adnum = attribute.attnum
+WHERE attribute.attnum > 0 AND NOT attribute.attisdropped AND space.nspname NOT IN ('pg_catalog', 'information_schema')
+  AND (attribute.attidentity <> '' OR def.oid IS NOT NULL)
+"""
+_SEQUENCES = """
+SELECT pg_catalog.format('%I.%I', schemaname, sequencename), sequencename, coalesce(last_value, start_value - 1)
+FROM pg_catalog.pg_sequences WHERE increment_by > 0
+"""
+_FUNCTIONS = """
+SELECT DISTINCT proname FROM pg_catalog.pg_proc AS function JOIN pg_catalog.pg_namespace AS space ON space.oid = pronamespace
+WHERE provolatile = 'v' AND prokind = 'f' AND nspname NOT IN ('pg_catalog', 'information_schema')
+"""
+_NEXTVAL = re.compile(r"nextval\('([^']+)'::regclass\)")
+
+
+def catalogue(connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    """The engine's input about keys. A sequence that the role may not read counts as unused."""
+    sequences = connection.execute(_SEQUENCES).fetchall()
+    after = {name: max(0, int(last)) for name, _, last in sequences} | {
+        bare: max(0, int(last)) for _, bare, last in sequences
+    }
+    columns = []
+    for _, table, column, kind, default, owned in connection.execute(_COLUMNS).fetchall():
+        found = _NEXTVAL.search(default)
+        sequence = owned or (found[1] if found else "")
+        if sequence:
+            own = after.get(sequence, after.get(sequence.rpartition(".")[2].strip('"'), 0))
+            columns.append({"table": table, "column": column, "kind": "number", "after": own})
+        elif kind == "uuid":
+            columns.append({"table": table, "column": column, "kind": "uuid"})
+    return {
+        "columns": columns,
+        "sequences": [{"name": bare, "after": max(0, int(last))} for _, bare, last in sequences],
+        "functions": [row[0] for row in connection.execute(_FUNCTIONS).fetchall()],
+    }
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The catalogues of several databases as one."""
+    return {key: [one for part in parts for one in part[key]] for key in ("columns", "sequences", "functions")}
