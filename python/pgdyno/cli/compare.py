@@ -104,14 +104,14 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     latency with the ratio to the first volume and its 95 % interval, and writes a report.
 
     A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno volume types` lists
-    the types. A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1.
+    the types. A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1. With --capture each run
+    replays what an application asked its server.
 
     \b
     Example:
       sudo pgdyno compare gp3 io2bx:iops=8000
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
       sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --user app --files history.sql@9 order.sql@1
-      sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --capture shop.capture --memory 512MiB
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
