@@ -240,8 +240,7 @@ class DriverRecord(Record):
     """What the driver was and what it needed itself. A figure is None where the driver does not tell it."""
 
     engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams", "replay"]
-    """``loader`` is ``pgdyno load``, whose transactions are rows; ``streams`` asks queries, which are its transactions; those of
-    ``replay`` are the statements of a capture."""
+    """What counts as its transactions: rows of ``loader`` (``pgdyno load``), queries of ``streams``, statements of ``replay``."""
     version: str | None = None
     """Version of a program that is not part of pgdyno, as it reports it."""
     threads: Annotated[int, Field(ge=1)] = 1

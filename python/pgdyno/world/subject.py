@@ -222,9 +222,7 @@ def _cluster(resolved: ResolvedArm, data_dir: Path, database: str, listen: str |
     address = listen if client.hosts and listen is not None else HOST
     port = preflight.free_port(address)
     logins = resolved.arm.workload.roles(role)
-    return Cluster(
-        resolved.binaries, data_dir, port=port, tcp=address, database=database, role=role, logins=logins
-    )
+    return Cluster(resolved.binaries, data_dir, port=port, tcp=address, database=database, role=role, logins=logins)
 
 
 def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:
