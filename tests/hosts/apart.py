@@ -7,6 +7,7 @@ import ipaddress
 import os
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .there import Place
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _FIRST = ipaddress.IPv4Address("10.213.0.0")
 """Of 65,536 private addresses. Each process of the tests has eight, and each host four of them: tests may run side by side."""
+
+_NAMESPACES = Path("/run/netns")
+"""Where `ip netns add` puts them."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,12 @@ class Apart:
     def place(self) -> Place:
         """Where a worker runs there."""
         clock = ("unshare", "--time", "--monotonic", str(self.ahead_s)) if self.ahead_s else ()
-        return Place(str(self._block + 2), ("ip", "netns", "exec", self.name, *clock))
+        return Place(str(self._block + 2), (*self.inside, *clock))
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What runs a command there. Not `ip netns exec`: its mount namespace would hold the volumes that other tests have mounted."""
+        return "nsenter", f"--net={_NAMESPACES / self.name}"
 
     @property
     def _block(self) -> ipaddress.IPv4Address:
@@ -69,7 +78,7 @@ def _make(one: Apart, stack: contextlib.ExitStack) -> None:
     _run("ip", "link", "add", one.name, "type", "veth", "peer", "name", "eth0", "netns", one.name)
     _run("ip", "address", "add", f"{one.here}/30", "dev", one.name)
     one.link("up")
-    inside = ("ip", "netns", "exec", one.name, "ip")
+    inside = (*one.inside, "ip")
     _run(*inside, "link", "set", "lo", "up")
     _run(*inside, "address", "add", f"{one.place.listen}/30", "dev", "eth0")
     _run(*inside, "link", "set", "eth0", "up")
