@@ -14,10 +14,30 @@ const VOLUMES: usize = 3;
 const WRITERS: u64 = 4;
 const SETS: usize = 60;
 
-fn folder(above: &Path, name: &str) -> PathBuf {
-    let path = above.join(format!("pgdyno-freeze-{}-{name}-1", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    path
+/// A folder that is gone at the end of a test, also of one that fails: in memory it would take the machine's.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(above: &Path, name: &str) -> Self {
+        let path = above.join(format!("pgdyno-freeze-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl std::ops::Deref for Home {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Numbers for one test: the same ones each time.
@@ -90,10 +110,8 @@ fn of_images(images: &[Store], writer: u64) -> Blocks {
 /// Freezes volumes under writers, and finds in each set of images what each writer had done up to one of its requests: no
 /// earlier one than had been answered before, and none that was submitted after.
 fn sets_under_writers(above: &Path) {
-    let home = above.join(format!("pgdyno-freeze-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&home);
-    fs::create_dir_all(&home).expect("a folder");
-    let create = |volume| Store::create(&folder(&home, &format!("v{volume}")), SIZE, None, false).expect("create");
+    let home = Home::new(above, "sets");
+    let create = |volume| Store::create(&home.join(format!("v{volume}-1")), SIZE, None, false).expect("create");
     let stores: Vec<Store> = (0..VOLUMES).map(create).collect();
     let done: Vec<Mutex<Done>> = (0..WRITERS).map(|_| Mutex::default()).collect();
     let stop = AtomicBool::new(false);
@@ -126,7 +144,8 @@ fn sets_under_writers(above: &Path) {
     let mut answered_by = vec![(0, empty()); done.len()];
     for (set, (answered, submitted)) in bounds.iter().enumerate() {
         let open = |volume| {
-            let clone = folder(&home, &format!("c{volume}"));
+            let clone = home.join(format!("c{volume}-1"));
+            let _ = fs::remove_dir_all(&clone); // of the set before
             Store::create(&clone, SIZE, Some(&image(set, volume)), false).expect("clone")
         };
         let images: Vec<Store> = (0..VOLUMES).map(open).collect();
@@ -150,7 +169,6 @@ fn sets_under_writers(above: &Path) {
         apply(&mut blocks, &done.submitted);
         assert_eq!(of_images(&stores, writer as u64), blocks, "the volumes go on");
     }
-    fs::remove_dir_all(home).expect("clean up");
 }
 
 #[test]
@@ -175,7 +193,7 @@ fn freeze_one(store: &Store, target: &Path) -> Kept {
 
 #[test]
 fn a_read_asks_one_layer_however_many_there_are() {
-    let home = folder(&std::env::temp_dir(), "chain");
+    let home = Home::new(&std::env::temp_dir(), "chain");
     let store = Store::create(&home.join("v-1"), SIZE, None, false).expect("create");
     let mut random = Random(7);
     let mut truth = vec![0u8; SIZE as usize];
@@ -198,12 +216,11 @@ fn a_read_asks_one_layer_however_many_there_are() {
         store.read(&mut seen, 0).expect("read");
         assert!(seen == truth);
     }
-    fs::remove_dir_all(home).expect("clean up");
 }
 
 #[test]
 fn a_volume_that_grew_is_frozen_as_large_as_it_is() {
-    let home = folder(&std::env::temp_dir(), "grown");
+    let home = Home::new(&std::env::temp_dir(), "grown");
     let store = Store::create(&home.join("v-1"), SIZE, None, false).expect("create");
     let block = |byte: u8| vec![byte; BLOCK_BYTES as usize];
     for step in 1..5u8 {
@@ -218,14 +235,13 @@ fn a_volume_that_grew_is_frozen_as_large_as_it_is() {
         store.read(&mut seen, offset).expect("read");
         assert_eq!(seen, block(byte), "at {offset}");
     }
-    fs::remove_dir_all(home).expect("clean up");
 }
 
 /// 10 GiB, of which 4 change, and then 2 more: 16 GiB are stored for three snapshots (EBS user guide, "Amazon EBS
 /// snapshots"), here in MiB.
 #[test]
 fn a_snapshot_counts_what_changed_since_the_one_before() {
-    let home = folder(&std::env::temp_dir(), "bytes");
+    let home = Home::new(&std::env::temp_dir(), "bytes");
     let store = Store::create(&home.join("v-1"), 32 << 20, None, false).expect("create");
     let write = |from_mib: u64, mib: u64| {
         for offset in (from_mib << 20..(from_mib + mib) << 20).step_by(512 << 10) {
@@ -240,12 +256,11 @@ fn a_snapshot_counts_what_changed_since_the_one_before() {
         held.push(kept.held_bytes >> 20);
     }
     assert_eq!(held, [10, 10, 12]);
-    fs::remove_dir_all(home).expect("clean up");
 }
 
 #[test]
 fn of_a_set_that_cannot_be_prepared_nothing_is_left() {
-    let home = folder(&std::env::temp_dir(), "refused");
+    let home = Home::new(&std::env::temp_dir(), "refused");
     let stores: Vec<Store> =
         [1, 2].map(|n| Store::create(&home.join(format!("v-{n}")), SIZE, None, false).expect("create")).into();
     fs::create_dir_all(home.join("taken/something")).expect("a folder that is not empty");
@@ -254,10 +269,9 @@ fn of_a_set_that_cannot_be_prepared_nothing_is_left() {
     assert!(error.message.contains("already exists"), "{error:?}");
     drop(first);
     let mut left: Vec<_> =
-        fs::read_dir(&home).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+        fs::read_dir(&*home).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
     left.sort();
     assert_eq!(left, ["taken", "v-1", "v-2"]);
-    fs::remove_dir_all(home).expect("clean up");
 }
 
 /// Its layers are files without memory: what is made and gone through is what was written.
@@ -267,7 +281,7 @@ fn a_volume_of_64_tib_is_frozen_in_100_ms() {
     if !memory.is_dir() {
         return;
     }
-    let home = folder(memory, "large");
+    let home = Home::new(memory, "large");
     let store = Store::create(&home.join("v-1"), 64 << 40, None, false).expect("create");
     let mut least = Duration::MAX;
     for number in 0..4u64 {
@@ -283,5 +297,4 @@ fn a_volume_of_64_tib_is_frozen_in_100_ms() {
         freezing.keep().expect("keep");
     }
     assert!(least < Duration::from_millis(100), "{least:?}");
-    fs::remove_dir_all(home).expect("clean up");
 }
