@@ -24,12 +24,12 @@ with scratch_directory(Path.cwd()) as scratch:
 """
 
 
-def test_it_goes_with_its_block(tmp_path: Path) -> None:
+def test_it_goes_with_its_block(state: Path, tmp_path: Path) -> None:
     """Private while it is there, and not taken for a dead process's."""
     with scratch_directory(tmp_path) as scratch:
         (scratch / "probe.jsonl").write_text("{}")
         assert scratch.stat().st_mode & 0o777 == 0o700
-        assert scratch not in abandoned_scratch()
+        assert scratch not in abandoned_scratch(state)
     assert not scratch.exists()
 
 
@@ -42,7 +42,10 @@ def test_a_killed_process_leaves_it_to_the_clean_up(state: Path, tmp_path: Path)
     )
     left = Path(child.stdout.strip())
     assert left.is_dir()
-    assert left in abandoned_scratch()
+    assert left in abandoned_scratch(state)
     assert any(str(left) in line for line in leftovers(state))
+    # What another state directory's runs left is theirs to clean: they may be at it.
+    elsewhere = tmp_path / "elsewhere"
+    assert not any(str(left) in line for line in [*leftovers(elsewhere), *clean(elsewhere)])
     assert any(str(left) in line for line in clean(state))
     assert not left.exists()

@@ -62,12 +62,17 @@ def _busy(state: Path) -> list[str]:
 def leftovers(state_dir: Path | None = None) -> list[str]:
     """What a clean-up would remove, a line each; nothing is changed."""
     state = (state_dir or paths.state_dir()).resolve()
+    return left_in(state) + [kept.what for kept in _machine_records() if kept.abandoned()]
+
+
+def left_in(state: Path) -> list[str]:
+    """The part of :func:`leftovers` that belongs to this state directory alone, not to the whole machine."""
     found = [_describe(entry) for entry in Journal(state).abandoned()]
     claimed = {entry.data["name"] for entry in Journal(state).abandoned() if entry.kind == "volume"}
     found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
     found += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
-    found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch()]
-    return found + [kept.what for kept in _machine_records() if kept.abandoned()]
+    found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch(state)]
+    return found
 
 
 def _machine_records() -> tuple[MachineRecord, ...]:
@@ -104,7 +109,7 @@ def _clean(state: Path) -> list[str]:
     for process in working:
         if not process.alive():
             done += shared_memory.remove(process.pid, ())
-    done += remove_scratch()
+    done += remove_scratch(state)
     for kept in _machine_records():
         # Where /proc/sys is read-only the record stays, and is among what could not be removed.
         with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -10,15 +11,17 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pgdyno.host import paths
 from pgdyno.host.process import ProcessIdentity, boot_id, own_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MEMORY = Path("/dev/shm")
-_NAME = re.compile(r"pgdyno-scratch-(?P<namespace>\d+)-(?P<pid>\d+)-(?P<start_ticks>\d+)-.*")
+_NAME = re.compile(r"pgdyno-scratch-(?P<state>[0-9a-f]+)-(?P<namespace>\d+)-(?P<pid>\d+)-(?P<start_ticks>\d+)-.*")
 """The name says whose it is, so that nothing has to be recorded first, which an ordinary user could not. Containers may
-share the memory but not the numbering of processes, hence the namespace."""
+share the memory but not the numbering of processes, hence the namespace; each state directory is cleaned by itself,
+hence its key."""
 
 
 _ROOM_BYTES = 128 << 20
@@ -35,7 +38,8 @@ def scratch_directory(fallback: Path) -> Iterator[Path]:
     """
     parent = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) and _free_bytes(_MEMORY) >= _ROOM_BYTES else fallback
     owner = own_identity()
-    prefix = f"pgdyno-scratch-{_process_namespace()}-{owner.pid}-{owner.start_ticks}-"
+    key = _state_key(paths.state_dir())
+    prefix = f"pgdyno-scratch-{key}-{_process_namespace()}-{owner.pid}-{owner.start_ticks}-"
     with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as name:
         yield Path(name)
 
@@ -44,9 +48,9 @@ def _free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def abandoned_scratch() -> list[Path]:
-    """Directories in memory whose process is dead."""
-    return sorted(path for path in _MEMORY.glob("pgdyno-scratch-*") if _is_abandoned(path.name))
+def abandoned_scratch(state: Path) -> list[Path]:
+    """Directories in memory whose process is dead and used this state directory."""
+    return sorted(path for path in _MEMORY.glob(f"pgdyno-scratch-{_state_key(state)}-*") if _is_abandoned(path.name))
 
 
 def _is_abandoned(name: str) -> bool:
@@ -57,14 +61,18 @@ def _is_abandoned(name: str) -> bool:
     return not ProcessIdentity(int(match["pid"]), int(match["start_ticks"]), boot_id()).alive()
 
 
+def _state_key(state: Path) -> str:
+    return hashlib.sha256(os.fsencode(state.resolve())).hexdigest()[:12]
+
+
 def _process_namespace() -> int:
     return Path("/proc/self/ns/pid").stat().st_ino
 
 
-def remove_scratch() -> list[str]:
-    """Remove what dead processes left, and say what that was, a line each."""
+def remove_scratch(state: Path) -> list[str]:
+    """Remove what dead processes with this state directory left, and say what that was, a line each."""
     removed = []
-    for path in abandoned_scratch():
+    for path in abandoned_scratch(state):
         shutil.rmtree(path, ignore_errors=True)
         if not path.exists():
             removed.append(f"removed {path}")
