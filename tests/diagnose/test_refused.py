@@ -37,11 +37,13 @@ WATCH_S = 2.0
 
 
 @pytest.fixture(scope="module")
-def used(cluster: Cluster) -> Cluster:
+def used(cluster: Cluster) -> Iterator[Cluster]:
     """The server of the folder, with roles of this file's own."""
     with cluster.connect() as connection:
         connection.execute("CREATE ROLE sees_all LOGIN; GRANT pg_monitor TO sees_all; CREATE ROLE sees_less LOGIN")
-    return cluster
+    yield cluster
+    with cluster.connect() as connection:
+        connection.execute("DROP ROLE sees_all; DROP ROLE sees_less")
 
 
 def by(cluster: Cluster, role: str) -> str:

@@ -36,11 +36,13 @@ SELECT (SELECT md5(string_agg(name || coalesce(setting, ''), ',' ORDER BY name))
 
 
 @pytest.fixture(scope="module")
-def monitor(cluster: Cluster) -> str:
+def monitor(cluster: Cluster) -> Iterator[str]:
     """A connection string of a role with pg_monitor and nothing more."""
     with cluster.connect() as connection:
         connection.execute("CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor; CREATE ROLE weak LOGIN")
-    return cluster.dsn.replace("user=postgres", "user=monitor")
+    yield cluster.dsn.replace("user=postgres", "user=monitor")
+    with cluster.connect() as connection:
+        connection.execute("DROP ROLE monitor; DROP ROLE weak")
 
 
 @pytest.fixture

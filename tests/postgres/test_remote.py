@@ -15,6 +15,7 @@ from pgdyno.workload.client import environment
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 from tests.conftest import find_system_postgres
+from tests.support.servers import initialise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +35,10 @@ ORDER BY 1, 2
 @pytest.fixture(params=SERVERS)
 def cluster(state: Any, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Somebody's server, with an ordinary role and a database of that role's."""
-    binaries = find_binaries(find_system_postgres() if request.param == "system" else None)
-    made = Cluster(binaries, state.parent / "data")
+    programs = find_system_postgres() if request.param == "system" else None
+    made = Cluster(find_binaries(programs), state.parent / "data")
     try:
-        made.initdb()
+        initialise(made.data_dir, programs)
         with made.running():
             with made.connect() as connection:
                 connection.execute("CREATE ROLE bench LOGIN PASSWORD 'secret'")

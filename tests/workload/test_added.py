@@ -52,9 +52,20 @@ def bucketed(latencies_us: list[int]) -> Counter[int]:
     return Counter(histogram.bucket_us(np.array(latencies_us, dtype=np.int64)).tolist())
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(loads(), st.integers(0, 3))
 def test_the_sum_is_the_union_bucket_by_bucket(drivers: list[list[Latencies]], skipped: int) -> None:
+    the_sum_is_the_union(drivers, skipped)
+
+
+@pytest.mark.bench
+@settings(max_examples=2000, deadline=None)
+@given(loads(), st.integers(0, 3))
+def test_the_sum_of_two_thousand_loads_is_their_union(drivers: list[list[Latencies]], skipped: int) -> None:
+    the_sum_is_the_union(drivers, skipped)
+
+
+def the_sum_is_the_union(drivers: list[list[Latencies]], skipped: int) -> None:
     parts = [driver(seconds, skipped) for seconds in drivers]
     found = added.said(parts)
     union = driver([[_joined(drivers, at, script) for script in (0, 1)] for at in range(len(drivers[0]))])
@@ -82,7 +93,7 @@ def _joined(drivers: list[list[Latencies]], at: int, script: int) -> list[int]:
     return [value for seconds in drivers for value in seconds[at][script]]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(loads())
 def test_the_tables_of_a_run_are_those_of_the_union(drivers: list[list[Latencies]]) -> None:
     found = added.said([driver(seconds) for seconds in drivers])
