@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from tests import leaks
 from tests.report import chromium
-from tests.support import machine, pooler
+from tests.support import machine, pictures, pooler
 
 _run_dirs: list[Path] = []
 
@@ -28,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup starts its command so
+    config.pluginmanager.register(Changes())
     run_dir = Path(tempfile.mkdtemp(prefix="pgdt-")).resolve()
     shared = Path("/dev/shm")
     images = Path(tempfile.mkdtemp(prefix="pgdt-", dir=shared if os.access(shared, os.W_OK) else run_dir))
@@ -153,6 +155,29 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
 
 
+_seen: list[leaks.Snapshot] = []
+"""What was there after the last test; empty when a fixture of more than one test has come or gone since."""
+
+
+class Changes:
+    """A server of more than one test changes what is there before the next.
+
+    A plugin of its own: pytest does not ask the hooks of this file about fixtures of a whole session, which are the root's.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        """It comes."""
+        if fixturedef.scope != "function":
+            _seen.clear()
+        return (yield)
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
+        """It has gone."""
+        if fixturedef.scope != "function":
+            _seen.clear()
+
+
 @pytest.fixture(autouse=True)
 def no_leak() -> Iterator[None]:
     """Fail a test that leaves a mount, a loop device, a control group or a process, and remove what it left.
@@ -160,11 +185,23 @@ def no_leak() -> Iterator[None]:
     Servers of module and session fixtures start before this looks, so they are not the test's.
     """
     run_dir = _run_dirs[0]
-    before = leaks.look(run_dir)
+    before = _seen.pop() if _seen else leaks.look(run_dir)
     yield
+    after = leaks.look(run_dir, before)
+    if not after.since(before):
+        _seen.append(after)
+        return
     left = leaks.leaked(run_dir, before)
     if left:
         pytest.fail("the test left on the machine (now removed):\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave pictures out of the pages that a test writes in this process, unless it is about pictures."""
+    if not any(request.node.get_closest_marker(name) for name in ("drawn", "needs_chromium")):
+        for name, module in pictures.NONE.items():
+            monkeypatch.setitem(sys.modules, name, module)
 
 
 @pytest.fixture

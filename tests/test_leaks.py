@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,24 @@ def server_that_forks_later(run_dir: Path, script: str, environment: dict[str, s
             return leaks.leaked(run_dir, before, 0.3)
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def companion() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the whole session, which begins after other tests."""
+    with subprocess.Popen(["sleep", "600"]) as started:
+        yield started
+        started.kill()
+
+
+def test_a_process_of_the_whole_session_that_begins_with_a_test_is_not_its_own(
+    companion: subprocess.Popen[bytes],
+) -> None:
+    assert companion.poll() is None
+
+
+def test_a_process_of_the_whole_session_outlives_the_test_it_began_with(companion: subprocess.Popen[bytes]) -> None:
+    assert companion.poll() is None
 
 
 def test_children_of_a_server_that_was_there_before_are_not_blamed_on_a_test(run_dir: Path) -> None:

@@ -28,6 +28,8 @@ from .test_page import outline
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.drawn
+
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -215,6 +215,7 @@ def test_runs_of_different_length_are_told_as_a_range(tmp_path: Path) -> None:
     assert not_verified(summarise(directory))[-2].startswith("Each run measured 7.5 to 20 s. ")
 
 
+@pytest.mark.drawn
 def test_a_run_directory_from_elsewhere_reports_the_same(two_volumes: Comparison, tmp_path: Path) -> None:
     """Copied to another path, read by a process that has no engine, no root's tools, and another folder."""
     here = two_volumes.paths[0]

@@ -111,6 +111,7 @@ def test_every_figure_is_drawn_for_each_width(written: ReportFiles) -> None:
     assert len(re.findall(r"<title>gp3, replicate \d: ", text)) == 3 * len(WIDTHS_PX)
 
 
+@pytest.mark.drawn
 def test_what_users_wrote_is_escaped(tmp_path: Path) -> None:
     attack = "<script>alert('x')</script>"
     arm = replace(
@@ -132,6 +133,7 @@ def test_invalid_run_is_said_before_its_numbers(tmp_path: Path) -> None:
     assert "crosses: invalid ones" in text
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "plan",
     [
@@ -151,6 +153,7 @@ def test_odd_experiments_have_a_page_too(tmp_path: Path, plan: Plan) -> None:
     assert not re.search(r"\b(?:nan|NaN|None|undefined)\b", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
 
 
+@pytest.mark.drawn
 def test_long_run_stays_below_the_size(tmp_path: Path) -> None:
     arms = (replace(GP3, tps=60.0), replace(IO2BX, tps=90.0))
     text = html(summarise(make_experiment(tmp_path, Plan(arms=arms, measure_s=3600))))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pgdyno.analysis.compare import summarise
-from pgdyno.report import document
+from pgdyno.report import document, transactions
 from pgdyno.report.page import html
 from pgdyno.report.summary import summary
-from pgdyno.report.transactions import STATEMENT_WIDTH_MAX, STATEMENTS_MAX, brief, statements
+from pgdyno.report.transactions import STATEMENT_WIDTH_MAX, brief, statements
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 from ..analysis.test_driven import native
@@ -28,27 +30,33 @@ def driven(root: Path, texts: tuple[str, ...] = TEXTS) -> Comparison:
     return summarise(make_experiment(root, Plan(arms=(own, GP3), replicates=2, measure_s=20)))
 
 
-def test_each_statement_is_a_row_even_where_texts_are_the_same(tmp_path: Path) -> None:
-    rows = statements(driven(tmp_path))
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """Three statements, two of them with the same text."""
+    return driven(tmp_path_factory.mktemp("three"))
+
+
+def test_each_statement_is_a_row_even_where_texts_are_the_same(three: Comparison) -> None:
+    rows = statements(three)
     assert [row.title for row in rows] == list(TEXTS)
     assert all(row.cells[0].count(" / ") == 2 and row.cells[1] == "–" for row in rows)
 
 
-def test_of_many_statements_those_of_the_most_time_are_shown(tmp_path: Path) -> None:
-    rows = statements(driven(tmp_path, tuple(f"SELECT {number}" for number in range(50))))
-    assert len(rows) == STATEMENTS_MAX
-    assert rows[0].title == "SELECT 0"
+def test_of_many_statements_those_of_the_most_time_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "STATEMENTS_MAX", 4)
+    rows = statements(driven(tmp_path, tuple(f"SELECT {number}" for number in range(6))))
+    assert [row.title for row in rows] == [f"SELECT {number}" for number in range(4)]
 
 
-def test_service_time_stands_beside_response_time(tmp_path: Path) -> None:
-    found = {row.title: row.cells for row in summary(driven(tmp_path))}
+def test_service_time_stands_beside_response_time(three: Comparison) -> None:
+    found = {row.title: row.cells for row in summary(three)}
     response, service = found["response time, median, ms"], found["service time, median, ms"]
     assert float(service[0]) < 0.6 * float(response[0])
     assert service[1] == "–"
 
 
-def test_a_page_has_them_and_escapes_them(tmp_path: Path) -> None:
-    text = html(driven(tmp_path))
+def test_a_page_has_them_and_escapes_them(three: Comparison) -> None:
+    text = html(three)
     assert 'id="statements"' in text
     assert "SELECT &#39;&lt;b&gt;&#39;" in text
     assert "driven by pgdyno&#39;s driver" in text
@@ -61,8 +69,8 @@ def test_a_comparison_without_them_has_no_such_section(tmp_path: Path) -> None:
     assert "service time" not in text
 
 
-def test_the_document_has_them(tmp_path: Path) -> None:
-    own, old = document(driven(tmp_path)).arms
+def test_the_document_has_them(three: Comparison) -> None:
+    own, old = document(three).arms
     assert own.driver is not None
     assert own.driver.engine == "native"
     assert own.driver.cpu_us_per_transaction == 200.0

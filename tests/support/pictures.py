@@ -1,0 +1,29 @@
+"""Pages without pictures, for tests that read their words: drawing one page takes a second of CPU.
+
+What is drawn is made as always; only its conversion to SVG and PNG is left out. Tests of pictures are marked with ``drawn``.
+"""
+
+from __future__ import annotations
+
+import base64
+from types import SimpleNamespace
+from typing import Any
+
+_PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""One pixel."""
+
+
+def _svg(specification: dict[str, Any]) -> str:
+    del specification
+    return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+
+
+def _png(specification: dict[str, Any], scale: float) -> bytes:
+    del specification, scale
+    return _PNG
+
+
+NONE: dict[str, Any] = {"vl_convert": SimpleNamespace(vegalite_to_svg=_svg, vegalite_to_png=_png)}
+"""Modules that convert -> what stands in their place."""
