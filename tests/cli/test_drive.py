@@ -19,7 +19,7 @@ from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 
-from ..support.commands import pgdyno
+from ..support.commands import Ended, pgdyno
 from ..support.pooler import CLEAN, pgbouncer
 from ..support.servers import cluster, throwaway_cluster
 
@@ -43,24 +43,21 @@ def dsn(cluster: Cluster) -> str:
     return cluster.dsn
 
 
-def drive(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """``pgdyno drive`` of the package under test."""
-    command = [sys.executable, "-m", "pgdyno", "drive", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == code, done.stderr
-    return done
+def drive(*arguments: str, code: int = 0) -> Ended:
+    """``pgdyno drive``, which ends with that code."""
+    return pgdyno("drive", *arguments, code=code)
 
 
 def driven(*arguments: str) -> dict[str, Any]:
     """Its document."""
-    found: dict[str, Any] = json.loads(drive(*arguments, *SHORT, "--json").stdout)
+    found: dict[str, Any] = json.loads(drive(*arguments, *SHORT, "--json").out)
     return found
 
 
 def test_the_tables_say_what_scripts_and_statements_took(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(OWN)
     (tmp_path / "other.sql").write_text("SELECT 1;\n")
-    said = drive(f"{tmp_path}/own.sql@3", f"{tmp_path}/other.sql", "--dsn", dsn, *SHORT).stdout.splitlines()
+    said = drive(f"{tmp_path}/own.sql@3", f"{tmp_path}/other.sql", "--dsn", dsn, *SHORT).out.splitlines()
     assert said[0].split()[:5] == ["SCRIPT", "TPS", "SUCCEEDED", "FAILED", "SKIPPED"]
     assert [line.split()[0].rpartition("/")[2] for line in said[1:4]] == ["own.sql", "other.sql", "all"]
     counts = [int(line.split()[2].replace(",", "")) for line in said[1:4]]
@@ -90,7 +87,7 @@ def test_built_in_scripts_take_the_scale_of_the_server(dsn: str) -> None:
     assert found["workload"]["scale"] == 2
     assert [part["weight"] for part in found["scripts"]] == [3, 1]
     refused = drive("select-only", "--dsn", dsn, "--scale", "7", code=2)
-    assert "have scale 2, not 7" in refused.stderr
+    assert "have scale 2, not 7" in refused.err
 
 
 def test_a_server_of_its_own_is_made_and_taken_away(tmp_path: Path) -> None:
@@ -149,9 +146,9 @@ def test_a_malformed_script_names_line_and_column(tmp_path: Path) -> None:
 def test_what_the_server_refuses_is_one_sentence(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text("SELECT * FROM nowhere;\n")
     done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, *SHORT, code=1)
-    assert done.stderr.count("error:") == 1
-    assert "own.sql:1 (SELECT * FROM nowhere): " in done.stderr
-    assert 'relation "nowhere" does not exist' in done.stderr
+    assert done.err.count("error:") == 1
+    assert "own.sql:1 (SELECT * FROM nowhere): " in done.err
+    assert 'relation "nowhere" does not exist' in done.err
 
 
 @pytest.fixture
@@ -176,16 +173,16 @@ def committed(cluster: Cluster) -> int:
 def test_a_refused_statement_throws_no_figures_away(dsn: str, keys: None, cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(DRAWS)
     arguments = (f"{tmp_path}/own.sql", "--dsn", dsn, "--warmup", "0s", "--duration", "30s", "--keep-invalid")
-    found = json.loads(drive(*arguments, "--json", code=1).stdout)
+    found = json.loads(drive(*arguments, "--json", code=1).out)
     assert found["succeeded"] == committed(cluster) > 0
     assert (found["valid"], found["ended_by"]["line"], found["ended_by"]["sqlstate"]) == (False, 2, "23505")
     with cluster.connect() as connection:
         connection.execute("TRUNCATE keys")
     done = drive(*arguments, code=1)
-    assert done.stdout.startswith("SCRIPT")
-    assert "invalid: incomplete: ended by " in done.stdout
-    assert "own.sql:2 (INSERT INTO keys VALUES ($1)): " in done.stderr
-    assert "the figures above are incomplete" in done.stderr
+    assert done.out.startswith("SCRIPT")
+    assert "invalid: incomplete: ended by " in done.out
+    assert "own.sql:2 (INSERT INTO keys VALUES ($1)): " in done.err
+    assert "the figures above are incomplete" in done.err
 
 
 def test_errors_are_counted_when_it_is_asked_for(dsn: str, keys: None, cluster: Cluster, tmp_path: Path) -> None:
@@ -200,11 +197,11 @@ def test_a_drive_of_which_nothing_succeeded_is_invalid(dsn: str, tmp_path: Path)
     (tmp_path / "own.sql").write_text("SELECT pg_terminate_backend(pg_backend_pid());\n")
     arguments = (f"{tmp_path}/own.sql", "--dsn", dsn, "--warmup", "0s", "--duration", "1s")
     done = drive(*arguments, code=4)
-    assert "transactions succeeded" in done.stderr
-    assert "invalid: transactions: none of" in done.stdout
+    assert "transactions succeeded" in done.err
+    assert "invalid: transactions: none of" in done.out
     (tmp_path / "own.sql").write_text("SELECT 1 / 0;\n")
     done = drive(*arguments, "--continue-on-error", code=4)
-    assert "22012" in done.stdout
+    assert "22012" in done.out
 
 
 def test_a_drive_whose_server_is_gone_at_the_end_is_invalid() -> None:
@@ -228,7 +225,7 @@ def test_a_drive_whose_server_is_gone_at_the_end_is_invalid() -> None:
 def test_a_script_without_a_command_is_refused(dsn: str, tmp_path: Path, text: str) -> None:
     (tmp_path / "own.sql").write_text(text)
     done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, code=2)
-    assert "own.sql:1:1: the script has neither a statement nor a command" in done.stderr
+    assert "own.sql:1:1: the script has neither a statement nor a command" in done.err
 
 
 def test_an_interruption_prints_the_figures_until_then(dsn: str) -> None:
@@ -294,8 +291,8 @@ def test_through_a_pooler_nothing_stays_and_prepared_statements_are_refused_at_o
     (tmp_path / "own.sql").write_text("BEGIN;\nSELECT 1;\nEND;\n")
     with pgbouncer(cluster) as pooler:
         done = drive("select-only", "--dsn", pooler.dsn(), code=2)
-        assert "does not keep clients' prepared statements apart" in done.stderr
-        assert "--protocol simple or extended" in done.stderr
+        assert "does not keep clients' prepared statements apart" in done.err
+        assert "--protocol simple or extended" in done.err
         assert pooler.leftovers() == [CLEAN] * pooler.pool_size
         for protocol in ("simple", "extended"):
             found = driven("tpcb-like", "--dsn", pooler.dsn(), "--protocol", protocol)

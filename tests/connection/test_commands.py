@@ -22,6 +22,7 @@ from pgdyno.workload import pgbench
 from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import PgbenchTables
 
+from ..support.commands import pgdyno as run_command
 from . import site_of
 
 if TYPE_CHECKING:
@@ -59,13 +60,6 @@ def rows(site: Site, tmp_path: Path) -> Iterator[Path]:
 def run(site: Site, statements: str) -> None:
     with psycopg.connect(site.dsn(), autocommit=True) as connection:
         connection.execute(statements.encode())
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    """pgdyno as a program."""
-    return subprocess.run(
-        [sys.executable, "-m", "pgdyno", *words], capture_output=True, text=True, check=False, timeout=120
-    )
 
 
 def found(site: Site, query: str) -> list[tuple[Any, ...]]:
@@ -137,9 +131,9 @@ def test_drive_is_encrypted_where_libpq_is(site: Site, tmp_path: Path, database:
     script = tmp_path / "own.sql"
     script.write_text(f"SELECT 1 / (ssl = {encrypted})::int FROM pg_stat_ssl WHERE pid = pg_backend_pid();\n")
     words = ["drive", str(script), "--dsn", site.dsn(database), "--clients", "2", "--warmup", "0s", "--duration", "1s"]
-    done = command(*words, "--keep-invalid", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["succeeded"] > 0
+    done = run_command(*words, "--keep-invalid", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["succeeded"] > 0
 
 
 def test_drive_refuses_before_it_sets_up(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,10 +141,10 @@ def test_drive_refuses_before_it_sets_up(site: Site, tmp_path: Path, monkeypatch
     script.write_text("SELECT 1;\n")
     setup.write_text("CREATE TABLE made_by_setup ();\n")
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
-    done = command("drive", str(script), "--setup", str(setup), "--dsn", site.dsn())
+    done = run_command("drive", str(script), "--setup", str(setup), "--dsn", site.dsn())
     monkeypatch.delenv("PGCLIENTENCODING")
-    assert done.returncode == 2
-    assert "client_encoding is LATIN1" in done.stderr
+    assert done.code == 2
+    assert "client_encoding is LATIN1" in done.err
     assert found(site, "SELECT to_regclass('made_by_setup')") == [(None,)]
 
 

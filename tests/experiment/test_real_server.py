@@ -45,7 +45,7 @@ def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: 
     results = tmp_path / "results"
     arguments = [EXAMPLE, *SHORT, "--results", str(results), "--keep-invalid"]
     refused = run(*arguments, code=2)
-    assert "does not create them without --yes-create" in refused.stderr
+    assert "does not create them without --yes-create" in refused.err
     assert not results.exists()
 
     run(*arguments, "--yes-create", "--replicates", "1", "--json", "--only", "1", "--only", "3")
@@ -70,7 +70,7 @@ def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: 
         assert b"passfile" not in content and b"servicefile" not in content, path
 
     unnamed = run("--resume", str(directory), code=2)
-    assert "the connection string is not recorded" in unnamed.stderr
+    assert "the connection string is not recorded" in unnamed.err
     run(*arguments, "--replicates", "1", "--resume", str(directory))
     assert len(open_experiment(directory).runs) == 3
 
@@ -80,7 +80,7 @@ def test_writes_are_counted_against_what_was_there_before(server: Cluster, tmp_p
     arguments = [EXAMPLE, *SHORT, "--dsn", dsn, "--set", 'workload.script="tpcb-like"', "--yes-create"]
     arguments += ["--set", "factors.workload.clients=[2]", "--results", str(tmp_path / "results"), "--keep-invalid"]
     done = run(*arguments, "--replicates", "2", "--set", "workload.full_check=true", "--json")
-    assert json.loads(done.stdout)["arms"][0]["tps"]["n"] == 2
+    assert json.loads(done.out)["arms"][0]["tps"]["n"] == 2
     (directory,) = (tmp_path / "results").iterdir()
     for one in open_experiment(directory).runs:
         assert all(check.ok for check in one.record.checks), one.record.checks
@@ -101,8 +101,8 @@ def test_through_a_pooler_nothing_that_a_run_needs_stays(server: Cluster, tmp_pa
             "--keep-invalid",
         ]
         refused = run(*arguments, "--yes-create", code=2)
-        assert "does not keep clients' prepared statements apart" in refused.stderr
-        assert "workload.protocol" in refused.stderr
+        assert "does not keep clients' prepared statements apart" in refused.err
+        assert "workload.protocol" in refused.err
         arguments += [
             "--set",
             'workload.protocol="simple"',
@@ -112,7 +112,7 @@ def test_through_a_pooler_nothing_that_a_run_needs_stays(server: Cluster, tmp_pa
             "1",
         ]
         refused = run(*arguments, "--yes-create", code=2)
-        assert "making tables needs its own sessions" in refused.stderr
+        assert "making tables needs its own sessions" in refused.err
         with server.connect(dbname="app") as connection:
             assert connection.execute("SELECT to_regclass('pgbench_accounts') IS NULL").fetchone() == (True,)
         direct = f"host={server.socket_dir} port={server.port} dbname=app user=postgres"

@@ -18,7 +18,7 @@ from pgdyno.host.mounts import mounts_below
 from pgdyno.store import open_experiment
 from tests.conftest import find_system_postgres
 from tests.experiment.documents import FILE
-from tests.support.commands import pgdyno
+from tests.support.commands import Ended, pgdyno
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
@@ -31,12 +31,9 @@ SMALL = (
 """What makes an example short. Numbers of such runs mean nothing, so they may be invalid."""
 
 
-def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """``pgdyno run`` of the package under test."""
-    command = [sys.executable, "-m", "pgdyno", "run", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == code, done.stderr
-    return done
+def run(*arguments: str, code: int = 0) -> Ended:
+    """``pgdyno run``, which ends with that code."""
+    return pgdyno("run", *arguments, code=code)
 
 
 def small(example: str, *assignments: str) -> list[str]:
@@ -59,11 +56,11 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
     began = {one.path.name: one.record.anchor.unix_ns for one in first.runs}
 
     other = [*small("compare-gp3-io2bx", "replicates=2", "workload.clients=5"), "--resume", str(directory)]
-    assert run(*other, "--dry-run", code=2).stderr.count("was a different experiment") == 1
+    assert run(*other, "--dry-run", code=2).err.count("was a different experiment") == 1
     changed = run(*other, code=2)
-    assert "workload.clients is 5, was 4" in changed.stderr
+    assert "workload.clients is 5, was 4" in changed.err
     refused = run("--resume", str(directory), "--seed", "2", code=2)
-    assert "options cannot be changed when resuming an experiment" in refused.stderr
+    assert "options cannot be changed when resuming an experiment" in refused.err
 
     interrupted = _interrupt_after_a_run(["--resume", str(directory), "--keep-invalid"])
     assert f"pgdyno run --resume {directory}" in interrupted
@@ -80,10 +77,10 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
     assert {one.record.experiment_hash for one in whole.runs} == {whole.record.experiment_hash}
     assert whole.record.factors == {"world.volume": ("gp3", "io2bx:iops=8000")}
     assert all(one.record.factors == {"world.volume": one.record.arm} for one in whole.runs)
-    assert json.loads(done.stdout)["arms"][0]["tps"]["n"] == 2
+    assert json.loads(done.out)["arms"][0]["tps"]["n"] == 2
 
     nothing_left = run("--resume", str(directory), "--keep-invalid")
-    assert "run 1 of" not in nothing_left.stderr
+    assert "run 1 of" not in nothing_left.err
 
 
 def _interrupt_after_a_run(arguments: list[str]) -> str:
@@ -175,7 +172,7 @@ def test_versions_settings_file_systems_and_a_wal_volume_from_one_file(state_dir
     """The first and the last of sixteen arms: every factor at both of its levels. Each run stands on what was asked."""
     bins = f'factors.postgres.bin=["", "{find_system_postgres()}"]'
     arguments = [*small("postgres-versions", "replicates=1", bins), "--results", str(tmp_path)]
-    planned = json.loads(run(*arguments, "--dry-run", "--json").stdout)
+    planned = json.loads(run(*arguments, "--dry-run", "--json").out)
     assert len(planned["arms"]) == len(planned["runs"]) == 16
     run(*arguments, "--only", "1", "--only", "16")
     directory = next(tmp_path.glob("*-postgres-versions-*"))
