@@ -1,7 +1,8 @@
 """``pgdyno`` as the documents' test runs it: the same command on less data, for seconds instead of minutes.
 
 What is made smaller is appended, so it wins over what the document says, and the whole line is printed. Unless :data:`EMULATED`
-is set, experiments run on the fake world, which takes no time, loads are planned only, and existing servers are measured.
+is set, experiments run on the fake world, which takes no time, loads are planned only, and existing servers are measured; pictures are
+left out, but for those that `pgdyno report --format` writes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from pgdyno.cli.main import run
 from tests.docs import datasets
+from tests.support import pictures
 
 EMULATED = "PGDYNO_DOCS_EMULATED"
 """Environment variable: set, experiments measure PostgreSQL on emulated volumes."""
@@ -167,6 +169,8 @@ def main() -> int:
         print(f"docs: pgdyno {shlex.join(words)}", file=sys.stderr)
     if words and words[0] in ("compare", "demo", "run"):
         datasets.share()
+    if not (os.environ.get(EMULATED) or "--format" in words):
+        sys.modules |= pictures.NONE
     return run(words)
 
 

@@ -17,7 +17,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from tests.analysis.synthetic import make_experiment
 from tests.docs import datasets
 from tests.docs.bucket import somebodys_bucket
 from tests.docs.documents import EXAMPLES, ROOT, Example
+from tests.docs.forked import forking
 from tests.docs.server import HOST, SomebodysServer, somebodys_server
 from tests.docs.small import EMULATED, smaller
 
@@ -158,6 +158,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SomebodysServer
 
 
 @pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The shell's words for ``pgdyno``."""
+    with forking(tmp_path_factory.mktemp("forked")) as words:
+        yield words
+
+
+@pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
     with somebodys_bucket() as found:
         yield found
@@ -177,6 +184,12 @@ def loaded() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment that nobody ran."""
+    return make_experiment(tmp_path_factory.mktemp("recorded"))
+
+
 @pytest.fixture
 def clone(
     state_dir: Path,
@@ -185,13 +198,14 @@ def clone(
     bucket: dict[str, str],
     seen: set[str],
     loaded: Path,
+    command: str,
+    recorded: Path,
 ) -> Iterator[Clone]:
     """A folder that looks like a clone, with a recorded experiment; volumes that a document leaves are detached."""
     folder = Path(tempfile.mkdtemp(prefix="d-")).resolve()
     folder.chmod(0o755)  # PostgreSQL's user must be able to walk through
-    small = f'exec env PYTHONPATH="{ROOT}:{ROOT / "python"}" "{sys.executable}" -m tests.docs.small "$@"'
     for place in (folder / "bin" / "pgdyno", folder / ".venv" / "bin" / "pgdyno"):
-        _script(place, small)
+        _script(place, f'exec {command} "$@"')
     _script(folder / "bin" / "sudo", 'exec "$@"')
     _script(folder / "bin" / "make", f'exec "{shutil.which("make")}" --old-file=setup "$@"')  # set up already: we run
     for name in ("Makefile", "experiments", "catalog", "tools", "python"):
@@ -204,7 +218,7 @@ def clone(
         "mnt",
     ):
         (folder / name).mkdir(parents=True)
-    make_experiment(folder / "results").rename(folder / "results" / RECORDED)
+    shutil.copytree(recorded, folder / "results" / RECORDED)
     environment = {name: value for name, value in os.environ.items() if name != "PGDYNO_RESULTS"}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
     environment["PGDYNO_DATABASE_DIR"] = str(folder / "databases")
@@ -241,10 +255,10 @@ def measurement(example: Example) -> str | None:
     files = [word for word in words if word.endswith(".toml") and words[1] == "run"]
     if {"--help", "--resume", "|", ">", "&&"} & set(words) or not all((ROOT / file).is_file() for file in files):
         return plain
-    command = cli.get_command(click.Context(cli), words[1])
-    assert command is not None
+    found = cli.get_command(click.Context(cli), words[1])
+    assert found is not None
     with contextlib.chdir(ROOT):
-        asked = command.make_context(words[1], smaller(words[1:])[1:]).params
+        asked = found.make_context(words[1], smaller(words[1:])[1:]).params
     # Of a key that is set twice the last one counts.
     asked["assignments"] = sorted(dict(one.split("=", 1) for one in asked.get("assignments", ())).items())
     return repr((words[1], sorted(asked.items())))

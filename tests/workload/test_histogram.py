@@ -40,6 +40,18 @@ def test_parts_merge_to_the_whole(first: list[int], second: list[int]) -> None:
         assert merged.get_value_at_percentile(percentile) == whole.get_value_at_percentile(percentile)
 
 
+@given(st.lists(st.tuples(st.integers(0, histogram.LATENCY_US_MAX), st.integers(1, 9)), max_size=60))
+def test_counting_all_at_once_is_recording_one_by_one(found: list[tuple[int, int]]) -> None:
+    reference = HdrHistogram(1, histogram.LATENCY_US_MAX, histogram.SIGNIFICANT_DIGITS)
+    for value, count in found:
+        assert reference.record_value(int(histogram.bucket_us(np.array([value]))[0]), count)
+    values, counts = (np.array([row[i] for row in found], dtype=np.int64) for i in (0, 1))
+    made = histogram.of_buckets(values, counts)
+    assert made.encode() == reference.encode()
+    facts = (made.get_total_count(), made.get_min_value(), made.get_max_value())
+    assert facts == (reference.get_total_count(), reference.get_min_value(), reference.get_max_value())
+
+
 @given(latencies)
 def test_an_encoded_histogram_decodes_to_itself(values: list[int]) -> None:
     whole = of(values)

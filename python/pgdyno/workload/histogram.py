@@ -29,10 +29,18 @@ def bucket_us(latency_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     import numpy as np
 
     values = np.clip(latency_us.astype(np.int64), 0, LATENCY_US_MAX)
-    # float64 holds every value up to 2^53 exactly, so frexp's exponent is the length in bits.
-    shift = np.maximum(np.frexp(values.astype(np.float64))[1].astype(np.int64) - _BITS, 0)
+    shift = _shift(values)
     buckets: np.ndarray[Any, Any] = (values >> shift) << shift
     return buckets
+
+
+def _shift(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """How many of the lowest bits of each value its bucket leaves open."""
+    import numpy as np
+
+    # float64 holds every value up to 2^53 exactly, so frexp's exponent is the length in bits.
+    shift: np.ndarray[Any, Any] = np.maximum(np.frexp(values.astype(np.float64))[1].astype(np.int64) - _BITS, 0)
+    return shift
 
 
 def per_second(
@@ -67,8 +75,13 @@ def of_buckets(latency_us: np.ndarray[Any, Any], count: np.ndarray[Any, Any]) ->
 
     histogram = HdrHistogram(1, LATENCY_US_MAX, SIGNIFICANT_DIGITS)
     values, where = np.unique(bucket_us(latency_us), return_inverse=True)
-    for value, times in zip(values.tolist(), np.bincount(where, weights=count).tolist(), strict=True):
-        histogram.record_value(value, int(times))
+    if len(values) > 0:
+        # What `record_value` does, for all of them at once: with a second's values in a thousand buckets it was half the work.
+        times, shift = np.bincount(where, weights=count).astype(np.int64), _shift(values)
+        half = 1 << (_BITS - 1)
+        np.frombuffer(histogram.counts, dtype=np.int64)[(shift + 1) * half + (values >> shift) - half] += times
+        histogram.total_count = int(times.sum())
+        histogram.min_value, histogram.max_value = int(values[0]), int(values[-1])
     return histogram
 
 
