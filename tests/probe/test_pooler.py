@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -65,6 +66,8 @@ def test_questions_are_bounded_in_time_and_read_only(cluster: Cluster, is_own: b
             probe._is_own = False
         with pytest.raises(psycopg.errors.QueryCanceled):
             probe._question(connection, "SELECT pg_sleep(30)")
+        with ThreadPoolExecutor(1) as thread, pytest.raises(psycopg.errors.QueryCanceled):
+            thread.submit(probe._answer, connection, "SELECT pg_sleep(30)").result()
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             probe._question(connection, "CREATE TABLE made_by_a_probe ()")
         prepared = connection.execute("SELECT count(*) FROM pg_prepared_statements", prepare=False).fetchone()

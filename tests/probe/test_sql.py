@@ -13,7 +13,8 @@ from pgdyno.probe import sampler
 from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import PATIENCE_S, START_PATIENCE_S
-from pgdyno.probe.sql import SqlProbe
+from pgdyno.probe.sql import SLOWEST_S, SqlProbe
+from pgdyno.probe.wait_events import WaitEventProbe
 from pgdyno.store.tables import conform
 
 if TYPE_CHECKING:
@@ -74,6 +75,17 @@ def test_a_session_that_takes_much_of_a_core_is_asked_less_often(monkeypatch: py
         probe._slow_down(1_000_000)
         intervals.append(probe._interval_ns // 1_000_000)
     assert intervals == [100, 200, 200, 300], "ten looks in a second took nothing yet, 9 ms; in two seconds 4 ms, 11 ms"
+
+
+def test_a_watch_has_the_looks_of_its_record_and_then_half_as_many_a_second() -> None:
+    watched, kept = WaitEventProbe("", watched=True, slowest_s=SLOWEST_S), WaitEventProbe("")
+    for probe, intervals in ((watched, [0.1, 0.2, 0.2]), (kept, [0.1, 0.1, 0.1])):
+        for looks, interval_s in zip((59, 60, 61), intervals, strict=True):
+            probe.cost.samples = looks
+            probe._slow_down(1_000_000)
+            assert probe._interval_ns == interval_s * 1e9
+    watched._slow_down(90_000_000)
+    assert watched._interval_ns == SLOWEST_S * 1e9
 
 
 def sampled(probe: CounterProbe, count: int) -> bool:

@@ -129,6 +129,21 @@ def test_a_server_that_stands_still_costs_samples_and_does_not_hang_the_probe(cl
     assert "wait_events" in {gap.what for gap in samples.gaps}
 
 
+def test_a_session_that_is_ended_is_a_gap_and_another_one_looks_on(cluster: Cluster) -> None:
+    with WaitEventProbe(cluster.dsn, INTERVAL_S) as probe:
+        assert sampled(probe, 3)
+        with cluster.connect() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
+            )
+        assert sampled(probe, 5)
+        samples = probe.stop()
+    lost = [gap for gap in samples.gaps if gap.what == "wait_events"]
+    assert lost
+    assert lost[0].why
+    assert max(row["t_begin_ns"] for row in rows(samples)) > lost[-1].end_ns
+
+
 def test_what_the_probes_cost_is_recorded(cluster: Cluster) -> None:
     with cluster.connect() as connection:
         assert local_backend(connection) == connection.info.backend_pid
@@ -161,7 +176,7 @@ def see_commands(server: Cluster) -> None:
     with contextlib.ExitStack() as ending, WaitEventProbe(server.dsn, INTERVAL_S, watched=True) as probe:
         for statement in statements:
             ending.enter_context(_running(server, statement))
-        assert wait_until(lambda: {"LONG TRANSACTION", "COPY TO"} <= {state[-1] for state in [*probe._states]}, 60.0)
+        assert wait_until(lambda: {b"LONG TRANSACTION", b"COPY TO"} <= {state[-1] for state in [*probe._states]}, 60.0)
         samples = probe.stop()
     assert {"LONG TRANSACTION", "COPY TO"} <= {row["command"] for row in rows(samples)}
 

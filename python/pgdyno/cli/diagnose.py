@@ -291,7 +291,8 @@ def _watched(
     refuse_secrets(target, "DSN", "diagnose")
     seconds = check_seconds(parse_seconds(watch_for, "--for"))
     purchase = purchase_of(bought, instance)
-    return watch(target_of(target), purchase, seconds, root, _tell, texts=texts)
+    tell = _tell if sys.stderr.isatty() else None
+    return watch(target_of(target), purchase, seconds, root, tell, texts=texts)
 
 
 @contextlib.contextmanager
@@ -308,10 +309,9 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _tell(left_s: float) -> None:
-    """How long it still takes, on a terminal only."""
-    if sys.stderr.isatty():
-        end = "\r" if left_s > 0.5 else "\n"
-        click.echo(f"watching: {left_s:,.0f} s left  {end}", err=True, nl=False)
+    """How long it still takes."""
+    end = "\r" if left_s > 0.5 else "\n"
+    click.echo(f"watching: {left_s:,.0f} s left  {end}", err=True, nl=False)
 
 
 def _tell_judged(place: int, of: int) -> None:

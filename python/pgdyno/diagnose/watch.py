@@ -104,9 +104,11 @@ def _sampled(
 def _wait(begin_ns: int, seconds: float, tell: Callable[[float], None] | None) -> None:
     never = threading.Event()
     while (left_s := seconds - (time.clock_gettime_ns(time.CLOCK_MONOTONIC) - begin_ns) / 1e9) > 0:
-        if tell is not None:
+        if tell is None:
+            never.wait(left_s)
+        else:
             tell(left_s)
-        never.wait(min(STEP_S, left_s))
+            never.wait(min(STEP_S, left_s))
 
 
 def _account(samples: Samples) -> record.Account:

@@ -1,4 +1,4 @@
-"""Everything that is sampled of a server by SQL: its counters once a second, its sessions ten times a second."""
+"""Everything that is sampled of a server by SQL: its counters once a second, its sessions several times a second."""
 
 from __future__ import annotations
 

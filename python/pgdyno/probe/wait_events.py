@@ -1,4 +1,4 @@
-"""What the server's sessions do, ten times a second: on a CPU, or waiting for what.
+"""What the server's sessions do, several times a second: on a CPU, or waiting for what.
 
 A sample sees an instant, so its counts are statistics: an event that takes a tenth of the sessions' time is seen in a
 tenth of what is counted. A lost sample costs nothing but precision; how many were lost is in ``probe/cost``.
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from pgdyno.probe.sampler import Connection
 
 INTERVAL_S = 0.1
+WATCHED_LOOKS = 60
+"""The first looks of a watch, which come at that interval: as many as a watch of the record of diagnosis has."""
+WATCHED_INTERVAL_S = 0.2
+"""Between those that follow: a longer watch has more looks in any case, and what it costs the server is half. Also of half of the
+looks in the record the rules say nothing wrong with high confidence (``python -m tools.diagnose --apart 200``)."""
 GAP_S = 1.0
 """Deadlines missed for less than this are counted as lost samples and not named as a gap."""
-_NOBODY = {"wait_event_type": "CPU", "wait_event": "CPU", "backend_type": "client backend"}
+_NOBODY = {"wait_event_type": b"CPU", "wait_event": b"CPU", "backend_type": b"client backend"}
 """A sample without active sessions is a sample, too: no client's session was on a CPU."""
 
 
@@ -32,10 +37,10 @@ class WaitEventProbe(SqlSampler):
         super().__init__(dsn, interval_s, **options)
         self._watched = watched
         self._query = ""
-        self._names: tuple[str, ...] = tuple(_NOBODY)
+        self._names: tuple[str, ...] = ()
         """Columns of a state: type, event, kind of process, and of a watched server the command."""
-        self._states: dict[tuple[str | None, ...], int] = {}
-        """State -> its number: an hour has 36,000 samples and a few dozen states."""
+        self._states: dict[tuple[bytes | None, ...], int] = {}
+        """State, in UTF-8 -> its number: an hour has many thousands of samples and a few dozen states."""
         self._rows = array("q")
         """begin, end, state, count; again and again."""
 
@@ -44,17 +49,25 @@ class WaitEventProbe(SqlSampler):
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         begin_ns = now_ns()
-        cursor = self._question(connection, self._query)
-        rows = cursor.fetchall()
+        answer = self._answer(connection, self._query)
         end_ns = now_ns()
-        self._names = tuple(column.name for column in cursor.description or ())[:-1]
-        for row in rows or (self._nobody(),):
-            number = self._states.setdefault(tuple(row[:-1]), len(self._states))
-            self._rows.extend((begin_ns, end_ns, number, row[-1]))
+        last = answer.nfields - 1
+        if not self._names:
+            self._names = tuple(_text(answer.fname(column)) or "" for column in range(last))
+        for row in range(answer.ntuples):
+            state = tuple([answer.get_value(row, column) for column in range(last)])
+            self._note(begin_ns, end_ns, state, int(answer.get_value(row, last) or 0))
+        if not answer.ntuples:
+            self._note(begin_ns, end_ns, tuple(map(_NOBODY.get, self._names)), 0)
         return []
 
-    def _nobody(self) -> tuple[Any, ...]:
-        return (*map(_NOBODY.get, self._names), 0)
+    def _note(self, begin_ns: int, end_ns: int, state: tuple[bytes | None, ...], count: int) -> None:
+        self._rows.extend((begin_ns, end_ns, self._states.setdefault(state, len(self._states)), count))
+
+    def _slow_down(self, took_ns: int) -> None:
+        super()._slow_down(took_ns)
+        if self._watched and self.cost.samples >= WATCHED_LOOKS:
+            self._interval_ns = max(self._interval_ns, int(WATCHED_INTERVAL_S * 1e9))
 
     def _missed(self, due_ns: int, missed: int) -> None:
         if missed * self._interval_ns >= GAP_S * 1e9:
@@ -70,7 +83,11 @@ class WaitEventProbe(SqlSampler):
         begin_ns, end_ns, number, count = np.array(self._rows, np.int64).reshape(-1, 4).T
         arrays = {"t_begin_ns": pa.array(begin_ns), "t_end_ns": pa.array(end_ns)}
         for place, name in enumerate(self._names):
-            names = pa.array([state[place] for state in self._states], pa.string())
+            names = pa.array([_text(state[place]) for state in self._states], pa.string())
             arrays[name] = names.take(pa.array(number))
         table = pa.table({**arrays, "count": pa.array(count)})
         return Samples({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")

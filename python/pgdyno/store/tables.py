@@ -44,8 +44,8 @@ TABLES: dict[str, str] = {
     "probe/wal": "pg_stat_wal, cumulative",
     "probe/checkpointer": "pg_stat_checkpointer (pg_stat_bgwriter before 17), cumulative",
     "probe/wait_events": "sessions in each state of pg_stat_activity that does something or waits for it, ten samples a"
-    " second; count 0 where a sample saw none. A watch has the command, if it reports its progress, or"
-    " LONG TRANSACTION after a second",
+    " second, in a watch five after the first 60; count 0 where a sample saw none. A watch has the command, if it reports its progress, of what waits for a"
+    " volume, or LONG TRANSACTION after a second",
     "probe/statements": "a server that was watched: pg_stat_statements when the watch began and when it ended, cumulative; texts only"
     " if they were asked for",
     "postgres/settings": "every setting of the server, as it ran",
