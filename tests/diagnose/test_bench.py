@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
+from pgdyno.diagnose.diagnosis import diagnose
 from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
 from tools.diagnose import __main__ as command
 from tools.diagnose import page
 from tools.diagnose.claims import judge
+from tools.diagnose.measure import WATCH
 from tools.diagnose.record import Answer, Facts, Measured, Reading, digest, left
 from tools.diagnose.scenarios import OLDER, Stand, draw, scenarios
+from tools.diagnose.thinned import TABLE, kept_looks, thinned
 from tools.diagnose.truth import refuted
 from tools.diagnose.views import SHOWN, VIEWS, cloudwatch
+
+from .watches import make_watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +142,22 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path) -> None:
     assert left(tmp_path, every) == every, "a scenario without facts was interrupted"
     (tmp_path / every[0][0] / "facts.json").write_text("{}")
     assert left(tmp_path, every) == every[1:]
+
+
+def test_a_record_is_thinned_to_the_looks_of_a_slower_watch(tmp_path: Path) -> None:
+    ms = 1_000_000
+    assert [at // ms for at in kept_looks([at * ms for at in (0, 100, 200, 301, 395, 500, 900)], 200)] == [
+        0,
+        200,
+        395,
+        900,
+    ]
+    run = make_watch(tmp_path / "one" / WATCH, 1_764_061_200.0, full=True)
+    one = thinned(Measured(tmp_path / "one", facts(), None), 200, tmp_path / "fewer")
+    fewer = one.folder / run.relative_to(tmp_path / "one")
+    looks = [len(set(pq.read_table(path / TABLE)["t_begin_ns"].to_pylist())) for path in (run, fewer)]
+    assert looks == [200, 100]
+    assert diagnose(fewer).binding.verdict == diagnose(run).binding.verdict
 
 
 @pytest.mark.bench

@@ -19,10 +19,12 @@ from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import preflight
 from pgdyno.host.waiting import wait_until
 from tools.diagnose import claims, page
+from tools.diagnose.claims import said
 from tools.diagnose.measure import measure
 from tools.diagnose.record import FACTS, Facts, Measured, digest, folder_of, left
 from tools.diagnose.scenarios import FAMILIES, OLDER, Stand, draw, scenarios
 from tools.diagnose.stand import DataSets, running
+from tools.diagnose.thinned import thinned
 from tools.diagnose.truth import refuted
 from tools.diagnose.views import answers
 from tools.measured import code, ended, none_yet, published
@@ -52,6 +54,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="begin no further stand after this time; the next call resumes")
     parser.add_argument("--list", action="store_true", help="print the draw")
     parser.add_argument(
+        "--apart",
+        type=float,
+        metavar="MS",
+        help="measure nothing: ask the rules about what is there as if looks at the sessions had"
+        " begun at least so many ms after one another; write no page",
+    )
+    parser.add_argument("--record", type=Path, help="the record that --apart asks about [this engine's]")
+    parser.add_argument(
         "--page", action="store_true", help="measure nothing: ask the rules about what is there, write the page"
     )
     return ended(partial(_run, parser.parse_args()))
@@ -62,9 +72,12 @@ def _run(asked: argparse.Namespace) -> int:
     if asked.list:
         print("\n".join(f"{key}: {stand.volumes} {load.consumer or ''}" for key, stand, load in scenarios(stands)))
         return 0
+    every = draw(asked.seed, asked.rounds)
+    if asked.apart is not None:
+        return code(try_apart(measured(every, asked.record or folder_of(RESULTS, asked.seed)), asked.apart))
     if not asked.page:
         collect(stands, asked.seed, asked.seconds)
-    return code(write(draw(asked.seed, asked.rounds), asked.seed))
+    return code(write(every, asked.seed))
 
 
 def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None) -> None:
@@ -119,29 +132,46 @@ def _stand(group: Sequence[tuple[str, Stand, Load]], data_sets: DataSets, scratc
             print(f"{key}: {state} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
 
 
-def measured(stands: Sequence[Stand], seed: int) -> list[Measured]:
-    """What is there of a draw."""
-    folder, found = folder_of(RESULTS, seed), []
+def measured(stands: Sequence[Stand], folder: Path) -> list[Measured]:
+    """What is there of a draw; :class:`PgdynoError` where nothing is."""
+    found = []
     for key, _, load in scenarios(list(stands)):
         if (path := folder / key / FACTS).is_file():
             facts = Facts.model_validate_json(path.read_text())
             found.append(Measured(folder / key, facts, refuted(facts, load.clients)))
+    if not found:
+        raise none_yet("diagnose")
     return found
 
 
 def write(stands: Sequence[Stand], seed: int) -> list[Claim]:
     """Ask the rules about all that was measured, write the page, print the claims."""
-    found = measured(stands, seed)
-    if not found:
-        raise none_yet("diagnose")
-    judged: list[Answer] = []
-    with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as scratch:
-        for one in found:
-            if one.refuted is None:
-                judged += answers(one, Path(scratch))
+    found = measured(stands, folder_of(RESULTS, seed))
+    judged = _judged(found)
     verdicts = claims.judge(judged)
     facts = {"seed": str(seed), "rules": digest(), "build_hash": _engine.facts().build_hash[:12]}
     return published(PAGE, page.render(found, judged, verdicts, **facts), verdicts)
+
+
+def try_apart(found: Sequence[Measured], apart_ms: float) -> list[Claim]:
+    """Ask the rules about fewer looks, print the claims and what each view says otherwise, and return the claims."""
+    with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as scratch:
+        fewer = _judged([thinned(one, apart_ms, Path(scratch)) for one in found])
+    whole = _judged(found)
+    for before, after in zip(whole, fewer, strict=True):
+        if (before.limit, before.consumer) != (after.limit, after.consumer):
+            named = f"{after.limit or 'unknown'} ({after.confidence}), {after.consumer}"
+            print(f"otherwise: {said(before)}, {before.consumer}; with fewer looks: {named}")
+    sure = [sum(one.confidence == "high" for one in judged) for judged in (whole, fewer)]
+    print(f"with high confidence: {sure[1]} of {len(fewer)} answers; with all looks {sure[0]}")
+    verdicts = claims.judge(fewer)
+    print("\n".join(map(str, verdicts)))
+    return verdicts
+
+
+def _judged(found: Sequence[Measured]) -> list[Answer]:
+    with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as scratch:
+        return [answer for one in found if one.refuted is None for answer in answers(one, Path(scratch))]
 
 
 if __name__ == "__main__":
