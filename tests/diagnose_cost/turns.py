@@ -1,0 +1,200 @@
+"""A load that does not stop, a watch beside it that runs and stands still in turns, and what both did meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.host.waiting import wait_until
+from pgdyno.postgres.cluster import LOOPBACK
+from pgdyno.probe.sampler import APPLICATION_NAME
+from pgdyno.probe.wait_events import INTERVAL_S, WATCHED_LOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.postgres.cluster import Cluster
+
+QUARTET = (True, False, False, True)
+"""Whether the watch runs in each of four turns; half of the quartets, by lot, are the other way round."""
+SEED = 20_261_126
+PROBES = 2
+"""Sessions of a watch that last: of counters, and of what sessions wait for."""
+WARM_S = 5
+START_S = 30.0
+SETTLED_S = WATCHED_LOOKS * INTERVAL_S + 2
+"""After its first looks, and two seconds of counters, a watch does in each second what it does in every other."""
+RESTS_WITHIN_S = 5.0
+"""A watch's questions are answered within milliseconds."""
+SAME_MAX = 0.02
+"""Difference of the bytes of a transaction in the first seconds and over all: pgbench tells of each some milliseconds late."""
+_PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps")
+_LOOPBACK = Path("/proc/net/dev")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What pgbench and the loopback device say by the end of one of its seconds."""
+
+    transactions: float
+    moved_bytes: int
+
+
+class Load:
+    """A select-only pgbench over TCP, in all of whose transactions as many bytes go through the loopback device."""
+
+    def __init__(self, progress: Path) -> None:
+        self._progress = progress
+        self._before = (time.monotonic(), moved_bytes())
+        self.warm = [self.told() for _ in range(WARM_S)]
+        """What was said of its first seconds."""
+
+    def rate(self) -> float:
+        """Bytes a second since the last call."""
+        (then_s, then), self._before = self._before, (time.monotonic(), moved_bytes())
+        return (self._before[1] - then) / (self._before[0] - then_s)
+
+    def told(self) -> Told:
+        """Wait until pgbench tells of its next second."""
+        before = len(self._seconds())
+        assert wait_until(lambda: len(self._seconds()) > before, WARM_S, interval_s=0.002), "pgbench tells nothing more"
+        moved = moved_bytes()
+        seconds = [(0.0, 0.0), *self._seconds()]
+        return Told(sum((end - begin) * tps for (begin, _), (end, tps) in itertools.pairwise(seconds)), moved)
+
+    def _seconds(self) -> list[tuple[float, float]]:
+        return [(float(end), float(tps)) for end, tps in _PROGRESS.findall(self._progress.read_text())]
+
+
+def moved_bytes() -> int:
+    """Through the loopback device, ever."""
+    (line,) = (line for line in _LOOPBACK.read_text().splitlines() if line.strip().startswith("lo:"))
+    return int(line.split()[1])
+
+
+@contextlib.contextmanager
+def loaded(cluster: Cluster, longest_s: float, folder: Path) -> Iterator[Load]:
+    """A pgbench that has been running for some seconds, and runs until the end of the ``with`` block."""
+    where = f"host={LOOPBACK} port={cluster.port} user={cluster.role} dbname={cluster.database}"
+    command = [str(cluster.binaries.program("pgbench")), "-n", "-S", "-c", "4", "-j", "1", "-T", f"{longest_s:.0f}", "-P", "1",
+               where]  # fmt: skip
+    environment = {**(cluster.binaries.environment or os.environ), "PGPASSWORD": cluster.password or ""}
+    progress = folder / "progress"
+    with (
+        progress.open("w") as stderr,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=environment) as process,
+    ):
+        try:
+            yield Load(progress)
+        finally:
+            process.terminate()
+
+
+class Watch:
+    """The command ``pgdyno diagnose`` with all that it starts, as a user runs it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], cluster: Cluster) -> None:
+        self._process, self._cluster, self._runs = process, cluster, True
+
+    def runs(self, on: bool) -> None:
+        """Let it run on, or stand still: between two questions, as one that waits so long for an answer would ask less often."""
+        assert self._process.poll() is None, "the watch ended"
+        if on == self._runs:
+            return
+        assert on or wait_until(self._rests, RESTS_WITHIN_S)
+        os.killpg(self._process.pid, signal.SIGCONT if on else signal.SIGSTOP)
+        self._runs = on
+
+    def _rests(self) -> bool:
+        """Whether all of its threads wait for an instant, none of them for the server."""
+        tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
+        return all("futex" in (task / "wchan").read_text() for task in tasks)
+
+    def cpu_s(self) -> dict[str, float]:
+        """What its parts have used: ``client``, ``host probe``, and ``server`` for its sessions there."""
+        own = _of_session(self._process.pid)
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
+        with self._cluster.connect() as connection:
+            sessions = [int(str(row[0])) for row in connection.execute(query, (APPLICATION_NAME,)).fetchall()]
+        parts = {"client": [self._process.pid], "host probe": own - {self._process.pid}, "server": sessions}
+        return {name: sum(map(_cpu_s, pids)) for name, pids in parts.items()}
+
+
+@contextlib.contextmanager
+def watching(cluster: Cluster, dsn: str) -> Iterator[Watch]:
+    """A watch whose first looks are over; it ends with the ``with`` block."""
+    command = [sys.executable, "-m", "pgdyno", "diagnose", dsn, "--for", "1h", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            assert wait_until(lambda: _asking(cluster) >= PROBES, START_S)
+            threading.Event().wait(SETTLED_S)
+            yield Watch(process, cluster)
+        finally:
+            os.killpg(process.pid, signal.SIGCONT)
+            # Not SIGINT, which a command that a shell started in the background may ignore.
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+def quartets(load: Load, watch: Watch, count: int, turn_s: float) -> list[float]:
+    """Log of the transactions with the watch over those without, in each of so many quartets of turns."""
+    draw, found = random.Random(SEED), []
+    due_s = time.monotonic()
+    load.rate()
+    for _ in range(count):
+        turned = draw.random() < 0.5
+        rates = {True: 0.0, False: 0.0}
+        for on in QUARTET:
+            watch.runs(on != turned)
+            due_s += turn_s
+            threading.Event().wait(max(0.0, due_s - time.monotonic()))
+            rates[on != turned] += load.rate()
+        found.append(math.log(rates[True] / rates[False]))
+    return found
+
+
+def hodges_lehmann(values: list[float]) -> tuple[float, float, float]:
+    """The median of all pairs' means with its 95 % interval, by the normal approximation of Wilcoxon's signed ranks."""
+    means = sorted((a + b) / 2 for place, a in enumerate(values) for b in values[place:])
+    n = len(values)
+    lowest = int(n * (n + 1) / 4 - 1.96 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
+    return means[lowest], statistics.median(means), means[-1 - lowest]
+
+
+def _asking(cluster: Cluster) -> int:
+    """Sessions of a watch that wait for their next question."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state = 'idle'"
+    with cluster.connect() as connection:
+        row = connection.execute(query, (APPLICATION_NAME,)).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def _of_session(leader: int) -> set[int]:
+    """The processes of a process's session."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                found.add(int(path.parent.name))
+    return found
+
+
+def _cpu_s(pid: int) -> float:
+    """Of all threads, in the kernel's nanoseconds (sched-stats.rst)."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
