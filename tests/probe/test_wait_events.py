@@ -174,6 +174,9 @@ def see_commands(server: Cluster) -> None:
     """A transaction that has lasted for more than a second, and a command that reports its progress."""
     statements = ("SELECT pg_sleep(60)", "COPY (SELECT pg_sleep(0.01) FROM generate_series(1, 6000)) TO '/dev/null'")
     with contextlib.ExitStack() as ending, WaitEventProbe(server.dsn, INTERVAL_S, watched=True) as probe:
+        probe._commands_for = 0  # as after a time in which no session waited for a volume
+        assert sampled(probe, 2)
+        assert not probe._commands_for, "nobody waits, so nobody's command is asked for"
         for statement in statements:
             ending.enter_context(_running(server, statement))
         assert wait_until(lambda: {b"LONG TRANSACTION", b"COPY TO"} <= {state[-1] for state in [*probe._states]}, 60.0)

@@ -37,8 +37,6 @@ watch may take. Where the server is elsewhere its CPU time is not known."""
 CPU_LOOKS = 10
 """Samples over which that is measured; the first of them are left out, which read the catalogs."""
 _NS = 1_000_000_000
-_STATEMENT = b"pgdyno_probe"
-"""Name of the question that is asked many times, in a session of our own."""
 
 
 @dataclass
@@ -82,8 +80,8 @@ class SqlSampler(ABC):
         self._broken_off = False
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
-        self._prepared: Connection | None = None
-        """The connection that has its question prepared."""
+        self._prepared: dict[str, bytes] = {}
+        """Names of the questions that the connection has prepared."""
         self._backend: int | None = None
         self._backend_began_ns: int | None = None
         self._cpu_before_ns: int | None = None
@@ -131,7 +129,7 @@ class SqlSampler(ABC):
         return cursor
 
     def _answer(self, connection: Connection, query: str) -> PGresult:
-        """The answer to a question that is asked many times, as libpq has it; each connection keeps one such question prepared.
+        """The answer to a question that is asked many times, as libpq has it; the connection keeps it prepared.
 
         A cursor's work on it takes twice the CPU time: a thread that has slept finds none of its code in the processor's caches.
         libpq does not end a wait at Ctrl-C, which only the main thread hears.
@@ -140,10 +138,12 @@ class SqlSampler(ABC):
             answer = self._question(connection, query).pgresult
             assert answer is not None
             return answer
-        if self._prepared is not connection:
-            _checked(connection.pgconn.prepare(_STATEMENT, query.encode()))
-            self._prepared = connection
-        return _checked(connection.pgconn.exec_prepared(_STATEMENT, ()))
+        name = self._prepared.get(query)
+        if name is None:
+            name = f"pgdyno_probe_{len(self._prepared)}".encode()
+            _checked(connection.pgconn.prepare(name, query.encode()))
+            self._prepared[query] = name
+        return _checked(connection.pgconn.exec_prepared(name, ()))
 
     def _settings(self, read_only: str, patience_s: float | None = None) -> tuple[tuple[str, str], ...]:
         """What each question is asked with."""
@@ -251,7 +251,7 @@ class SqlSampler(ABC):
             connect_timeout=max(2, int(patience_s)),
             **session.OPTIONS,
         )
-        self._is_own = False
+        self._is_own, self._prepared = False, {}
         answer = self._question(connection, SESSION, patience_s).fetchone()
         assert answer is not None
         self._is_own = answer[0] == connection.info.backend_pid

@@ -22,6 +22,11 @@ WATCHED_LOOKS = 60
 WATCHED_INTERVAL_S = 0.2
 """Between those that follow: a longer watch has more looks in any case, and what it costs the server is half. Also of half of the
 looks in the record the rules say nothing wrong with high confidence (``python -m tools.diagnose --apart 200``)."""
+COMMANDS_FOR_LOOKS = WATCHED_LOOKS
+"""After a session of a watched server waited for a volume, this number of looks ask for the sessions' commands too, and at the
+beginning: of no other sessions the rules need them, and where there is one wait the next is not far."""
+_WAITED_FOR = frozenset({b"IO", b"IPC", b"Timeout"})
+"""Types of the waits for a volume, and of a vacuum's pauses between its reads."""
 GAP_S = 1.0
 """Deadlines missed for less than this are counted as lost samples and not named as a gap."""
 _NOBODY = {"wait_event_type": b"CPU", "wait_event": b"CPU", "backend_type": b"client backend"}
@@ -36,7 +41,9 @@ class WaitEventProbe(SqlSampler):
     def __init__(self, dsn: str, interval_s: float = INTERVAL_S, *, watched: bool = False, **options: Any) -> None:
         super().__init__(dsn, interval_s, **options)
         self._watched = watched
-        self._query = ""
+        self._query, self._query_brief = "", ""
+        self._commands_for = COMMANDS_FOR_LOOKS
+        """The next looks that ask for commands."""
         self._names: tuple[str, ...] = ()
         """Columns of a state: type, event, kind of process, and of a watched server the command."""
         self._states: dict[tuple[bytes | None, ...], int] = {}
@@ -45,17 +52,22 @@ class WaitEventProbe(SqlSampler):
         """begin, end, state, count; again and again."""
 
     def _begin(self, connection: Connection) -> None:
-        self._query = choose_queries(connection.info.server_version, watched=self._watched)["wait_events"]
+        queries = choose_queries(connection.info.server_version, watched=self._watched)
+        self._query = queries["wait_events"]
+        self._query_brief = queries.get("wait_states", self._query)
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         begin_ns = now_ns()
-        answer = self._answer(connection, self._query)
+        answer = self._answer(connection, self._query if self._commands_for else self._query_brief)
         end_ns = now_ns()
         last = answer.nfields - 1
         if not self._names:
             self._names = tuple(_text(answer.fname(column)) or "" for column in range(last))
+        self._commands_for = max(0, self._commands_for - 1)
         for row in range(answer.ntuples):
             state = tuple([answer.get_value(row, column) for column in range(last)])
+            if state[0] in _WAITED_FOR:
+                self._commands_for = COMMANDS_FOR_LOOKS
             self._note(begin_ns, end_ns, state, int(answer.get_value(row, last) or 0))
         if not answer.ntuples:
             self._note(begin_ns, end_ns, tuple(map(_NOBODY.get, self._names)), 0)
