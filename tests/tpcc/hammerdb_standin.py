@@ -22,6 +22,8 @@ MINUTE = "HAMMERDB_STANDIN_MINUTE_S"
 FAULT = "HAMMERDB_STANDIN_FAULT"
 ASKED = "asked.json"
 PROGRAM = "hammerdbcli"
+PAUSE_S = 0.003
+"""Between two calls of a user: enough of them come together, and the machine has time for other tests."""
 _SET = re.compile(r"diset (\w+) (\w+) (?:\{(.*)\}|(\S+))")
 _CALLS = {
     "NEWORD": "SELECT neword(%s, %s, %s, %s, %s, 0)",
@@ -164,7 +166,7 @@ class Program:
         with self.connect() as connection:
             warehouses = value(connection, "SELECT max(w_id) FROM warehouse")
             w, only = draw.randint(1, warehouses), {"mixes badly": "NEWORD"}.get(self.fault)
-            while not self.stop.is_set():
+            while not self.stop.wait(PAUSE_S):
                 choice = draw.randint(1, 23)
                 name = only or (
                     "NEWORD"

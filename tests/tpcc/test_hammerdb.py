@@ -21,13 +21,13 @@ from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccRoutines
 
+from ..support.hammerdb import as_left, stands_in
 from .built import as_hammerdb
 from .hammerdb_standin import ASKED, FAULT, MINUTE, installed
 from .test_public import REAL
 from .test_runs import tpcc, wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pgdyno.workload.outcome import Outcome
@@ -37,23 +37,8 @@ if TYPE_CHECKING:
 MINUTE_S = 1.5
 """Of the program that stands in."""
 SECRET = "sw0rdfish:of-the-test"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that stands in for HammerDB, whose minutes are short."""
-    found = installed(tmp_path / "HammerDB-6.0")
-    monkeypatch.setenv("HAMMERDB_HOME", str(found))
-    monkeypatch.setenv(MINUTE, str(MINUTE_S))
-    return found
-
-
-@pytest.fixture
-def built(hammerdb: Database, clone: Callable[[Database], Database]) -> Database:
-    """A database as HammerDB leaves it."""
-    mine = clone(hammerdb)
-    as_hammerdb(mine)
-    return mine
+home = stands_in(installed, {MINUTE: str(MINUTE_S)})
+built = as_left(as_hammerdb)
 
 
 def asked(**more: Any) -> Any:

@@ -19,13 +19,13 @@ from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tpch.orders import order_of
 
+from ..support.hammerdb import as_left, stands_in
 from ..tpcc.hammerdb_standin import ASKED, FAULT
 from .hammerdb_standin import SLOW, installed
 from .test_public import as_hammerdb
 from .test_runs import rows, tpch, wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pgdyno.workload.kind.tpch import Tpch
@@ -43,22 +43,8 @@ dsn = "{}"
 kind = "tpch"
 schema = "public"
 """
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that stands in for HammerDB."""
-    found = installed(tmp_path / "HammerDB-6.0")
-    monkeypatch.setenv("HAMMERDB_HOME", str(found))
-    return found
-
-
-@pytest.fixture
-def built(hammerdb: Database, clone: Callable[[Database], Database]) -> Database:
-    """A database as HammerDB leaves it."""
-    mine = clone(hammerdb)
-    as_hammerdb(mine)
-    return mine
+home = stands_in(installed)
+built = as_left(as_hammerdb)
 
 
 def asked(**more: Any) -> Tpch:

@@ -1,0 +1,36 @@
+"""HammerDB for tests: a program that stands in for it, and a database as it leaves one. Each kind of workload has its own of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..fill.filled import Database
+
+
+def stands_in(installed: Callable[[Path], Path], settings: Mapping[str, str] | None = None) -> Any:
+    """The fixture ``home``: a program that ``installed`` puts into a folder, found as HammerDB is, with these variables set."""
+
+    @pytest.fixture
+    def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        found = installed(tmp_path / "HammerDB-6.0")
+        for name, value in {"HAMMERDB_HOME": str(found), **(settings or {})}.items():
+            monkeypatch.setenv(name, value)
+        return found
+
+    return home
+
+
+def as_left(change: Callable[[Database], None]) -> Any:
+    """The fixture ``built``: a clone of the folder's database ``hammerdb`` that ``change`` makes what HammerDB leaves."""
+
+    @pytest.fixture
+    def built(hammerdb: Database, clone: Callable[[Database], Database]) -> Database:
+        mine = clone(hammerdb)
+        change(mine)
+        return mine
+
+    return built
