@@ -80,4 +80,5 @@ def test_a_throttle_without_limits_throttles_nothing(bench: device.Bench) -> Non
     if reason := device.missing("blk-throttle"):
         pytest.skip(reason)
     with device.blk_throttle(bench, Limits(None, None, 1), read_share=1.0) as found:
-        assert fio.run(found.path, Job("random", "read", 4, 8, 1), launcher=found.launcher).iops > 6000
+        # More than the limits above let through; a quiet machine does ten times as much.
+        assert fio.run(found.path, Job("random", "read", 4, 8, 1), launcher=found.launcher).iops > 4000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -160,8 +161,17 @@ def test_so_many_run_at_a_time_and_no_more(asked: Run, tmp_path: Path) -> None:
     assert asked.found.passed == 3
 
 
+def test_some_begin_when_the_first_has_ended_and_before_those_that_wait(asked: Run) -> None:
+    counted = 'print("test result: ok. 1 passed; 0 failed; 0 ignored;")'
+    names = ("first", "waits", "also waits")
+    asked.parts(*(python(counted, name=name) for name in names), after_the_first=[python(counted, name="held")])
+    assert [group.name for group, _ in asked.done] == ["first", "held", "waits", "also waits"]
+    assert asked.found.passed == 4
+
+
 def test_every_file_of_tests_is_in_one_part() -> None:
-    named = [path for one in lists.beside() for path in one.paths] + list(lists.MEASURING)
+    named = [path for one in lists.beside() for path in one.paths] + [*lists.MEASURING, *lists.KILLING]
+    assert all(one.paths for one in lists.beside())
     named += [f"tests/{name}" for name in lists.BENCHES]
     assert all((lists.ROOT / path).exists() for path in named)
     for path in (lists.ROOT / "tests").rglob("test_*.py"):
@@ -169,3 +179,11 @@ def test_every_file_of_tests_is_in_one_part() -> None:
         assert sum(name in (file.as_posix(), *(parent.as_posix() for parent in file.parents)) for name in named) == 1, (
             file
         )
+
+
+def test_every_example_in_the_documentation_of_rust_is_run() -> None:
+    found = set()
+    for path in (lists.ROOT / "crates").glob("*/src/**/*.rs"):
+        fences = re.findall(r"^\s*//[/!] ?```(\w*)", path.read_text(), re.MULTILINE)
+        found |= {f"pgdyno-{path.relative_to(lists.ROOT).parts[1]}" for kind in fences[::2] if kind != "text"}
+    assert found == set(lists.EXAMPLES)

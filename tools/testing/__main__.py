@@ -27,7 +27,12 @@ _NOT_OURS = (
     "PGDYNO_ENGINE", "PYTHONPATH", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE", "PGOPTIONS",
 )  # fmt: skip
 """Variables of the user that would make the tests ask another server, or another engine."""
-CARGO = ("cargo", "test", "--profile", "tests", "--locked", "--workspace", "--no-fail-fast", "--quiet")
+CARGO = ("cargo", "test", "--profile", "tests", "--locked", "--no-fail-fast", "--quiet")
+RUST = {
+    "rust": ("--workspace", "--tests"),
+    "rust-examples": ("--doc", *(word for name in lists.EXAMPLES for word in ("--package", name))),
+}
+"""Group of tests in Rust -> what Cargo is asked for more."""
 SLOWEST = 12
 """So many files of tests are named with their seconds."""
 
@@ -72,9 +77,9 @@ def pytest(name: str, arguments: Sequence[str], scratch: Path, environment: dict
     return Group(name, command, environment, lambda _: outcome.of_pytest(report))
 
 
-def rust(environment: dict[str, str]) -> Group:
-    """Start Rust's tests."""
-    return Group("rust", [sys.executable, "-m", "tests.leaks", *CARGO], environment, outcome.of_cargo)
+def rust(name: str, environment: dict[str, str]) -> Group:
+    """Start a group of Rust's tests."""
+    return Group(name, [sys.executable, "-m", "tests.leaks", *CARGO, *RUST[name]], environment, outcome.of_cargo)
 
 
 def test() -> int:
@@ -83,10 +88,16 @@ def test() -> int:
     with own_state() as (scratch, environment):
         asked = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
-        asked.parts(partial(rust, environment))
+        asked.parts(*(partial(rust, name, environment) for name in RUST))
         asked.parts(start("measuring", lists.MEASURING))  # the machine is theirs
-        parts = [start(one.name, one.paths) for one in lists.beside()]
-        asked.parts(*parts, at_a_time=1 + max(2, os.cpu_count() or 1))  # experiments wait most of the time
+        parts = lists.beside()
+        harmless = [one for one in parts if one.name in lists.CLEANING_NOTHING]
+        asked.parts(
+            start("killing", lists.KILLING),
+            *(start(one.name, one.paths) for one in harmless),
+            after_the_first=[start(one.name, one.paths) for one in parts if one not in harmless],
+            at_a_time=2 + max(2, os.cpu_count() or 1),  # experiments wait most of the time
+        )
         say(asked, time.monotonic() - began)
     return 130 if asked.interrupted else 1 if asked.found.failures else 0
 

@@ -8,11 +8,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 MEASURING = (
-    "tests/binding/test_real.py", "tests/binding/test_real_credit.py", "tests/bulk_load/test_run.py",
-    "tests/compare/test_killed.py", "tests/dilation", "tests/experiment/test_sweep_command.py", "tests/fidelity",
-    "tests/host/test_instance.py", "tests/probe", "tests/replay", "tests/test_leaks.py", "tests/twin",
+    "tests/binding/test_real.py", "tests/binding/test_real_credit.py", "tests/bulk_load/test_verdict.py",
+    "tests/twin/test_fit_command.py",
 )  # fmt: skip
-"""They judge times, or need a machine that others leave alone: a killed run leaves its limits, and any clean-up finds them."""
+"""They judge times, and skip what a busy machine has spoilt: the machine is theirs."""
+KILLING = ("tests/compare/test_killed.py", "tests/experiment/test_sweep_command.py", "tests/host/test_instance.py")
+"""A killed run leaves the machine's limits, which any clean-up finds: only folders of :data:`CLEANING_NOTHING` run beside them."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,41 @@ class Together:
 
 DOCUMENTS = "tests/docs/test_execution.py"
 """The longest of all, and so a part of its own."""
+CLEANING_NOTHING = ("loader", "report", "analysis")
+"""Folders that set no limits of the machine and clean up nothing; they take longer than what is killed."""
 _LONGEST = (
-    "host", "loader", "experiment", "tpcc", "workload", "report", "cli", "postgres", "diagnose", "drive", "analysis", "load",
+    "host", "volumes", "limits", "experiment", "tpcc", "workload", "cli", "postgres", "diagnose", "drive", "probe", "load",
 )  # fmt: skip
-"""Folders that begin first, so that the last to begin is a short one."""
+"""Parts that begin first of the others, so that the last to begin is a short one."""
+_SHORT: dict[str, tuple[str, ...]] = {
+    "limits": ("bulk_load", "compare", "fill"),
+    "judged": ("aa", "attribution", "binding", "calibration", "equivalence", "size", "twin"),
+    "kept": ("generate", "metrics", "published", "retention", "store"),
+    "project": ("docs", "install", "lint", "machine", "rude", "site", "test_leaks", "testing", "tpc", "wheel"),
+}
+"""Folders that share a process: one of pytest takes a second of CPU before its first test. Those of "limits" would wait for each other."""
 LIMITS = "PGDYNO_TEST_LIMITS"
 """Environment variable: the file whose lock lets one test at a time set the kernel's dirty limits (:mod:`tests.support.machine`)."""
-BENCHES = ("controls", "diagnose_cost", "relay", "speed", "torn")
+EXAMPLES = ("pgdyno-catalog", "pgdyno-volume")
+"""Crates with examples in their documentation: for each other one Rust's documentation would be read for nothing."""
+BENCHES = ("controls", "diagnose_cost", "dilation", "relay", "speed", "torn")
 """Folders with nothing but measurements, which `make bench` makes."""
 
 
 def beside() -> list[Together]:
-    """All that is in no other list, in the order in which it begins: a process for each folder."""
-    elsewhere = {*MEASURING, DOCUMENTS, *(f"tests/{name}" for name in BENCHES)}
-    folders: dict[str, list[str]] = {name: [] for name in _LONGEST}
+    """All that is in no other list, in the order in which it begins: mostly a process for each folder."""
+    elsewhere = {*MEASURING, *KILLING, DOCUMENTS, *(f"tests/{name}" for name in BENCHES)}
+    parts: dict[str, list[str]] = {name: [] for name in (*CLEANING_NOTHING, *_LONGEST)}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         file = path.relative_to(ROOT)
         if not elsewhere & {file.as_posix(), *(parent.as_posix() for parent in file.parents)}:
-            folders.setdefault(file.parts[1], []).append(file.as_posix())
-    return [Together("documents", (DOCUMENTS,)), *(Together(name, tuple(files)) for name, files in folders.items())]
+            parts.setdefault(_part(file), []).append(file.as_posix())
+    return [Together("documents", (DOCUMENTS,)), *(Together(name, tuple(files)) for name, files in parts.items())]
+
+
+def _part(file: Path) -> str:
+    """The name of the part in which a file of tests runs."""
+    folder = file.parts[1].removesuffix(".py")
+    if folder == "host" and file.name.startswith("test_volume"):
+        return "volumes"
+    return next((name for name, folders in _SHORT.items() if folder in folders), folder)
