@@ -63,6 +63,7 @@ def write_load(directory: Path, *, limited: bool = True, seconds: int = SECONDS,
             limited=limited,
             volumes={"data": "gp3"} if limited else {},
             memory_bytes=512 << 20 if limited else None,
+            checks=(record.Check(name="tpch_answers", ok=True, detail="the answers are right"),) if limited else (),
         )
     )
 
@@ -120,6 +121,7 @@ def test_the_page_the_table_and_the_document_tell_of_loads(experiment: Path) -> 
     assert rows["rows per second"] == ("25,000", "25,000")
     assert rows["limits"] == ("gp3, 512 MiB of memory", "none: not a volume's pace")
     assert rows["data volume: above a limit"] == ("throughput 50 %", "–")
+    assert rows["checked"] == ("the answers are right", "–")
     assert rows["copy, seconds"] == ("10.0", "10.0")
     page = html(comparison)
     assert "How the tables were filled" in page

@@ -97,7 +97,7 @@ def test_queries_that_a_volumes_throughput_limits_take_as_long_as_their_bytes() 
         == asked.work_s(16_000, 1, 125.0)
         == pytest.approx(2 * asked.work_s(3000, 1, 250.0))
     )
-    assert 40 < asked.work_s(3000, 1, 125.0) < 80, "a run of temp-volume.toml took 70 s on gp3"
+    assert asked.work_s(3000, 1, 125.0) == pytest.approx(71, rel=0.1), "a run of temp-volume.toml on gp3"
 
 
 def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

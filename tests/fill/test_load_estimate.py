@@ -12,7 +12,7 @@ from pgdyno import catalog
 from pgdyno.experiment import read_experiment
 from pgdyno.workload.tables import PgbenchTables, TpccTables, TpchTables
 from pgdyno.world.dataset import dataset_keys
-from pgdyno.world.load_estimate import LOAD_S_FIXED, BatchedLoad, load_estimate_s, usual_write_s
+from pgdyno.world.load_estimate import ANSWERS_S, LOAD_S_FIXED, BatchedLoad, load_estimate_s, usual_write_s
 from pgdyno.world.resolved import emulated_arms
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ def test_the_cpu_or_the_commits_of_a_session_decide() -> None:
     # Ten sessions: 1.2 s and 0.5 s of waiting each, and four cores take 3 s.
     assert load.seconds(10, 4, 0.002) == pytest.approx(LOAD_S_FIXED + 3)
     assert load.seconds(10, 4, 0.02) == pytest.approx(LOAD_S_FIXED + 1.2 + 5)
+
+
+def test_tables_whose_answers_are_known_are_asked_for_them() -> None:
+    assert load_estimate_s(TpchTables(1.0)) - load_estimate_s(TpchTables(0.999)) > ANSWERS_S
+    assert load_estimate_s(TpchTables(1.001)) - load_estimate_s(TpchTables(1.0)) < -ANSWERS_S + 1
+    built = TpchTables(1.0, schema="public")
+    assert load_estimate_s(TpchTables(1.0)) - load_estimate_s(built) == ANSWERS_S, "HammerDB's rows are not dbgen's"
 
 
 def test_only_a_load_in_batches_waits_for_commits() -> None:

@@ -102,10 +102,19 @@ def cluster() -> Iterator[Cluster]:
         yield started
 
 
-@pytest.fixture(scope="session", params=sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [None], ids=str)
+OTHERS = "PGDYNO_TEST_POSTGRES"
+"""Environment variable with folders of further PostgreSQL programs, separated by colons, for versions that the system has no package of."""
+
+
+def _others() -> list[Path]:
+    named = os.environ.get(OTHERS, "").split(":")
+    return [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *map(Path, filter(None, named))]
+
+
+@pytest.fixture(scope="session", params=_others() or [None], ids=str)
 def older_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Each PostgreSQL that the system has packages of."""
+    """Each PostgreSQL that the system has packages of, or that is named."""
     if request.param is None:
-        pytest.skip("no other PostgreSQL below /usr/lib/postgresql")
+        pytest.skip(f"no other PostgreSQL below /usr/lib/postgresql, and {OTHERS} names none")
     with throwaway_cluster(request.param) as started:
         yield started

@@ -117,6 +117,7 @@ def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server
     from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.fill import fill
     from pgdyno.world.existing_schema import require_schema_of
+    from pgdyno.world.load_phase import require_whole
 
     binaries, tables = find_binaries(options["pg_bin"]), spec.data_set()
     if options["dsn"] is not None:
@@ -130,7 +131,12 @@ def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server
     bar.show(0.0, "starting an embedded server")
     connections = {"max_connections": str(spec.sessions + settings.CONNECTIONS_BESIDE)}
     with throwaway(binaries, settings.tuned(_EMBEDDED_MEMORY_BYTES, binaries.major) | connections) as cluster:
-        fill(cluster, tables, lambda share, text: bar.show(share, f"fill: {text}"))
+
+        def progress(share: float, text: str) -> None:
+            bar.show(share, f"fill: {text}")
+
+        fill(cluster, tables, progress)
+        require_whole(cluster, tables, progress)
         yield cluster
 
 

@@ -77,6 +77,7 @@ def rows(comparison: Comparison) -> list[Row]:
         Row("rows while they were copied, MiB/s", tuple(number(one.row_mib_per_s) for one in loads)),
         Row("filled by", tuple(_loader(one) for one in loads)),
         Row("limits", tuple(_limits(one) for one in loads)),
+        Row("checked", tuple(_checked(one) for one in loads)),
         *(Row(f"{step}, seconds", tuple(number(one.record.seconds.get(step)) for one in loads)) for step in steps),
         *(row for role in _roles(loads) for row in _volume_rows(loads, role)),
     ]
@@ -99,6 +100,10 @@ def _limits(one: LoadFigures) -> str:
     volumes = ", ".join(one.record.volumes.values())
     memory = "" if one.record.memory_bytes is None else f", {size(one.record.memory_bytes)} of memory"
     return volumes + memory
+
+
+def _checked(one: LoadFigures) -> str:
+    return "; ".join(check.detail for check in one.record.checks) or UNKNOWN
 
 
 def _roles(loads: Sequence[LoadFigures]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pgdyno.store.record import SCHEMA_VERSION, Anchor, PostgresRecord
+from pgdyno.store.record import SCHEMA_VERSION, Anchor, Check, PostgresRecord
 from pgdyno.store.record_base import Count, Record
 
 
@@ -72,3 +72,5 @@ class LoadRecord(Record):
     """Role -> specification of the volumes, if they have their limits."""
     memory_bytes: int | None = None
     """Memory of the instance, if the volumes have their limits."""
+    checks: tuple[Check, ...] = ()
+    """What was asked of the tables afterwards beside their rows; all of it is well, as others are no data set."""

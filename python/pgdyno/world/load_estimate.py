@@ -4,7 +4,8 @@ A load by COPY takes as long as its bytes. In HammerDB's manner each session com
 
     LOAD_S_FIXED + max(cpu_s / cores, cpu_s / sessions + commits / sessions * COMMIT_WRITES * write_s * dilation)
 
-Its CPU is this machine's and is not slowed; its commits wait for volumes, whose time is.
+Its CPU is this machine's and is not slowed; its commits wait for volumes, whose time is. Tables whose answers are known are asked for
+these afterwards.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.bought import Bought
 from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
+from pgdyno.workload.tpch.validation import has_answers
 
 if TYPE_CHECKING:
     from pgdyno.specification import VolumeSpec
@@ -33,6 +35,8 @@ _COMMITS_PER_WAREHOUSE = 762
 _COMMITS_PER_SCALE = 3_560
 _CPU_S_PER_WAREHOUSE = 4.5
 """Seconds of one core for server, loader and emulated volumes."""
+ANSWERS_S = 20.0
+"""The 22 queries whose answers are compared with dbgen's at scale factor 1, on two cores; a load does not have them in its time."""
 _CPU_S_PER_SCALE = 125.0
 """The same at scale factor 1, with keys, references and indexes."""
 
@@ -62,7 +66,15 @@ class BatchedLoad:
 def load_estimate_s(
     tables: DataSet, manner: LoadManner = "copy", connections: int | None = None, write_s: float = 0.0
 ) -> float:
-    """How long loading takes, about. ``connections`` are the sessions of a load in batches, by default one for each core."""
+    """How long loading takes, about, with the queries whose answers are compared afterwards.
+
+    ``connections`` are the sessions of a load in batches, by default one for each core.
+    """
+    alone_s = _load_s(tables, manner, connections, write_s)
+    return alone_s + ANSWERS_S if has_answers(tables) else alone_s
+
+
+def _load_s(tables: DataSet, manner: LoadManner, connections: int | None, write_s: float) -> float:
     batched = BatchedLoad.of(tables) if manner == "hammerdb" else None
     if batched is not None:
         cores = len(os.sched_getaffinity(0))

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from pgdyno.errors import PgdynoError
@@ -20,7 +21,8 @@ from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.writer import LoadWriter
 from pgdyno.workload.counting import counting
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
-from pgdyno.workload.tables import PgbenchTables, Tables
+from pgdyno.workload.tables import PgbenchTables, Tables, TpchTables
+from pgdyno.workload.tpch import validation
 from pgdyno.world.load_estimate import usual_write_s
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 Work = Callable[[Callable[[int], None], "Path"], LoadOutcome]
 """What makes a data set. It gives the process id of each program that works to its first argument; its second is the log."""
+Proof = Callable[[], tuple[record.Check, ...]]
+"""What is asked of a data set that is made; :class:`PgdynoError` where it is not what it is called."""
 _WRITTEN_TWICE = 2.0
 """Times the size of its tables that a load writes, about: their pages, and as much WAL."""
 
@@ -178,19 +182,15 @@ def measured(
             on_start=watch,
         )
 
-    return recorded(work, tables, phase, lambda: require_whole(server, tables))
+    return recorded(work, tables, phase, lambda: require_whole(server, tables, progress))
 
 
-def recorded(
-    work: Work, tables: Tables | OwnDatabase, phase: Phase, proof: Callable[[], None] = lambda: None
-) -> Loaded:
+def recorded(work: Work, tables: Tables | OwnDatabase, phase: Phase, proof: Proof = tuple) -> Loaded:
     """Do ``work`` with the devices watched, and write its record. If it or the ``proof`` fails, only the logs are kept."""
     writer = LoadWriter(phase.directory, phase.title)
     log = writer.file("logs/load.log")
     try:
-        found = _measured(lambda watch: work(watch, log), tables, phase, writer)
-        proof()
-        return found
+        return _measured(lambda watch: work(watch, log), tables, phase, writer, proof)
     except Exception as error:
         writer.explain(error)
         raise
@@ -199,19 +199,36 @@ def recorded(
         raise
 
 
-def require_whole(server: Server, tables: Tables) -> None:
-    """Refuse tables that are not what they are called: what runs on them would be something else."""
+def require_whole(server: Server, tables: Tables, progress: Progress | None = None) -> tuple[record.Check, ...]:
+    """Refuse tables that are not what they are called: what runs on them would be something else.
+
+    Returns what was asked of them beside their rows: TPC-H's at scale factor 1 bring dbgen's answers.
+    """
     with counting(server) as connection:
         wrong = list(tables.broken(connection))
+    checks = _answers(server, tables, progress)
+    wrong += [one.detail for one in checks if not one.ok]
     if wrong:
         raise PgdynoError(
             f"the tables just loaded ({tables}) are wrong: {'; '.join(wrong)}",
             remedy="this is a bug in pgdyno, unless another session wrote into them: load them again",
         )
+    return checks
+
+
+def _answers(server: Server, tables: Tables, progress: Progress | None) -> tuple[record.Check, ...]:
+    if not isinstance(tables, TpchTables) or not validation.has_answers(tables):
+        return ()
+    tell = progress or (lambda _share, _text: None)
+    return (validation.check(server, tables, partial(tell, 1.0)),)
 
 
 def _measured(
-    work: Callable[[Callable[[int], None]], LoadOutcome], tables: Tables | OwnDatabase, phase: Phase, writer: LoadWriter
+    work: Callable[[Callable[[int], None]], LoadOutcome],
+    tables: Tables | OwnDatabase,
+    phase: Phase,
+    writer: LoadWriter,
+    proof: Proof,
 ) -> Loaded:
     anchor = record.Anchor.read()
     clock = SubjectClock(anchor.monotonic_ns, phase.dilation)
@@ -220,6 +237,7 @@ def _measured(
     begin_ns, end_ns = clock.instant_ns(host_begin_ns), clock.instant_ns(_now_ns())
     samples = samples.on(clock)
     samples.write(writer)
+    checks = proof()
     world = phase.world
     path = writer.finish(
         load_record.LoadRecord(
@@ -242,6 +260,7 @@ def _measured(
             dilation=phase.dilation,
             volumes={} if world is None else dict(world.volumes),
             memory_bytes=None if world is None else world.memory_bytes,
+            checks=checks,
         )
     )
     seconds = (end_ns - begin_ns) / 1e9

@@ -12,7 +12,7 @@ from pgdyno.workload.watch import SECOND_NS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_VERSION = re.compile(r"HammerDB CLI v?([\d.]+)")
+VERSION: Final = re.compile(r"HammerDB CLI v?([\d.]+)")
 _BEGINS = re.compile(r"Beginning rampup time of (\d+) minutes")
 _MEASURES: Final = "Taking start Transaction Count"
 _MEASURED: Final = "Taking end Transaction Count"
@@ -110,5 +110,5 @@ class Heard:
             self.end_ns = t_ns
         elif found := _USERS.search(line):
             self.users = int(found[1])
-        elif self.version is None and (found := _VERSION.search(line)):
+        elif self.version is None and (found := VERSION.search(line)):
             self.version = found[1]

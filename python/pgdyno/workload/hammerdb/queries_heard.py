@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from pgdyno.workload.hammerdb.heard import VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_VERSION = re.compile(r"HammerDB CLI v?([\d.]+)")
 _USER = re.compile(r"Vuser (\d+):(.*)")
 _ASKS = re.compile(r"Executing Query (\d+) \((\d+) of 22\)")
 _ANSWERED = re.compile(r"query (\d+) completed in ([\d.]+) seconds")
@@ -111,7 +112,7 @@ class QueriesHeard:
             self.wrong.append(self.hide(" ".join(line.split())))
         elif found := _USER.search(line):
             self._take_of_user(int(found[1]), found[2], t_ns)
-        elif self.version is None and (found := _VERSION.search(line)):
+        elif self.version is None and (found := VERSION.search(line)):
             self.version = found[1]
 
     def _take_of_user(self, user: int, text: str, t_ns: int) -> None:
