@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 _SET_S_PER_SCALE = 40.0
 """Seconds of a set of 22 queries at scale factor 1, on two cores; it only feeds estimates."""
-_SET_READS_PER_SCALE = 60_000
-"""Requests to a volume of a set at scale factor 1, where little is cached; it only feeds estimates."""
+_QUERY_READS_PER_SCALE = dict.fromkeys(QUERIES, 2_700) | {9: 155_000, 13: 25_000, 16: 1_000, 18: 45_000, 21: 65_000}
+"""Requests to a volume of each query at scale factor 1, where little is cached; it only feeds estimates. Those that were counted one by one are
+of experiments/temp-volume.toml: two streams at scale factor 0.5 made 300,000 in all, and took 90 to 111 s for them at 3,000 IOPS."""
 
-_QUERY_MIB_PER_SCALE = dict.fromkeys(QUERIES, 1_065) | dict.fromkeys((9, 13, 16, 18, 21), 1_780)
-"""MiB that a query moves at scale factor 1; it only feeds estimates. A set's 27,000 are 23 scans of lineitem of 0.9 GiB, and a quarter more
-of other tables and temporary files. The queries that spill most move more than their share: two streams of them at scale factor 0.5 took
-71 s on a gp3 of 125 MiB/s (experiments/temp-volume.toml, 12 minutes in all)."""
+_SET_MIB_PER_SCALE = 27_000
+"""MiB that the requests of a set move: 23 scans of lineitem of 0.9 GiB, and a quarter more of other tables and temporary files; it only
+feeds estimates."""
 
 _NATIVE = 'use engine = "native"'
 _HAMMERDB_SETS = 100
@@ -134,8 +134,8 @@ class Tpch(WithTables, Workload):
         sets = scale * len(self.queries) / len(QUERIES)
         return max(
             sets * _SET_S_PER_SCALE / dilation,
-            sets * _SET_READS_PER_SCALE / iops,
-            scale * sum(_QUERY_MIB_PER_SCALE[query] for query in self.queries) / mib_per_s,
+            scale * sum(_QUERY_READS_PER_SCALE[query] for query in self.queries) / iops,
+            sets * _SET_MIB_PER_SCALE / mib_per_s,
         )
 
     def left_by_runs(self, server: Server) -> str:
