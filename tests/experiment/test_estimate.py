@@ -93,7 +93,7 @@ def test_queries_in_slowed_time_take_less_of_it_as_the_cpu_is_not_slowed() -> No
 def test_queries_that_a_volume_limits_take_as_long_as_their_requests_or_their_bytes() -> None:
     asked = workload_of(seed=1, kind="tpch", scale_factor=0.5, clients=2, queries=[9, 13, 16, 18, 21])
     assert asked.work_s(3000, 1, 125.0) == pytest.approx(97.0), "runs of temp-volume.toml on gp3 took 90 to 111 s"
-    assert asked.work_s(6000, 1, 125.0) == pytest.approx(97.0 / 2)
+    assert asked.work_s(6000, 1, 1000.0) == pytest.approx(97.0 / 2)
     of_bytes = asked.work_s(16_000, 1, 125.0)
     assert of_bytes == asked.work_s(32_000, 1, 125.0) == pytest.approx(2 * asked.work_s(16_000, 1, 250.0))
 
