@@ -10,7 +10,18 @@ from pgdyno.errors import InputError
 from tools.driver.record import Pair, Sample
 from tools.tpc import claim, page
 from tools.tpc.before import COMMIT, Engine
-from tools.tpc.record import BeforeLoads, BeforePair, LoadPair, Loads, Queries, Record
+from tools.tpc.record import (
+    BeforeLoads,
+    BeforePair,
+    Beside,
+    Changed,
+    LoadPair,
+    Loads,
+    NopmPair,
+    Queries,
+    Record,
+    TypeBeside,
+)
 
 
 def record(load: float = 1.0, driver: float = 1.0, peak_mib: int = 50, cores: float = 0.005) -> Record:
@@ -62,6 +73,51 @@ def test_loads_that_take_longer_than_before_break_their_claim(slower: float, hol
     )  # fmt: skip
     assert f"{slower:.4f} (" in judged.found and "CPU of the loader 1.5000" in judged.found
     assert not any("before" in one.bar for one in claim.judge(record())), "nothing is claimed that was not measured"
+
+
+@pytest.mark.parametrize(
+    ("ours", "faults"),
+    [
+        (Changed(rows={"stock updated": 10.1, "orders inserted": 1}, ids=2, wal_bytes=5050), ()),
+        (Changed(rows={"stock updated": 9.7, "orders inserted": 1}, ids=2, wal_bytes=5000), ("stock updated: -3.00%",)),
+        (Changed(rows={"stock updated": 10.0, "orders inserted": 1, "item updated": 1}, ids=2, wal_bytes=5000), ("item updated: +inf%",)),
+        (Changed(rows={"stock updated": 10.0, "orders inserted": 1}, ids=1, wal_bytes=5150), ("transaction ids: -50.00%", "bytes of WAL: +3.00%")),
+    ],
+)  # fmt: skip
+def test_a_routine_that_changes_something_else_than_hammerdbs_breaks_its_claim(
+    ours: Changed, faults: tuple[str, ...]
+) -> None:
+    theirs = Changed(rows={"stock updated": 10.0, "orders inserted": 1}, ids=2, wal_bytes=5000)
+    one = TypeBeside(type="new_order", calls=1000, theirs=theirs, ours=ours)
+    (judged,) = (
+        each
+        for each in claim.judge(record().model_copy(update={"hammerdb": Beside(version="4.12", types=[one])}))
+        if each.name.startswith("new_order")
+    )
+    assert (judged.holds, judged.faults) == (not faults, faults)
+    whole = record().model_copy(update={"hammerdb": Beside(version="4.12", types=[one])})
+    shown = page.render(whole, claim.judge(whole))
+    assert "## Beside HammerDB 4.12" in shown
+    assert f"| new_order | stock updated | 10.00 | {ours.rows['stock updated']:.2f} |" in shown
+
+
+def test_reading_calls_write_nothing_and_nopm_have_their_bands() -> None:
+    reads = TypeBeside(
+        type="stock_level",
+        calls=100,
+        theirs=Changed(rows={}, ids=0, wal_bytes=3),
+        ours=Changed(rows={}, ids=0.01, wal_bytes=12),
+    )
+    assert set(reads.apart().values()) == {0.0}
+    pairs = [
+        NopmPair(bound=bound, theirs=100, ours=ours, theirs_first=True)
+        for bound, ours in (("commits", 98), ("commits", 104), ("CPU", 112), ("CPU", 111))
+    ]
+    judged = claim.judge(record().model_copy(update={"hammerdb": Beside(version="4.12", nopm=pairs)}))
+    assert {one.name: one.holds for one in judged if one.name.startswith("NOPM")} == {
+        "NOPM beside HammerDB, bound by commits": True,
+        "NOPM beside HammerDB, bound by CPU": False,
+    }
 
 
 def test_an_older_engine_is_a_program_or_a_commit() -> None:

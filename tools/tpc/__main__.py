@@ -52,6 +52,11 @@ def main() -> int:
         help="compare loads of pgbench's and sysbench's tables with those of an older engine alone;"
         f" a commit is built [{before.COMMIT}]",
     )
+    parser.add_argument(
+        "--hammerdb",
+        action="store_true",
+        help="compare what calls change, and --pairs runs of four minutes and NOPM for each bound [0], with an installed HammerDB alone",
+    )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
 
@@ -62,6 +67,8 @@ def _run(asked: argparse.Namespace) -> int:
     if asked.before is not None:
         pairs = before.PAIRS if asked.pairs is None else asked.pairs
         return code(write(measure.against_older(RESULTS, asked.before, pairs), Equivalence.load(COMPARED)))
+    if asked.hammerdb:
+        return code(write(measure.beside_hammerdb(RESULTS, asked.pairs or 0), Equivalence.load(COMPARED)))
     if asked.page:
         return code(write(Record.require(RESULTS, "tpc"), Equivalence.load(COMPARED)))
     return code(collect(PAIRS if asked.pairs is None else asked.pairs, asked.minutes))

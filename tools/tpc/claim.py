@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.interval import ratio_interval
 from tools.driver.record import compare
 from tools.equivalence import claims as equivalence
 from tools.fidelity.claim import Claim
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tools.equivalence.record import Record as Equivalence
-    from tools.tpc.record import BeforeLoads, Loads, Record
+    from tools.tpc.record import BeforeLoads, Loads, NopmPair, Record, TypeBeside
 
 LOAD_RATIO_MAX = {"TPC-C, 10 warehouses": 1.15, "TPC-H, scale factor 1": 1.2}
 LOAD_S_MAX = {"TPC-C, 10 warehouses": 20.0}
@@ -24,6 +27,9 @@ DRIVER_GROWTH_MAX = 1.05
 touched once are seen within the first, and a leak of a byte a transaction is 1.8 MB in half an hour at 1,000 a second."""
 _MINUTES_MIN = 4
 STREAMS_CORES_MAX = 0.01
+BESIDE_MAX = 0.02
+NOPM_BANDS = {"commits": (0.97, 1.03), "CPU": (0.9, 1.1)}
+"""Bound by CPU HammerDB's own share of it counts too."""
 BEFORE_RATIO_MAX = 1.03
 """Of loads of pgbench's and sysbench's tables, which share their loader with those of TPC-C and TPC-H."""
 NAMES = (
@@ -38,6 +44,7 @@ def judge(record: Record, compared: Equivalence | None = None) -> list[Claim]:
     """The claims that the record has figures for, in the order of :data:`NAMES`; then those of TPC-C beside pgbench."""
     found = [claim for name, one in record.loads.items() for claim in (_load(name, one), _memory(name, one))]
     found += [_before(name, one) for name, one in record.before.items()]
+    found += [] if record.hammerdb is None else [*map(_beside, record.hammerdb.types), *_nopm(record.hammerdb.nopm)]
     found += _driver(record) if record.driver else []
     found += _over_time(record.driver_minutes_kib) if len(record.driver_minutes_kib) >= _MINUTES_MIN else []
     if record.queries is not None:
@@ -78,6 +85,34 @@ def _before(name: str, one: BeforeLoads) -> Claim:
         f"{equivalence.words(ratio)}; CPU of the loader {equivalence.words(one.cpu_ratio())}",
         ratio.mean <= BEFORE_RATIO_MAX,
     )
+
+
+def _beside(one: TypeBeside) -> Claim:
+    apart = one.apart()
+    return Claim(
+        f"{one.type}: rows, ids and WAL beside HammerDB's routine",
+        f"within {BESIDE_MAX:.0%}",
+        one.worst(),
+        all(abs(share) <= BESIDE_MAX for share in apart.values()),
+        tuple(f"{what}: {share:+.2%}" for what, share in apart.items() if abs(share) > BESIDE_MAX),
+    )
+
+
+def _nopm(measured: Sequence[NopmPair]) -> list[Claim]:
+    found = []
+    for bound, (low, high) in NOPM_BANDS.items():
+        pairs = [(one.ours, one.theirs) for one in measured if one.bound == bound]
+        if pairs:
+            ratio = ratio_interval(pairs)
+            found.append(
+                Claim(
+                    f"NOPM beside HammerDB, bound by {bound}",
+                    f"{low:g} to {high:g}",
+                    equivalence.words(ratio),
+                    low <= ratio.mean <= high,
+                )
+            )
+    return found
 
 
 def _over_time(minutes_kib: list[int]) -> list[Claim]:

@@ -8,7 +8,7 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.endpoint import local
@@ -26,8 +26,8 @@ from tools.driver import process
 from tools.driver.load import Run, transactions_in
 from tools.driver.record import Pair, Sample
 from tools.equivalence.workloads import WORKLOADS, Length
-from tools.tpc import before, loads, memory
-from tools.tpc.record import LoadPair, Loads, Queries, Record
+from tools.tpc import before, beside, installed, loads, memory, nopm
+from tools.tpc.record import ALONE, Apart, Beside, LoadPair, Loads, Queries, Record
 
 if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
@@ -45,10 +45,12 @@ _SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout
 
 
 def measure(path: Path, pairs: int) -> Record:
-    """All that the record at ``path`` lacks."""
-    fresh = Record.here(find_binaries(None).version)
+    """All that the record at ``path`` lacks; parts that are measured alone are kept."""
+    record = Record.here(find_binaries(None).version)
     kept = Record.load(path)
-    record = kept if kept is not None and kept.build_hash == fresh.build_hash else fresh
+    if kept is not None:
+        same = kept.build_hash == record.build_hash
+        record = kept if same else record.model_copy(update={part: getattr(kept, part) for part in ALONE})
     with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
         for name, tables in loads.LOADS.items():
             if name not in record.loads:
@@ -65,19 +67,44 @@ def measure(path: Path, pairs: int) -> Record:
 
 def over_time(path: Path, minutes: float) -> Record:
     """The record at ``path`` with the driver's memory in a run of so many minutes."""
-    record = Record.load(path) or Record.here(find_binaries(None).version)
+    begun = Apart.now()
     with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
-        record.driver_minutes_kib = memory.measure(cluster, minutes, SEED)
-    record.save(path)
-    return record
+        found = memory.measure(cluster, minutes, SEED)
+    return _kept(path, "memory over time", begun, driver_minutes_kib=found)
 
 
 def against_older(path: Path, older: str, pairs: int) -> Record:
     """The record at ``path`` with loads by an older engine and by today's."""
-    engine = before.Engine.named(older)
-    record = Record.load(path) or Record.here(find_binaries(None).version)
+    engine, begun = before.Engine.named(older), Apart.now()
     with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
-        record.before = before.measure(cluster, engine, pairs, SEED)
+        found = before.measure(cluster, engine, pairs, SEED)
+    return _kept(path, "loads against an older engine", begun, before=found)
+
+
+def beside_hammerdb(path: Path, pairs: int) -> Record:
+    """The record at ``path`` with what an installed HammerDB does, and so many pairs of runs for each bound.
+
+    Without pairs those that were made with the same version are kept.
+    """
+    begun = Apart.now()
+    with throwaway(find_binaries(None), beside.SETTINGS, paths.image_dir()) as cluster:
+        found = Beside(version=installed.build(cluster), types=beside.types(cluster, SEED))
+        kept = Record.load(path)
+        if not pairs and kept is not None and kept.hammerdb is not None and kept.hammerdb.version == found.version:
+            found.nopm = kept.hammerdb.nopm
+        record = _kept(path, "beside HammerDB", begun, hammerdb=found)
+        for bound, settings in nopm.BOUNDS.items() if pairs else ():
+            cluster.stop()
+            cluster.start(beside.SETTINGS | settings)
+            found.nopm += nopm.measure(cluster, bound, pairs, SEED)
+            record = _kept(path, "beside HammerDB", begun, hammerdb=found)
+    return record
+
+
+def _kept(path: Path, part: str, begun: Apart, **measured: Any) -> Record:
+    """The record at ``path`` with a part that was measured alone. It is read now: others may have been measured meanwhile."""
+    record = Record.load(path) or Record.here(find_binaries(None).version)
+    record = record.model_copy(update=measured | {"apart": record.apart | {part: begun}})
     record.save(path)
     return record
 

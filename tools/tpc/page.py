@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 from tools.measured import claims_table
 from tools.reference import markdown as md
 from tools.tpc.before import COMMIT
+from tools.tpc.installed import WAREHOUSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tools.equivalence.record import Record as Equivalence
     from tools.fidelity.claim import Claim
-    from tools.tpc.record import Record
+    from tools.tpc.record import Beside, Record
 
 _HEAD = f"""# What the workloads derived from TPC-C and TPC-H cost
 
-`make bench ONLY=tpc` measures all of it again and writes this page; the record stays as JSON in `results/tpc/`.
+`make bench ONLY=tpc` measures again all that has no option of its own below, and writes this page; the record stays as JSON in `results/tpc/`.
 
 - **Loads**: `pgdyno-engine fill` with two sessions, and two sessions that COPY the same rows from files on the server's own disk, with the
   same vacuum, keys, indexes and references. One after the other in an order that is drawn for each pair, on a volume in memory.
@@ -28,6 +29,9 @@ _HEAD = f"""# What the workloads derived from TPC-C and TPC-H cost
   how long the query takes, so the share is smaller with more data: the scale factor belongs to it.
 - **Loads against an older engine**: `python -m tools.tpc --before COMMIT_OR_BINARY`, loads of pgbench's and sysbench's tables by that engine and
   by today's, in turns; the claims are there once it was measured. At commit `{COMMIT}` the loader wrote a table row by row.
+- **Beside HammerDB**: `python -m tools.tpc --hammerdb` where `HAMMERDB_HOME` names an installed one: it builds its schema of {WAREHOUSES} warehouses, pgdyno fills its own,
+  and both routines of a type are called with the same values, without pages that are logged whole. NOPM are of one client each, for a minute after a minute, with commits of
+  5 ms (bound by commits) and with commits that are not waited for (bound by CPU).
 - **TPC-C beside pgbench**: as in [the record of equivalence](equivalence.md), profile `hammerdb`.
 """
 
@@ -40,7 +44,38 @@ def render(record: Record, judged: Sequence[Claim], compared: Equivalence | None
     )
     if compared is not None and compared.build_hash != record.build_hash:
         where += f" Beside pgbench: engine {compared.build_hash[:12]}."
-    return "\n".join([_HEAD, f"{where}\n", "## Claims\n", claims_table(judged), "\n## Loads\n", _loads(record), ""])
+    parts = [
+        f"- {part}: {one.begin:%Y-%m-%d %H:%M} UTC, engine {one.build_hash[:12]}."
+        for part, one in sorted(record.apart.items())
+    ]
+    apart = ["Measured alone, later than the rest or with another engine:\n", *parts, ""] if parts else []
+    head = [_HEAD, f"{where}\n", *apart, "## Claims\n", claims_table(judged), "\n## Loads\n", _loads(record)]
+    beside = (
+        []
+        if record.hammerdb is None
+        else [f"\n## Beside HammerDB {record.hammerdb.version}\n", _beside(record.hammerdb)]
+    )
+    return "\n".join([*head, *beside, ""])
+
+
+def _beside(one: Beside) -> str:
+    """A row for each type and what it changes; the last ones are of the runs."""
+    rows = [
+        [kind.type, what, *(f"{each:,.2f}" for each in (theirs, ours)), f"{kind.apart()[what]:+.2%}"]
+        for kind in one.types
+        for what, theirs, ours in kind.both()
+    ]
+    runs = [
+        [
+            "New-Orders per minute",
+            f"bound by {pair.bound}",
+            f"{pair.theirs:,.0f}",
+            f"{pair.ours:,.0f}",
+            f"{pair.ours / pair.theirs - 1:+.2%}",
+        ]
+        for pair in one.nopm
+    ]
+    return md.table(["type", "of a call", "HammerDB", "pgdyno", "apart"], [*rows, *runs])
 
 
 def _loads(record: Record) -> str:
