@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tools.equivalence import __main__ as equivalence
 from tools.equivalence.record import Record as Equivalence
 from tools.measured import code, ended, published
-from tools.tpc import before, claim, measure, memory, page
+from tools.tpc import before, claim, measure, memory, nopm, page
 from tools.tpc.record import Record
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def main() -> int:
     parser.add_argument(
         "--hammerdb",
         action="store_true",
-        help="compare what calls change, and --pairs runs of four minutes and NOPM for each bound [0], with an installed HammerDB alone",
+        help="compare what calls change with an installed HammerDB alone; --pairs adds so many pairs of runs of four minutes, and their NOPM [0]",
+    )
+    parser.add_argument(
+        "--bound", choices=nopm.BOUNDS, help="with --hammerdb: pairs that are bound by this alone [each]"
     )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
@@ -68,7 +71,8 @@ def _run(asked: argparse.Namespace) -> int:
         pairs = before.PAIRS if asked.pairs is None else asked.pairs
         return code(write(measure.against_older(RESULTS, asked.before, pairs), Equivalence.load(COMPARED)))
     if asked.hammerdb:
-        return code(write(measure.beside_hammerdb(RESULTS, asked.pairs or 0), Equivalence.load(COMPARED)))
+        bounds = [*nopm.BOUNDS] if asked.bound is None else [asked.bound]
+        return code(write(measure.beside_hammerdb(RESULTS, asked.pairs or 0, bounds), Equivalence.load(COMPARED)))
     if asked.page:
         return code(write(Record.require(RESULTS, "tpc"), Equivalence.load(COMPARED)))
     return code(collect(PAIRS if asked.pairs is None else asked.pairs, asked.minutes))

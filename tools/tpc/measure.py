@@ -30,6 +30,8 @@ from tools.tpc import before, beside, installed, loads, memory, nopm
 from tools.tpc.record import ALONE, Apart, Beside, LoadPair, Loads, Queries, Record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pgdyno.postgres.cluster import Cluster
 
 SEED = 20261125
@@ -81,22 +83,23 @@ def against_older(path: Path, older: str, pairs: int) -> Record:
     return _kept(path, "loads against an older engine", begun, before=found)
 
 
-def beside_hammerdb(path: Path, pairs: int) -> Record:
-    """The record at ``path`` with what an installed HammerDB does, and so many pairs of runs for each bound.
+def beside_hammerdb(path: Path, pairs: int, bounds: Sequence[str]) -> Record:
+    """The record at ``path`` with what an installed HammerDB does, and so many further pairs of runs for each of the ``bounds``.
 
-    Without pairs those that were made with the same version are kept.
+    Pairs that were made before, with the same version, stay.
     """
     begun = Apart.now()
     with throwaway(find_binaries(None), beside.SETTINGS, paths.image_dir()) as cluster:
         found = Beside(version=installed.build(cluster), types=beside.types(cluster, SEED))
         kept = Record.load(path)
-        if not pairs and kept is not None and kept.hammerdb is not None and kept.hammerdb.version == found.version:
+        if kept is not None and kept.hammerdb is not None and kept.hammerdb.version == found.version:
             found.nopm = kept.hammerdb.nopm
         record = _kept(path, "beside HammerDB", begun, hammerdb=found)
-        for bound, settings in nopm.BOUNDS.items() if pairs else ():
+        for bound in bounds if pairs else ():
             cluster.stop()
-            cluster.start(beside.SETTINGS | settings)
-            found.nopm += nopm.measure(cluster, bound, pairs, SEED)
+            cluster.start(beside.SETTINGS | nopm.BOUNDS[bound])
+            there = sum(pair.bound == bound for pair in found.nopm)
+            found.nopm += nopm.measure(cluster, bound, pairs, SEED + there)
             record = _kept(path, "beside HammerDB", begun, hammerdb=found)
     return record
 

@@ -73,4 +73,4 @@ class LoadRecord(Record):
     memory_bytes: int | None = None
     """Memory of the instance, if the volumes have their limits."""
     checks: tuple[Check, ...] = ()
-    """What was asked of the tables afterwards beside their rows; all of it is well, as others are no data set."""
+    """What was asked of the tables afterwards beside their rows. All are ok: other tables are refused, and have no record."""
