@@ -17,15 +17,16 @@ import shlex
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from pgdyno import _build, installation
 from pgdyno.errors import EngineError, EngineMissing, HostError, InputError, PgdynoError
 
 BINARY = "pgdyno-engine"
 TIMEOUT_S = 60.0
+_PIPE = subprocess.PIPE
 _TAIL_BYTES = 2000
 _PIPE_BYTES = 4096
 """Every pipe holds a page, also of a user who has many (pipe(7))."""
@@ -124,11 +125,34 @@ class Spawned:
     """An engine that keeps running. ``ready`` holds the facts of its first line."""
 
     process: subprocess.Popen[bytes]
-    ready: dict[str, Any]
+    args: Sequence[str]
     log: Path
     """Where its standard error goes."""
-    log_begin: int = 0
+    log_begin: int
     """Size of that file before."""
+    timeout_s: float
+    began_s: float = field(default_factory=time.monotonic)
+    ready: dict[str, Any] = field(default_factory=dict)
+
+    def wait_ready(self) -> Self:
+        """Wait for its first line. Where that is another one, or does not come in time, the process is ended and the error raised."""
+        try:
+            assert self.process.stdout is not None
+            deadline = self.began_s + self.timeout_s
+            line = _first_line(self.process.stdout, deadline)
+            answer = _parse(line) if line else {}
+            if "ready" not in answer:
+                late = time.monotonic() >= deadline
+                raise _error_of(answer) or self._failure(
+                    f"the engine `{' '.join(self.args)}` "
+                    + (f"was not ready within {self.timeout_s:g} s" if late else "ended before it was ready")
+                )
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+        self.ready = dict(answer["ready"])
+        return self
 
     def close_stdin(self) -> None:
         """End its standard input: a probe takes this as the order to stop."""
@@ -137,11 +161,12 @@ class Spawned:
 
     def failure(self) -> PgdynoError:
         """What went wrong with an engine that has ended before its time."""
+        return self._failure(f"the engine ended with {_ending(self.process.returncode)}")
+
+    def _failure(self, what: str) -> PgdynoError:
         said = self.log.read_bytes()[self.log_begin :]
-        return _error_from_text(said) or EngineError(
-            f"the engine ended with {_ending(self.process.returncode)}: {_tail(said) or 'it said nothing'}",
-            remedy=f"read {self.log}",
-        )
+        unsaid = EngineError(f"{what}: {_tail(said) or 'it said nothing'}", remedy=f"read {self.log}")
+        return _error_from_text(said) or unsaid
 
 
 def spawn(
@@ -154,8 +179,9 @@ def spawn(
     timeout_s: float = TIMEOUT_S,
     prefix: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
+    wait: bool = True,
 ) -> Spawned:
-    """Start an engine that goes on after its first line, and wait for that line.
+    """Start an engine that goes on after its first line, and wait for that line unless ``wait`` is false (:meth:`Spawned.wait_ready`).
 
     ``stdin`` is sent as one line; the pipe stays open when ``keep_stdin``. Standard error goes to ``log``
     (appended). ``new_session`` lets it outlive this process. ``prefix`` is a command that
@@ -164,15 +190,12 @@ def spawn(
     """
     with log.open("ab") as log_file:
         begin = log_file.tell()
+        command: list[str | Path] = [*prefix, checked(), *args]
         process = subprocess.Popen(
-            [*prefix, checked(), *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log_file,
-            start_new_session=new_session,
-            env=env,
+            command, stdin=_PIPE, stdout=_PIPE, stderr=log_file, start_new_session=new_session, env=env
         )
-    return attend(process, args, stdin, log=log, begin=begin, keep_stdin=keep_stdin, timeout_s=timeout_s)
+    spawned = attend(process, args, stdin, log=log, begin=begin, keep_stdin=keep_stdin, timeout_s=timeout_s)
+    return spawned.wait_ready() if wait else spawned
 
 
 def attend(
@@ -185,29 +208,15 @@ def attend(
     keep_stdin: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> Spawned:
-    """The second half of :func:`spawn`, for a process that was started by other means; ``begin`` is the size of ``log`` before."""
+    """Give a process that was started by other means its document, as :func:`spawn` without ``wait``; ``begin`` is the size of ``log`` before."""
+    assert process.stdin is not None
     try:
-        assert process.stdin is not None and process.stdout is not None
         _send(process.stdin, stdin, keep_open=keep_stdin)
-        deadline = time.monotonic() + timeout_s
-        line = _first_line(process.stdout, deadline)
-        answer = _parse(line) if line else {}
-        if "ready" in answer:
-            return Spawned(process, dict(answer["ready"]), log, begin)
-        said = log.read_bytes()[begin:]
-        late = time.monotonic() >= deadline
-        what = f"was not ready within {timeout_s:g} s" if late else "ended before it was ready"
-        raise (
-            _error_of(answer)
-            or _error_from_text(said)
-            or EngineError(
-                f"the engine `{' '.join(args)}` {what}: {_tail(said) or 'it said nothing'}", remedy=f"read {log}"
-            )
-        )
     except BaseException:
         process.kill()
         process.wait()
         raise
+    return Spawned(process, args, log, begin, timeout_s)
 
 
 def lines(
@@ -230,12 +239,7 @@ def lines(
     # A pipe that is not read would block the engine once it is full.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            [checked(), *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            env=env,
-            pass_fds=tuple(pass_fds),
+            [checked(), *args], stdin=_PIPE, stdout=_PIPE, stderr=said, env=env, pass_fds=tuple(pass_fds)
         )
         with process:
             try:
@@ -303,8 +307,7 @@ class Conversation:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             # Its last words fit into a pipe; before them it says nothing there.
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen([checked(), *self._args], stdin=pipe, stdout=pipe, stderr=pipe)
+            self._process = subprocess.Popen([checked(), *self._args], stdin=_PIPE, stdout=_PIPE, stderr=_PIPE)
         return self._process
 
     def _answer(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:

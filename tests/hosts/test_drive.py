@@ -19,9 +19,10 @@ from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
+from pgdyno.hosts.seat import SILENT_S, WAIT_S
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import native
-from pgdyno.workload.driving import Driving
+from pgdyno.workload.driving import LOST_S, Driving
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
@@ -184,6 +185,10 @@ def test_a_host_that_cannot_be_reached_any_more_is_lost_within_seconds_and_its_d
     no_driver_left(two, "alpha")
 
 
+def test_a_run_whose_host_is_silent_ends_within_five_seconds() -> None:
+    assert WAIT_S + SILENT_S + LOST_S < 5, "missed, then the others are stopped and killed"
+
+
 COORDINATOR = """
 import sys
 from pathlib import Path
@@ -238,8 +243,10 @@ def test_a_host_drives_one_load_at_a_time(server: Cluster, connection: Connectio
 def test_what_the_driver_refuses_there_is_said_here(server: Cluster, connection: Connection, tmp_path: Path) -> None:
     wrong = ReachedServer(reached(server).dsn, server.binaries, "not the password")
     document = asked() | {"server": wrong.endpoint.named("pgdyno drive"), "begin": {"told": {"within_ms": 30_000}}}
-    with pytest.raises(PgdynoError, match="password authentication failed"):
-        Driving(document, tmp_path / "err", elsewhere=connection.drivers(["alpha"])["alpha"])
+    alpha = connection.drivers(["alpha"])["alpha"]
+    refused = pytest.raises(PgdynoError, match="password authentication failed")
+    with refused, Driving(document, tmp_path / "err", elsewhere=alpha):
+        pass
 
 
 def test_a_host_with_another_engine_does_not_drive(connection: Connection) -> None:

@@ -74,6 +74,26 @@ def test_four_drivers_of_four_clients_send_what_one_of_sixteen_sends(loaded: Clu
     assert four == one
 
 
+def test_all_drivers_connect_at_the_same_time(loaded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[str] = []
+
+    class Noted(Driving):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            noted.append("started")
+            super().__init__(*arguments, **more)
+
+        def connected(self) -> Noted:
+            noted.append("waited for")
+            return super().connected()
+
+    monkeypatch.setattr(together, "Driving", Noted)
+    clients = clients_of(TPCB)
+    assert clients is not None
+    asked = native.document(clients, 0, 1000) | {"server": loaded.endpoint.named("pgdyno drive")}
+    with together.Drivers(asked, shares_of([1, 1, 1], 6, 3), tmp_path):
+        assert noted == ["started"] * 3 + ["waited for"] * 3
+
+
 def test_a_run_of_several_drivers_is_one_record(loaded: Cluster, tmp_path: Path) -> None:
     baseline = TPCB.baseline(loaded, full=True)
     pids: list[int] = []

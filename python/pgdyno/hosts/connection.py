@@ -129,7 +129,7 @@ class DriverHost:
         return self._connection.seat(self.name).facts()
 
     def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
-        """Start a driver there, and return when it is ready."""
+        """Start a driver there; it is not ready yet."""
         seat = self._connection.seat(self.name)
         return engine.launch(seat, self._connection.loop, document, log, timeout_s=timeout_s)
 

@@ -25,7 +25,7 @@ _LOST = -1
 
 
 def launch(seat: SeatThere, loop: Any, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
-    """Start ``pgdyno-engine drive`` on a seat, and return when it is ready. ``loop`` is that of the connection.
+    """Start ``pgdyno-engine drive`` on a seat; it is not ready yet. ``loop`` is that of the connection.
 
     Its standard input stays open. :class:`~pgdyno.errors.PgdynoError` as :func:`pgdyno._engine.spawn`, and where the worker is lost.
     """

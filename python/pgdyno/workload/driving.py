@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 LOGIN_S = 6.0
 """What the log-in of a client takes at most: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).
 They come one after the other."""
-LOST_S = 4.0
-"""When a driver is lost, the others may end their transactions for this time; then they are killed. Their figures are not used."""
+LOST_S = 1.0
+"""When a driver is lost, the others may end their transactions for this time; then they are killed. Their figures are not used, and
+with the 3.5 s after which a silent host is missed, a run has ended within 5 s."""
 _GRACE_MS = 10_000
 """The driver keeps its own deadlines; when it is so much later than all of them, it hangs."""
 _ANSWER_S = 5.0
@@ -74,15 +75,15 @@ class Driving:
         dilation: int = 1,
         elsewhere: Elsewhere | None = None,
     ) -> None:
-        """Start it, here or ``elsewhere``, and return when all clients are connected. What it refuses is raised.
+        """Start it, here or ``elsewhere``; :meth:`connected` waits until all its clients are.
 
-        ``document`` is its specification, ``log`` takes its standard error. It has begun then, unless its ``begin``
-        waits for :meth:`begin_at`, as that of one elsewhere must.
+        ``document`` is its specification, ``log`` takes its standard error. One elsewhere must wait for :meth:`begin_at`.
         """
-        is_told, timeout_s = document.get("begin", "now") != "now", start_s(document, dilation)
+        self._is_told = is_told = document.get("begin", "now") != "now"
+        timeout_s = start_s(document, dilation)
         if elsewhere is None:
             self._engine = _engine.spawn(
-                ["drive"], document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=timeout_s
+                ["drive"], document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=timeout_s, wait=False
             )
         else:
             self._engine = elsewhere.launch(document, log, timeout_s=timeout_s)
@@ -93,7 +94,7 @@ class Driving:
         )
         self.give_up_ns = now_ns() + self._lasts_ns
         """When it is killed."""
-        self.said = Said(self._engine.ready)
+        self.said = Said({})
         self.ended = False
         """Whether it has closed its output."""
         self.ended_ns = 0
@@ -102,8 +103,17 @@ class Driving:
         """Why it ended without the figures of its whole time; known once it has ended."""
         self._asked = 0
         self._ahead_ns = 0
-        if is_told:
+
+    def connected(self) -> Self:
+        """Wait until all its clients are connected, and ask for its clock. What it refuses is raised.
+
+        It has begun then, unless its ``begin`` waits for :meth:`begin_at`.
+        """
+        self.said = Said(self._engine.wait_ready().ready)
+        self.give_up_ns = now_ns() + self._lasts_ns
+        if self._is_told:
             self._look_at_clock()
+        return self
 
     @property
     def pid(self) -> int:
@@ -177,8 +187,12 @@ class Driving:
         return self.lost is not None or (summary is not None and summary["ended_by"] is not None)
 
     def __enter__(self) -> Self:
-        """It runs already."""
-        return self
+        """:meth:`connected`."""
+        try:
+            return self.connected()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -16,7 +16,7 @@ class Elsewhere(Protocol):
     """Another host."""
 
     def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> Spawned:
-        """Start a driver there, and return when it is ready. Its standard error goes to ``log``, here."""
+        """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
 
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
         """What the host is, and how far it is from the server that the driver's document names."""

@@ -96,22 +96,19 @@ class Drivers:
         """
         self._shares, elsewhere = tuple(shares), hosts or {}
         self._hosts = {name: one.record(document["server"]) for name, one in elsewhere.items()}
-        within_s = _PROBES_S + len(shares) * driving.start_s(document, dilation)
+        within_s = _PROBES_S + driving.start_s(document, dilation)
         told = {"begin": {"told": {"within_ms": round(1000 * within_s)}}}
-        self._stack = contextlib.ExitStack()
+        self._stack, self._drivings = contextlib.ExitStack(), list[Driving]()
         with contextlib.ExitStack() as starting:
-            self._drivings = [
-                starting.enter_context(
-                    Driving(
-                        share.of(document) | told,
-                        folder / f"{share.name.replace(' ', '-')}.err",
-                        prefix=prefix,
-                        dilation=dilation,
-                        elsewhere=elsewhere.get(share.name),
-                    )
-                )
-                for share in self._shares
-            ]
+            for share in self._shares:
+                log = folder / f"{share.name.replace(' ', '-')}.err"
+                asked, there = share.of(document) | told, elsewhere.get(share.name)
+                one = Driving(asked, log, prefix=prefix, dilation=dilation, elsewhere=there)
+                starting.push(one)
+                self._drivings.append(one)
+            # All connect their clients at the same time; their clocks are asked one after the other, undisturbed.
+            for one in self._drivings:
+                one.connected()
             self._stack = starting.pop_all()
 
     @property
