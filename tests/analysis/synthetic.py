@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from pgdyno.store import RunWriter, run_name, write_experiment
+from pgdyno.store.host_record import HostRecord
 from pgdyno.store.record import (
     Account,
     Anchor,
     Check,
     DriverRecord,
     ExperimentRecord,
-    HostRecord,
     InstanceRecord,
     Phase,
     PostgresRecord,

@@ -12,7 +12,8 @@ from pgdyno.analysis.binding.bought import Bought, BoughtInstance
 from pgdyno.catalog import Catalog
 from pgdyno.size.offers import STEPS, undominated, volume_offers, with_offers
 from pgdyno.specification import Rate
-from pgdyno.store.record import HostRecord, InstanceRecord, OfferRecord, WorldRecord
+from pgdyno.store.host_record import HostRecord
+from pgdyno.store.record import InstanceRecord, OfferRecord, WorldRecord
 from tests.binding.made import device
 
 

@@ -15,9 +15,10 @@ from pgdyno.cli.progress import Display
 from pgdyno.errors import InputError
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run as flow
+from pgdyno.flow.listener import Listener, Step
 from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import command_to_resume, finished
-from pgdyno.flow.run import Listener, Step, _due, execute
+from pgdyno.flow.run import _due, execute
 from pgdyno.flow.schedule import Allowance
 from pgdyno.quantity import duration_words, parse_seconds
 from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION

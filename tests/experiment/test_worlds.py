@@ -14,8 +14,9 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.errors import Interrupted, PgdynoError
 from pgdyno.experiment import world_kinds
 from pgdyno.experiment.file import read_experiment
+from pgdyno.flow.listener import Listener
 from pgdyno.flow.resume import finished, recorded
-from pgdyno.flow.run import Listener, execute, plan
+from pgdyno.flow.run import execute, plan
 from pgdyno.report.page import html
 from pgdyno.store import open_experiment
 from pgdyno.store.writer import held

@@ -185,6 +185,27 @@ def test_a_host_that_cannot_be_reached_any_more_is_lost_within_seconds_and_its_d
     no_driver_left(two, "alpha")
 
 
+def test_a_worker_that_is_killed_takes_its_driver_along_and_makes_the_run_invalid(
+    two: there.Hosts, server: Cluster, tmp_path: Path
+) -> None:
+    drivers: list[int] = []
+    with two.worker("zeta", there.Place("127.0.0.5")) as zeta:
+
+        def kill() -> None:
+            drivers.extend(there.children(zeta.process.pid))
+            zeta.process.kill()
+
+        with Connection(file.read(two.file(tmp_path, "alpha = 1\nzeta = 1"))) as opened:
+            hosts = opened.drivers(["alpha", "zeta"])
+            request = RunRequest(60.0, tmp_path, drivers=(1, 1), hosts=hosts, progress=at(2, kill))
+            outcome = TPCB.runner()(reached(server), request)
+    failed = {one.name: one.detail for one in outcome.checks if not one.ok}
+    assert failed["drivers_lasted"].startswith("zeta was lost")
+    assert len(drivers) == 1
+    assert wait_until(lambda: not Path(f"/proc/{drivers[0]}").exists(), GONE_S)
+    no_driver_left(two, "alpha")
+
+
 def test_a_run_whose_host_is_silent_ends_within_five_seconds() -> None:
     assert WAIT_S + SILENT_S + LOST_S < 5, "missed, then the others are stopped and killed"
 

@@ -6,16 +6,13 @@ that of independent means, with Welch's interval, and wider than a ratio within 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.difference import Difference, differences
-from pgdyno.analysis.interval import LEVEL, ROUNDING, Estimate, distinguishable, t_quantile
+from pgdyno.analysis.interval import Estimate, distinguishable, unpaired_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
 
@@ -77,29 +74,6 @@ def against(one: Comparison, other: Comparison) -> Against:
         programs=tuple(differences(_programs(other), _programs(one))),
         settings=tuple(differences(_settings(other), _settings(one))),
     )
-
-
-def unpaired_ratio(over: Sequence[float], under: Sequence[float], level: float = LEVEL) -> Estimate:
-    """Ratio of two geometric means with Welch's interval (degrees of freedom after Satterthwaite).
-
-    A side of a single value has no interval. Raises ValueError for no values, or for one that is not positive.
-    """
-    if not over or not under or min(*over, *under) <= 0:
-        raise ValueError("a ratio needs positive values on both sides")
-    logs = [[math.log(value) for value in side] for side in (over, under)]
-    means = [math.fsum(side) / len(side) for side in logs]
-    mean = means[0] - means[1]
-    n = len(over) + len(under)
-    if min(len(over), len(under)) < 2:
-        return Estimate(math.exp(mean), None, None, n)
-    squares = [
-        math.fsum((value - centre) ** 2 for value in side) / (len(side) - 1) / len(side)
-        for side, centre in zip(logs, means, strict=True)
-    ]
-    below = math.fsum(square**2 / (len(side) - 1) for square, side in zip(squares, logs, strict=True))
-    degrees = math.fsum(squares) ** 2 / below if below > 0 else 1.0
-    half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(math.fsum(squares)))
-    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, degrees)
 
 
 def _ratio(arm: ArmSummary, other: ArmSummary) -> Estimate | None:

@@ -1,6 +1,7 @@
 """Compares the arms of an experiment, from its run directories alone.
 
-Nothing is selected after the fact: every finished run enters the figures, and an arm is valid when each of its runs is.
+Nothing is selected after the fact: every finished run enters the figures, and an arm is valid when each of its runs is. Of runs that were
+spread over hosts those of whole blocks do.
 A verdict is derived here each time and stored nowhere, so a later pgdyno may judge an old run better.
 """
 
@@ -25,6 +26,7 @@ from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.queries import agreement
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.run_figures import RunFigures, figures_of
+from pgdyno.analysis.spread import SpreadHost, Unpaired, hosts_of, paired
 from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
@@ -56,6 +58,8 @@ class Comparison:
     """Arms that were planned and have no finished run at all."""
     unreadable: tuple[str, ...] = ()
     """Run directories that could not be read, and why."""
+    unpaired: tuple[Unpaired, ...] = ()
+    """Runs that were spread over hosts and are left out, because their block is not whole."""
 
     @property
     def metric(self) -> Headline:
@@ -109,6 +113,11 @@ class Comparison:
     def loads(self) -> tuple[LoadFigures, ...]:
         """The loads of its data sets, in the order in which they were made; empty where none was watched."""
         return tuple(LoadFigures(load) for path in self.paths for load in open_loads(path))
+
+    @cached_property
+    def hosts(self) -> tuple[SpreadHost, ...]:
+        """The hosts over which its runs were spread; empty where they were made on one machine."""
+        return hosts_of(self.arms)
 
     @cached_property
     def noise_floor(self) -> NoiseFloor | None:
@@ -171,6 +180,9 @@ def compared(
 
     ``planned`` is how many replicates there should be of each arm; without it, those of ``first`` in each directory.
     """
+    figures, unpaired = paired(figures, len(first.arms))
+    if not figures:
+        raise InputError(f"{paths[0]}: no replicate is whole", remedy="resume the experiment")
     factors = factors_of(first, [run.record for run in figures])
     arms = _arms(figures, factors, first.replicates * len(paths) if planned is None else planned)
     present = {arm.index for arm in arms}
@@ -183,6 +195,7 @@ def compared(
         effects=main_effects(factors, arms),
         absent=tuple(arm for index, arm in enumerate(first.arms) if index not in present),
         unreadable=unreadable,
+        unpaired=unpaired,
     )
 
 

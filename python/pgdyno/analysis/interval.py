@@ -111,6 +111,29 @@ def stratified_ratio(strata: Sequence[Sequence[float]], level: float = LEVEL) ->
     return Estimate(math.exp(mean), math.exp(mean - half), _from_log(mean + half), n, degrees)
 
 
+def unpaired_ratio(over: Sequence[float], under: Sequence[float], level: float = LEVEL) -> Estimate:
+    """Ratio of two geometric means with Welch's interval (degrees of freedom after Satterthwaite).
+
+    A side of a single value has no interval. Raises ValueError for no values, or for one that is not positive.
+    """
+    if not over or not under or min(*over, *under) <= 0:
+        raise ValueError("a ratio needs positive values on both sides")
+    logs = [[math.log(value) for value in side] for side in (over, under)]
+    means = [math.fsum(side) / len(side) for side in logs]
+    mean = means[0] - means[1]
+    n = len(over) + len(under)
+    if min(len(over), len(under)) < 2:
+        return Estimate(math.exp(mean), None, None, n)
+    squares = [
+        math.fsum((value - centre) ** 2 for value in side) / (len(side) - 1) / len(side)
+        for side, centre in zip(logs, means, strict=True)
+    ]
+    below = math.fsum(square**2 / (len(side) - 1) for square, side in zip(squares, logs, strict=True))
+    degrees = math.fsum(squares) ** 2 / below if below > 0 else 1.0
+    half = max(ROUNDING, t_quantile(degrees, level) * math.sqrt(math.fsum(squares)))
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, degrees)
+
+
 def _from_log(log: float) -> float:
     """A ratio from its logarithm: infinite where a float cannot hold it.
 

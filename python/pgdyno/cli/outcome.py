@@ -20,7 +20,8 @@ def execute_and_show(
     from pgdyno.analysis.compare import summarise
     from pgdyno.cli.progress import Display
     from pgdyno.errors import EXIT_INVALID, RunInvalid
-    from pgdyno.flow.run import Listener, execute
+    from pgdyno.flow.listener import Listener
+    from pgdyno.flow.run import execute
     from pgdyno.flow.schedule import allowance
     from pgdyno.report import document, print_table, write_report
     from pgdyno.store import results_root

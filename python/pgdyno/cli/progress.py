@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pgdyno.experiment import Cell
+    from pgdyno.flow.listener import Step
     from pgdyno.flow.plan import Plan
-    from pgdyno.flow.run import Step
 
 
 class Display:

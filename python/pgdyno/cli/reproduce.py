@@ -14,8 +14,8 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pgdyno.flow.listener import Listener
     from pgdyno.flow.plan import Plan
-    from pgdyno.flow.run import Listener
     from pgdyno.published import Document
     from pgdyno.reproduce.library import Library
     from pgdyno.reproduce.results import Result
@@ -145,7 +145,7 @@ def _resting_on(chosen: Sequence[Document], experiment: str) -> list[str]:
 @contextmanager
 def _watched(planned: Plan, left_s: float) -> Iterator[Listener]:
     from pgdyno.cli.progress import Display
-    from pgdyno.flow.run import Listener
+    from pgdyno.flow.listener import Listener
 
     _say(f"{planned.experiment.name}: {planned.experiment.file.title}")
     with Display(planned, left_s) as display:

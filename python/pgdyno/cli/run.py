@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
     from pgdyno.flow.plan import Plan
     from pgdyno.hosts.file import HostsFile
+    from pgdyno.hosts.spread import Spread
 
 
 @click.command(name="run")
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Drive from the hosts that this file names.",
 )
+@click.option("--spread", metavar="tls://HOST:PORT", help="Divide the replicates among the hosts of this scheduler.")
+@click.option(
+    "--keys",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --spread: directory with authority.crt, coordinator.crt and coordinator.key.",
+)
+@click.option("--mixed", is_flag=True, help="With --spread: allow hosts of different cores, memory, kernel or CPU.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -52,6 +61,9 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     With --drivers the load comes from other hosts, on which `pgdyno hosts worker` serves. Those of the file's client.drivers
     drive, or, if it names none, all of the hosts file.
 
+    With --spread each replicate is made whole by one of the hosts on which `pgdyno hosts worker` serves, and its runs are written
+    here. A replicate whose host is lost is made again by another.
+
     An interrupted experiment keeps its finished runs; --resume DIR makes the missing ones. If you also name the file and it
     has changed, this is refused.
 
@@ -62,6 +74,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       sudo pgdyno run experiments/wal-volume.toml --set workload.duration=5s --replicates 1
       pgdyno run experiments/real-server.toml --dsn "host=db.example dbname=app user=bench"
       pgdyno run experiments/real-server.toml --dsn service=test --drivers hosts.toml
+      pgdyno run experiments/wal-volume.toml --spread tls://10.0.0.5:8786 --keys keys
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
     from pgdyno.cli.outcome import execute_and_show
@@ -73,6 +86,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         options["resume"] = _directory(options["resume"], options["results"])
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     hosts = None if options["hosts"] is None else read(options["hosts"])
+    spread = _spread(options)
     experiment = _experiment(file, options, hosts)
     only = _arms(experiment, options["only"])
     planned = plan(
@@ -82,11 +96,26 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         yes_create=options["yes_create"],
         to_run=not options["dry_run"],
         hosts=hosts,
+        spread=spread,
     )
     if options["dry_run"]:
         _print_plan(planned, as_json, budget_s)
     else:
         execute_and_show(planned, options["results"], as_json, keep_invalid, budget_s)
+
+
+def _spread(options: dict[str, Any]) -> Spread | None:
+    from pgdyno.cli.spread import hosts_of
+    from pgdyno.errors import InputError
+
+    found = hosts_of(options["spread"], options["keys"], mixed=options["mixed"])
+    if found is None:
+        return None
+    for other in ("hosts", "budget"):
+        if options[other] is not None:
+            name = "drivers" if other == "hosts" else other
+            raise InputError(f"--spread and --{name} exclude each other", remedy=f"omit --{name}")
+    return found
 
 
 def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | None) -> Experiment:

@@ -14,6 +14,7 @@ from pgdyno.analysis.binding.evidence import Evidence, Given, Second
 from pgdyno.diagnose.alongside import Grid, beside, utc
 from pgdyno.errors import InputError
 from pgdyno.store import Run, record
+from pgdyno.store.host_record import HostRecord
 from pgdyno.store.names import identity_hash
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def run_of_files(sources: Sequence[Source], grid: Grid, purchase: Purchase) -> R
             volume={} if data is None else data.spec,
             volumes=dict(purchase.volumes),
             instance=purchase.instance,
-            host=record.HostRecord(cores=1, kernel="", memory_bytes=1),
+            host=HostRecord(cores=1, kernel="", memory_bytes=1),
         ),
         workload={"kind": OBSERVE},
         postgres=record.PostgresRecord(version="", source="no server was watched"),

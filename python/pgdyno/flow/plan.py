@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
 from pgdyno.errors import InputError
+from pgdyno.flow.place import require_divisible, require_same_place
 from pgdyno.flow.resume import finished, more_time, require_same
 from pgdyno.flow.schedule import Allowance, allowance
 from pgdyno.quantity import duration_words
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
+    from pgdyno.hosts.spread import Spread
     from pgdyno.world import World
     from pgdyno.world.base import Preparation
     from pgdyno.world.resolved import ResolvedArm
@@ -86,18 +88,23 @@ def plan(
     yes_create: bool = False,
     to_run: bool = True,
     hosts: HostsFile | None = None,
+    spread: Spread | None = None,
 ) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
     ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
     ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
     without root. ``hosts`` says where the hosts are that arms name as their drivers'; they are connected when the runs begin.
+    ``spread`` says which make the runs: then each of them requires what a run needs.
     """
-    world = world_of(experiment).open(experiment, to_run=to_run, yes_create=yes_create)
-    world.hosts_file = hosts
+    world = world_of(experiment).open(experiment, to_run=to_run and spread is None, yes_create=yes_create)
+    world.hosts_file, world.spread = hosts, spread
+    if spread is not None:
+        require_divisible(world, only)
     elsewhere.require(experiment, world.arms, hosts)
     if resume is not None:
         require_same(resume, experiment, versions_of(world.arms))
+        require_same_place(resume, world)
     world.check()
     cells = world.experiment.cells
     left_s = allowance(experiment, resume, None).left_s

@@ -120,6 +120,7 @@ def command_to_resume(world: World, directory: Path, *, longer: bool = False) ->
     more = " --set budget=TIME" if longer else ""
     again = _flags(experiment, longer=longer) if file else ""
     hosts = "" if world.hosts_file is None else f" --drivers {shlex.quote(str(world.hosts_file.path))}"
+    hosts += "" if world.spread is None else f" {world.spread.flags}"
     return f"`pgdyno run {file}--resume {shlex.quote(str(directory))}{again}{hosts}{more}`"
 
 

@@ -6,12 +6,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import Interrupted, PgdynoError
+from pgdyno.flow import spread
 from pgdyno.flow.cell import Context, run_cell
+from pgdyno.flow.listener import Listener, Step
 from pgdyno.flow.plan import Plan, plan, require_time, servers_of, versions_of
 from pgdyno.flow.resume import command_to_resume, finished, more_time
 from pgdyno.flow.schedule import Allowance, allowance, further
@@ -22,25 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Cell, Experiment
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where an experiment is: for a progress bar."""
-
-    title: str
-    text: str
-    share: float
-    """Of this step, 0 to 1."""
-
-
-@dataclass(frozen=True)
-class Listener:
-    """Receives the progress of an experiment."""
-
-    step: Callable[[Step], None] = lambda _step: None
-    run: Callable[[Cell, Path], None] = lambda _cell, _path: None
-    note: Callable[[str], None] = lambda _text: None
 
 
 def execute(
@@ -61,6 +44,10 @@ def execute(
         directory = planned.directory
         written = open_experiment(directory).record
     with held(directory):
+        if planned.world.spread is not None:
+            with _kept(directory, planned):
+                spread.make(planned.experiment, planned.world.spread, directory, written, listener)
+            return directory
         for pid, other in other_experiments().items():
             listener.note(
                 f"another experiment is running (process {pid}, {other}): the two slow each other down, and their numbers may be invalid"

@@ -5,26 +5,31 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from pgdyno import _engine
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.hosts import engine, library
-from pgdyno.hosts.seat import Seat
+from pgdyno.hosts.seat import RUNS, Seat
 from pgdyno.hosts.seat_there import SeatThere, lost
-from pgdyno.store.record import DriverHostRecord
+from pgdyno.store.host_record import DriverHostRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
+    from pgdyno.hosts.address import Address
     from pgdyno.hosts.facts import HostFacts
-    from pgdyno.hosts.file import HostsFile
+    from pgdyno.hosts.keys import Identity
 
 HTTP_REMEDY = "start it with `pgdyno hosts`, which has no HTTP: those routes ask for no certificate (distributed#6407)"
 SAME_REMEDY = "install the same pgdyno on all hosts"
 _CLOSE_S = 2.0
+_EACH_S = 60.0
+"""After the answer before it, an answer takes seconds."""
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,22 @@ class Worker:
     """Whether it serves HTTP, which asks for no certificate."""
 
 
+class Way(Protocol):
+    """Where a scheduler is, and who asks it: a hosts file, or flags that say the same."""
+
+    @property
+    def scheduler(self) -> Address:
+        """Its address."""
+
+    @property
+    def identity(self) -> Identity:
+        """Of this process."""
+
+
 class Connection:
     """Open for the length of a ``with`` block."""
 
-    def __init__(self, file: HostsFile) -> None:
+    def __init__(self, file: Way) -> None:
         self.file = file
         self._client: Any = None
         self.workers: Mapping[str, Worker] = {}
@@ -101,6 +118,26 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - whatever another version of pgdyno, or none, raises there
             raise lost(name, error) from None
 
+    def each(self, function: Callable[[_Question], _Answer], questions: Sequence[_Question]) -> list[_Answer]:
+        """What a function makes of each, on all workers; of what a lost worker had, here. :class:`HostError` as :meth:`everyone`."""
+        self.everyone()
+        futures, answers = self._client.map(function, questions, pure=False), list[_Answer]()
+        for question, future in zip(questions, futures, strict=True):
+            try:
+                answers.append(future.result(timeout=_EACH_S))
+            except Exception:  # noqa: BLE001 - whatever Dask raises where a worker is lost; an error of the function comes again here
+                answers.append(function(question))
+        return answers
+
+    def everyone(self) -> dict[str, DriverHost]:
+        """The hosts of all workers, by name. :class:`HostError` as :meth:`drivers`, and where there is none."""
+        if not self.workers:
+            url = self.file.scheduler.url
+            raise HostError(
+                f"no worker is connected to {url}", remedy=f"start `pgdyno hosts worker {url}` on each host"
+            )
+        return self.drivers(sorted(self.workers))
+
     def drivers(self, names: Iterable[str]) -> dict[str, DriverHost]:
         """The hosts of these names. :class:`HostError` where one is not there, has another engine, or is open to others."""
         if self.http:
@@ -117,7 +154,7 @@ class Connection:
 
 
 class DriverHost:
-    """A host on which drivers are started: an :class:`~pgdyno.workload.elsewhere.Elsewhere`."""
+    """A host on which programs are started; for drivers an :class:`~pgdyno.workload.elsewhere.Elsewhere`."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
@@ -132,6 +169,11 @@ class DriverHost:
         """Start a driver there; it is not ready yet."""
         seat = self._connection.seat(self.name)
         return engine.launch(seat, self._connection.loop, document, log, timeout_s=timeout_s)
+
+    def runs(self, log: Path) -> engine.RemoteProcess:
+        """Start what makes whole runs there; ``log`` takes the end of its standard error, here."""
+        log.touch()
+        return engine.RemoteProcess(self._connection.seat(self.name), self._connection.loop, log, RUNS)
 
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
         """What it is, and its distance from a server. :class:`InputError` for a server that only this machine reaches."""

@@ -1,4 +1,4 @@
-"""A driver on a worker, as if it were a process of this machine: its pipes and its exit code, carried by Dask."""
+"""A program on a worker, as if it were a process of this machine: its pipes and its exit code, carried by Dask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import threading
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from pgdyno import _engine
-from pgdyno.hosts.seat import SILENT_S, WAIT_S
+from pgdyno.hosts.seat import DRIVE, PATIENCE_S, WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from pgdyno.hosts.seat_there import SeatThere
 
-_LOST = -1
-"""The exit code of a driver that cannot be asked any more."""
+LOST = -1
+"""The exit code of a program that cannot be asked any more."""
 
 
 def launch(seat: SeatThere, loop: Any, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
@@ -37,11 +37,11 @@ def launch(seat: SeatThere, loop: Any, document: Mapping[str, Any], log: Path, *
 
 
 class RemoteProcess:
-    """What is used of :class:`subprocess.Popen`, of a driver on a worker."""
+    """What is used of :class:`subprocess.Popen`, of a program on a worker."""
 
-    def __init__(self, seat: SeatThere, loop: Any, log: Path) -> None:
-        self._seat, self._log = seat, log
-        self.pid: int = seat.answer("start")
+    def __init__(self, seat: SeatThere, loop: Any, log: Path, what: str = DRIVE) -> None:
+        self._seat, self._log, self._what = seat, log, what
+        self.pid: int = seat.answer("start", what)
         """Of that host."""
         self.returncode: int | None = None
         ours, theirs = socket.socketpair()
@@ -59,7 +59,7 @@ class RemoteProcess:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for it. It has an end: a worker that is silent is taken for lost."""
         if not self._ended.wait(timeout):
-            raise subprocess.TimeoutExpired("pgdyno-engine drive", timeout or 0.0)
+            raise subprocess.TimeoutExpired(self._what, timeout or 0.0)
         assert self.returncode is not None
         return self.returncode
 
@@ -73,13 +73,13 @@ class RemoteProcess:
         self.send_signal(signal.SIGKILL)
 
     async def _carry(self, to: socket.socket) -> None:
-        """Ask again and again what it says, and hand that on. The reader may be slow: the questions are what keeps the driver alive."""
+        """Ask again and again what it says, and hand that on. The reader may be slow: the questions are what keeps the program alive."""
         said: asyncio.Queue[bytes] = asyncio.Queue()
         handing = asyncio.ensure_future(_hand_on(said, to))
-        code = _LOST
+        code = LOST
         try:
             while True:
-                heard = await asyncio.wait_for(self._seat.actor.read(), WAIT_S + SILENT_S)
+                heard = await asyncio.wait_for(self._seat.actor.read(), WAIT_S + PATIENCE_S[self._what])
                 if heard.code is not None:
                     self._write_log(heard.err)
                     code = heard.code

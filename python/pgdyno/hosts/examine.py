@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 def examine(path: Path) -> list[Check]:
     """A check of the scheduler and several of each driver that the hosts file names. A host that does not answer is a finding."""
-    with Connection(file.read(path)) as connection:
-        own, url = facts.of_this_host(), connection.file.scheduler.url
+    asked = file.read(path)
+    with Connection(asked) as connection:
+        own, url = facts.of_this_host(), asked.scheduler.url
         checks = [
             Check("scheduler", "fail", f"{url} serves HTTP", HTTP_REMEDY) if connection.http else _ok("scheduler", url)
         ]
-        for name in connection.file.drivers:
+        for name in asked.drivers:
             try:
                 seat = connection.seat(name)
                 checks += _of_host(seat, own)

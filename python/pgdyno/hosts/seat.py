@@ -1,13 +1,14 @@
-"""What pgdyno does on a worker: an actor of Dask, one for each driver, and for each host that is examined.
+"""What pgdyno does on a worker: an actor of Dask, one for each program that runs there, and for each host that is examined.
 
 All of it runs in the worker's event loop, so that one call is answered while another waits. What arrives here can hold the
-password of the server: it goes to the driver's standard input, and nowhere else.
+password of the server: it goes to the program's standard input, and nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,21 @@ _SAID_BYTES_MAX = 1 << 16
 """Of standard error: the end is kept."""
 _EXCHANGES = 16
 """Connections that are opened to find the shortest round trip."""
+DRIVE = "drive"
+RUNS = "runs"
+"""What can be started: the engine's driver, and what makes whole runs."""
+PATIENCE_S = {DRIVE: SILENT_S, RUNS: 10.0}
+"""The same by what runs there: a load without one of its drivers is worthless, and runs are only late."""
+UNDO_S = 60.0
+"""What makes runs has changed the machine, and undoes that when its input ends: a server is stopped, volumes are detached. Then it is killed."""
 
-_driving: list[Seat] = []
-"""The seat whose driver is at work: two loads on one host would disturb each other."""
+_working: list[Seat] = []
+"""The seat whose program is at work: two loads on one host would disturb each other."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """What a driver has said since the last question."""
+    """What a program has said since the last question."""
 
     out: bytes
     code: int | None = None
@@ -45,12 +53,13 @@ class Heard:
 
 
 class Seat:
-    """A place for one driver."""
+    """A place for one program."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
         self._err = b""
         self._asked_ns = 0
+        self._what = DRIVE
         self._tasks: list[asyncio.Task[None]] = []
 
     async def clock_ns(self) -> int:
@@ -71,18 +80,18 @@ class Seat:
             writer.close()
         return min(found)
 
-    async def start(self) -> int:
-        """Start a driver, which reads its document next; its process id. It ends with this worker, and when no question comes any more."""
-        if _driving:
+    async def start(self, what: str = DRIVE) -> int:
+        """Start a program, which reads its document next; its process id. It ends with this worker, and when no question comes any more."""
+        if _working:
             raise HostError("this host drives another load now", remedy="wait until that has ended")
-        _driving.append(self)
+        _working.append(self)
+        self._what = what
         try:
+            command = (sys.executable, "-m", "pgdyno.flow.there") if what == RUNS else (_engine.checked(), DRIVE)
             pipe = asyncio.subprocess.PIPE
-            self._process = await asyncio.create_subprocess_exec(
-                _engine.checked(), "drive", stdin=pipe, stdout=pipe, stderr=pipe
-            )
+            self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
         except BaseException:
-            _driving.remove(self)
+            _working.remove(self)
             raise
         self._asked_ns = now_ns()
         self._tasks = [asyncio.ensure_future(self._keep_err()), asyncio.ensure_future(self._watch())]
@@ -126,12 +135,16 @@ class Seat:
             self._err = (self._err + text)[-_SAID_BYTES_MAX:]
 
     async def _watch(self) -> None:
-        """End the driver when the one that asked for it is gone."""
+        """End the program when the one that asked for it is gone."""
         assert self._process is not None
         ended = asyncio.ensure_future(self._process.wait())
         while not ended.done():
             await asyncio.wait({ended}, timeout=WAIT_S)
-            if not ended.done() and now_ns() - self._asked_ns > SILENT_S * 1e9:
-                self._process.kill()
+            if not ended.done() and now_ns() - self._asked_ns > PATIENCE_S[self._what] * 1e9:
+                if self._what == RUNS:
+                    await self.end_input()
+                    await asyncio.wait({ended}, timeout=UNDO_S)
+                if not ended.done():
+                    self._process.kill()
                 await ended
-        _driving.remove(self)
+        _working.remove(self)

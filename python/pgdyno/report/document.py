@@ -12,6 +12,7 @@ from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.headline import Better
 from pgdyno.report.document_arm import Arm, arm_of
 from pgdyno.report.document_loads import LoadOf, load_of
+from pgdyno.report.document_spread import SpreadHostOf, UnpairedOf, hosts_of, unpaired_of
 from pgdyno.report.document_sweep import SweepOf, sweep_of
 from pgdyno.report.document_undilated import UndilatedOf, undilated_of
 from pgdyno.report.part import Part
@@ -110,6 +111,10 @@ class CompareDocument(Part):
     """Its axes and laws; null where no factor has three numbers as levels."""
     undilated: list[UndilatedOf]
     """What arms at two or more dilations come to at dilation 1; empty without them."""
+    hosts: list[SpreadHostOf]
+    """Over which the runs were spread; empty where they were made on the machine that was asked."""
+    unpaired: list[UnpairedOf]
+    """Runs on those that are not compared, because their replicate is not whole."""
     loads: list[LoadOf]
     """In the order in which they were made; empty where none was watched."""
     noise_floor: float | None
@@ -140,6 +145,8 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         ],
         sweep=sweep_of(comparison),
         undilated=undilated_of(comparison),
+        hosts=hosts_of(comparison),
+        unpaired=unpaired_of(comparison),
         loads=[load_of(one) for one in comparison.loads],
         noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, events, loading, queries, replay, tpcc, trust, undilated
+from pgdyno.report import binding, bulk_load, cost, events, loading, queries, replay, spread, tpcc, trust, undilated
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -218,6 +218,7 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
         ("derived from TPC-C", tpcc.lines(comparison)),
         ("events", events.lines(comparison)),
         ("at dilation 1, extrapolated", undilated.lines(comparison)),
+        ("hosts", spread.lines(comparison)),
     ):
         if found:
             lines += ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))]

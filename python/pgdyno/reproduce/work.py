@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Experiment
+    from pgdyno.flow.listener import Listener
     from pgdyno.flow.plan import Plan
-    from pgdyno.flow.run import Listener
     from pgdyno.published import Document
     from pgdyno.published.answer import Run
     from pgdyno.reproduce.library import Library

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from pgdyno.store.host_record import DriverHostRecord, HostRecord
 from pgdyno.store.record_base import Count, Record
 from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, StreamsRecord
 
@@ -96,16 +97,6 @@ class InstanceRecord(Record):
     """List price of the type; None if it is not sold, and in older records."""
     offers: tuple[InstanceOfferRecord, ...] = ()
     """Alternatives; empty if no type was named, and in older records."""
-
-
-class HostRecord(Record):
-    """The machine that the run was made on."""
-
-    cores: Count
-    kernel: str
-    memory_bytes: Count
-    cpus_awake: bool | None = None
-    """Whether idle CPUs polled for work during the run instead of sleeping; None in older records."""
 
 
 class PriceRecord(Record):
@@ -221,19 +212,6 @@ class ClockRecord(Record):
     """Half of the shortest round trip, before or after the run, whichever was longer: the figure is off by this at most."""
     drift_ns: int | None = None
     """How much farther it was ahead after the run; None of a driver that was not asked any more."""
-
-
-class DriverHostRecord(Record):
-    """The host of a driver, where that is not the one that recorded."""
-
-    cores: Count
-    """That the driver may use."""
-    kernel: str
-    memory_bytes: Count
-    cpu: str
-    """Model of its CPU; empty where the kernel does not say it."""
-    rtt_ms: float | None = None
-    """Shortest time to open a TCP connection to the server before the load: a round trip. None where that could not be measured."""
 
 
 class DriverRecord(Record):

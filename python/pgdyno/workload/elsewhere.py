@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno._engine import Spawned
-    from pgdyno.store.record import DriverHostRecord
+    from pgdyno.store.host_record import DriverHostRecord
 
 
 class Elsewhere(Protocol):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pgdyno.store.record import DriverHostRecord
+    from pgdyno.store.host_record import DriverHostRecord
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.driving import Alarm
     from pgdyno.workload.elsewhere import Elsewhere

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
+    from pgdyno.hosts.spread import Spread
     from pgdyno.probe.samples import Samples
     from pgdyno.store import record
     from pgdyno.store.subject_clock import SubjectClock
@@ -91,6 +92,8 @@ class World(ABC):
         self.arms = arms
         self.hosts_file: HostsFile | None = None
         """Where the drivers' hosts are; None where all drivers are processes of this machine."""
+        self.spread: Spread | None = None
+        """The hosts that make the runs; None where this machine does."""
         self.experiment = replace(experiment, arms=tuple(one.arm for one in arms))
         """With each arm's data sized for its instance."""
 

@@ -27,6 +27,7 @@ from pgdyno.postgres.cluster import SUPERUSER, Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
+from pgdyno.store.host_record import HostRecord
 from pgdyno.workload.server import Server
 from pgdyno.world.acts import Acts
 from pgdyno.world.reached import ReachedServer
@@ -331,10 +332,10 @@ def _laboratory(driver_pids: tuple[int, ...]) -> dict[str, Role]:
     return driver | {"probe": Role(pids=(os.getpid(),))}
 
 
-def host_facts(*, cpus_awake: bool = False) -> record.HostRecord:
+def host_facts(*, cpus_awake: bool = False) -> HostRecord:
     """The machine that runs the experiment."""
     cores = len(os.sched_getaffinity(0))
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if memory_bytes <= 0:
         raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
-    return record.HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)
+    return HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)

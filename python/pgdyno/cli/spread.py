@@ -1,0 +1,26 @@
+"""``--spread``, ``--keys`` and ``--mixed``, of the commands whose work other hosts can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.hosts.spread import Spread
+
+
+def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> Spread | None:
+    """Which hosts they name; None without ``--spread``."""
+    from pgdyno.hosts import address
+    from pgdyno.hosts.spread import Spread
+
+    if spread is None:
+        if keys is not None or mixed:
+            raise InputError("--keys and --mixed say more about --spread", remedy="add --spread tls://HOST:PORT")
+        return None
+    if keys is None:
+        raise InputError("--spread needs --keys", remedy="name the directory that `pgdyno hosts keys` wrote")
+    return Spread(address.of_scheduler(spread, "--spread"), keys, mixed)

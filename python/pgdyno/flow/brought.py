@@ -1,0 +1,91 @@
+"""What a host brings: the directories of its loads and runs, written here by the writer of all run directories, with the host's name in their records."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import HostError, PgdynoError
+from pgdyno.store.load_record import LoadRecord
+from pgdyno.store.record import RunRecord
+from pgdyno.store.writer import LoadWriter, RunWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.flow.stream import Frame
+    from pgdyno.hosts.connection import DriverHost
+    from pgdyno.store.record import ExperimentRecord
+    from pgdyno.store.writer import DirectoryWriter
+
+
+class Brought:
+    """What one host brings, one directory after the other."""
+
+    def __init__(
+        self, directory: Path, written: ExperimentRecord, host: DriverHost, data_sets: dict[str, tuple[str, object]]
+    ) -> None:
+        """``data_sets`` is shared by all hosts: the tables -> who filled them first, and what came of it."""
+        self._directory, self._written, self._host, self._data_sets = directory, written, host, data_sets
+        self._writer: DirectoryWriter | None = None
+
+    def take(self, frame: Frame) -> RunRecord | None:
+        """One frame; the record of a run that is whole with it, and is kept."""
+        head = frame.head
+        if "begin" in head:
+            self._writer = RunWriter(self._directory.parent, self._directory.name, head["begin"])
+        elif "load" in head:
+            self._writer = LoadWriter(self._directory, f"{self._host.name} {head['load'].partition('-')[2]}")
+        elif "file" in head:
+            assert self._writer is not None
+            with self._writer.file(head["file"]).open("ab") as file:
+                file.write(frame.body)
+        elif "loaded" in head:
+            self._loaded(LoadRecord.model_validate_json(frame.body))
+        else:
+            assert "run" in head, head
+            return self._run(RunRecord.model_validate_json(frame.body))
+        return None
+
+    def failed(self, error: dict[str, Any]) -> PgdynoError:
+        """The error of a run there. Its logs are kept here."""
+        found = PgdynoError(
+            f"{self._host.name}: {error['message']}", remedy=error["remedy"], exit_code=int(error["exit_code"])
+        )
+        if self._writer is not None:
+            self._writer.explain(found)
+            self._writer = None
+        return found
+
+    def abandon(self) -> None:
+        """Remove what is not whole."""
+        if self._writer is not None:
+            self._writer.abandon()
+            self._writer = None
+
+    def _run(self, record: RunRecord) -> RunRecord:
+        assert isinstance(self._writer, RunWriter)
+        host = record.world.host.model_copy(update={"label": self._host.name, "cpu": self._host.facts.cpu})
+        made = record.model_copy(update={"world": record.world.model_copy(update={"host": host})})
+        self._writer.finish(made)
+        self._writer = None
+        return made
+
+    def _loaded(self, record: LoadRecord) -> None:
+        assert isinstance(self._writer, LoadWriter)
+        self._require_same(record)
+        name = self._writer.final_path.name
+        title = f"{record.title} on {self._host.name}"
+        self._writer.finish(record.model_copy(update={"load_id": name, "title": title}))
+        self._writer = None
+
+    def _require_same(self, record: LoadRecord) -> None:
+        """Refuse data sets that differ: the runs of different hosts would have answered different questions."""
+        key = json.dumps(record.tables, sort_keys=True)
+        came = (record.rows, record.row_bytes)
+        first, of_first = self._data_sets.setdefault(key, (self._host.name, came))
+        if of_first != came:
+            raise HostError(
+                f"{record.title}: {self._host.name} has filled other rows than {first}: {came}; there {of_first}",
+                remedy="install the same pgdyno on all hosts",
+            )

@@ -1,0 +1,212 @@
+"""Runs that other hosts make: whole blocks go to hosts, what they bring is written here, and a block whose host is lost is made again elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import EXIT_INTERRUPTED, HostError, PgdynoError
+from pgdyno.flow.blocks import Blocks
+from pgdyno.flow.brought import Brought
+from pgdyno.flow.listener import Step
+from pgdyno.flow.stream import Frames
+from pgdyno.store import open_experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgdyno.experiment import Cell, Experiment
+    from pgdyno.flow.listener import Listener
+    from pgdyno.flow.stream import Frame
+    from pgdyno.hosts.connection import DriverHost
+    from pgdyno.hosts.spread import Spread
+    from pgdyno.store.record import ExperimentRecord
+
+_UNDO_S = 60.0
+"""What a host needs to undo a run that is interrupted: a server is stopped, volumes are detached."""
+_EXIT_S = 10.0
+"""Between the end of what a host says and its own."""
+_LAST_LINES = 3
+"""Of what a host said when it broke: the last ones name the error."""
+
+
+def make(
+    experiment: Experiment, spread: Spread, directory: Path, written: ExperimentRecord, listener: Listener
+) -> None:
+    """Have the runs that are missing made, until as many blocks are whole as there are replicates."""
+    from pgdyno.hosts.connection import Connection
+    from pgdyno.hosts.spread import require_alike
+
+    runs = [run.record for run in open_experiment(directory).runs]
+    with Connection(spread) as connection, tempfile.TemporaryDirectory() as logs:
+        hosts = connection.everyone()
+        if not spread.mixed:
+            require_alike({name: host.facts for name, host in hosts.items()})
+        blocks = Blocks(experiment, runs, hosts)
+        _Spreading(experiment, directory, written, listener, blocks, Path(logs)).make(list(hosts.values()))
+
+
+class _Host:
+    """A host at work."""
+
+    def __init__(self, host: DriverHost, logs: Path, brought: Brought) -> None:
+        self.name = host.name
+        self.brought = brought
+        self.log = logs / f"{host.name}.err"
+        self.process = host.runs(self.log)
+        self.frames = Frames()
+        self.cells: dict[int, Cell] = {}
+        """Position -> what it makes now."""
+        self.is_ready = False
+        """Whether its data sets are filled."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a block."""
+        return self.is_ready and not self.cells
+
+    @property
+    def stream(self) -> int:
+        """The descriptor of what it says."""
+        return self.process.stdout.fileno()
+
+    def tell(self, **order: object) -> None:
+        """Give it an order."""
+        self.process.stdin.write(json.dumps(order).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def close(self) -> None:
+        """Nothing more is heard of it, and what is not whole is removed."""
+        self.brought.abandon()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def why_ended(self) -> str:
+        """Why it ended too early. :class:`PgdynoError` where it is not lost: what runs there has failed."""
+        code = self.process.wait(_EXIT_S)
+        said = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        if code == EXIT_INTERRUPTED:
+            return "it was interrupted there"
+        if code >= 0:
+            last = " ".join(said[-_LAST_LINES:]) or "it said nothing"
+            raise PgdynoError(f"{self.name}: the runs ended with exit code {code}: {last}", remedy="look at its log")
+        with contextlib.suppress(ValueError, KeyError, IndexError, TypeError):
+            return str(json.loads(said[-1])["error"]["message"])
+        return f"its process was ended by signal {-code}"
+
+
+class _Spreading:
+    """The hosts, and which of them makes what."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        directory: Path,
+        written: ExperimentRecord,
+        listener: Listener,
+        blocks: Blocks,
+        logs: Path,
+    ) -> None:
+        self._experiment = experiment
+        self._directory, self._written, self._listener = directory, written, listener
+        self._blocks, self._logs = blocks, logs
+        self._at_work: list[_Host] = []
+        self._spare: list[DriverHost] = []
+        self._data_sets: dict[str, tuple[str, object]] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def make(self, hosts: Sequence[DriverHost]) -> None:
+        """Start as many hosts as there are blocks to make, and follow them to the end."""
+        lacking = self._experiment.replicates - self._blocks.whole
+        # Those that have begun a block continue it, so they come first.
+        self._spare = sorted(hosts, key=lambda host: not self._blocks.has_begun(host.name))
+        with self._selector:
+            try:
+                for _ in range(min(lacking, len(hosts))):
+                    self._start()
+                self._follow()
+            finally:
+                self._end()
+
+    def _start(self) -> None:
+        host = self._spare.pop(0)
+        brought = Brought(self._directory, self._written, host, self._data_sets)
+        one = _Host(host, self._logs, brought)
+        self._at_work.append(one)
+        # Now, not when it is ready: a host that is ready sooner would take the blocks of those that fill their data sets still.
+        self._give(one)
+        self._selector.register(one.stream, selectors.EVENT_READ, one)
+        one.tell(experiment=json.loads(self._written.model_dump_json()))
+
+    def _follow(self) -> None:
+        while self._blocks.whole < self._experiment.replicates:
+            for key, _ in self._selector.select():
+                one: _Host = key.data
+                text = os.read(one.stream, 1 << 20)
+                if not text:
+                    self._selector.unregister(key.fd)
+                    self._at_work.remove(one)
+                    self._lose(one, one.why_ended())
+                for frame in one.frames.feed(text):
+                    self._hear(one, frame)
+
+    def _hear(self, one: _Host, frame: Frame) -> None:
+        head = frame.head
+        if "step" in head:
+            text = f"{one.name}: {head['step']}: {head['text']}"
+            self._listener.step(Step(f"{len(self._at_work)} hosts", text, head["share"]))
+        elif "note" in head:
+            self._listener.note(f"{one.name}: {head['note']}")
+        elif "ready" in head:
+            one.is_ready = True
+            self._give(one)
+        elif "error" in head:
+            raise one.brought.failed(head["error"])
+        elif (record := one.brought.take(frame)) is not None:
+            cell = one.cells.pop(record.position)
+            self._blocks.keep(cell)
+            self._listener.run(cell, self._directory / "runs" / record.run_id)
+            one.tell(kept=record.position)
+            if one.is_idle:
+                self._give(one)
+
+    def _give(self, one: _Host) -> None:
+        """The block that a host makes, if one is left for it; told when it is ready."""
+        if not one.cells:
+            one.cells = {cell.position: cell for cell in self._blocks.next_for(one.name)}
+        if one.is_ready and one.cells:
+            one.tell(block=next(iter(one.cells.values())).block, positions=sorted(one.cells))
+
+    def _lose(self, one: _Host, why: str) -> None:
+        """Have its block made by another: by one that waits, by one that was not needed, or when one has ended its own."""
+        one.close()
+        left = self._blocks.lose(one.name)
+        what = f"; what it had made of replicate {left[0]} is kept, and not paired" if left else ""
+        self._listener.note(f"{one.name} is lost: {why}{what}")
+        if not self._at_work and not self._spare:
+            raise HostError(f"no host is left; {one.name}: {why}", remedy="start the workers again")
+        if idle := [other for other in self._at_work if other.is_idle]:
+            self._give(idle[0])
+        elif self._spare:
+            self._start()
+
+    def _end(self) -> None:
+        """End all: they wait for a block, or are interrupted, and undo what they have changed."""
+        for one in self._at_work:
+            if one.is_idle:
+                one.tell(end=True)
+            else:
+                one.process.send_signal(signal.SIGTERM)
+        for one in self._at_work:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                one.process.wait(_UNDO_S)
+            if one.process.poll() is None:
+                one.process.kill()
+            one.close()

@@ -1,0 +1,65 @@
+"""The hosts over which runs were spread, in words and as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.report.section import Grid, Note, Section, Sentences
+from pgdyno.text import UNKNOWN, gib, ratio_interval, times
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.interval import Estimate
+
+TITLE = "Hosts"
+MEANING = (
+    "All runs of a replicate were made by one host, so the ratios of arms do not hold the differences of hosts; the spread of an arm's own figure does."
+    " Hosts are compared arm by arm, and the interval is over the arms. They made their replicates at the same time or one after the other: what happened on one"
+    " of them during its replicates counts as its own."
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """Each host, what it is, and how far it is from the first; None where the runs were not spread."""
+    if not comparison.hosts and not comparison.unpaired:
+        return None
+    metric = comparison.metric
+    first = comparison.hosts[0].name if comparison.hosts else ""
+    rows = tuple(
+        (
+            one.name,
+            str(one.blocks),
+            str(one.runs),
+            str(one.record.cores),
+            gib(one.record.memory_bytes),
+            one.record.cpu or UNKNOWN,
+            one.record.kernel,
+            "1"
+            if one.name == first
+            else UNKNOWN
+            if one.ratio is None
+            else times(one.ratio.mean) + _interval(one.ratio),
+        )
+        for one in comparison.hosts
+    )
+    heads = ("", "replicates", "runs", "cores", "memory", "CPU", "kernel", f"{metric.short} over that of {first}")
+    return Section("hosts", TITLE, (Grid(heads, rows), Sentences(tuple(lines(comparison))), Note(MEANING)))
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """How far each host is from the first, and what was left out, in sentences."""
+    metric, hosts = comparison.metric, comparison.hosts
+    told = [
+        f"{one.name} {metric.does} {times(one.ratio.mean)} times{_interval(one.ratio)} the {metric.counts} of {hosts[0].name}, over all arms."
+        for one in hosts[1:]
+        if one.ratio is not None
+    ]
+    left = [
+        f"replicate {one.block} of {one.host} is not whole ({one.runs} of {one.of} runs), so its runs are not compared."
+        for one in comparison.unpaired
+    ]
+    return [*told, *left]
+
+
+def _interval(estimate: Estimate) -> str:
+    return "" if estimate.low is None else f" (95 % interval {ratio_interval(estimate.low, estimate.high)})"

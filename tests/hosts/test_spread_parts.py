@@ -1,0 +1,186 @@
+"""What spreading runs over hosts consists of: the stream, the choice of blocks, what is refused, what is compared."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pgdyno.analysis import spread as analysis
+from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
+from pgdyno.experiment import Experiment
+from pgdyno.flow import stream
+from pgdyno.flow.blocks import Blocks
+from pgdyno.flow.brought import Brought
+from pgdyno.flow.plan import plan
+from pgdyno.flow.run import execute
+from pgdyno.hosts import address
+from pgdyno.hosts.facts import HostFacts
+from pgdyno.hosts.spread import Spread, require_alike
+from pgdyno.store import open_experiment
+from tests.experiment.documents import experiment
+from tests.support.commands import pgdyno
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.experiment import Cell
+    from pgdyno.hosts.connection import DriverHost
+    from pgdyno.store.record import RunRecord
+
+FAKE = """\
+schema_version = 1
+replicates = 2
+[world]
+kind = "fake"
+[workload]
+scale = 2
+clients = 4
+warmup = "1s"
+duration = "5s"
+[factors]
+"world.volume" = ["gp3", "io2bx"]
+"""
+SPREAD = Spread(address.Address("10.0.0.5", 8786), Path("keys"))
+
+
+def test_a_stream_that_comes_in_pieces_is_what_was_sent(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    (tmp_path / "logs").mkdir()
+    sent = {"a": b"", "logs/b.parquet": draw.randbytes(2 * stream.PART_BYTES + 5), "logs/c": b'{"run": "no frame"}\n'}
+    for name, content in sent.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "run.json").write_text("{}")
+    text = b"".join(stream.files(tmp_path, but="run.json")) + stream.packed(b"{}", run="00-gp3-r1")
+    frames, found, came = stream.Frames(), list[stream.Frame](), dict[str, bytes]()
+    while text:
+        size = draw.choice([1, 3, 100, 70_000, 2_000_000])
+        found += frames.feed(text[:size])
+        text = text[size:]
+    for frame in found[:-1]:
+        came[frame.head["file"]] = came.get(frame.head["file"], b"") + frame.body
+    assert came == sent
+    assert (found[-1].head["run"], found[-1].body) == ("00-gp3-r1", b"{}")
+
+
+def made(cell: Cell, host: str) -> RunRecord:
+    label = SimpleNamespace(host=SimpleNamespace(label=host))
+    return cast("RunRecord", SimpleNamespace(block=cell.block, position=cell.position, world=label))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_hosts_that_come_and_go_make_whole_blocks_each_of_one_host(seed: int) -> None:
+    """Hosts are lost at random and the coordinator is started again at random, until all is there; one host always lives."""
+    draw = random.Random(seed)
+    asked = experiment(replicates=draw.randint(1, 5), factors={"world.volume": ["gp3", "io2bx", "gp2"]})
+    runs: list[RunRecord] = []
+    for _ in range(1000):
+        names = ["a", *draw.sample(["b", "c", "d"], draw.randint(0, 3))]
+        blocks = Blocks(asked, runs, names)
+        at_work: dict[str, list[Cell]] = {name: list(blocks.next_for(name)) for name in names}
+        while any(at_work.values()) and draw.random() > 0.02:
+            name = draw.choice([one for one, cells in at_work.items() if cells])
+            if name != "a" and draw.random() < 0.1:
+                del at_work[name]
+                blocks.lose(name)
+            else:
+                cell = at_work[name].pop(0)
+                runs.append(made(cell, name))
+                blocks.keep(cell)
+            for one, cells in at_work.items():
+                at_work[one] = cells or list(blocks.next_for(one))
+        if blocks.whole >= asked.replicates:
+            break
+    assert blocks.whole >= asked.replicates
+    positions = [run.position for run in runs]
+    assert len(set(positions)) == len(positions), "no run is made twice"
+    for block in {run.block for run in runs}:
+        assert len({run.world.host.label for run in runs if run.block == block}) == 1
+
+
+def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(tmp_path: Path) -> None:
+    trial = tmp_path / "trial.toml"
+    trial.write_text(FAKE)
+    written = open_experiment(execute(plan(experiment_of(trial)), root=tmp_path / "r", command=()))
+    host = cast("DriverHost", SimpleNamespace(name="beta", facts=None))
+    brought = Brought(written.path, written.record, host, {})
+    name = "07-gp3-r4"
+    for head, body in (({"begin": name}, b""), ({"file": "logs/postgres.log"}, b"PANIC"), ({"file": "logs/x"}, b"")):
+        assert brought.take(stream.Frame(head, body)) is None
+    error = brought.failed({"message": "the server ended", "remedy": "read its log", "exit_code": EXIT_HOST})
+    assert (error.message, error.exit_code) == ("beta: the server ended", EXIT_HOST)
+    kept = written.path / "failed" / name
+    assert (kept / "postgres.log").read_bytes() == b"PANIC"
+    assert f"the logs are kept in {kept}" in error.remedy
+    assert not list((written.path / "runs").glob("*.partial"))
+
+
+def experiment_of(path: Path) -> Experiment:
+    from pgdyno.experiment import read_experiment
+
+    return read_experiment(path)
+
+
+ONE = HostFacts("1", "e", "18", 8, "6.1.0", 32 << 30, "Xeon", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (replace(ONE, cores=4), "cores of alpha: 8; of beta: 4"),
+        (replace(ONE, kernel="6.2.0"), "kernel of alpha: 6.1.0; of beta: 6.2.0"),
+        (replace(ONE, cpu="EPYC"), "CPU of alpha: Xeon; of beta: EPYC"),
+        (replace(ONE, memory_bytes=31 << 30), "memory of alpha: 32.0 GiB; of beta: 31.0 GiB"),
+    ],
+)
+def test_hosts_that_differ_are_refused(other: HostFacts, said: str) -> None:
+    with pytest.raises(HostError, match=said) as found:
+        require_alike({"alpha": ONE, "beta": other})
+    assert "--mixed" in found.value.remedy
+
+
+def test_hosts_of_one_kind_are_not_refused_for_what_their_kernels_reserve() -> None:
+    require_alike({"alpha": ONE, "beta": replace(ONE, memory_bytes=ONE.memory_bytes - (100 << 20), steal_share=0.5)})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--spread", "tcp://10.0.0.5", "--keys", "keys"), "not encrypted"),
+        (("--spread", "tls://10.0.0.5"), "--spread needs --keys"),
+        (("--keys", "keys"), "--keys and --mixed say more about --spread"),
+        (("--mixed",), "--keys and --mixed say more about --spread"),
+        (("--spread", "tls://10.0.0.5", "--keys", "keys", "--budget", "5min"), "--spread and --budget exclude"),
+        (("--spread", "tls://10.0.0.5", "--keys", "keys", "--only", "1"), "hosts make whole replicates"),
+        (("--spread", "tls://10.0.0.5", "--keys", "keys", "--set", "budget=5min"), "a budget chooses further runs"),
+    ],
+)
+def test_what_cannot_be_spread_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    trial = tmp_path / "trial.toml"
+    trial.write_text(FAKE)
+    assert said in pgdyno("run", trial, "--results", tmp_path / "results", *words, code=EXIT_USAGE).err
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_was_made_here_is_not_continued_elsewhere(tmp_path: Path) -> None:
+    trial = tmp_path / "trial.toml"
+    trial.write_text(FAKE)
+    directory = execute(plan(experiment_of(trial), only=[0]), root=tmp_path / "r", command=())
+    with pytest.raises(InputError, match="were made without --spread"):
+        plan(experiment_of(trial), resume=directory, spread=SPREAD)
+
+
+def run_of(host: str | None, block: int, arm: int) -> RunFigures:
+    world = SimpleNamespace(host=SimpleNamespace(label=host))
+    record = SimpleNamespace(experiment_id="e", block=block, arm_index=arm, world=world)
+    return cast("RunFigures", SimpleNamespace(record=record))
+
+
+def test_only_whole_blocks_of_hosts_are_compared() -> None:
+    runs = [run_of("alpha", 1, 0), run_of("alpha", 1, 1), run_of("beta", 2, 0), run_of(None, 3, 0)]
+    compared, left = analysis.paired(runs, 2)
+    assert compared == [*runs[:2], runs[3]], "a block that was made here may lack a run, as always"
+    assert left == (analysis.Unpaired("beta", 2, 1, 2),)
