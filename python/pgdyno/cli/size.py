@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli import complete, shared
+from pgdyno.cli.spread import hosts_of
+from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
+    from pgdyno.hosts.spread import Spread
     from pgdyno.size.advice import Advice
+    from pgdyno.size.many import File, Terms
     from pgdyno.size.measured import Measured
 
 WATCH_S = 60.0
@@ -20,7 +24,9 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
 @click.command(short_help="Find the cheapest volumes and instances for a measured load.")
-@click.option("--iostat", type=_FILE, metavar="FILE", help="Output of `iostat -dxt 1`, as text or JSON.")
+@click.option(
+    "--iostat", type=_FILE, metavar="FILE", help="Output of `iostat -dxt 1`, as text or JSON; `'*.txt'` for many files."
+)
 @click.option("--sar", type=_FILE, metavar="FILE", help="Output of `sar -d`, `sadf -j -- -d` or `sadf -d -- -d`.")
 @click.option("--cloudwatch", type=_FILE, metavar="FILE", help="Output of `aws cloudwatch get-metric-data`.")
 @click.option("--live", metavar="DEVICE", help="Watch this block device now; needs no root.")
@@ -53,6 +59,13 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
     show_default=True,
     help="Maximum number of volumes in a RAID-0; 1 means no array.",
 )
+@click.option("--spread", metavar="tls://HOST:PORT", help="Let the hosts of this scheduler answer for many files.")
+@click.option(
+    "--keys",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --spread: directory with authority.crt, coordinator.crt and coordinator.key.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write an HTML page.")
 def command(
@@ -70,6 +83,8 @@ def command(
     instance: str | None,
     among: tuple[str, ...],
     arrays: int,
+    spread: str | None,
+    keys: Path | None,
     as_json: bool,
     html: Path | None,
 ) -> None:
@@ -77,37 +92,38 @@ def command(
 
     Limits must be at least the load's 99th percentile plus 20 %; credits must not run out when the load is repeated endlessly.
 
+    A quoted pattern in place of a file stands for many: there is an answer for each, and a total.
+
     \b
     Example:
       pgdyno size --iostat load.txt --device nvme1n1 --size 500GiB --instance r6g.2xlarge
       pgdyno size --cloudwatch answer.json --size 1TiB --headroom 30% --html size.html
+      pgdyno size --iostat 'hosts/*.txt' --type gp3
     """
     from pgdyno.quantity import parse_bytes, parse_seconds
-    from pgdyno.size.advice import advise
-    from pgdyno.size.demand import demand_of
+    from pgdyno.size.many import Terms
 
     interval_s = None if interval is None else _interval_s(interval)
-    measured = _measured(
-        {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch},
-        live,
-        None if watch_for is None else parse_seconds(watch_for, "--for"),
-        device,
-        interval_s,
-        None if first_report is None else first_report == "keep",
+    terms = Terms(
+        percentile, _share(headroom), None if size is None else parse_bytes(size, "--size"), instance, among, arrays
     )
-    advice = advise(
-        demand_of(measured, percentile, _share(headroom)),
-        size_bytes=measured.size_bytes if size is None else parse_bytes(size, "--size"),
-        instance=instance,
-        among=among,
-        members_max=arrays,
-    )
-    _show(advice, as_json, html)
+    watch_s = None if watch_for is None else parse_seconds(watch_for, "--for")
+    keep_first = None if first_report is None else first_report == "keep"
+    files = {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch}
+    measured = _measured(files, live, watch_s, device, interval_s, keep_first)
+    where = hosts_of(spread, keys)
+    if isinstance(measured, list):
+        if html is not None:
+            raise InputError("--html is for one file", remedy="omit it, or name one file")
+        _show_many(measured, terms, where, as_json)
+        return
+    if where is not None:
+        raise InputError("--spread is for many files", remedy="omit it, or give a pattern: --iostat 'hosts/*.txt'")
+    _show(terms.advice(measured), as_json, html)
 
 
 def _interval_s(text: str) -> float:
     """The length in seconds; :class:`InputError` if it is not a time above 0."""
-    from pgdyno.errors import InputError
     from pgdyno.quantity import parse_seconds
 
     seconds = parse_seconds(text, "--interval")
@@ -123,11 +139,10 @@ def _measured(
     device: tuple[str, ...],
     interval_s: float | None,
     keep_first: bool | None,
-) -> Measured:
-    """The named load; :class:`InputError` if there is none, or more than one."""
-    from pgdyno.errors import InputError
-    from pgdyno.size.choice import choose
-    from pgdyno.size.reading import cloudwatch, iostat, sar
+) -> Measured | list[File]:
+    """The named load, or the files of a pattern; :class:`InputError` if there is none, or more than one."""
+    from pgdyno.loader.source import matching
+    from pgdyno.size.many import File
     from pgdyno.size.reading import live as live_reading
 
     named = {flag: path for flag, path in files.items() if path is not None}
@@ -147,20 +162,16 @@ def _measured(
     if watch_s is not None:
         raise InputError("--for is for --live", remedy="omit it: a file has its own duration")
     flag, path = next(iter(named.items()))
-    name = "standard input" if str(path) == "-" else str(path)
-    text = _text(path)
-    if flag == "--iostat":
-        return choose(iostat.read(text, name, interval_s, keep_first), device, name)
-    if flag == "--cloudwatch":
-        return choose(cloudwatch.read(text, name, interval_s, device), device, name)
-    if interval_s is not None:
-        raise InputError("--interval is not for --sar", remedy="omit it: sar records when each interval ended")
-    return choose(sar.read(text, name), device, name)
+    many = matching(str(path))
+    found = [
+        File(flag, "standard input" if str(one) == "-" else str(one), _text(one), device, interval_s, keep_first)
+        for one in many or [path]
+    ]
+    return found if many else found[0].read()
 
 
 def _text(path: Path) -> str:
     """The text of a file or of standard input; invalid UTF-8 is replaced, a byte order mark is removed."""
-    from pgdyno.errors import InputError
     from pgdyno.loader.source import standard_input
 
     try:
@@ -182,8 +193,6 @@ def _tell(left_s: float) -> None:
 
 def _share(text: str) -> float:
     """``20%`` or ``20``: 0.2. :class:`InputError` if it is neither, or negative."""
-    from pgdyno.errors import InputError
-
     try:
         percent = float(text.removesuffix("%"))
     except ValueError:
@@ -191,6 +200,31 @@ def _share(text: str) -> float:
     if not 0 <= percent <= 1000:
         raise InputError(f"--headroom: `{text}` is not a percentage from 0 % to 1000 %", remedy="write it as 20%")
     return percent / 100
+
+
+def _show_many(files: list[File], terms: Terms, where: Spread | None, as_json: bool) -> None:
+    """An answer for each file, and the total. :class:`InputError` at the end where a file was wrong."""
+    from pgdyno.cli.output import print_json
+    from pgdyno.size import many
+
+    questions = [many.Question(file, terms) for file in files]
+    if where is None:
+        answers = [many.answer(question) for question in questions]
+    else:
+        from pgdyno.hosts.connection import Connection
+
+        with Connection(where) as connection:
+            answers = connection.each(many.answer, questions)
+    if as_json:
+        print_json(many.total(answers))
+    else:
+        click.echo(many.text(answers))
+    wrong = [one for one in answers if one.error]
+    if wrong:
+        raise InputError(
+            f"{len(wrong)} of {len(answers)} files could not be answered; {wrong[0].name}: {wrong[0].error}",
+            remedy=wrong[0].remedy,
+        )
 
 
 def _show(advice: Advice, as_json: bool, html: Path | None) -> None:

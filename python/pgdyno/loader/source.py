@@ -131,14 +131,19 @@ def _object(one: Remote) -> Source:
     return Source(one.name, head, one.bytes, parquet=columnar, remote=one)
 
 
-def _files(word: str) -> list[Source]:
+def matching(word: str) -> list[Path]:
+    """The files of a pattern, in the order of their names; none for the path of a file. :class:`InputError` where none matches."""
     path = Path(word)
     if not set(word) & _MAGIC or _is_there(path):
-        return [_file(path)]
+        return []
     paths = sorted(found for found in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if not found.is_dir())
     if not paths:
         raise InputError(f"no file matches {word}", remedy="check the pattern; a shell leaves it as it is in quotes")
-    return [_file(found) for found in paths]
+    return paths
+
+
+def _files(word: str) -> list[Source]:
+    return [_file(found) for found in matching(word) or [Path(word)]]
 
 
 def with_uuids(source: Source, columns: Iterable[str]) -> Source:

@@ -1,0 +1,71 @@
+"""``pgdyno size`` on many files: an answer for each, as for that file alone, and a total."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pgdyno.errors import EXIT_OK, EXIT_USAGE
+from tests.size import formats
+from tests.size.formats import Interval
+from tests.support.commands import pgdyno
+
+TERMS = ("--size", "100GiB", "--type", "gp3", "--arrays", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three hosts, of 500, 4,000 and 9,000 requests a second."""
+    made = tmp_path / "hosts"
+    made.mkdir()
+    for name, ops in (("a.txt", 500), ("b.txt", 4000), ("c.txt", 9000)):
+        (made / name).write_text(formats.iostat_12_7([Interval(ops // 2, ops // 2, 4 * ops, 4 * ops)] * 30, 1))
+    return made
+
+
+def test_each_file_has_the_answer_that_it_has_alone_and_all_have_a_total(folder: Path) -> None:
+    found = json.loads(pgdyno("size", "--iostat", folder / "*.txt", *TERMS, "--json", code=EXIT_OK).out)
+    names = [str(folder / name) for name in ("a.txt", "b.txt", "c.txt")]
+    assert [one["name"] for one in found["files"]] == names
+    alone = [json.loads(pgdyno("size", "--iostat", name, *TERMS, "--json", code=EXIT_OK).out) for name in names]
+    assert [one["advice"] for one in found["files"]] == alone
+    prices = [one["volumes"][0]["usd_per_month"] for one in alone]
+    assert prices == sorted(prices) and prices[0] < prices[-1]
+    assert found["total"] == {"files": 3, "usd_per_month": pytest.approx(sum(prices))}
+
+
+def test_the_table_has_a_line_for_each_and_the_total(folder: Path) -> None:
+    lines = pgdyno("size", "--iostat", folder / "*.txt", *TERMS, code=EXIT_OK).out.splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == [str(folder / name) for name in ("a.txt", "b.txt", "c.txt")]
+    assert "gp3:size=100GiB,iops=3000,throughput=125" in lines[1]
+    assert lines[4].startswith("all 3")
+    total = sum(float(line.split("$")[1].replace(",", "")) for line in lines[1:4])
+    assert float(lines[4].split("$")[1].replace(",", "")) == pytest.approx(total)
+
+
+def test_a_file_that_is_wrong_does_not_hide_the_others(folder: Path) -> None:
+    (folder / "b.txt").write_text("nothing of iostat\n")
+    ended = pgdyno("size", "--iostat", folder / "*.txt", *TERMS, code=EXIT_USAGE)
+    lines = ended.out.splitlines()
+    assert "gp3:" in lines[1] and "gp3:" in lines[3]
+    assert lines[4].split() == ["all", "3", "–"], "no total without one of them"
+    assert "1 of 3 files could not be answered" in ended.err and "b.txt" in ended.err
+    document = json.loads(pgdyno("size", "--iostat", folder / "*.txt", *TERMS, "--json", code=EXIT_USAGE).out)
+    assert document["total"]["usd_per_month"] is None
+    assert document["files"][1]["advice"] is None and document["files"][1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--iostat", "{folder}/*.nothing"), "no file matches"),
+        (("--iostat", "{folder}/*.txt", "--html", "{folder}/page.html"), "--html is for one file"),
+        (("--iostat", "{folder}/a.txt", "--spread", "tls://10.0.0.5", "--keys", "k"), "--spread is for many files"),
+        (("--iostat", "{folder}/*.txt", "--spread", "tls://10.0.0.5"), "--spread needs --keys"),
+    ],
+)
+def test_what_many_files_cannot_have_is_refused(folder: Path, words: tuple[str, ...], said: str) -> None:
+    asked = [word.format(folder=folder) for word in words]
+    assert said in pgdyno("size", *asked, *TERMS, code=EXIT_USAGE).err
