@@ -10,6 +10,8 @@ from pgdyno.probe.sampler import SqlSampler, now_ns, reason
 from pgdyno.probe.samples import Samples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from pgdyno.probe.sampler import Connection
@@ -25,8 +27,8 @@ class _Source:
     query: str
     columns: list[tuple[str, int]] = field(default_factory=list)
     """(name, type's oid) of the answer."""
-    answers: list[tuple[int, int, list[tuple[Any, ...]]]] = field(default_factory=list)
-    """(begin, end, rows) of each sample."""
+    answers: list[tuple[int, int, list[list[bytes | None]]]] = field(default_factory=list)
+    """(begin, end, rows) of each sample, values as the server writes them."""
 
 
 class CounterProbe(SqlSampler):
@@ -54,10 +56,14 @@ class CounterProbe(SqlSampler):
                 continue
             try:
                 begin_ns = now_ns()
-                cursor = self._question(connection, source.query)
-                rows = cursor.fetchall()
+                answer = self._answer(connection, source.query)
+                columns = range(answer.nfields)
+                rows = [[answer.get_value(row, column) for column in columns] for row in range(answer.ntuples)]
                 source.answers.append((begin_ns, now_ns(), rows))
-                source.columns = [(column.name, column.type_code) for column in cursor.description or ()]
+                if not source.columns:
+                    source.columns = [
+                        ((answer.fname(column) or b"").decode(), answer.ftype(column)) for column in columns
+                    ]
             except psycopg.Error as error:
                 lost = reason(error)
                 missing.append((f"sql.{table}", lost))
@@ -76,12 +82,14 @@ class CounterProbe(SqlSampler):
 def _table(source: _Source) -> pa.Table:
     import pyarrow as pa
 
-    types = {20: pa.int64(), 701: pa.float64()}  # bigint, double precision; everything else is text
+    # bigint, double precision; everything else is text
+    types: dict[int, tuple[pa.DataType, Callable[[bytes], Any]]] = {20: (pa.int64(), int), 701: (pa.float64(), float)}
     lengths = [len(rows) for _, _, rows in source.answers]
     begin = [begin_ns for (begin_ns, _, _), length in zip(source.answers, lengths, strict=True) for _ in range(length)]
     end = [end_ns for (_, end_ns, _), length in zip(source.answers, lengths, strict=True) for _ in range(length)]
     arrays: dict[str, pa.Array] = {"t_begin_ns": pa.array(begin, pa.int64()), "t_end_ns": pa.array(end, pa.int64())}
     for number, (name, type_oid) in enumerate(source.columns):
-        values = [row[number] for _, _, rows in source.answers for row in rows]
-        arrays[name] = pa.array(values, types.get(type_oid, pa.string()))
+        type_, read = types.get(type_oid, (pa.string(), bytes.decode))
+        written = (row[number] for _, _, rows in source.answers for row in rows)
+        arrays[name] = pa.array([None if value is None else read(value) for value in written], type_)
     return pa.table(arrays)
