@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
 from pgdyno.hosts import address
 from pgdyno.hosts.keys import COORDINATOR, Identity
+from pgdyno.toml_file import read_toml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.hosts.address import Address
 
-_KEYS = {"schema_version", "scheduler", "keys", "drivers", "listen"}
+_KEYS = {"scheduler", "keys", "drivers", "listen"}
 _WEIGHT_MAX = 1000
 _EXAMPLE = "alpha = 1, below [drivers]"
 
@@ -36,17 +36,7 @@ class HostsFile:
 
 def read(path: Path) -> HostsFile:
     """Read a hosts file. :class:`InputError` names the key that is wrong. The folder of the keys is relative to the file."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}", remedy="name a hosts file (TOML)") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML: {error}", remedy="correct the file; strings must be quoted") from None
-    if document.get("schema_version") != 1:
-        raise InputError(f"{path}: schema_version = 1 is missing", remedy="write it at the top of the file")
-    unknown = sorted(set(document) - _KEYS)
-    if unknown:
-        raise InputError(f"{path}: there is no key `{unknown[0]}`", remedy=f"there are {', '.join(sorted(_KEYS))}")
+    document = read_toml(path, "a hosts file", _KEYS)
     scheduler = address.of_scheduler(_text(path, document, "scheduler", "tls://10.0.0.5:8786"), f"{path}: scheduler")
     keys = path.parent / _text(path, document, "keys", "keys")
     listen = (

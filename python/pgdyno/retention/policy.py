@@ -6,7 +6,6 @@ The rules are those of Amazon Data Lifecycle Manager; their figures come from th
 from __future__ import annotations
 
 import datetime as dt
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.errors import InputError
 from pgdyno.quantity import in_units
 from pgdyno.retention.cron import Cron, read_cron
+from pgdyno.toml_file import read_toml, require_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,15 +79,7 @@ class Schedule:
 
 def read_policy(path: Path, rules: Mapping[str, Any]) -> tuple[Schedule, ...]:
     """The schedules of a file; ``rules`` are the provider's figures. :class:`InputError` names the key and the rule."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", remedy="name a policy file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML: {error}", remedy="correct the file") from None
-    if document.get("schema_version") != 1:
-        raise InputError(f"{path}: schema_version = 1 is missing", remedy="write it at the top of the file")
-    _known(document, {"schema_version", "schedule"}, str(path))
+    document = read_toml(path, "a policy file", {"schedule"})
     tables, most = document.get("schedule"), rules["schedules_max"]
     if not isinstance(tables, list) or not 1 <= len(tables) <= most:
         raise InputError(f"{path}: a policy has 1 to {most} schedules", remedy="write each of them as [[schedule]]")
@@ -103,7 +95,7 @@ def read_policy(path: Path, rules: Mapping[str, Any]) -> tuple[Schedule, ...]:
 
 
 def _schedule(table: Any, what: str, rules: Mapping[str, Any]) -> Schedule:
-    _known(table, _KEYS, what)
+    require_keys(table, _KEYS, what)
     if ("every" in table) == ("cron" in table):
         raise InputError(f"{what}: a schedule has every or cron", remedy='write every = "6h", or cron')
     if ("keep" in table) == ("keep_for" in table):
@@ -143,7 +135,7 @@ def _interval(table: Mapping[str, Any], what: str, rules: Mapping[str, Any]) -> 
 def _fast(table: Any, what: str, keep: Keep, rules: Mapping[str, Any]) -> tuple[int, int]:
     if table is None:
         return 0, 0
-    _known(table, {"keep", "zones"}, what)
+    require_keys(table, {"keep", "zones"}, what)
     count = _count(table.get("keep"), f"{what}.keep", rules["count_max"])
     if keep.count is not None and count > keep.count:
         raise InputError(
@@ -187,7 +179,7 @@ def _copies(tables: Any, what: str, rules: Mapping[str, Any]) -> tuple[Copy, ...
         raise InputError(f"{what}: snapshots are copied to at most {most} regions", remedy="remove some of them")
     found = []
     for table in tables:
-        _known(table, {"region", "keep_for"}, what)
+        require_keys(table, {"region", "keep_for"}, what)
         if "region" not in table or "keep_for" not in table:
             raise InputError(
                 f"{what}: a copy has a region and keep_for", remedy='write { region = "eu-west-1", keep_for = "7d" }'
@@ -218,10 +210,3 @@ def span_s(text: str, what: str) -> float:
     if seconds is None or seconds <= 0:
         raise InputError(f"{what}: `{text}` is not a time", remedy=f"write it as {_EXAMPLES}")
     return seconds
-
-
-def _known(table: Any, keys: set[str], what: str) -> None:
-    if not isinstance(table, Mapping):
-        raise InputError(f"{what} is not a table", remedy="see docs/concept/retention.md")
-    if unknown := sorted(table.keys() - keys):
-        raise InputError(f"{what} has no key `{unknown[0]}`", remedy=f"there are {', '.join(sorted(keys))}")
