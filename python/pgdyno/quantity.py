@@ -43,6 +43,13 @@ def parse_bytes(text: str, what: str) -> int:
     return size
 
 
+def parse_mib_per_s(text: str, what: str) -> float:
+    """MiB a second of ``40MiB/s``; ``what`` is the flag that an :class:`InputError` names."""
+    if not text.endswith("/s"):
+        raise InputError(f"{what}: `{text}` is not a rate", remedy="write it as 40MiB/s")
+    return parse_bytes(text.removesuffix("/s"), what) / BYTES["MiB"]
+
+
 def parse_seconds(text: str, what: str) -> float:
     """Seconds of ``30``, ``90s``, ``5min``, ``10m`` or ``1h``; ``what`` is the flag that an :class:`InputError` names."""
     seconds = _parse(text, what, SECONDS, SECONDS_EXAMPLES)

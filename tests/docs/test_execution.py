@@ -75,7 +75,12 @@ GIVEN: dict[str, str] = {
         " && pgdyno volume attach null:size=1GiB --no-mount --name shop-wal --instance shop >&2"
     ),
     r"snapshot take --instance (db)": "pgdyno volume attach null:size=1GiB --no-mount --name db-data --instance db >&2",
-    r"(?:restore|delete) (snap-1)\b": (
+    r"unarchive (snap-1)\b": (
+        "pgdyno volume attach null:size=1GiB --no-mount --name cold >&2"
+        " && pgdyno volume snapshot cold --rate 10GiB/s | cut -d: -f1 > cold.name"
+        " && pgdyno volume snapshot archive $(cat cold.name) >&2 && cat cold.name"
+    ),
+    r" (?:restore|delete|copy|archive) (snap-1)\b": (
         "pgdyno volume attach null:size=1GiB --no-mount --name snapped >&2"
         " && pgdyno volume snapshot snapped --rate 10GiB/s | cut -d: -f1"
     ),

@@ -33,6 +33,7 @@ struct TakingTable {
 struct PriceTable {
     gib_month_usd: Fact<f64>,
     archive_gib_month_usd: Fact<f64>,
+    transfer_gib_usd: Fact<f64>,
     fast_restore_hour_usd: Fact<f64>,
 }
 
@@ -78,6 +79,8 @@ pub struct SnapshotPrices {
     pub gib_month_usd: f64,
     /// A GiB and month in the archive, where each snapshot is a full copy.
     pub archive_gib_month_usd: f64,
+    /// A GiB that is copied to another region, once.
+    pub transfer_gib_usd: f64,
     /// An hour of fast snapshot restore, for each snapshot and zone.
     pub fast_restore_hour_usd: f64,
 }
@@ -123,6 +126,7 @@ fn parse(text: &str) -> Result<SnapshotFacts, CatalogError> {
         prices: SnapshotPrices {
             gib_month_usd: prices.gib_month_usd.value,
             archive_gib_month_usd: prices.archive_gib_month_usd.value,
+            transfer_gib_usd: prices.transfer_gib_usd.value,
             fast_restore_hour_usd: prices.fast_restore_hour_usd.value,
         },
         policy: PolicyRules {

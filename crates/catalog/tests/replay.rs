@@ -185,7 +185,9 @@ impl Host {
             Change::Limits { .. } => self.done.limits += 1,
             Change::Credit { .. } | Change::InstanceCredit { .. } => self.done.credits += 1,
             // Those are held in crates/volume/tests/fault.rs.
-            Change::Fault { .. } | Change::Heal { .. } => unreachable!("this host injects no fault"),
+            Change::Fault { .. } | Change::Heal { .. } | Change::Baseline { .. } => {
+                unreachable!("this host injects no fault and takes no snapshot")
+            }
         }
         self.instance.change(self.now, change);
         self.log.push_back(Record::Change { now: self.now, change });

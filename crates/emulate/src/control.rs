@@ -57,6 +57,8 @@ pub(crate) enum Request {
     Fail { fault: fault::Wanted },
     /// Ends all faults but a loss.
     Heal,
+    /// A snapshot of it is pending for so long in its own time: until then it does its baseline alone, if it has credits.
+    Pending { for_ns: u64 },
     /// Freezes volumes of the instance at one instant: each, by its name, becomes an image in that new folder.
     Snapshot { targets: BTreeMap<String, PathBuf> },
     /// Unmounts and ends; keeps the content as an image if a path is given.
@@ -272,6 +274,11 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
                 pipeline.heal();
                 json!({"name": served.name, "faults": fault::seen(pipeline)})
             }
+            Ok(Request::Pending { for_ns }) => {
+                let until = pipeline.core.clock.now().saturating_add(for_ns);
+                pipeline.change(|volume| Change::Baseline { volume, until });
+                json!({"ok": {}})
+            }
             Ok(Request::Snapshot { targets }) => {
                 if let Ok(answer) = stream.try_clone() {
                     let _ = commands.send(Command::Snapshot { targets, answer });
@@ -286,7 +293,7 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
             }
             Err(error) => error_document(&Fault::new(
                 format!("{line:?} is not a request: {error}"),
-                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"mark\" | \"fail\" | \"heal\" | \"snapshot\" | \"detach\"}",
+                "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"mark\" | \"fail\" | \"heal\" | \"pending\" | \"snapshot\" | \"detach\"}",
             )),
         };
         if send(stream, &answer).is_err() {

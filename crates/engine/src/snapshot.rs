@@ -19,6 +19,15 @@ pub(crate) enum SnapshotCommand {
         #[command(flatten)]
         at: StateDir,
     },
+    /// Tells a volume that a snapshot of it is pending: until it is completed a volume with credits does its baseline alone.
+    Pending {
+        /// Name of the volume.
+        name: String,
+        /// For how long, in nanoseconds of the volume's own time.
+        for_ns: u64,
+        #[command(flatten)]
+        at: StateDir,
+    },
     /// Merges an image into the one that stands on it, and removes it.
     Merge {
         /// The image that goes.
@@ -45,6 +54,9 @@ impl SnapshotCommand {
                 let (first, _) = targets[0].split_once('=').unwrap_or_default();
                 let request = json!({"command": "snapshot", "targets": named});
                 pgdyno_emulate::request(&at.state_dir, first, &request)?
+            }
+            Self::Pending { name, for_ns, at } => {
+                pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "pending", "for_ns": for_ns}))?
             }
             Self::Merge { lower, upper } => {
                 pgdyno_emulate::merge_images(&lower, &upper)?;

@@ -45,6 +45,12 @@ impl TokenBucket {
         Self { rate_per_s: i128::from(params.rate_per_s), capacity, request: 1, level, at: now }
     }
 
+    /// A bucket that gets as many tokens each second and keeps none, for requests that cost up to `request`.
+    pub fn keeping_none(&self, request: u64, now: Nanos) -> Self {
+        let rate_per_s = u64::try_from(self.rate_per_s).unwrap_or(u64::MAX);
+        Self { at: now, ..Self::new(BucketParams { rate_per_s, depth_ns: 0 }, request) }
+    }
+
     /// The earliest instant, not before `now`, at which `cost` tokens can be taken.
     pub fn ready_at(&self, cost: u64, now: Nanos) -> Nanos {
         let wanted = (i128::from(cost) * NANO).min(self.capacity);

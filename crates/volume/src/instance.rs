@@ -173,6 +173,7 @@ impl Instance {
                 self.each(volume, |volume| volume.change_limits(now, iops_limit, throughput_limit));
             }
             Change::Credit { volume, level_ppm } => self.each(volume, |volume| volume.fill(now, level_ppm)),
+            Change::Baseline { volume, until } => self.each(volume, |volume| volume.withhold_credits(now, until)),
             Change::Fault { volume, fault } => self.each(volume, |volume| volume.fail(now, fault)),
             Change::Heal { volume } => self.each(volume, |volume| volume.heal(now)),
             Change::InstanceCredit { level_ppm } => {

@@ -110,6 +110,13 @@ pub enum Change {
         /// Parts per million of the depth.
         level_ppm: u32,
     },
+    /// A volume with credits does its baseline and no more, as one with a pending snapshot may.
+    Baseline {
+        /// Which volume.
+        volume: VolumeId,
+        /// Until this instant.
+        until: Nanos,
+    },
     /// Sets how full the reserves of the instance are, from which it does more than its baseline.
     InstanceCredit {
         /// Parts per million of the reserve.

@@ -118,6 +118,9 @@ impl Record {
                 pack(20, op, volume.0, share_ppm, [now, from, until, a, b])
             }
             Self::Change { now, change: Change::Heal { volume } } => pack(21, 0, volume.0, 0, [now, 0, 0, 0, 0]),
+            Self::Change { now, change: Change::Baseline { volume, until } } => {
+                pack(23, 0, volume.0, 0, [now, until, 0, 0, 0])
+            }
             Self::Grant { id, done_at, failing } => pack(4, u8::from(failing), 0, 0, [done_at, id.0, 0, 0, 0]),
             Self::Overflow => pack(5, 0, 0, 0, [0; 5]),
             Self::Text { len, bytes } => {
@@ -168,6 +171,7 @@ impl Record {
             }
             21 => Self::Change { now: word(0), change: Change::Heal { volume } },
             22 => Self::Restore { now: word(0), volume },
+            23 => Self::Change { now: word(0), change: Change::Baseline { volume, until: word(1) } },
             _ => return None,
         })
     }

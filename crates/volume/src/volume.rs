@@ -117,6 +117,13 @@ impl Volume {
         self.throughput_limit.fill(level_ppm, now);
     }
 
+    /// Gives the baseline alone until `until`.
+    pub(crate) fn withhold_credits(&mut self, now: Nanos, until: Nanos) {
+        self.hold(now);
+        self.iops_credit.withhold(until, self.split_merge.unit_tokens(), now);
+        self.throughput_credit.withhold(until, self.split_merge.unit_bytes(), now);
+    }
+
     /// Adds a fault at `now`.
     pub(crate) fn fail(&mut self, now: Nanos, fault: VolumeFault) {
         self.hold(now);

@@ -128,6 +128,53 @@ fn throughput_credits_of_a_hard_disk_volume_end_when_the_bucket_is_empty() {
     assert_eq!(load.counters().burst_balance_ppm, Some(0));
 }
 
+/// As while a snapshot of it is pending: neither the catch-up credit nor the balance moves what a second has by more than one request.
+#[test]
+fn a_volume_held_to_its_baseline_keeps_its_credits_and_bursts_again_at_the_instant_it_ends() {
+    let mut load = Saturated::new(st1(), 4 * MIB as u32);
+    let volume = load.volume;
+    let in_a_second = |load: &mut Saturated| {
+        let (from, first) = (load.now, load.next);
+        while load.now < from + SECOND {
+            load.step();
+        }
+        load.next - first
+    };
+    assert!(in_a_second(&mut load).abs_diff(62) <= 2, "4 MiB each at 250 MiB/s");
+    let before = load.counters().throughput_credits_bytes.expect("it has credits");
+    load.instance.change(load.now, Change::Baseline { volume, until: load.now + 100 * SECOND });
+    // A second one that ends before does not shorten it.
+    load.instance.change(load.now, Change::Baseline { volume, until: load.now + SECOND });
+    let (from, first) = (load.now, load.next);
+    while load.now < from + 100 * SECOND {
+        load.step();
+    }
+    assert!((load.next - first).abs_diff(1_000) <= 2, "4 MiB each at 40 MiB/s");
+    let after = load.counters().throughput_credits_bytes.expect("it has credits");
+    assert!(before.abs_diff(after) <= 8 * MIB, "what is spent is what is earned");
+    assert!(in_a_second(&mut load).abs_diff(62) <= 2, "the balance was not lost");
+}
+
+#[test]
+fn a_volume_that_becomes_another_is_held_to_the_new_baseline_and_one_without_credits_to_nothing() {
+    let mut load = Saturated::new(st1(), 4 * MIB as u32);
+    let volume = load.volume;
+    load.instance.change(0, Change::Baseline { volume, until: 100 * SECOND });
+    let credit = CreditParams { rate_per_s: 80 * MIB, capacity: 2 << 40, initial: 2 << 40 };
+    load.instance.modify(0, volume, &VolumeParams { throughput_credit: Some(credit), ..st1() });
+    while load.now < 100 * SECOND {
+        load.step();
+    }
+    assert!(load.next.abs_diff(2_000) <= 2, "4 MiB each at 80 MiB/s");
+    let mut plain = Saturated::new(VolumeParams { throughput_credit: None, ..st1() }, 4 * MIB as u32);
+    let volume = plain.volume;
+    plain.instance.change(0, Change::Baseline { volume, until: 100 * SECOND });
+    while plain.now < 10 * SECOND {
+        plain.step();
+    }
+    assert!(plain.next.abs_diff(625) <= 2, "4 MiB each at 250 MiB/s");
+}
+
 #[test]
 fn a_small_random_read_costs_a_hard_disk_volume_a_whole_unit_and_sequential_ones_share_it() {
     let spent = |touching: bool| {

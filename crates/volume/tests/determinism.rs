@@ -13,7 +13,8 @@ fn noisy(iops: u64) -> VolumeParams {
     };
     let service_time = ServiceTimeParams { read: table.clone(), write: table };
     // The order with the most state to get wrong.
-    VolumeParams { service_time, order: Order::Gamma, ..params(Some(iops), Some(100 << 20), 0) }
+    let iops_credit = Some(CreditParams { rate_per_s: iops / 2, capacity: 10 * iops, initial: 10 * iops });
+    VolumeParams { service_time, order: Order::Gamma, iops_credit, ..params(Some(iops), Some(100 << 20), 0) }
 }
 
 #[test]
@@ -41,6 +42,7 @@ fn record(arrivals: &[(u64, bool, u32, bool)]) -> Vec<Record> {
         host.submit(&mut instance, now, volume, request);
         if i % 97 == 0 {
             host.change(&mut instance, now, Change::Credit { volume, level_ppm: 300_000 });
+            host.change(&mut instance, now, Change::Baseline { volume, until: now + 20_000_000 });
         }
         host.advance(&mut instance, now);
     }

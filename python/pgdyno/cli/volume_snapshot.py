@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli import complete
+from pgdyno.cli import complete, volume_snapshot_tier
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
     from pgdyno.host.snapshot_file import Snapshot
-
-_MIB = 1 << 20
 
 
 class _TakeUnlessNamed(click.Group):
@@ -29,7 +27,7 @@ class _TakeUnlessNamed(click.Group):
 
 @click.group(cls=_TakeUnlessNamed, context_settings={"ignore_unknown_options": True})
 def snapshot() -> None:
-    """Take and delete snapshots of volumes.
+    """Take, copy, archive and delete snapshots of volumes.
 
     `pgdyno volume snapshot NAME...` is short for `pgdyno volume snapshot take NAME...`.
 
@@ -37,6 +35,10 @@ def snapshot() -> None:
     Example:
       sudo pgdyno volume snapshot shop shop-wal
     """
+
+
+for _command in (volume_snapshot_tier.copy, volume_snapshot_tier.archive, volume_snapshot_tier.unarchive):
+    snapshot.add_command(_command)
 
 
 @snapshot.command()
@@ -52,7 +54,7 @@ def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json
     Volumes of several instances have no instant in common.
 
     A snapshot is incremental in blocks of 512 KiB. It is pending until its changed blocks are stored, and can be restored
-    from then on. A volume has at most five pending snapshots, of type st1 or sc1 one.
+    from then on. A volume has at most five pending snapshots, of type st1 or sc1 one, which does its baseline meanwhile.
 
     \b
     Example:
@@ -62,7 +64,7 @@ def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json
     from pgdyno.errors import InputError
     from pgdyno.host import preflight, volume
     from pgdyno.host import snapshot as snapshots
-    from pgdyno.quantity import duration_words
+    from pgdyno.quantity import duration_words, parse_mib_per_s
     from pgdyno.text import size
 
     if bool(names) == (instance is not None):
@@ -74,7 +76,7 @@ def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json
     else:
         found = [volume.find(name) for name in dict.fromkeys(names)]
     preflight.require_root("taking a snapshot")
-    taken = snapshots.take(found, rate_mib_per_s=None if rate is None else _rate(rate))
+    taken = snapshots.take(found, rate_mib_per_s=None if rate is None else parse_mib_per_s(rate, "--rate"))
     if as_json:
         print_json({"snapshots": [_document(one) for one in taken.snapshots], "waited_s": taken.waited_s})
         return
@@ -91,7 +93,7 @@ def delete(names: tuple[str, ...], as_json: bool) -> None:
     """Delete each SNAPSHOT. Blocks that other snapshots need are kept, and each of these restores as before.
 
     The blocks are merged into the next snapshot. A layer that an attached volume stands on stays on this machine as long as it
-    does, but is not charged.
+    does, but is not charged. What a snapshot in the archive costs until its 90 days are over is printed.
 
     \b
     Example:
@@ -102,14 +104,17 @@ def delete(names: tuple[str, ...], as_json: bool) -> None:
     from pgdyno.text import size
 
     found = [snapshots.find(name) for name in dict.fromkeys(names)]
+    early_usd = volume_snapshot_tier.early_usd(found)
     preflight.require_root("deleting a snapshot")
     freed_bytes = snapshot_delete.delete(found, paths.state_dir())
     if as_json:
-        print_json({"deleted": [one.name for one in found], "stored_bytes_less": freed_bytes})
+        deleted = [one.name for one in found]
+        print_json({"deleted": deleted, "stored_bytes_less": freed_bytes, "early_usd": early_usd})
         return
     for one in found:
         click.echo(f"{one.name} is deleted")
     click.echo(f"{size(freed_bytes)} less are stored.")
+    volume_snapshot_tier.echo_early(early_usd)
 
 
 @click.command(name="snapshots")
@@ -117,7 +122,8 @@ def delete(names: tuple[str, ...], as_json: bool) -> None:
 def snapshots_command(as_json: bool) -> None:
     """List the snapshots with their states, sizes and prices.
 
-    STORED is what a snapshot adds to those before it, in blocks of 512 KiB, and what is charged.
+    STORED is what a snapshot adds to those before it in its region, in blocks of 512 KiB, and what is charged. One in the archive is
+    a full copy.
 
     \b
     Example:
@@ -132,10 +138,10 @@ def snapshots_command(as_json: bool) -> None:
 
     found, now = snapshots.list_snapshots(), time.time()
     with Catalog() as catalog:
-        price = float(catalog.snapshots()["prices"]["gib_month_usd"])
-    total_bytes, total = sum(one.stored_bytes for one in found), sum(one.usd_per_month(price) for one in found)
+        prices = catalog.snapshots()["prices"]
+    total_bytes, total = sum(one.stored_bytes for one in found), sum(one.usd_per_month(prices) for one in found)
     if as_json:
-        listed = [_document(one) | {"usd_per_month": one.usd_per_month(price)} for one in found]
+        listed = [_document(one) | {"usd_per_month": one.usd_per_month(prices)} for one in found]
         print_json({"snapshots": listed, "stored_bytes": total_bytes, "usd_per_month": total})
         return
     if not found:
@@ -144,12 +150,14 @@ def snapshots_command(as_json: bool) -> None:
     rows = []
     for one in found:
         left_s = one.left_s(now)
-        state = f"pending ({duration_words(max(1.0, left_s))})" if left_s else "completed"
+        completed = "archived" if one.archived else "completed"
+        state = f"pending ({duration_words(max(1.0, left_s))})" if left_s else completed
         taken = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.taken_unix_ns / 1e9))
         sizes = [size(one.size_bytes), size(one.stored_bytes)]
-        rows.append([one.name, one.volume, one.set_name, taken, state, *sizes, money(one.usd_per_month(price))])
-    header = ["SNAPSHOT", "VOLUME", "SET", "TAKEN (UTC)", "STATE", "SIZE", "STORED", "USD/MONTH"]
-    print_rows(header, rows, right=header[5:])
+        where = one.region or "-"
+        rows.append([one.name, one.volume, one.set_name, taken, where, state, *sizes, money(one.usd_per_month(prices))])
+    header = ["SNAPSHOT", "VOLUME", "SET", "TAKEN (UTC)", "REGION", "STATE", "SIZE", "STORED", "USD/MONTH"]
+    print_rows(header, rows, right=header[6:])
     click.echo(f"\n{size(total_bytes)} are stored, for {money(total)} a month.")
 
 
@@ -211,14 +219,5 @@ def _document(one: Snapshot) -> dict[str, object]:
     from dataclasses import asdict
 
     left_s = one.left_s(time.time())
-    return asdict(one) | {"state": "pending" if left_s else "completed", "completed_in_s": left_s}
-
-
-def _rate(text: str) -> float:
-    """MiB per second of ``40MiB/s``."""
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import parse_bytes
-
-    if not text.endswith("/s"):
-        raise InputError(f"--rate: `{text}` is not a rate", remedy="write it as 40MiB/s")
-    return parse_bytes(text.removesuffix("/s"), "--rate") / _MIB
+    completed = "archived" if one.archived else "completed"
+    return asdict(one) | {"state": "pending" if left_s else completed, "completed_in_s": left_s}

@@ -19,12 +19,14 @@ from pgdyno import _engine
 from pgdyno.catalog import Catalog
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths, snapshot_file
+from pgdyno.host.named import find_named
 from pgdyno.host.snapshot_file import Snapshot
+from pgdyno.host.snapshot_sizes import with_sizes
 from pgdyno.host.volume import WORK_TIMEOUT_S, AttachedVolume, attach
 from pgdyno.quantity import duration_words
 
 HDD = ("st1", "sc1")
-"""Types with fewer pending snapshots."""
+"""Types with fewer pending snapshots, which do their baseline while one is pending."""
 _MIB = 1 << 20
 
 
@@ -65,10 +67,16 @@ def take(volumes: Sequence[AttachedVolume], *, rate_mib_per_s: float | None = No
         answer = _engine.run_json(command, timeout_s=patience_s)
         dilations = [int(volume.facts.get("dilation") or 1) for volume in volumes]
         known.unlisted = [one for one in known.unlisted if one not in wanted]
-        images = {one.image for one in known.snapshots}
-        taken = [_taken(one, answer, images, rate / dilation) for one, dilation in zip(wanted, dilations, strict=True)]
+        taken = _with_stored([_taken(one, answer) for one in wanted], answer, known.snapshots)
+        taken = [
+            replace(one, pending_s=one.stored_bytes / _MIB / rate * dilation)
+            for one, dilation in zip(taken, dilations, strict=True)
+        ]
         known.snapshots += taken
         snapshot_file.write(state, known)
+        for volume, one, dilation in zip(volumes, taken, dilations, strict=True):
+            if volume.spec["type"] in HDD:
+                volume.tell_pending(one.pending_s / dilation)
     return Taken(tuple(taken), answer["waited_ns"] / 1e9)
 
 
@@ -79,15 +87,8 @@ def list_snapshots(state_dir: Path | None = None) -> list[Snapshot]:
 
 def find(name: str, state_dir: Path | None = None) -> Snapshot:
     """The snapshot called ``name``. :class:`InputError` when there is none."""
-    known = list_snapshots(state_dir)
-    for one in known:
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in known)
-    raise InputError(
-        f"no snapshot is called `{name}`",
-        remedy=f"there are: {names}" if names else "take one with `pgdyno volume snapshot NAME`",
-    )
+    none = "take one with `pgdyno volume snapshot NAME`"
+    return find_named(name, list_snapshots(state_dir), "snapshot", "there are", none)
 
 
 def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> AttachedVolume:
@@ -95,12 +96,7 @@ def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> Atta
 
     ``options`` are those of :func:`pgdyno.host.volume.attach`. :class:`InputError` while the snapshot is pending.
     """
-    left_s = snapshot.left_s(time.time())
-    if left_s > 0:
-        raise InputError(
-            f"the snapshot `{snapshot.name}` is pending: its blocks are stored in {duration_words(math.ceil(left_s))}",
-            remedy="wait until it is completed (`pgdyno volume snapshots`), or take one with a higher --rate",
-        )
+    require_readable(snapshot)
     image, state = Path(snapshot.image), paths.state_dir()
     # Nothing of it is merged into another one meanwhile.
     with snapshot_file.locked(state):
@@ -110,6 +106,21 @@ def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> Atta
                 remedy=f"delete it with `pgdyno volume snapshot delete {snapshot.name}`",
             )
         return attach(spec or snapshot.spec, image=image, store=snapshot.store, state_dir=state, **options)
+
+
+def require_readable(snapshot: Snapshot) -> None:
+    """:class:`InputError` while it is pending, or in the archive."""
+    left_s = snapshot.left_s(time.time())
+    if left_s > 0:
+        raise InputError(
+            f"the snapshot `{snapshot.name}` is pending: its blocks are stored in {duration_words(math.ceil(left_s))}",
+            remedy="wait until it is completed (`pgdyno volume snapshots`), or take one with a higher --rate",
+        )
+    if snapshot.archived:
+        raise InputError(
+            f"the snapshot `{snapshot.name}` is in the archive",
+            remedy=f"take it out with `pgdyno volume snapshot unarchive {snapshot.name}`",
+        )
 
 
 def _require_one_daemon(volumes: Sequence[AttachedVolume]) -> None:
@@ -162,14 +173,21 @@ def _wanted(volume: AttachedVolume, name: str, set_name: str) -> Snapshot:
     )
 
 
-def _taken(wanted: Snapshot, answer: dict[str, Any], images: set[str], rate_mib_per_s: float) -> Snapshot:
+def _taken(wanted: Snapshot, answer: dict[str, Any]) -> Snapshot:
     one = answer["snapshots"][wanted.volume]
-    stored = int(one["changed_bytes"] if one["parent"] in images else one["held_bytes"])
     return replace(
         wanted,
         size_bytes=int(one["size_bytes"]),
-        stored_bytes=stored,
+        stored_bytes=int(one["changed_bytes"]),
         held_bytes=int(one["held_bytes"]),
         taken_unix_ns=int(answer["taken_unix_ns"]),
-        pending_s=stored / _MIB / rate_mib_per_s,
     )
+
+
+def _with_stored(taken: list[Snapshot], answer: dict[str, Any], known: Sequence[Snapshot]) -> list[Snapshot]:
+    """With the bytes that they store: what changed, unless a snapshot before is not there, or is in the archive."""
+    before = {None, *(one.image for one in known if not (one.region or one.archived))}
+    if all(answer["snapshots"][one.volume]["parent"] in before for one in taken):
+        return taken
+    sized = {one.name: one for one in with_sizes([*known, *taken])}
+    return [sized[one.name] for one in taken]

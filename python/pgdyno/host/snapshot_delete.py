@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno import _engine
 from pgdyno.host import snapshot_file
 from pgdyno.host.snapshot import volume_id
+from pgdyno.host.snapshot_sizes import with_sizes
 from pgdyno.host.volume import list_volumes
 
 if TYPE_CHECKING:
@@ -35,14 +35,15 @@ def delete(snapshots: Sequence[Snapshot], state: Path) -> int:
         known.snapshots = [one for one in known.snapshots if one.name not in names]
         snapshot_file.write(state, known)
         _collect(known, state)
-        known.snapshots = _with_sizes(known.snapshots)
+        known.snapshots = with_sizes(known.snapshots)
         snapshot_file.write(state, known)
     return before - sum(one.stored_bytes for one in known.snapshots)
 
 
 def _collect(known: Known, state: Path) -> None:
     """Remove the layers that nothing needs, and merge those that one other image needs."""
-    used = _below_volumes(known, state)
+    # A copy shares the layer of its original.
+    used = _below_volumes(known, state) | {one.image for one in known.snapshots}
     before = None
     # What goes may have been the last but one that needed another.
     while before != (before := len(known.unlisted)):
@@ -90,10 +91,3 @@ def _below_volumes(known: Known, state: Path) -> set[str]:
         if below is not None:
             used.add(str(below))
     return used
-
-
-def _with_sizes(snapshots: list[Snapshot]) -> list[Snapshot]:
-    """The same with what each stores and holds now; one whose content is gone stays as it was."""
-    there = [one.image for one in snapshots if Path(one.image).is_dir()]
-    sizes = dict(zip(there, _engine.run_json(["volume", "stored", *there])["stored"], strict=True))
-    return [replace(one, **sizes.get(one.image, {})) for one in snapshots]

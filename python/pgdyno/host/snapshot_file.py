@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,20 +33,34 @@ class Snapshot:
     size_bytes: int
     """Size of the volume."""
     stored_bytes: int
-    """Blocks of 512 KiB that differ from the snapshot before, or all that are held if there is none."""
+    """Blocks of 512 KiB that the snapshots before it, in its region and outside the archive, do not hold; of an archived one all."""
     held_bytes: int
     """All blocks that are held: a full copy."""
     taken_unix_ns: int
     pending_s: float
     """Time from the instant until it is completed."""
+    region: str = ""
+    """Where it was copied to; empty where it was taken."""
+    copy_of: str = ""
+    """The snapshot that it is a copy of."""
+    copied_unix_ns: int = 0
+    """When the copy began."""
+    archived_unix_ns: int = 0
+    """When it was moved to the archive, where it is a full copy; 0 outside of it."""
 
     def left_s(self, now_unix_s: float) -> float:
         """Seconds until it is completed; 0 from then on."""
         return max(0.0, self.taken_unix_ns / 1e9 + self.pending_s - now_unix_s)
 
-    def usd_per_month(self, gib_month_usd: float) -> float:
-        """Price of what it stores."""
-        return self.stored_bytes / _GIB * gib_month_usd
+    @property
+    def archived(self) -> bool:
+        """Whether it is in the archive."""
+        return self.archived_unix_ns > 0
+
+    def usd_per_month(self, prices: Mapping[str, float]) -> float:
+        """Price of what it stores; ``prices`` are the catalogue's."""
+        key = "archive_gib_month_usd" if self.archived else "gib_month_usd"
+        return self.stored_bytes / _GIB * prices[key]
 
 
 @dataclass

@@ -26,6 +26,7 @@ from pgdyno.host.file_system import FILE_SYSTEMS, FileSystem, require_mount_opti
 from pgdyno.host.instance_type import require_limits
 from pgdyno.host.journal import Journal
 from pgdyno.host.mount_options import require_known_options
+from pgdyno.host.named import find_named
 from pgdyno.host.process import ProcessIdentity, boot_id, identity
 from pgdyno.host.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, serves_others, write_claim
 from pgdyno.host.snapshot_file import note_saved
@@ -126,6 +127,10 @@ class AttachedVolume:
     def mark(self, text: str) -> dict[str, Any]:
         """Note ``text`` in the volume's write log. Returns how much the log holds, and whether it is ``full`` and has ended."""
         return dict(self._tell("mark", text)["write_log"])
+
+    def tell_pending(self, seconds: float) -> None:
+        """Say that a snapshot of it is pending for so many seconds of its own time: a type with credits does its baseline meanwhile."""
+        self._tell("pending", str(round(seconds * 1e9)))
 
     def _tell(self, order: str, *what: str) -> dict[str, Any]:
         self._require_daemon()
@@ -343,15 +348,8 @@ def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:
 
 def find(name: str, state_dir: Path | None = None) -> AttachedVolume:
     """The volume called ``name``. :class:`InputError` when there is none."""
-    known = list_volumes(state_dir)
-    for volume in known:
-        if volume.name == name:
-            return volume
-    names = ", ".join(volume.name for volume in known)
-    raise InputError(
-        f"no volume is called `{name}`",
-        remedy=f"attached are: {names}" if names else "attach one with `pgdyno volume attach SPEC --mount DIR`",
-    )
+    none = "attach one with `pgdyno volume attach SPEC --mount DIR`"
+    return find_named(name, list_volumes(state_dir), "volume", "attached are", none)
 
 
 def find_any(name: str, state_dir: Path | None = None) -> AttachedVolume | Unfinished:

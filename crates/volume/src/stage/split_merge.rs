@@ -113,6 +113,11 @@ impl SplitMerge {
         u64::from(self.cost.read_tokens.max(self.cost.write_tokens))
     }
 
+    /// The largest request that is one unit.
+    pub fn unit_bytes(&self) -> u64 {
+        self.accounting.unit_bytes
+    }
+
     /// Tells the stage when a request completes, so that it knows how long a run can still be joined.
     pub fn granted(&mut self, id: IoId, done_at: Nanos) {
         if let Some(run) = self.runs.iter_mut().flatten().find(|run| run.last == id) {

@@ -1,0 +1,97 @@
+"""Copies of snapshots in other regions, and the archive.
+
+A copy shares its layers with its original on this machine, and is charged as one that stands alone in its region. An archived
+snapshot is charged as a full copy, and what only it held outside the archive is charged no more.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.catalog import Catalog
+from pgdyno.errors import InputError
+from pgdyno.host import snapshot_file
+from pgdyno.host.snapshot import find, require_readable
+from pgdyno.host.snapshot_file import Snapshot
+from pgdyno.host.snapshot_sizes import with_sizes
+
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
+_MIB = 1 << 20
+
+
+def copy(
+    snapshots: Sequence[Snapshot], region: str, state: Path, *, rate_mib_per_s: float | None = None
+) -> list[Snapshot]:
+    """Copy each of ``snapshots`` to ``region``, at a rate (None: the catalogue's). It stores what the copies there do not hold.
+
+    :class:`InputError` when one is pending, in the archive, or in that region already.
+    """
+    if not REGION.fullmatch(region):
+        raise InputError(f"`{region}` is not the name of a region", remedy="write it as eu-west-1")
+    with Catalog() as catalog:
+        rate = catalog.snapshots()["taking"]["rate_mib_per_s"] if rate_mib_per_s is None else rate_mib_per_s
+    with snapshot_file.locked(state):
+        known = snapshot_file.read(state)
+        copies = []
+        for one in snapshots:
+            require_readable(one)
+            there = next(
+                (other.name for other in known.snapshots if other.region == region and other.image == one.image), None
+            )
+            if there is not None:
+                raise InputError(
+                    f"the snapshot `{one.name}` is in {region} already, as `{there}`",
+                    remedy="use that one, or delete it",
+                )
+            known.last += 1
+            copies.append(
+                replace(
+                    one,
+                    name=f"snap-{known.last}",
+                    # No volume stands on it, and it is none of the pending ones of its volume.
+                    volume_id="",
+                    region=region,
+                    copy_of=one.name,
+                    copied_unix_ns=time.time_ns(),
+                )
+            )
+        sized = {one.name: one for one in with_sizes([*known.snapshots, *copies])}
+        made = [_pending(sized[one.name], float(rate)) for one in copies]
+        known.snapshots += made
+        snapshot_file.write(state, known)
+    return made
+
+
+def _pending(one: Snapshot, rate_mib_per_s: float) -> Snapshot:
+    before_s = (one.copied_unix_ns - one.taken_unix_ns) / 1e9
+    return replace(one, pending_s=before_s + one.stored_bytes / _MIB / rate_mib_per_s)
+
+
+def archive(snapshots: Sequence[Snapshot], state: Path) -> list[Snapshot]:
+    """Move ``snapshots`` to the archive. :class:`InputError` when one is pending, or there already."""
+    for one in snapshots:
+        require_readable(one)
+    return _moved(snapshots, state, time.time_ns())
+
+
+def unarchive(snapshots: Sequence[Snapshot], state: Path) -> list[Snapshot]:
+    """Take ``snapshots`` out of the archive. :class:`InputError` when one is not there."""
+    for one in snapshots:
+        if not one.archived:
+            raise InputError(f"the snapshot `{one.name}` is not in the archive", remedy="leave it out")
+    return _moved(snapshots, state, 0)
+
+
+def _moved(snapshots: Sequence[Snapshot], state: Path, archived_unix_ns: int) -> list[Snapshot]:
+    names = {one.name for one in snapshots}
+    with snapshot_file.locked(state):
+        known = snapshot_file.read(state)
+        known.snapshots = with_sizes(
+            [replace(one, archived_unix_ns=archived_unix_ns) if one.name in names else one for one in known.snapshots]
+        )
+        snapshot_file.write(state, known)
+    return [find(one.name, state) for one in snapshots]
