@@ -13,6 +13,8 @@ from pgdyno.analysis.events import events_of
 from pgdyno.analysis.series import series_of
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
+from pgdyno.host import paths
+from pgdyno.host.snapshot import list_snapshots
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
@@ -73,6 +75,9 @@ def event(**keys: Any) -> str:
         ({"at": "1s", "do": "fail", "fault": "error", "reads": "120%"}, "event[1].reads: '120%' is not a share"),
         ({"at": "1s", "do": "fail", "fault": "error", "reads": "0%", "writes": "0%"}, "neither reads nor writes"),
         ({"at": "2s", "do": "heal"}, "event[1].at: measuring ends after 2 s"),
+        ({"at": "1s", "do": "modify", "spec": "gp3", "on": "all"}, 'do = "modify" happens to one volume'),
+        ({"at": "1s", "do": "snapshot", "rate": "40MiB"}, "event[1].rate: '40MiB' is not a rate"),
+        ({"at": "1s", "do": "snapshot", "for": "2s"}, 'event[1].for: it is not for do = "snapshot"'),
         ({"at": "1s", "do": "heal", "on": "wal"}, "event[1].on: there is no volume for `wal`"),
     ],
 )
@@ -203,15 +208,19 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=5000", optimizing="0s", rule="2023")
         + event(at="2s", do="fail", fault="latency", add="20ms", writes="50%")
         + event(at="3s", do="heal")
+        + event(at="3.5s", do="snapshot", on="all", rate="10GiB/s")
         + event(at="4s", do="kill")
     )
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
     found = events_of(run)
-    assert [one.kind for one in found] == ["modify", "fail", "heal", "kill"]
+    assert [one.kind for one in found] == ["modify", "fail", "heal", "snapshot", "kill"]
     assert all(one.begin_s >= one.planned_s and one.seconds > 0 for one in found)
     assert "gp3:size=10GiB,iops=5000" in found[0].result
-    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "recovered"]
+    assert [found[place].result for place in (1, 2, 4)] == ["2 in force", "0 left", "recovered"]
+    assert "MiB, pending " in found[3].result
+    assert list_snapshots(state_dir) == [], "it is deleted with the volumes"
+    assert not list((paths.image_dir() / "snapshots").glob("*"))
     checks = {check.name: check for check in run.record.checks}
     assert all(check.ok for check in checks.values()), checks
     assert "on purpose: kill the server" in checks["clients_lasted"].detail

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from pgdyno.errors import InputError
 from pgdyno.experiment import factors as factors_module
-from pgdyno.experiment.event import ON_SERVER, SERVER, EventTable
+from pgdyno.experiment.event import ALL, ON_SERVER, SERVER, EventTable
 from pgdyno.experiment.origin import Origin, Path, misfit, refusal
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
@@ -279,7 +279,12 @@ def _event_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:
     """Events that cannot happen in a run of this arm: place, what is wrong, remedy."""
     measure_s = arm.workload.phases_s[1]
     for number, event in enumerate(arm.file.event):
-        if event.target != SERVER and event.target not in arm.world.placement:
+        if event.target == ALL and len(arm.world.placement) > 1 and arm.instance.type is None:
+            message = (
+                "volumes without an instance type have daemons of their own, and snapshots of them no instant in common"
+            )
+            yield ("event", number, "on"), message, "write instance.type, or name a role"
+        elif event.target not in (SERVER, ALL) and event.target not in arm.world.placement:
             remedy = f"there are {', '.join(arm.world.placement)}"
             yield ("event", number, "on"), f"there is no volume for `{event.target}`", remedy
         if measure_s and event.at_s >= measure_s:

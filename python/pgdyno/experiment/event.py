@@ -8,18 +8,21 @@ from pydantic import Field, model_validator
 
 from pgdyno.quantity import duration_words
 from pgdyno.workload.kind.base import KeyTable, at_key
-from pgdyno.workload.quantity import Latency, Seconds, Share
+from pgdyno.workload.quantity import Latency, Rate, Seconds, Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SERVER = "server"
+ALL = "all"
+"""All volumes of the server, which a snapshot takes at one instant."""
 ON_SERVER = ("kill", "cut")
 """Events that happen to the server, whose clients lose their connections; the others happen to a volume."""
 _KEYS: dict[str, frozenset[str]] = {
     "modify": frozenset({"spec", "optimizing_s", "rule"}),
     "fail": frozenset({"fault", "for_s", "add_ns", "scenario", "reads_ppm", "writes_ppm", "once"}),
     "heal": frozenset(),
+    "snapshot": frozenset({"rate_mib_per_s"}),
     "kill": frozenset(),
     "cut": frozenset(),
 }
@@ -38,16 +41,18 @@ class EventTable(KeyTable):
 
     at_s: Annotated[Seconds, Field(alias="at")]
     """When: time since measuring began, for example `20s`."""
-    do: Literal["modify", "fail", "heal", "kill", "cut"]
-    """`modify`, `fail` and `heal` a volume, as the commands of `pgdyno volume` do. `kill` ends all processes of the server at once, `cut` also loses what its file systems have not written; then the server starts again and recovers."""
+    do: Literal["modify", "fail", "heal", "snapshot", "kill", "cut"]
+    """`modify`, `fail` and `heal` a volume, as the commands of `pgdyno volume` do. `snapshot` takes one, which is deleted after the run. `kill` ends all processes of the server at once, `cut` also loses what its file systems have not written; then the server starts again and recovers."""
     on: str = ""
-    """The role of a volume, or `server`. Default: `data`; with `kill` and `cut` always `server`."""
+    """The role of a volume, or `server`. Default: `data`; with `kill` and `cut` always `server`. `all` with `snapshot`: all volumes at one instant."""
     spec: str | None = None
     """`modify`: what the volume becomes, for example `gp3:iops=8000`; what it omits is that type's default."""
     optimizing_s: Seconds | None = Field(None, alias="optimizing")
     """`modify`: time until the modification is completed. Default: 6 hours per TiB."""
     rule: Literal["2023", "2026"] = "2026"
     """`modify`: how often a volume may be modified: once in 6 hours (2023), or four times in 24 hours (2026)."""
+    rate_mib_per_s: Rate | None = Field(None, alias="rate")
+    """`snapshot`: rate at which changed blocks are stored, for example `40MiB/s`, the default. Until they are, the snapshot is pending, and an st1 or sc1 volume does its baseline."""
     fault: Literal["pause", "latency", "error", "lose"] | None = None
     """`fail`: the fault."""
     for_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="for")
@@ -77,6 +82,8 @@ class EventTable(KeyTable):
             yield "on", f'do = "{self.do}" happens to the server; omit this key'
         if self.do not in ON_SERVER and self.on == SERVER:
             yield "on", f'do = "{self.do}" happens to a volume; name its role'
+        if self.do != "snapshot" and self.on == ALL:
+            yield "on", f'do = "{self.do}" happens to one volume; name its role'
         if self.do == "modify" and self.spec is None:
             yield "spec", 'is missing: what the volume becomes, as spec = "gp3:iops=8000"'
         if self.do == "fail" and self.fault is None:
@@ -107,6 +114,8 @@ class EventTable(KeyTable):
             return f"modify {self.target} to {self.spec}"
         if self.do == "fail":
             return f"fail {self.target}: {self._fault_words()}"
+        if self.do == "snapshot":
+            return "snapshot of " + ("all volumes" if self.target == ALL else self.target)
         return {"heal": f"heal {self.target}", "kill": "kill the server", "cut": "cut the power"}[self.do]
 
     def _fault_words(self) -> str:

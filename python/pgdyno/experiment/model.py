@@ -110,6 +110,9 @@ class Experiment:
         found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
         if not self.file.event:
             del found["event"]  # experiments of before there were events are the same
+        for event in found.get("event", ()):
+            if event["do"] != "snapshot":
+                del event["rate"]  # likewise
         if self.file.client.drivers == WHOLE:
             del found["client"]["drivers"]  # likewise
         if not self.file.world.restored:

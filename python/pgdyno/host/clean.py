@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pgdyno.errors import HostError
-from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, transport
+from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, snapshot_delete, transport
 from pgdyno.host.journal import SERVER_NAME, Entry, Journal
 from pgdyno.host.machine_record import MachineRecord
 from pgdyno.host.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
@@ -97,6 +97,10 @@ def _clean(state: Path) -> list[str]:
     volumes = {str(entry.data["name"]) for entry in entries if entry.kind == "volume"} | set(_dead_volumes(state))
     for name in sorted(volumes):
         done += remove_volume(state, name)
+    for name in {str(entry.data["name"]) for entry in entries if entry.kind == "snapshots"}:
+        left = snapshot_delete.of_volume(name, state)
+        snapshot_delete.delete(left, state)
+        done += [f"deleted the snapshot {one.name}" for one in left]
     done += remove_layers(set(orphaned_layers()))
     for entry in entries:
         if entry.kind == "cgroup":
@@ -201,6 +205,8 @@ def _still_there(state: Path, entry: Entry) -> bool:
         return ProcessIdentity.from_json(entry.data).alive()
     if entry.kind == "volume":
         return exists(state, str(entry.data["name"]))
+    if entry.kind == "snapshots":
+        return bool(snapshot_delete.of_volume(str(entry.data["name"]), state))
     if entry.kind in ("cgroup", "directory"):
         return Path(entry.data["path"]).exists()
     return False

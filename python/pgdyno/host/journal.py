@@ -19,13 +19,14 @@ from typing import Any, Literal
 from pgdyno.host import mounts, paths
 from pgdyno.host.process import ProcessIdentity, own_identity
 
-Kind = Literal["process", "volume", "cgroup", "directory", "shared_memory"]
+Kind = Literal["process", "volume", "cgroup", "directory", "shared_memory", "snapshots"]
 """What can be undone:
 
 - ``process``: ``pid``, ``start_ticks``, ``boot_id``, ``name``, ``folder`` (where its children work) or ``None``
 - ``volume``: ``name``
 - ``cgroup``: ``path``
 - ``directory``: ``path``, removed with what is in it
+- ``snapshots``: ``name`` of the volume, or of the first of several, whose snapshots are deleted
 - ``shared_memory``: ``pid`` of the PostgreSQL server that made it, ``posix`` (names in /dev/shm)
 
 The kernel's dirty limits are machine-wide and have a record of their own (:mod:`pgdyno.host.dirty_limits`).
@@ -49,7 +50,7 @@ class Entry:
     @property
     def thing(self) -> tuple[str, str]:
         """What the entry is about: two entries with the same thing name one and the same."""
-        key = {"process": "pid", "shared_memory": "pid", "volume": "name"}.get(self.kind, "path")
+        key = {"process": "pid", "shared_memory": "pid", "volume": "name", "snapshots": "name"}.get(self.kind, "path")
         return self.kind, str(self.data[key])
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from pgdyno.host.snapshot_sizes import with_sizes
 from pgdyno.host.volume import list_volumes
 
 if TYPE_CHECKING:
+    from pgdyno.host.journal import Journal
     from pgdyno.host.snapshot_file import Known, Snapshot
 
 MERGE_TIMEOUT_S = 3600.0
@@ -38,6 +41,24 @@ def delete(snapshots: Sequence[Snapshot], state: Path) -> int:
         known.snapshots = with_sizes(known.snapshots)
         snapshot_file.write(state, known)
     return before - sum(one.stored_bytes for one in known.snapshots)
+
+
+@contextlib.contextmanager
+def temporary(journal: Journal, volume: str) -> Iterator[None]:
+    """Delete at the end of a ``with`` block, or after a killed command, the snapshots of ``volume`` and of those called after it."""
+    entry = journal.record("snapshots", name=volume)
+    try:
+        yield
+    finally:
+        delete(of_volume(volume, journal.state_dir), journal.state_dir)
+        journal.done(entry)
+
+
+def of_volume(volume: str, state: Path) -> list[Snapshot]:
+    """The snapshots of ``volume`` and of those called after it, as the others of its server are."""
+    listed = snapshot_file.read(state).snapshots
+    named = re.compile(re.escape(volume) + r"(-\d+)?")
+    return [one for one in listed if named.fullmatch(one.volume)]
 
 
 def _collect(known: Known, state: Path) -> None:

@@ -22,6 +22,8 @@ from pgdyno.quantity import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+RATE_EXAMPLES = "40MiB/s"
+
 
 def _bytes(value: Any) -> int:
     if not isinstance(value, str):
@@ -51,6 +53,12 @@ def _share_ppm(value: Any) -> int:
     return found
 
 
+def _mib_per_s(value: Any) -> float:
+    if not isinstance(value, str) or not value.endswith("/s"):
+        raise ValueError(f"{value!r} is not a rate; write it as {RATE_EXAMPLES}, in quotes")
+    return _in_a_file(value.removesuffix("/s"), BYTES, RATE_EXAMPLES) / BYTES["MiB"]
+
+
 def _in_a_file(text: str, units: Mapping[str, float], examples: str) -> float:
     """The error is one that pydantic collects: the caller adds its place."""
     found = in_units(text, units)
@@ -73,6 +81,12 @@ Latency = Annotated[
     int, BeforeValidator(_latency_ns), WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(us|ms|s)\s*$"})
 ]
 """A short time in an experiment file, ``"500ms"``; nanoseconds."""
+Rate = Annotated[
+    float,
+    BeforeValidator(_mib_per_s),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(KiB|MiB|GiB|TiB)/s\s*$"}),
+]
+"""A rate in an experiment file, ``"40MiB/s"``; MiB a second."""
 Share = Annotated[
     int, BeforeValidator(_share_ppm), WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%?\s*$"})
 ]

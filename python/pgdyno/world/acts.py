@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from pgdyno.host import power_cut
+from pgdyno.experiment.event import ALL
+from pgdyno.host import power_cut, snapshot
+from pgdyno.quantity import duration_words
+from pgdyno.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +36,8 @@ class Acts:
         """Do an event, and say what came of it. :class:`PgdynoError` when it fails."""
         if event.do in ("kill", "cut"):
             return self._restart(self._cluster.kill if event.do == "kill" else self._cut)
+        if event.do == "snapshot":
+            return self._take(event)
         volume = self._volumes[event.target]
         if event.do == "modify":
             assert event.spec is not None
@@ -52,6 +57,14 @@ class Acts:
     def server_died(self) -> PgdynoError | None:
         """What the server died of unless an event ended it; None while it lives, or recovers from one."""
         return None if self._away.is_set() else self._cluster.death()
+
+    def _take(self, event: EventTable) -> str:
+        chosen = list(self._volumes.values()) if event.target == ALL else [self._volumes[event.target]]
+        taken = snapshot.take(chosen, rate_mib_per_s=event.rate_mib_per_s)
+        slower = int(chosen[0].facts.get("dilation") or 1)
+        pending_s = max(one.pending_s for one in taken.snapshots) / slower
+        stored = size(sum(one.stored_bytes for one in taken.snapshots))
+        return f"{stored}, pending {duration_words(pending_s)}, held up requests for at most {taken.waited_s / slower * 1e3:.2f} ms"
 
     def _restart(self, end: Callable[[], None]) -> str:
         self._away.set()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.errors import PgdynoError
-from pgdyno.host import awake, paths, preflight, volume
+from pgdyno.host import awake, paths, preflight, snapshot_delete, volume
 from pgdyno.host.file_system import dilated_options
 from pgdyno.host.instance import Instance
 from pgdyno.host.journal import Journal
@@ -147,6 +147,9 @@ def emulated(
     with contextlib.ExitStack() as stack:
         # Before the path to the volume is calibrated: it is as long as CPUs take to wake.
         stack.enter_context(awake.kept_awake(wanted=awake.decided(world.cpus_awake)))
+        if any(event.do == "snapshot" for event in resolved.arm.events):
+            # Until after the volumes, which stand on their layers.
+            stack.enter_context(snapshot_delete.temporary(journal, name))
         with watch.stage("attach"):
             attached = stack.enter_context(
                 attach_placement(placement, name=name, images=dataset.images, seed=seed, journal=journal)
