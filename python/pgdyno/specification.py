@@ -19,6 +19,7 @@ REQUEST_BYTES_MAX = 256 << 10
 units each is one."""
 
 _INIT = re.compile(r"[:,]\s*init\s*=", re.IGNORECASE)
+_INIT_VALUE = re.compile(r"([:,]\s*init\s*=\s*)([^,\s]+)", re.IGNORECASE)
 _LEVEL = re.compile(r"^\s*raid\d+\s*:", re.IGNORECASE)
 """What may be before an array's first colon."""
 
@@ -151,6 +152,17 @@ class VolumeSpec:
     def __str__(self) -> str:
         """The canonical specification."""
         return self.spec
+
+
+def init_of(spec: str) -> str:
+    """What ``init=`` says in a specification, in lower case; "" where it says nothing."""
+    found = _INIT_VALUE.search(spec)
+    return found[2].lower() if found else ""
+
+
+def replaced_init(spec: str, init: str) -> str:
+    """The specification with another ``init=`` in the place of its own."""
+    return _INIT_VALUE.sub(lambda found: f"{found[1]}{init}", spec)
 
 
 def with_init(spec: str, init: str) -> str:

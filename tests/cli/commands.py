@@ -85,6 +85,7 @@ ROOT = {
     "volume snapshot archive": "volume snapshot archive {name}",
     "volume snapshot copy": "volume snapshot copy {name} --region eu-west-1",
     "volume snapshot delete": "volume snapshot delete {name}",
+    "volume snapshot fsr": "volume snapshot fsr {name}",
     "volume snapshot take": "volume snapshot {name}",
     "volume snapshot unarchive": "volume snapshot unarchive {name}",
     "volume modify": "volume modify {name} null:size=2GiB",

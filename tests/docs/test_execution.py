@@ -46,6 +46,10 @@ COULD_BE_3 = re.compile(r"pgdyno doctor\b(?!.*--clean)")
 """`doctor` ends with 3 on a machine that lacks something, and says what: as documented."""
 LOADS = ROOT / "tests" / "size" / "files"
 LOGS = ROOT / "tests" / "capture" / "files"
+SNAPPED = (
+    "pgdyno volume attach null:size=1GiB --no-mount --name {0} >&2"
+    " && pgdyno volume snapshot {0} --rate 10GiB/s | cut -d: -f1"
+)
 GIVEN: dict[str, str] = {
     r"--iostat (load\.txt)": f"cp {LOADS}/iostat-12.7.txt {{}}",
     r"--sar (load\.sar)": f"cp {LOADS}/sar-12.txt {{}}",
@@ -75,15 +79,10 @@ GIVEN: dict[str, str] = {
         " && pgdyno volume attach null:size=1GiB --no-mount --name shop-wal --instance shop >&2"
     ),
     r"snapshot take --instance (db)": "pgdyno volume attach null:size=1GiB --no-mount --name db-data --instance db >&2",
-    r"unarchive (snap-1)\b": (
-        "pgdyno volume attach null:size=1GiB --no-mount --name cold >&2"
-        " && pgdyno volume snapshot cold --rate 10GiB/s | cut -d: -f1 > cold.name"
-        " && pgdyno volume snapshot archive $(cat cold.name) >&2 && cat cold.name"
-    ),
-    r" (?:restore|delete|copy|archive) (snap-1)\b": (
-        "pgdyno volume attach null:size=1GiB --no-mount --name snapped >&2"
-        " && pgdyno volume snapshot snapped --rate 10GiB/s | cut -d: -f1"
-    ),
+    r"(?: restore| delete| copy) (snap-1)\b": SNAPPED.format("snapped"),
+    r" archive (snap-2)\b": SNAPPED.format("cold"),
+    r"fsr (snap-3)\b": SNAPPED.format("fast"),
+    r"--volume (shop)\b": "pgdyno volume attach null:size=1GiB --no-mount --name shop >&2",
     r"volume policy (snapshots\.toml)": f"sed -n '/^```toml/,/^```$/p' {ROOT}/docs/concept/retention.md | grep -v '^```' > {{}}",
     r"--image (/dev/shm/saved)": (
         "pgdyno volume attach gp3:size=2GiB --name source --mount source >&2"

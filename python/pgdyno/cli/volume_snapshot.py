@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli import complete, volume_snapshot_tier
+from pgdyno.cli import complete, volume_snapshot_fast, volume_snapshot_tier
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
@@ -37,7 +37,12 @@ def snapshot() -> None:
     """
 
 
-for _command in (volume_snapshot_tier.copy, volume_snapshot_tier.archive, volume_snapshot_tier.unarchive):
+for _command in (
+    volume_snapshot_tier.copy,
+    volume_snapshot_tier.archive,
+    volume_snapshot_tier.unarchive,
+    volume_snapshot_fast.fsr,
+):
     snapshot.add_command(_command)
 
 
@@ -183,17 +188,21 @@ def restore(
     """Attach a volume with the content of SNAPSHOT, as `pgdyno volume attach` does.
 
     The volume is like the one that the snapshot was taken of, or the volume SPEC, which may be larger. With `init=lazy`, `init=200MiB/s` or
-    `init=fsr` in SPEC its blocks come as from an EBS snapshot; otherwise they are there. The snapshot stays as it is.
+    `init=fsr` in SPEC its blocks come as from an EBS snapshot; otherwise they are there. `init=fsr` spends a volume creation credit, and
+    without one the volume is lazy. The snapshot stays as it is.
 
     \b
     Example:
       sudo pgdyno volume restore snap-1 --mount /mnt/restored
       sudo pgdyno volume restore snap-1 gp3:size=200GiB,init=lazy --mount /mnt/lazy
     """
+    import time
+
     from pgdyno.cli import volume_notes
     from pgdyno.errors import InputError
-    from pgdyno.host import preflight
+    from pgdyno.host import preflight, snapshot_fast
     from pgdyno.host import snapshot as snapshots
+    from pgdyno.specification import init_of
 
     if (mount is None) != no_mount:
         raise InputError(
@@ -205,6 +214,8 @@ def restore(
         found, spec, mount=mount, name=volume_name, mount_options=mount_options, instance=instance
     )
     attached.keep()
+    if init_of(spec or found.spec) == "fsr" and init_of(str(attached.spec["spec"])) == "lazy":
+        click.echo(f"note: the volume is lazy: {snapshot_fast.why_lazy(snapshots.find(name), time.time())}", err=True)
     for note in volume_notes.of_attach(attached):
         click.echo(f"note: {note}", err=True)
     if as_json:

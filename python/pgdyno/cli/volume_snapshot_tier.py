@@ -65,7 +65,7 @@ def archive(names: tuple[str, ...], as_json: bool) -> None:
 
     \b
     Example:
-      sudo pgdyno volume snapshot archive snap-1
+      sudo pgdyno volume snapshot archive snap-2
     """
     from pgdyno.catalog import Catalog
     from pgdyno.cli.output import print_json
@@ -100,7 +100,7 @@ def unarchive(names: tuple[str, ...], as_json: bool) -> None:
 
     \b
     Example:
-      sudo pgdyno volume snapshot unarchive snap-1
+      sudo pgdyno volume snapshot unarchive snap-2
     """
     from pgdyno.cli.output import print_json
     from pgdyno.host import paths, preflight, snapshot_copy

@@ -18,12 +18,13 @@ from typing import Any
 from pgdyno import _engine
 from pgdyno.catalog import Catalog
 from pgdyno.errors import HostError, InputError
-from pgdyno.host import paths, snapshot_file
+from pgdyno.host import paths, snapshot_fast, snapshot_file
 from pgdyno.host.named import find_named
 from pgdyno.host.snapshot_file import Snapshot
 from pgdyno.host.snapshot_sizes import with_sizes
 from pgdyno.host.volume import WORK_TIMEOUT_S, AttachedVolume, attach
 from pgdyno.quantity import duration_words
+from pgdyno.specification import init_of, replaced_init
 
 HDD = ("st1", "sc1")
 """Types with fewer pending snapshots, which do their baseline while one is pending."""
@@ -94,9 +95,10 @@ def find(name: str, state_dir: Path | None = None) -> Snapshot:
 def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> AttachedVolume:
     """Attach a volume with the content of ``snapshot``: one like the volume that it was taken of, or the volume ``spec``.
 
-    ``options`` are those of :func:`pgdyno.host.volume.attach`. :class:`InputError` while the snapshot is pending.
+    ``options`` are those of :func:`pgdyno.host.volume.attach`. :class:`InputError` while the snapshot is pending or archived. With
+    ``init=fsr`` a volume creation credit is spent; where there is none the volume is lazy (:func:`snapshot_fast.why_lazy`).
     """
-    require_readable(snapshot)
+    snapshot_file.require_readable(snapshot)
     image, state = Path(snapshot.image), paths.state_dir()
     # Nothing of it is merged into another one meanwhile.
     with snapshot_file.locked(state):
@@ -105,22 +107,16 @@ def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> Atta
                 f"the content of the snapshot `{snapshot.name}` is gone: {image} does not exist",
                 remedy=f"delete it with `pgdyno volume snapshot delete {snapshot.name}`",
             )
-        return attach(spec or snapshot.spec, image=image, store=snapshot.store, state_dir=state, **options)
-
-
-def require_readable(snapshot: Snapshot) -> None:
-    """:class:`InputError` while it is pending, or in the archive."""
-    left_s = snapshot.left_s(time.time())
-    if left_s > 0:
-        raise InputError(
-            f"the snapshot `{snapshot.name}` is pending: its blocks are stored in {duration_words(math.ceil(left_s))}",
-            remedy="wait until it is completed (`pgdyno volume snapshots`), or take one with a higher --rate",
-        )
-    if snapshot.archived:
-        raise InputError(
-            f"the snapshot `{snapshot.name}` is in the archive",
-            remedy=f"take it out with `pgdyno volume snapshot unarchive {snapshot.name}`",
-        )
+        known = snapshot_file.read(state)
+        asked = spec or snapshot.spec
+        if init_of(asked) == "fsr":
+            now = next((one for one in known.snapshots if one.name == snapshot.name), snapshot)
+            spent = snapshot_fast.spend(now, time.time())
+            asked = asked if spent is not None else replaced_init(asked, "lazy")
+            known.snapshots = [spent or one if one.name == now.name else one for one in known.snapshots]
+        attached = attach(asked, image=image, store=snapshot.store, state_dir=state, **options)
+        snapshot_file.write(state, known)
+        return attached
 
 
 def _require_one_daemon(volumes: Sequence[AttachedVolume]) -> None:

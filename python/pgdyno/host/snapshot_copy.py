@@ -15,8 +15,8 @@ from pathlib import Path
 from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.host import snapshot_file
-from pgdyno.host.snapshot import find, require_readable
-from pgdyno.host.snapshot_file import Snapshot
+from pgdyno.host.snapshot import find
+from pgdyno.host.snapshot_file import Snapshot, require_readable
 from pgdyno.host.snapshot_sizes import with_sizes
 
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
@@ -57,6 +57,8 @@ def copy(
                     region=region,
                     copy_of=one.name,
                     copied_unix_ns=time.time_ns(),
+                    schedule="",
+                    fast_zones=0,
                 )
             )
         sized = {one.name: one for one in with_sizes([*known.snapshots, *copies])}

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from pgdyno.errors import InputError
+from pgdyno.quantity import duration_words
 
 _FILE = "snapshots.json"
 _GIB = 1 << 30
+HOURS_PER_MONTH = 730
+"""As everywhere in pgdyno's prices."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,18 @@ class Snapshot:
     archived_unix_ns: int = 0
     """When it was moved to the archive, where it is a full copy; 0 outside of it."""
 
+    schedule: str = ""
+    """The schedule of a policy that took it."""
+    due_unix_s: float = 0.0
+    """When that was due."""
+    fast_zones: int = 0
+    """Zones in which fast snapshot restore is enabled."""
+    fast_unix_ns: int = 0
+    """Since when."""
+    fast_balance: float = 0.0
+    """Volume creation credits that were left when the last one was spent, at ``fast_spent_unix_ns``."""
+    fast_spent_unix_ns: int = 0
+
     def left_s(self, now_unix_s: float) -> float:
         """Seconds until it is completed; 0 from then on."""
         return max(0.0, self.taken_unix_ns / 1e9 + self.pending_s - now_unix_s)
@@ -58,9 +78,10 @@ class Snapshot:
         return self.archived_unix_ns > 0
 
     def usd_per_month(self, prices: Mapping[str, float]) -> float:
-        """Price of what it stores; ``prices`` are the catalogue's."""
+        """Price of what it stores, and of fast snapshot restore; ``prices`` are the catalogue's."""
         key = "archive_gib_month_usd" if self.archived else "gib_month_usd"
-        return self.stored_bytes / _GIB * prices[key]
+        fast = self.fast_zones * HOURS_PER_MONTH * prices["fast_restore_hour_usd"]
+        return self.stored_bytes / _GIB * prices[key] + fast
 
 
 @dataclass
@@ -105,6 +126,30 @@ def write(state: Path, known: Known) -> None:
     unfinished = state / f"{_FILE}.new"
     unfinished.write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
     unfinished.replace(state / _FILE)
+
+
+def changed(state: Path, what: Mapping[str, Mapping[str, Any]]) -> list[Snapshot]:
+    """Change facts of snapshots, by name; those that are gone are left out. The changed ones."""
+    with locked(state):
+        known = read(state)
+        known.snapshots = [replace(one, **what.get(one.name, {})) for one in known.snapshots]
+        write(state, known)
+    return [one for one in known.snapshots if one.name in what]
+
+
+def require_readable(snapshot: Snapshot) -> None:
+    """:class:`InputError` while it is pending, or in the archive."""
+    left_s = snapshot.left_s(time.time())
+    if left_s > 0:
+        raise InputError(
+            f"the snapshot `{snapshot.name}` is pending: its blocks are stored in {duration_words(math.ceil(left_s))}",
+            remedy="wait until it is completed (`pgdyno volume snapshots`), or take one with a higher --rate",
+        )
+    if snapshot.archived:
+        raise InputError(
+            f"the snapshot `{snapshot.name}` is in the archive",
+            remedy=f"take it out with `pgdyno volume snapshot unarchive {snapshot.name}`",
+        )
 
 
 def note_saved(state: Path, image: Path) -> None:

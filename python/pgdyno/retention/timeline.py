@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pgdyno.retention.policy import Schedule
 
@@ -58,12 +58,30 @@ def snapshots(policy: Sequence[Schedule], begin: dt.datetime, end: dt.datetime) 
     own: dict[str, list[dt.datetime]] = defaultdict(list)
     for at in sorted(due):
         own[due[at].name].append(at)
+    return fates(policy, own, end)
+
+
+def fates(policy: Sequence[Schedule], taken: Mapping[str, Sequence[dt.datetime]], end: dt.datetime) -> list[Snapshot]:
+    """What becomes before ``end`` of snapshots that were ``taken`` at instants, in order, for each schedule by its name."""
     found = [
-        _snapshot(schedule, own[schedule.name], place, end)
+        _snapshot(schedule, taken.get(schedule.name, ()), place, end)
         for schedule in policy
-        for place in range(len(own[schedule.name]))
+        for place in range(len(taken.get(schedule.name, ())))
     ]
     return sorted(found, key=lambda one: one.at)
+
+
+def next_due(
+    policy: Sequence[Schedule], after: dt.datetime, before: dt.datetime
+) -> tuple[dt.datetime, Schedule] | None:
+    """The first instant after ``after`` and not after ``before`` at which a snapshot is due, and its schedule; None without one."""
+    tick = dt.timedelta(microseconds=1)
+    first = [(next(iter(one.when.instants(after + tick, before + tick)), None), one) for one in policy]
+    due = [(at, one) for at, one in first if at is not None]
+    if not due:
+        return None
+    earliest = min(at for at, _ in due)
+    return earliest, max((one for at, one in due if at == earliest), key=_keeps)
 
 
 def _keeps(schedule: Schedule) -> float:
