@@ -1,1 +1,1 @@
-"""PostgreSQL on volumes whose requests fail on purpose."""
+"""PostgreSQL on volumes of which snapshots are taken."""

@@ -2,215 +2,71 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
-import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import snapshot, snapshot_delete, volume
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from tools.snapshot import __main__ as command
+from tools.snapshot import page
+from tools.snapshot.measure import sets_under_load
+from tools.snapshot.record import Record, Restores, Sets, Waits
 
-from ..host.needs import expect, needs_fuse
+from ..host.needs import needs_fuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pgdyno.host.file_system import FileSystem
 
-pytestmark = needs_fuse
 
-SETTINGS = {"shared_buffers": "16MB", "checkpoint_timeout": "30s", "max_wal_size": "64MB", "min_wal_size": "32MB"}
-"""Checkpoints come while it runs: of the data, too, something changes between two snapshots."""
-CLIENTS = 3
-WRITTEN_BETWEEN = 40
-"""Commits of each client from one set to the next."""
-FAST_MIB_PER_S = 1e6
-"""Completed at once."""
-SETS_OF_A_SERVER = 25
-"""In the benchmark: a chain of so many layers, then new volumes."""
-BENCH_SETS = 1000
-WAITED_S_MAX = 0.020
-"""The longest that a request of the load may wait for a set."""
-
-
-@dataclass
-class Ledger:
-    """Clients that commit 1, 2, 3, … each, and what was acknowledged to them."""
-
-    cluster: Cluster
-    acknowledged: list[int] = field(default_factory=lambda: [0] * CLIENTS)
-    failed: list[str] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def commit(self, client: int) -> None:
-        """One client, until the end."""
-        try:
-            with self.cluster.connect() as connection:
-                while not self._stop.is_set():
-                    number = self.acknowledged[client] + 1
-                    connection.execute(
-                        "INSERT INTO ledger VALUES (%s, %s, repeat(md5(%s::text), 60))", (client, number, number)
-                    )
-                    connection.execute("UPDATE hot SET number = number + 1 WHERE id = %s", (client,))
-                    self.acknowledged[client] = number
-        except psycopg.Error as error:
-            self.failed.append(str(error))
-
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """All clients, while something else happens."""
-        threads = [threading.Thread(target=self.commit, args=(client,)) for client in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
-        assert self.failed == []
-
-    def reach(self, more: int) -> None:
-        """Wait for so many further commits of each client."""
-        goal = [number + more for number in self.acknowledged]
-        expect(
-            lambda: bool(self.failed) or all(have >= want for have, want in zip(self.acknowledged, goal, strict=True)),
-            "commits",
-        )
-
-
-@contextlib.contextmanager
-def server(state: Path, file_system: FileSystem) -> Iterator[tuple[Ledger, list[volume.AttachedVolume]]]:
-    """A new server, data and WAL on volumes of one instance."""
-    mounts = {role: state.parent / role for role in ("data", "wal")}
-    with contextlib.ExitStack() as stack:
-        volumes = [
-            stack.enter_context(
-                volume.attached("null:size=2GiB", mount=mount, name=role, file_system=file_system, instance="db")
-            )
-            for role, mount in mounts.items()
-        ]
-        cluster = Cluster(find_binaries(), mounts["data"] / "cluster")
-        stack.callback(cluster.close)
-        cluster.initdb(wal_dir=mounts["wal"] / "pg_wal")
-        cluster.start(SETTINGS)
-        with cluster.connect() as connection:
-            connection.execute(
-                "CREATE TABLE ledger (client int, number int, body text NOT NULL, PRIMARY KEY (client, number))"
-            )
-            connection.execute("CREATE TABLE hot (id int PRIMARY KEY, number int) WITH (fillfactor = 50)")
-            connection.execute("INSERT INTO hot SELECT i, 0 FROM generate_series(0, 99) i")
-        # pgdyno's own lines in postgresql.conf are not synced: the volumes of an experiment are thrown away.
-        for mount in mounts.values():
-            subprocess.run(["sync", "--file-system", mount], check=True)
-        yield Ledger(cluster), volumes
-
-
-@contextlib.contextmanager
-def recovered(state: Path, data: snapshot.Snapshot, wal: snapshot.Snapshot) -> Iterator[Cluster]:
-    """The server of a pair of snapshots, on volumes that are restored from them, after its crash recovery."""
-    mounts = {role: state.parent / f"{role}-restored" for role in ("data", "wal")}
-    with contextlib.ExitStack() as stack:
-        for role, one in (("data", data), ("wal", wal)):
-            attached = snapshot.restore(one, mount=mounts[role], name=f"{role}-restored", instance="restored")
-            stack.callback(attached.detach)
-        cluster = Cluster(find_binaries(), mounts["data"] / "cluster")
-        stack.callback(cluster.close)
-        link = cluster.data_dir / "pg_wal"
-        link.unlink()
-        link.symlink_to(mounts["wal"] / "pg_wal")
-        # It names the first server's process, which runs.
-        (cluster.data_dir / "postmaster.pid").unlink(missing_ok=True)
-        cluster.start(SETTINGS)
-        yield cluster
-        cluster.stop("fast")
-
-
-def lost(cluster: Cluster, acknowledged: Sequence[int]) -> list[str]:
-    """What a restored server lacks of what was acknowledged before, and what is wrong in it."""
-    found = []
-    with cluster.connect() as connection:
-        rows = connection.execute(
-            "SELECT client, array_agg(number ORDER BY number), bool_and(body = repeat(md5(number::text), 60))"
-            " FROM ledger GROUP BY client"
-        ).fetchall()
-        hot = dict(connection.execute("SELECT id, number FROM hot").fetchall())
-    numbers = {client: (list(have), whole) for client, have, whole in rows}
-    for client, least in enumerate(acknowledged):
-        have, whole = numbers.get(client, ([], True))
-        if have != list(range(1, len(have) + 1)) or len(have) < least:
-            found.append(f"client {client} has {len(have)} commits, and {least} were acknowledged")
-        if not whole:
-            found.append(f"a row of client {client} is damaged")
-        if not max(least, len(have) - 1) <= hot[client] <= len(have):
-            found.append(f"client {client} has counted to {hot[client]} of {len(have)}")
-    return found
-
-
-def sets_under_load(state: Path, file_system: FileSystem, count: int) -> list[float]:
-    """Take ``count`` sets while clients commit, and restore each of them. How long each let requests wait, in seconds."""
-    sets, waited = [], []
-    with server(state, file_system) as (ledger, volumes):
-        with ledger.running():
-            for _ in range(count):
-                ledger.reach(WRITTEN_BETWEEN)
-                acknowledged = list(ledger.acknowledged)
-                taken = snapshot.take(volumes, rate_mib_per_s=FAST_MIB_PER_S)
-                sets.append((acknowledged, taken.snapshots))
-                waited.append(taken.waited_s)
-            ledger.reach(WRITTEN_BETWEEN)
-        for acknowledged, (data, wal) in sets:
-            with recovered(state, data, wal) as cluster:
-                assert lost(cluster, acknowledged) == []
-            snapshot_delete.delete([data, wal], state)
-    return waited
-
-
+@needs_fuse
 @pytest.mark.parametrize("file_system", ["ext4", pytest.param("xfs", marks=pytest.mark.needs_xfs)])
 def test_a_set_restores_with_every_commit_that_was_acknowledged(state: Path, file_system: FileSystem) -> None:
-    waited = sets_under_load(state, file_system, 3)
-    assert max(waited) < 10 * WAITED_S_MAX, (
+    found = sets_under_load(state.parent, file_system, 3)
+    assert found.failed == []
+    assert found.sets == 3
+    assert max(found.waited_ms) < 10 * page.WAITED_MS_MAX, (
         "this machine may have other things to do; `make bench ONLY=snapshot` is exact"
     )
 
 
-@pytest.mark.bench
-def test_a_thousand_sets_restore_with_every_commit_that_was_acknowledged(state: Path) -> None:
-    waited: list[float] = []
-    for number in range(0, BENCH_SETS, SETS_OF_A_SERVER):
-        waited += sets_under_load(state, "ext4" if number % 2 == 0 else "xfs", SETS_OF_A_SERVER)
-    print(f"{len(waited)} sets; a request waited at most {max(waited) * 1000:.2f} ms for one")
-    assert max(waited) < WAITED_S_MAX
+def record(**parts: object) -> Record:
+    """A bench that was not made, in which every claim holds."""
+    facts = {"build_hash": "5c0ffee", "postgres": "18.6", "kernel": "6.18", "cores": 2}
+    good = {
+        "sets": [
+            Sets(file_system=kind, sets=500, commits=9000, waited_ms=[0.1, 0.3], seconds=900.0)
+            for kind in ("ext4", "xfs")
+        ],
+        "apart": Sets(file_system="ext4", sets=25, failed=["client 1 has 7 commits, and 9 were acknowledged"]),
+        "waits": Waits(windows=2, beside_ms=[1.0, 4.0], without_ms=[1.0, 3.0]),
+        "restores": Restores(restored=200),
+    }
+    return Record.model_validate(facts | good | parts)
+
+
+def test_a_record_holds_only_with_all_sets_no_failure_and_a_control_that_fails() -> None:
+    good = record()
+    assert [claim.holds for claim in page.judge(good)] == [True] * 4
+    text = page.render(good, page.judge(good))
+    assert "partial" not in text
+    assert "| ext4 | 500 | 0 | 9,000 | 0.300 | 0.300 | 1.8 |" in " ".join(text.split())
+    broken = (
+        record(sets=[Sets(file_system="ext4", sets=999)]),
+        record(apart=Sets(file_system="ext4", sets=25)),
+        record(waits=Waits(windows=2, beside_ms=[1.0, 24.0], without_ms=[1.0, 3.0])),
+        record(restores=Restores(restored=200, fsck_faults=["ext4 3: e2fsck ended with 4"])),
+    )
+    for place, one in enumerate(broken):
+        assert [claim.holds for claim in page.judge(one)] == [number != place for number in range(4)]
+        assert "**This record is partial**" in page.render(one, page.judge(one))
+    nothing = record(sets=[], apart=None, waits=None, restores=None)
+    assert not any(claim.holds for claim in page.judge(nothing))
 
 
 @pytest.mark.bench
-def test_snapshots_50_ms_apart_do_not_restore_together(state: Path) -> None:
-    """The control: the harness finds what is wrong with them."""
-    failures = 0
-    with server(state, "ext4") as (ledger, volumes):
-        sets = []
-        with ledger.running():
-            for _ in range(SETS_OF_A_SERVER):
-                ledger.reach(WRITTEN_BETWEEN)
-                acknowledged = list(ledger.acknowledged)
-                # The WAL first: the data is ahead of it then.
-                [wal] = snapshot.take(volumes[1:], rate_mib_per_s=FAST_MIB_PER_S).snapshots
-                ledger.reach(WRITTEN_BETWEEN)
-                with ledger.cluster.connect() as connection:
-                    connection.execute("CHECKPOINT")
-                [data] = snapshot.take(volumes[:1], rate_mib_per_s=FAST_MIB_PER_S).snapshots
-                sets.append((acknowledged, data, wal))
-        for acknowledged, data, wal in sets:
-            try:
-                with recovered(state, data, wal) as cluster:
-                    failures += bool(lost(cluster, acknowledged))
-            except (PgdynoError, psycopg.Error):
-                failures += 1
-    assert failures > 0
+@needs_fuse
+@pytest.mark.needs_fio
+@pytest.mark.needs_xfs
+def test_a_thousand_sets_restore_with_every_commit_that_was_acknowledged() -> None:
+    assert [str(claim) for claim in command.write(command.measured()) if not claim.holds] == []

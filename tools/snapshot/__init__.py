@@ -1,0 +1,1 @@
+"""Measures snapshots under load, and writes their page (``make bench ONLY=snapshot``)."""

@@ -1,0 +1,123 @@
+"""Measures sets of snapshots under load: what their restored servers lack, how long requests waited, what fio and fsck find."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from pgdyno.errors import PgdynoError
+from pgdyno.host import preflight, snapshot, snapshot_delete
+from pgdyno.postgres.binaries import find_binaries
+from tools.fidelity import fio
+from tools.snapshot import restores, waits
+from tools.snapshot.record import Record, Sets
+from tools.snapshot.server import FAST_MIB_PER_S, WRITTEN_BETWEEN, lost, recovered, server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pgdyno.host.file_system import FileSystem
+    from pgdyno.host.snapshot_file import Snapshot
+
+SETS_OF_A_SERVER = 25
+"""A chain of so many layers, then new volumes."""
+APART_S = 0.050
+
+
+@contextlib.contextmanager
+def state_of_its_own() -> Iterator[Path]:
+    """A folder for mounts and a state directory, which nobody else's snapshots are in; contents are in memory."""
+    folder = Path(tempfile.mkdtemp(prefix="pgd-")).resolve()
+    folder.chmod(0o755)
+    images = Path(tempfile.mkdtemp(prefix="pgdyno-snapshot-", dir="/dev/shm"))
+    kept = {name: os.environ.get(name) for name in ("PGDYNO_STATE_DIR", "PGDYNO_IMAGE_DIR")}
+    os.environ.update(PGDYNO_STATE_DIR=str(folder / "s"), PGDYNO_IMAGE_DIR=str(images))
+    try:
+        yield folder
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        shutil.rmtree(images, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def collect(path: Path, sets: int, looked_at: int, windows: int) -> Record:
+    """Measure what the record at ``path`` lacks: so many sets, restores that others look at, and windows with a set."""
+    preflight.require_root("the record of snapshots")
+    preflight.require_fuse()
+    fio.require()
+    found = Record.here(find_binaries().version)
+    kept = Record.load(path)
+    if kept is not None and kept.goes_on(found):
+        found = kept
+    with state_of_its_own() as folder:
+        while (done := sum(one.sets for one in found.sets)) < sets:
+            file_system: FileSystem = "ext4" if len(found.sets) % 2 == 0 else "xfs"
+            one = sets_under_load(folder, file_system, min(SETS_OF_A_SERVER, sets - done))
+            found.sets.append(one)
+            _said(found, path, f"{done + one.sets} of {sets} sets, {len(one.failed)} failed, {one.seconds:.0f} s")
+        if found.apart is None:
+            found.apart = sets_under_load(folder, "ext4", SETS_OF_A_SERVER, apart_s=APART_S)
+            _said(found, path, f"the control: {len(found.apart.failed)} of {found.apart.sets} failed")
+        if found.waits is None:
+            found.waits = waits.measured(folder, windows)
+            _said(found, path, "the waits of fio's requests")
+        if found.restores is None or found.restores.restored < looked_at:
+            found.restores = restores.looked_at(folder, looked_at)
+            _said(found, path, f"{looked_at} restores looked at by fio and fsck")
+    found.save(path)
+    return found
+
+
+def _said(record: Record, path: Path, what: str) -> None:
+    record.save(path)
+    print(what, file=sys.stderr, flush=True)
+
+
+def sets_under_load(folder: Path, file_system: FileSystem, count: int, apart_s: float = 0.0) -> Sets:
+    """Take ``count`` sets of a new server's volumes while clients commit, and look at each after its recovery.
+
+    With ``apart_s`` the two of a set are taken one after the other, the WAL's first, with a checkpoint between them.
+    """
+    found, begin, taken = Sets(file_system=file_system), time.monotonic(), []
+    with server(folder, file_system) as (ledger, volumes):
+        with ledger.running():
+            for _ in range(count):
+                ledger.reach(WRITTEN_BETWEEN)
+                acknowledged = list(ledger.acknowledged)
+                if apart_s:
+                    wal = snapshot.take(volumes[1:], rate_mib_per_s=FAST_MIB_PER_S)
+                    due_s = time.monotonic() + apart_s
+                    with ledger.cluster.connect() as connection:
+                        connection.execute("CHECKPOINT")
+                    time.sleep(max(0.0, due_s - time.monotonic()))
+                    data = snapshot.take(volumes[:1], rate_mib_per_s=FAST_MIB_PER_S)
+                    together: Sequence[Snapshot] = (*data.snapshots, *wal.snapshots)
+                    waited_s = max(data.waited_s, wal.waited_s)
+                else:
+                    both = snapshot.take(volumes, rate_mib_per_s=FAST_MIB_PER_S)
+                    together, waited_s = both.snapshots, both.waited_s
+                taken.append((acknowledged, together))
+                found.waited_ms.append(round(waited_s * 1000, 3))
+            ledger.reach(WRITTEN_BETWEEN)
+        found.commits = sum(ledger.acknowledged)
+        for acknowledged, (data_snapshot, wal_snapshot) in taken:
+            try:
+                with recovered(folder, data_snapshot, wal_snapshot) as cluster:
+                    wrong = lost(cluster, acknowledged)
+            except (PgdynoError, psycopg.Error) as error:
+                wrong = [" ".join(str(error).split())]
+            if wrong:
+                found.failed.append("; ".join(wrong)[:200])
+            found.sets += 1
+            snapshot_delete.delete([data_snapshot, wal_snapshot], volumes[0].state_dir)
+    found.seconds = round(time.monotonic() - begin, 1)
+    return found

@@ -1,0 +1,145 @@
+"""Restored volumes that programs of others look at: fio's checksums of one, fsck of the other, both used while they were taken."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import HostError
+from pgdyno.host import snapshot, snapshot_delete, volume
+from tools.snapshot.record import Restores
+from tools.snapshot.server import FAST_MIB_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.host.file_system import FileSystem
+    from pgdyno.host.snapshot_file import Snapshot
+
+REGION_MIB = 16
+"""What fio writes with checksums before each set; beside it another fio goes on writing."""
+OF_A_VOLUME = 25
+"""Restores of a chain; then new volumes, on the other file system."""
+CHECKS = {"ext4": ("e2fsck", "-f", "-n"), "xfs": ("xfs_repair", "-n")}
+
+
+def looked_at(folder: Path, count: int) -> Restores:
+    """Take ``count`` sets, restore each, and let fio and fsck look at it."""
+    found = Restores()
+    while found.restored < count:
+        file_system: FileSystem = "ext4" if found.restored // OF_A_VOLUME % 2 == 0 else "xfs"
+        _chain(folder, file_system, min(OF_A_VOLUME, count - found.restored), found)
+    return found
+
+
+def _chain(folder: Path, file_system: FileSystem, count: int, found: Restores) -> None:
+    with ExitStack() as stack:
+        blocks = stack.enter_context(volume.attached("null:size=1GiB", mount=None, name="blocks", instance="db"))
+        files = stack.enter_context(
+            volume.attached(
+                "null:size=1GiB", mount=folder / "files", name="files", instance="db", file_system=file_system
+            )
+        )
+        stack.enter_context(_writing(blocks.block_device))
+        stack.enter_context(_churn(folder / "files"))
+        for number in range(count):
+            seed = found.restored + 1
+            _fio(blocks.block_device, "--rw=write", "--do_verify=0", f"--randseed={seed}")
+            taken = snapshot.take([blocks, files], rate_mib_per_s=FAST_MIB_PER_S).snapshots
+            try:
+                with _restored(taken[0]) as device:
+                    _fio(device, "--rw=write", "--verify_only", f"--randseed={seed}")
+            except HostError as error:
+                found.fio_faults.append(f"{file_system} {number}: {error.message}"[:200])
+            try:
+                with _restored(taken[1]) as device:
+                    _checked(device, file_system, folder / "checked")
+            except HostError as error:
+                found.fsck_faults.append(f"{file_system} {number}: {error.message}"[:200])
+            snapshot_delete.delete(taken, blocks.state_dir)
+            found.restored += 1
+
+
+@contextmanager
+def _restored(one: Snapshot) -> Iterator[str]:
+    attached = snapshot.restore(one, mount=None, name="restored")
+    try:
+        yield attached.block_device
+    finally:
+        attached.detach()
+
+
+def _fio(device: str, *options: str) -> None:
+    """The first region, every block of which has a checksum that the seed tells."""
+    _run(
+        *("fio", "--name=checked", f"--filename={device}", f"--size={REGION_MIB}m", "--direct=1", "--bs=4k"),
+        *("--ioengine=libaio", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--randrepeat=0", *options),
+    )
+
+
+@contextmanager
+def _writing(device: str) -> Iterator[None]:
+    """Another fio writes behind that region for the length of a ``with`` block."""
+    command = [
+        *(
+            "fio",
+            "--name=load",
+            f"--filename={device}",
+            f"--offset={REGION_MIB}m",
+            f"--size={REGION_MIB}m",
+            "--direct=1",
+        ),
+        *("--ioengine=libaio", "--iodepth=8", "--rw=randwrite", "--bs=8k", "--rate_iops=3000", "--time_based"),
+        *("--runtime=86400", "--output=/dev/null"),
+    ]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@contextmanager
+def _churn(folder: Path) -> Iterator[None]:
+    """Files are made, renamed and removed, so that the journal of the file system has work."""
+    stop = threading.Event()
+
+    def work() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            file = folder / f"new-{number % 50}"
+            file.write_bytes(bytes([number % 251]) * (number % 40 * 1024))
+            file.rename(folder / f"file-{number % 50}")
+            if number % 10 == 0:
+                subprocess.run(["sync", "--file-system", folder], check=True)
+            if number % 7 == 0:
+                (folder / f"file-{number % 50}").unlink()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _checked(device: str, file_system: str, mount: Path) -> None:
+    """Mounted once, so that the journal is replayed as after a power cut, and then looked at."""
+    mount.mkdir(exist_ok=True)
+    # Its original is mounted, and has the same name to XFS.
+    _run("mount", *(("-o", "nouuid") if file_system == "xfs" else ()), device, str(mount))
+    _run("umount", str(mount))
+    _run(*CHECKS[file_system], device)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        said = " ".join((done.stderr or done.stdout).split())[-200:]
+        raise HostError(f"{command[0]} ended with {done.returncode}: {said}", remedy="read what it says")
