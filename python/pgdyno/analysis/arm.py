@@ -286,6 +286,11 @@ class ArmSummary:
         return None if None in prices else math.fsum(price for price in prices if price is not None)
 
     @property
+    def given_up(self) -> tuple[str, ...]:
+        """Settings that were off although durability rests on them; in all its runs, as they are what was asked for."""
+        return self.replicates[0].figures.record.postgres.given_up
+
+    @property
     def storage_only(self) -> bool:
         """Whether the instance has more vCPUs than the host has cores, so that only the storage was the instance's."""
         return any(replicate.figures.record.world.instance.storage_only for replicate in self.replicates)

@@ -115,6 +115,8 @@ class Experiment:
                 del event["rate"]  # likewise
         if self.file.client.drivers == WHOLE:
             del found["client"]["drivers"]  # likewise
+        if not self.file.postgres.given_up:
+            del found["postgres"]["given_up"]
         if not self.file.world.restored:
             del found["world"]["restored"]
         if ".".join(KIND) in self.file.factors:

@@ -177,6 +177,8 @@ class PostgresTable(KeyTable):
     """`tuned` is a plain set for the instance's memory, `defaults` are PostgreSQL's defaults."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     """Settings by name; they override `settings`."""
+    given_up: list[Literal["full_page_writes"]] = Field(default_factory=list)
+    """Settings that are switched off although durability rests on them, as `["full_page_writes"]`: what a power cut leaves may be damaged. The report's first line says so, and such runs are never pooled with others."""
 
 
 class ClientTable(KeyTable):

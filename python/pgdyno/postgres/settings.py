@@ -139,7 +139,9 @@ def render(settings: Mapping[str, str]) -> str:
         if known in FORBIDDEN and _is_off(value):
             raise InputError(
                 f"{name} = {value} makes PostgreSQL another database, and its numbers those of another database",
-                remedy=f"leave {name} on",
+                remedy=f'leave {name} on; an experiment measures what it costs with postgres.given_up = ["{name}"]'
+                if known == "full_page_writes"
+                else f"leave {name} on",
             )
     return "".join(f"{name} = {quote(value)}\n" for name, value in settings.items())
 

@@ -195,6 +195,8 @@ class Arm(Part):
     """One for each replicate, in their order."""
     postgres: str
     """The server's version."""
+    given_up: list[str]
+    """Settings that were off although durability rests on them; empty but where an experiment asked for it."""
     server: dict[str, float]
     """What PostgreSQL counted itself; the unit is the last word of a name."""
     wait_events: list[WaitEvent]
@@ -269,6 +271,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         instance=None if arm.instance is None else Instance.model_validate(arm.instance),
         steady=[_steady(replicate) for replicate in arm.replicates],
         postgres=arm.replicates[0].figures.record.postgres.version,
+        given_up=list(arm.given_up),
         server=arm.server,
         wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
         cpu_share={role: min(1.0, max(0.0, share)) for role, share in arm.cpu_share.items()},

@@ -31,7 +31,9 @@ PICTURE_WIDTH_PX = 760
 def markdown(comparison: Comparison) -> str:
     """The verdict, the reasons against it, and the tables, in GitHub's Markdown."""
     title = comparison.experiment.title
-    lines = [f"*{_plain(title)}*", ""] if title else []
+    first = trust.given_up(comparison)
+    lines = [f"**{_plain(first)}**", ""] if first else []
+    lines += [f"*{_plain(title)}*", ""] if title else []
     lines += [f"# {_plain(comparison.verdict)}", ""]
     lines += [f"- **{word}**: {_plain(text)}" for word, text in trust.remarks(comparison)]
     for section in sections(comparison):

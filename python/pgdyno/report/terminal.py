@@ -51,7 +51,9 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *(line for key in keys for line in _wrapped(key, width, "", "    ")),
     ]
     whole = listed(comparison)
+    first = trust.given_up(comparison)
     lines = [
+        *((*_wrapped(first, width), "") if first else ()),
         *((*_wrapped(comparison.experiment.title, width), "") if comparison.experiment.title else ()),
         *(of_arms if whole else _pivots(comparison, width)),
         *_effects(comparison, width),

