@@ -165,6 +165,11 @@ def replaced_init(spec: str, init: str) -> str:
     return _INIT_VALUE.sub(lambda found: f"{found[1]}{init}", spec)
 
 
+def without_init(spec: str) -> str:
+    """The canonical specification without ``init=``."""
+    return _INIT_VALUE.sub("", spec).replace(":,", ":")
+
+
 def with_init(spec: str, init: str) -> str:
     """The specification of a volume that is made from a snapshot in the way ``init``, unless it says itself in which."""
     if _INIT.search(spec):

@@ -30,6 +30,7 @@ from pgdyno.analysis.spread import SpreadHost, Unpaired, hosts_of, paired
 from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
+from pgdyno.analysis.warming import Warming, warmings
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_loads
 
@@ -79,6 +80,11 @@ class Comparison:
     def figures(self) -> dict[str, Line]:
         """Name of each metric that any arm has -> that of every arm."""
         return lines_of(self.arms)
+
+    @cached_property
+    def warmings(self) -> tuple[Warming, ...]:
+        """Arms whose volumes were made from snapshots, each beside its warm one."""
+        return warmings(self.factors, self.arms)
 
     @cached_property
     def sweep(self) -> Sweep | None:

@@ -15,6 +15,7 @@ from pgdyno.report.document_loads import LoadOf, load_of
 from pgdyno.report.document_spread import SpreadHostOf, UnpairedOf, hosts_of, unpaired_of
 from pgdyno.report.document_sweep import SweepOf, sweep_of
 from pgdyno.report.document_undilated import UndilatedOf, undilated_of
+from pgdyno.report.document_warming import WarmingOf, warmings_of
 from pgdyno.report.part import Part
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class CompareDocument(Part):
     """What each factor did; empty for a single factor, whose effects are the ratios."""
     sweep: SweepOf | None
     """Its axes and laws; null where no factor has three numbers as levels."""
+    warmings: list[WarmingOf]
+    """Arms whose volumes were made from snapshots; empty without a warm one beside them."""
     undilated: list[UndilatedOf]
     """What arms at two or more dilations come to at dilation 1; empty without them."""
     hosts: list[SpreadHostOf]
@@ -144,6 +147,7 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
             if (found := _effect(effect, comparison.factors, comparison.metric.name)) is not None
         ],
         sweep=sweep_of(comparison),
+        warmings=warmings_of(comparison),
         undilated=undilated_of(comparison),
         hosts=hosts_of(comparison),
         unpaired=unpaired_of(comparison),

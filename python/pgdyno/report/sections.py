@@ -26,6 +26,7 @@ from pgdyno.report import (
     trust,
     undilated,
     volumes,
+    warming,
 )
 from pgdyno.report.section import Drawing
 
@@ -38,6 +39,7 @@ _MAKERS = (
     undilated.section,
     sweep.section,
     summary.section,
+    warming.section,
     binding.section,
     bulk_load.section,
     queries.section,

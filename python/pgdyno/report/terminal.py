@@ -6,7 +6,20 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from pgdyno.report import binding, bulk_load, cost, events, loading, queries, replay, spread, tpcc, trust, undilated
+from pgdyno.report import (
+    binding,
+    bulk_load,
+    cost,
+    events,
+    loading,
+    queries,
+    replay,
+    spread,
+    tpcc,
+    trust,
+    undilated,
+    warming,
+)
 from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
@@ -221,6 +234,7 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
         ("events", events.lines(comparison)),
         ("at dilation 1, extrapolated", undilated.lines(comparison)),
         ("hosts", spread.lines(comparison)),
+        ("restored", warming.lines(comparison)),
     ):
         if found:
             lines += ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))]

@@ -1,0 +1,31 @@
+"""How long volumes that were made from snapshots were slower than warm ones, in the JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.report.part import Part
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.compare import Comparison
+
+
+class WarmingOf(Part):
+    """An arm whose volumes were made from snapshots, beside its warm one."""
+
+    cold: str
+    """The label of the arm."""
+    warm: str
+    """The label of the warm one."""
+    seconds: list[float | None]
+    """For each block, from when measuring begins until TPS is within 10 % of warm for good; null where it did not come to it."""
+    measured_s: float
+    """How long was measured."""
+
+
+def warmings_of(comparison: Comparison) -> list[WarmingOf]:
+    """Every cold arm that has a warm one."""
+    return [
+        WarmingOf(cold=one.cold.label, warm=one.warm.label, seconds=list(one.seconds), measured_s=one.measured_s)
+        for one in comparison.warmings
+    ]
