@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -140,7 +141,7 @@ def test_a_volume_takes_a_creation_credit_and_is_lazy_without_one(
     assert "snap-1 has no volume creation credit; the next one comes in 6 min" in capsys.readouterr().err
     assert volume.find("two").spec["initialization"]["kind"] == "lazy"
     with pytest.raises(InputError, match="16 TiB"):
-        snapshot_fast.enable([taken.__class__(**{**taken.__dict__, "size_bytes": 17 << 40})], 1, state)
+        snapshot_fast.enable([replace(taken, size_bytes=17 << 40)], 1, state)
     for name in ("one", "two"):
         assert run(["volume", "detach", name]) == EXIT_OK
     assert run(["volume", "snapshot", "fsr", "snap-1", "--off"]) == EXIT_OK

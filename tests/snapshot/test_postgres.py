@@ -32,8 +32,8 @@ def test_a_set_restores_with_every_commit_that_was_acknowledged(state: Path, fil
 
 def record(**parts: object) -> Record:
     """A bench that was not made, in which every claim holds."""
-    facts = {"build_hash": "5c0ffee", "postgres": "18.6", "kernel": "6.18", "cores": 2}
-    good = {
+    facts: dict[str, object] = {"build_hash": "5c0ffee", "postgres": "18.6", "kernel": "6.18", "cores": 2}
+    good: dict[str, object] = {
         "sets": [
             Sets(file_system=kind, sets=500, commits=9000, waited_ms=[0.1, 0.3], seconds=900.0)
             for kind in ("ext4", "xfs")

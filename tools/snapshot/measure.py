@@ -87,7 +87,8 @@ def sets_under_load(folder: Path, file_system: FileSystem, count: int, apart_s: 
 
     With ``apart_s`` the two of a set are taken one after the other, the WAL's first, with a checkpoint between them.
     """
-    found, begin, taken = Sets(file_system=file_system), time.monotonic(), []
+    found, begin = Sets(file_system=file_system), time.monotonic()
+    taken: list[tuple[list[int], Sequence[Snapshot]]] = []
     with server(folder, file_system) as (ledger, volumes):
         with ledger.running():
             for _ in range(count):

@@ -18,7 +18,7 @@ class Event:
     planned_s: float
     """When it was to begin, seconds since measuring began."""
     kind: str
-    """``modify``, ``fail``, ``heal``, ``kill``, ``cut``."""
+    """``modify``, ``fail``, ``heal``, ``snapshot``, ``kill``, ``cut``."""
     target: str
     words: str
     begin_s: float

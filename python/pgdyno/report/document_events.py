@@ -17,9 +17,9 @@ class EventOf(Part):
     planned_s: float
     """Seconds since measuring began."""
     kind: str
-    """`modify`, `fail`, `heal`, `kill` or `cut`."""
+    """`modify`, `fail`, `heal`, `snapshot`, `kill` or `cut`."""
     target: str
-    """Role of the volume, or `server`."""
+    """Role of the volume, `all` volumes, or `server`."""
     words: str
     begin_s: list[float]
     """When it began in each replicate."""
