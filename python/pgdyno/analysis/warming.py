@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pgdyno.analysis.factors import Factor
 
 SHARE = 0.9
-"""Within 10 % of warm: less than that cannot be told from the noise of seconds."""
+"""Within 10 % of warm: less than that is the noise of seconds."""
 WINDOW_S = 5.0
-"""TPS is taken over so many seconds: a checkpoint's second must not count as cold."""
+"""TPS is the mean of this time: a checkpoint's second must not count as cold."""
 FACTORS = ("world.restored", "world.volume", "world.volumes")
 
 

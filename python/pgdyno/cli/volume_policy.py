@@ -64,7 +64,7 @@ def policy(
     """Run the policy FILE on attached volumes until Ctrl-C, or print what it comes to with --dry-run.
 
     Snapshots are taken as they are due, all volumes of an instance at one instant, and kept, copied, archived and deleted as their
-    schedules say. Started again, it goes on with the snapshots that are there. With --dry-run nothing is attached and none is taken:
+    schedules say. Started again, it resumes with the snapshots that are there. With --dry-run nothing is attached and none is taken:
     it prints which snapshots exist on each day, their bytes and price, and how old lost data can be.
 
     The rules are those of Amazon Data Lifecycle Manager: up to four schedules, each every 1 to 24 hours or by cron, by count or by age; fast

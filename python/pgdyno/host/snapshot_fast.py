@@ -47,7 +47,7 @@ def credits_at(snapshot: Snapshot, now_unix_s: float) -> Credits:
 
 
 def enable(snapshots: list[Snapshot], zones: int | None, state: Path) -> list[Snapshot]:
-    """Enable it for ``snapshots`` in so many zones (None: as before, else one). :class:`InputError` when one is pending, archived or too large."""
+    """Enable it for ``snapshots`` in that number of zones (None: as before, else one). :class:`InputError` when one is pending, archived or too large."""
     for one in snapshots:
         require_readable(one)
         _rule(one)

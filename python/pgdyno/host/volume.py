@@ -129,7 +129,7 @@ class AttachedVolume:
         return dict(self._tell("mark", text)["write_log"])
 
     def tell_pending(self, seconds: float) -> None:
-        """Say that a snapshot of it is pending for so many seconds of its own time: a type with credits does its baseline meanwhile."""
+        """Say that a snapshot of it is pending for this number of seconds of its own time: a type with credits does its baseline meanwhile."""
         self._tell("pending", str(round(seconds * 1e9)))
 
     def _tell(self, order: str, *what: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A policy that runs on attached volumes: takes what is due, and does to each snapshot what its schedule says.
 
 What is to become of a snapshot is decided by the function that the dry run uses (:func:`pgdyno.retention.timeline.fates`), of the instants at which
-snapshots were taken. Whatever was done before is read from the snapshots, so a policy that is started again goes on. An instant that passed
+snapshots were taken. Whatever was done before is read from the snapshots, so a policy that is started again resumes. An instant that passed
 while none ran is not made up for.
 """
 
