@@ -50,9 +50,7 @@ class Anchor(Record):
 
 
 class OfferRecord(Record):
-    """A volume that could have been bought instead, by the catalogue of the day of the run: of the same capacity, or the
-    least more that has its limits. Offers that another one beats in everything are left out.
-    """
+    """A volume that could have been bought instead, by the run's catalogue: of the same capacity, or the least more. No other beats it."""
 
     spec: str
     usd_per_month: float
