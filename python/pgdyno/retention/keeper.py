@@ -8,6 +8,7 @@ while none ran is not made up for.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class Keeper:
 
     def wait_s(self, now: dt.datetime) -> float:
         """How long nothing is due."""
-        if any(one.left_s(now.timestamp()) for one in self._own()):
+        if any(one.left_s(time.time()) for one in self._own()):
             return _PENDING_S
         found = next_due(self._policy, now, now + dt.timedelta(seconds=LOOK_S))
         return LOOK_S if found is None else (found[0] - now).total_seconds()
@@ -123,7 +124,7 @@ class Keeper:
         """What is due for one snapshot."""
         if not fate.exists(now) and not fate.is_archived(now):
             return [self._deleted(one)]
-        if one.left_s(now.timestamp()) > 0:
+        if one.left_s(time.time()) > 0:
             return []
         done = []
         there = {other.region for other in snapshot_file.read(self._state).snapshots if other.image == one.image}
