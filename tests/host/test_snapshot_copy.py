@@ -51,40 +51,46 @@ def stored_mib() -> dict[str, float]:
     return {one.name: one.stored_bytes / MIB for one in snapshot.list_snapshots()}
 
 
-def chain(data: volume.AttachedVolume) -> None:
-    """The provider's example in MiB: 10, then 4 changed, then 2 added."""
+def chain(data: volume.AttachedVolume) -> float:
+    """The provider's example in MiB: 10, then 4 changed, then 2 added. What the first one stores, with what the calibration wrote."""
     for begin, count, value in ((0, 20, 1), (0, 8, 2), (20, 4, 3)):
         write(data, begin, count, value)
         snapshot.take([data], rate_mib_per_s=FAST_MIB_PER_S)
+    first = stored_mib()["snap-1"]
+    assert first >= 10
+    assert stored_mib() == {"snap-1": first, "snap-2": 4, "snap-3": 2}
+    return first
 
 
 def test_copies_cost_what_their_region_lacks_and_outlive_their_originals(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with volume.attached("null:size=1GiB", mount=None, name="data") as data:
-        chain(data)
-        assert stored_mib() == {"snap-1": 10, "snap-2": 4, "snap-3": 2}
+        first = chain(data)
         for name in ("snap-1", "snap-3", "snap-2"):
             assert run(["volume", "snapshot", "copy", name, "--region", "eu-west-1", *FAST]) == EXIT_OK
         said = capsys.readouterr().out
-        # 10 MiB at 0.02 USD a GiB.
-        assert "snap-4: snap-1 in eu-west-1, 10 MiB copied in 1 s; transfer $0.0002" in said
-        assert [stored_mib()[f"snap-{number}"] for number in (4, 5, 6)] == [10, 6, 0]
+        assert f"snap-4: snap-1 in eu-west-1, {first:g} MiB copied in 1 s\n" in said
+        assert [stored_mib()[f"snap-{number}"] for number in (4, 5, 6)] == [first, 6, 0]
         assert snapshot.find("snap-5").copy_of == "snap-3"
         assert run(["volume", "snapshot", "copy", "snap-1", "--region", "eu-west-1"]) == EXIT_USAGE
         assert "is in eu-west-1 already, as `snap-4`" in capsys.readouterr().err
+        assert run(["volume", "snapshot", "copy", "snap-1", "--region", "us-east-2", *FAST, "--json"]) == EXIT_OK
+        copied = json.loads(capsys.readouterr().out)
+        assert copied["transfer_usd"] == pytest.approx(first / 1024 * 0.02)
+        assert run(["volume", "snapshot", "delete", copied["copies"][0]["name"]]) == EXIT_OK
         with pytest.raises(InputError, match="is not the name of a region"):
             snapshot_copy.copy([snapshot.find("snap-1")], "Ireland", state)
         [slow] = snapshot_copy.copy([snapshot.find("snap-1")], "us-west-2", state, rate_mib_per_s=0.001)
         with pytest.raises(InputError, match=f"`{slow.name}` is pending"):
             snapshot.restore(slow, mount=None)
         assert run(["volume", "snapshot", "delete", "snap-1", "snap-2", slow.name]) == EXIT_OK
-        assert stored_mib() == {"snap-3": 12, "snap-4": 10, "snap-5": 6, "snap-6": 0}
+        assert stored_mib() == {"snap-3": first + 2, "snap-4": first, "snap-5": 6, "snap-6": 0}
         write(data, 0, 1, 4)
         assert values("snap-4") == [1] * 20 + [0] * 4
         assert values("snap-5") == [2] * 8 + [1] * 12 + [3] * 4
         assert run(["volume", "snapshot", "delete", "snap-4", "snap-6", "snap-3"]) == EXIT_OK
-        assert stored_mib() == {"snap-5": 12}
+        assert stored_mib() == {"snap-5": first + 2}
     assert values("snap-5") == [2] * 8 + [1] * 12 + [3] * 4
     folder = state.parent / "images/snapshots"
     snapshot_delete.delete([snapshot.find("snap-5")], state)
@@ -95,15 +101,15 @@ def test_an_archived_snapshot_is_a_full_copy_for_90_days_at_least(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with volume.attached("null:size=1GiB", mount=None, name="data") as data:
-        chain(data)
+        first = chain(data)
         assert run(["volume", "snapshot", "archive", "snap-2"]) == EXIT_OK
-        assert "snap-2 is archived: 10 MiB" in capsys.readouterr().out
+        assert f"snap-2 is archived: {first:g} MiB" in capsys.readouterr().out
         # What it alone held outside the archive is the next one's now.
-        assert stored_mib() == {"snap-1": 10, "snap-2": 10, "snap-3": 6}
+        assert stored_mib() == {"snap-1": first, "snap-2": first, "snap-3": 6}
         assert run(["volume", "snapshots", "--json"]) == EXIT_OK
         listed = json.loads(capsys.readouterr().out)
         assert [one["state"] for one in listed["snapshots"]] == ["completed", "archived", "completed"]
-        assert listed["usd_per_month"] == pytest.approx(16 / 1024 * 0.05 + 10 / 1024 * 0.0125)
+        assert listed["usd_per_month"] == pytest.approx((first + 6) / 1024 * 0.05 + first / 1024 * 0.0125)
         archived = snapshot.find("snap-2")
         for refused in (
             lambda: snapshot.restore(archived, mount=None),
@@ -116,19 +122,19 @@ def test_an_archived_snapshot_is_a_full_copy_for_90_days_at_least(
         snapshot_copy.archive([snapshot.find("snap-3")], state)
         write(data, 24, 2, 5)
         snapshot.take([data], rate_mib_per_s=FAST_MIB_PER_S)
-        assert stored_mib() == {"snap-1": 10, "snap-2": 10, "snap-3": 12, "snap-4": 7}
+        assert stored_mib() == {"snap-1": first, "snap-2": first, "snap-3": first + 2, "snap-4": 7}
         capsys.readouterr()
         assert run(["volume", "snapshot", "unarchive", "snap-2", "snap-3", "--json"]) == EXIT_OK
-        early = 90 / (730 / 24) * 22 / 1024 * 0.0125
+        early = 90 / (730 / 24) * (2 * first + 2) / 1024 * 0.0125
         assert json.loads(capsys.readouterr().out)["early_usd"] == pytest.approx(early, rel=1e-3)
-        assert stored_mib() == {"snap-1": 10, "snap-2": 4, "snap-3": 2, "snap-4": 1}
+        assert stored_mib() == {"snap-1": first, "snap-2": 4, "snap-3": 2, "snap-4": 1}
         assert values("snap-2") == [2] * 8 + [1] * 12 + [0] * 4
         with pytest.raises(InputError, match="is not in the archive"):
             snapshot_copy.unarchive([snapshot.find("snap-1")], state)
         assert run(["volume", "snapshot", "archive", "snap-1"]) == EXIT_OK
         assert run(["volume", "snapshot", "delete", "snap-1"]) == EXIT_OK
-        assert "The archive is charged for at least 90 days: $" in capsys.readouterr().out
-        assert stored_mib() == {"snap-2": 10, "snap-3": 2, "snap-4": 1}
+        assert "The archive is charged for at least 90 days: less than $0.01" in capsys.readouterr().out
+        assert stored_mib() == {"snap-2": first, "snap-3": 2, "snap-4": 1}
         snapshot_delete.delete(snapshot.list_snapshots(), state)
 
 

@@ -59,7 +59,7 @@ def _words(one: Snapshot, now_unix_s: float) -> str:
     from pgdyno.catalog import Catalog
     from pgdyno.host import snapshot_fast
     from pgdyno.quantity import duration_words
-    from pgdyno.text import money, number
+    from pgdyno.text import money
 
     if not one.fast_zones:
         return "fast snapshot restore is disabled"
@@ -69,7 +69,7 @@ def _words(one: Snapshot, now_unix_s: float) -> str:
     parts = [f"fast snapshot restore in {one.fast_zones} zone{'s' * (one.fast_zones > 1)}, {money(usd)} an hour"]
     if found.optimizing_s:
         parts.append(f"optimized in {duration_words(found.optimizing_s)}")
-    parts.append(f"{number(found.balance)} of at most {number(found.most)} credits")
+    parts.append(f"{found.balance:.3g} of at most {found.most:.3g} credits")
     if found.next_s:
         parts.append(f"a volume can have it in {duration_words(found.next_s)}")
     return "; ".join(parts)

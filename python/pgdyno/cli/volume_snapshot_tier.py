@@ -51,8 +51,9 @@ def copy(names: tuple[str, ...], region: str, rate: str | None, as_json: bool) -
         return
     for one in copies:
         left = duration_words(max(1.0, one.left_s(one.copied_unix_ns / 1e9)))
-        usd = money(round(_gib(one) * gib_usd, 4))
-        click.echo(f"{one.name}: {one.copy_of} in {region}, {size(one.stored_bytes)} copied in {left}; transfer {usd}")
+        usd = round(_gib(one) * gib_usd, 2)
+        transfer = f"; the transfer costs {money(usd)}" if usd else ""
+        click.echo(f"{one.name}: {one.copy_of} in {region}, {size(one.stored_bytes)} copied in {left}{transfer}")
 
 
 @click.command()
@@ -139,7 +140,8 @@ def echo_early(usd: float) -> None:
     from pgdyno.text import money
 
     if usd:
-        click.echo(f"The archive is charged for at least 90 days: {money(usd)} for the rest of them.")
+        price = money(round(usd, 2)) if usd >= 0.01 else "less than $0.01"
+        click.echo(f"The archive is charged for at least 90 days: {price} for the rest of them.")
 
 
 def _gib(one: Snapshot) -> float:
