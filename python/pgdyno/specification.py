@@ -19,6 +19,7 @@ REQUEST_BYTES_MAX = 256 << 10
 units each is one."""
 
 _INIT = re.compile(r"[:,]\s*init\s*=", re.IGNORECASE)
+_INIT_FIRST = re.compile(r":\s*init\s*=\s*[^,\s]+\s*,", re.IGNORECASE)
 _INIT_VALUE = re.compile(r"([:,]\s*init\s*=\s*)([^,\s]+)", re.IGNORECASE)
 _LEVEL = re.compile(r"^\s*raid\d+\s*:", re.IGNORECASE)
 """What may be before an array's first colon."""
@@ -167,7 +168,7 @@ def replaced_init(spec: str, init: str) -> str:
 
 def without_init(spec: str) -> str:
     """The canonical specification without ``init=``."""
-    return _INIT_VALUE.sub("", spec).replace(":,", ":")
+    return _INIT_VALUE.sub("", _INIT_FIRST.sub(":", spec))
 
 
 def with_init(spec: str, init: str) -> str:

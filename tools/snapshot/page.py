@@ -88,7 +88,7 @@ def _by_file_system(record: Record) -> str:
     for kind in sorted({one.file_system for one in record.sets}):
         of = [one for one in record.sets if one.file_system == kind]
         sets = sum(one.sets for one in of)
-        held = sorted(ms for one in of for ms in one.waited_ms)
+        held = sorted(ms for one in of for ms in one.waited_ms) or [0.0]
         rows.append(
             [
                 kind,
