@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.host.file_system import FileSystem
+    from pgdyno.host.snapshot_file import Snapshot
 
 SETTINGS = {"shared_buffers": "16MB", "checkpoint_timeout": "30s", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 """Checkpoints come while it runs: of the data, too, something changes between two snapshots."""
@@ -106,7 +107,7 @@ def server(folder: Path, file_system: FileSystem) -> Iterator[tuple[Ledger, list
 
 
 @contextlib.contextmanager
-def recovered(folder: Path, data: snapshot.Snapshot, wal: snapshot.Snapshot) -> Iterator[Cluster]:
+def recovered(folder: Path, data: Snapshot, wal: Snapshot) -> Iterator[Cluster]:
     """The server of a pair of snapshots, on volumes that are restored from them, after its crash recovery."""
     mounts = {role: folder / f"{role}-restored" for role in ("data", "wal")}
     with contextlib.ExitStack() as stack:

@@ -132,7 +132,8 @@ def early_usd(snapshots: Sequence[Snapshot]) -> float:
         facts = catalog.snapshots()
     least, now_ns = facts["policy"]["archive_days_min"], time.time_ns()
     left = [(one, max(0.0, least - (now_ns - one.archived_unix_ns) / _DAY_NS)) for one in snapshots if one.archived]
-    return sum(one.usd_per_month(facts["prices"]) * days / DAYS_PER_MONTH for one, days in left)
+    prices: dict[str, float] = facts["prices"]
+    return sum((one.usd_per_month(prices) * days / DAYS_PER_MONTH for one, days in left), 0.0)
 
 
 def echo_early(usd: float) -> None:
