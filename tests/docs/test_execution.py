@@ -82,7 +82,7 @@ GIVEN: dict[str, str] = {
     r"(?: restore| delete| copy) (snap-1)\b": SNAPPED.format("snapped"),
     r" archive (snap-2)\b": SNAPPED.format("cold"),
     r"fsr (snap-3)\b": SNAPPED.format("fast"),
-    r"--volume (shop)\b": "pgdyno volume attach null:size=1GiB --no-mount --name shop >&2",
+    r"--volume (orders)\b": "pgdyno volume attach null:size=1GiB --no-mount --name orders >&2",
     r"volume policy (snapshots\.toml)": f"sed -n '/^```toml/,/^```$/p' {ROOT}/docs/concept/retention.md | grep -v '^```' > {{}}",
     r"--image (/dev/shm/saved)": (
         "pgdyno volume attach gp3:size=2GiB --name source --mount source >&2"

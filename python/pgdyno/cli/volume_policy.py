@@ -73,7 +73,7 @@ def policy(
     \b
     Example:
       pgdyno volume policy snapshots.toml --dry-run 90d --size 500GiB --changed 20GiB
-      sudo pgdyno volume policy snapshots.toml --volume shop
+      sudo pgdyno volume policy snapshots.toml --volume orders
     """
     from pgdyno.errors import InputError
 
