@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.host import snapshot, snapshot_copy, snapshot_delete, volume
+from pgdyno.host.clean import clean, left_in
 
 from .needs import needs_fuse
 
@@ -22,6 +26,16 @@ MIB = 1 << 20
 FAST_MIB_PER_S = 1e6
 """Completed at once."""
 FAST = ("--rate", "900GiB/s")
+TAKE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from pgdyno.host import snapshot, snapshot_delete, volume
+from pgdyno.host.journal import Journal
+with snapshot_delete.temporary(Journal(Path(sys.argv[1])), "run"):
+    snapshot.take([volume.find("run")], rate_mib_per_s=1e6)
+    snapshot.take([volume.find("run-tail")], rate_mib_per_s=1e6)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def write(attached: volume.AttachedVolume, begin: int, count: int, value: int) -> None:
@@ -147,4 +161,19 @@ def test_a_hard_disk_volume_does_its_baseline_while_a_snapshot_is_pending(state:
         write(cold, 0, 16, 2)
         # 40 MiB/s for each TiB; without a pending snapshot it would be 30.5 MiB/s. The bucket holds one unit of 1 MiB.
         assert time.monotonic() - begin >= (8 - 1) / (40 * 125 / 1024) - 0.1
+        snapshot_delete.delete(snapshot.list_snapshots(), state)
+
+
+def test_the_snapshots_of_a_run_that_was_killed_are_deleted_and_no_others(state: Path) -> None:
+    """The user's own volumes stay, also one whose name begins like the run's."""
+    with (
+        volume.attached("null:size=1GiB", mount=None, name="run"),
+        volume.attached("null:size=1GiB", mount=None, name="run-tail"),
+    ):
+        command = [sys.executable, "-c", TAKE_AND_DIE, str(state)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert left_in(state) != []
+        assert "deleted the snapshot snap-1" in clean(state)
+        assert left_in(state) == []
+        assert [one.volume for one in snapshot.list_snapshots()] == ["run-tail"]
         snapshot_delete.delete(snapshot.list_snapshots(), state)
