@@ -1,4 +1,4 @@
-"""Restored volumes that programs of others look at: fio's checksums of one, fsck of the other, both used while they were taken."""
+"""Restored volumes that programs of others look at: fio verifies one, fsck of the other, both used while they were taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pgdyno.host.snapshot_file import Snapshot
 
 REGION_MIB = 16
-"""What fio writes with checksums before each set; beside it another fio goes on writing."""
+"""What fio writes before each set, to be verified; beside it another fio goes on writing."""
 OF_A_VOLUME = 25
 """Restores of a chain; then new volumes, on the other file system."""
 CHECKS = {"ext4": ("e2fsck", "-f", "-n"), "xfs": ("xfs_repair", "-n")}
@@ -46,12 +46,12 @@ def _chain(folder: Path, file_system: FileSystem, count: int, found: Restores) -
         stack.enter_context(_writing(blocks.block_device))
         stack.enter_context(_churn(folder / "files"))
         for number in range(count):
-            seed = found.restored + 1
-            _fio(blocks.block_device, "--rw=write", "--do_verify=0", f"--randseed={seed}")
+            written = found.restored + 1
+            _fio(blocks.block_device, written, "--do_verify=0")
             taken = snapshot.take([blocks, files], rate_mib_per_s=FAST_MIB_PER_S).snapshots
             try:
                 with _restored(taken[0]) as device:
-                    _fio(device, "--rw=write", "--verify_only", f"--randseed={seed}")
+                    _fio(device, written, "--verify_only")
             except HostError as error:
                 found.fio_faults.append(f"{file_system} {number}: {error.message}"[:200])
             try:
@@ -72,11 +72,12 @@ def _restored(one: Snapshot) -> Iterator[str]:
         attached.detach()
 
 
-def _fio(device: str, *options: str) -> None:
-    """The first region, every block of which has a checksum that the seed tells."""
+def _fio(device: str, number: int, *options: str) -> None:
+    """Write or verify the first region, whose blocks are filled with their place and this number: an older content is found, too."""
     _run(
         *("fio", "--name=checked", f"--filename={device}", f"--size={REGION_MIB}m", "--direct=1", "--bs=4k"),
-        *("--ioengine=libaio", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--randrepeat=0", *options),
+        *("--ioengine=libaio", "--iodepth=16", "--rw=write", "--verify=pattern", f"--verify_pattern=%o0x{number:08x}"),
+        *("--verify_fatal=1", *options),
     )
 
 
