@@ -13,8 +13,7 @@ from pgdyno.analysis.events import events_of
 from pgdyno.analysis.series import series_of
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
-from pgdyno.host import paths
-from pgdyno.host.snapshot import list_snapshots
+from pgdyno.host import snapshot_file
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
@@ -219,8 +218,7 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
     assert "gp3:size=10GiB,iops=5000" in found[0].result
     assert [found[place].result for place in (1, 2, 4)] == ["2 in force", "0 left", "recovered"]
     assert "MiB, pending " in found[3].result
-    assert list_snapshots(state_dir) == [], "it is deleted with the volumes"
-    assert not list((paths.image_dir() / "snapshots").glob("*"))
+    assert snapshot_file.read(state_dir).all == [], "it is deleted with the volumes, and its layer with it"
     checks = {check.name: check for check in run.record.checks}
     assert all(check.ok for check in checks.values()), checks
     assert "on purpose: kill the server" in checks["clients_lasted"].detail
