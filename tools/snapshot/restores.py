@@ -77,7 +77,7 @@ def _fio(device: str, number: int, *options: str) -> None:
     _run(
         *("fio", "--name=checked", f"--filename={device}", f"--size={REGION_MIB}m", "--direct=1", "--bs=4k"),
         *("--ioengine=libaio", "--iodepth=16", "--rw=write", "--verify=pattern", f"--verify_pattern=%o0x{number:08x}"),
-        *("--verify_fatal=1", *options),
+        *("--verify_fatal=1", "--verify_state_save=0", *options),
     )
 
 
