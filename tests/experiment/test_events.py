@@ -13,7 +13,6 @@ from pgdyno.analysis.events import events_of
 from pgdyno.analysis.series import series_of
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
-from pgdyno.host import snapshot_file
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
@@ -207,18 +206,15 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=5000", optimizing="0s", rule="2023")
         + event(at="2s", do="fail", fault="latency", add="20ms", writes="50%")
         + event(at="3s", do="heal")
-        + event(at="3.5s", do="snapshot", on="all", rate="10GiB/s")
         + event(at="4s", do="kill")
     )
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
     found = events_of(run)
-    assert [one.kind for one in found] == ["modify", "fail", "heal", "snapshot", "kill"]
+    assert [one.kind for one in found] == ["modify", "fail", "heal", "kill"]
     assert all(one.begin_s >= one.planned_s and one.seconds > 0 for one in found)
     assert "gp3:size=10GiB,iops=5000" in found[0].result
-    assert [found[place].result for place in (1, 2, 4)] == ["2 in force", "0 left", "recovered"]
-    assert "MiB, pending " in found[3].result
-    assert snapshot_file.read(state_dir).all == [], "it is deleted with the volumes, and its layer with it"
+    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "recovered"]
     checks = {check.name: check for check in run.record.checks}
     assert all(check.ok for check in checks.values()), checks
     assert "on purpose: kill the server" in checks["clients_lasted"].detail

@@ -15,8 +15,13 @@ import pytest
 
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
-from pgdyno.host import snapshot, snapshot_copy, snapshot_delete, volume
+from pgdyno.experiment.event import EventTable
+from pgdyno.host import snapshot, snapshot_copy, snapshot_delete, snapshot_file, volume
 from pgdyno.host.clean import clean, left_in
+from pgdyno.host.journal import Journal
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.cluster import Cluster
+from pgdyno.world.acts import Acts
 
 from .needs import needs_fuse
 
@@ -177,3 +182,22 @@ def test_the_snapshots_of_a_run_that_was_killed_are_deleted_and_no_others(state:
         assert left_in(state) == []
         assert [one.volume for one in snapshot.list_snapshots()] == ["run-tail"]
         snapshot_delete.delete(snapshot.list_snapshots(), state)
+
+
+def test_an_event_takes_a_snapshot_of_a_volume_or_of_all_and_it_is_deleted_after_the_volumes(state: Path) -> None:
+    journal = Journal(state)
+    with (
+        snapshot_delete.temporary(journal, "run"),
+        volume.attached("null:size=1GiB", mount=None, name="run", instance="run") as data,
+        volume.attached("null:size=1GiB", mount=None, name="run-1", instance="run") as wal,
+    ):
+        write(data, 0, 2, 1)
+        # It touches no server.
+        acts = Acts({"data": data, "wal": wal}, Cluster(find_binaries(), state.parent / "none"), lambda _: None)
+        for on, count in (("data", 1), ("all", 3)):
+            asked = {"at": "1s", "do": "snapshot", "on": on, "rate": "10GiB/s"}
+            said = acts(EventTable.model_validate(asked))
+            assert " pending 0 s, held up requests for at most " in said
+            assert len(snapshot.list_snapshots()) == count
+    assert snapshot_file.read(state).all == [], "their layers went with them"
+    assert journal.entries() == []
