@@ -301,18 +301,7 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_generate::run(&command.spec()?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
-        Command::Capture(CaptureCommand::Read) => {
-            pgdyno_capture::read(&from_stdin("capture read")?, &mut std::io::stdout().lock())?;
-            Ok(None)
-        }
-        Command::Capture(CaptureCommand::Replay { check: true }) => {
-            Ok(Some(pgdyno_replay::plan(&from_stdin("capture replay")?)?))
-        }
-        Command::Capture(CaptureCommand::Replay { check: false }) => {
-            pgdyno_replay::run(from_stdin("capture replay")?, &mut std::io::stdout().lock())?;
-            Ok(None)
-        }
-        Command::Capture(CaptureCommand::Show) => Ok(Some(pgdyno_capture::show(&from_stdin("capture show")?)?)),
+        Command::Capture(command) => capture(command),
         Command::Probe => {
             pgdyno_probe::run(from_stdin("probe")?)?;
             Ok(None)
@@ -330,6 +319,21 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             replay::ideal(&log, usize::from(depth), &ideal).map(Some)
         }
         Command::Replay { log, .. } => replay::replay(&log).map(Some),
+    }
+}
+
+fn capture(command: CaptureCommand) -> Result<Option<Value>, Failure> {
+    match command {
+        CaptureCommand::Read => {
+            pgdyno_capture::read(&from_stdin("capture read")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
+        CaptureCommand::Replay { check: true } => Ok(Some(pgdyno_replay::plan(&from_stdin("capture replay")?)?)),
+        CaptureCommand::Replay { check: false } => {
+            pgdyno_replay::run(from_stdin("capture replay")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
+        CaptureCommand::Show => Ok(Some(pgdyno_capture::show(&from_stdin("capture show")?)?)),
     }
 }
 
