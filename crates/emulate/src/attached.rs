@@ -40,8 +40,10 @@ const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 const NOT_OFFERED: &str = "the kernel's FUSE does not offer io_uring (Linux 6.14 with enable_uring does)";
 const ON_DISK: &str = "the volume's content is on a disk, whose workers answer";
 const ON_REQUEST: &str = "io_uring is on request until its fidelity is on record (docs/decision/0020)";
-/// How long the kernel may take to let go of a device after its last mount has ended.
+/// A device that is claimed is refused after that, if what claims it can be seen.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the kernel may take to let go of a device after its last mount has ended: more than a second on a busy machine.
+const LET_GO_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Everything that has to be taken down again, in the order in which it was put up.
 pub(crate) struct Attached {
@@ -178,7 +180,7 @@ impl Attached {
 
     /// Refuses to remove what another process has mounted, or built a device on: all that is on it would be lost.
     pub(crate) fn require_unclaimed(&self) -> Result<()> {
-        self.device.as_ref().map_or(Ok(()), |device| device.require_unclaimed(CLAIM_TIMEOUT))
+        self.device.as_ref().map_or(Ok(()), |device| device.require_unclaimed(CLAIM_TIMEOUT, LET_GO_TIMEOUT))
     }
 
     /// Takes everything down, as far as it is up. The first error is returned, but nothing is left out for it.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pgdyno_crash::Cache;
 use pgdyno_host::{Context, Fault, Result};
@@ -106,19 +106,34 @@ impl LoopDevice {
         Err(Fault::new("other processes took every free loop device", "try again"))
     }
 
-    /// Refuses a device that is mounted, or on which another is built; a mount that has just ended has some time to let go of it.
-    pub(crate) fn require_unclaimed(&self, timeout: Duration) -> Result<()> {
+    /// Refuses a device that is mounted, or on which another is built. Who claims it can be seen after `timeout`; a mount
+    /// that nobody has any more is one that the kernel has yet to let go of, and is given `patience` on a busy machine.
+    pub(crate) fn require_unclaimed(&self, timeout: Duration, patience: Duration) -> Result<()> {
         let claimed = || {
             let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
             opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
         };
-        if wait_until(timeout, || !claimed()) {
+        let begun = Instant::now();
+        if wait_until(patience, || !claimed() || (begun.elapsed() > timeout && self.is_used())) && !claimed() {
             return Ok(());
         }
         Err(Fault::new(
             format!("{} is mounted, or part of another device", self.path.display()),
             "unmount it (`lsblk` on the device says where), and detach again",
         ))
+    }
+
+    /// Whether a mount of this process's namespace, or a device that is built on it, is there to be seen.
+    fn is_used(&self) -> bool {
+        let holders = fs::read_dir(format!("/sys/block/{}/holders", self.name));
+        if holders.is_ok_and(|mut found| found.next().is_some()) {
+            return true;
+        }
+        // By name: the device number that btrfs shows is not the disk's. Another mount's path need not be UTF-8.
+        let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let source =
+            |line: &str| line.split_once(" - ")?.1.split(' ').nth(1).map(|source| Path::new(source) == self.path);
+        String::from_utf8_lossy(&mounts).lines().any(|line| source(line) == Some(true))
     }
 
     /// Lets go of the device and waits until the kernel has detached it. Another program may take the free device at
