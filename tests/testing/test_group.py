@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import textwrap
@@ -179,11 +178,3 @@ def test_every_file_of_tests_is_in_one_part() -> None:
         assert sum(name in (file.as_posix(), *(parent.as_posix() for parent in file.parents)) for name in named) == 1, (
             file
         )
-
-
-def test_every_example_in_the_documentation_of_rust_is_run() -> None:
-    found = set()
-    for path in (lists.ROOT / "crates").glob("*/src/**/*.rs"):
-        fences = re.findall(r"^\s*//[/!] ?```(\w*)", path.read_text(), re.MULTILINE)
-        found |= {f"pgdyno-{path.relative_to(lists.ROOT).parts[1]}" for kind in fences[::2] if kind != "text"}
-    assert found == set(lists.EXAMPLES)

@@ -27,12 +27,7 @@ _NOT_OURS = (
     "PGDYNO_ENGINE", "PYTHONPATH", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE", "PGOPTIONS",
 )  # fmt: skip
 """Variables of the user that would make the tests ask another server, or another engine."""
-CARGO = ("cargo", "test", "--profile", "tests", "--locked", "--no-fail-fast", "--quiet")
-RUST = {
-    "rust": ("--workspace", "--tests"),
-    "rust-examples": ("--doc", *(word for name in lists.EXAMPLES for word in ("--package", name))),
-}
-"""Group of tests in Rust -> what Cargo is asked for more."""
+CARGO = ("cargo", "test", "--profile", "tests", "--locked", "--workspace", "--no-fail-fast", "--quiet")
 SLOWEST = 12
 """So many files of tests are named with their seconds."""
 
@@ -77,9 +72,9 @@ def pytest(name: str, arguments: Sequence[str], scratch: Path, environment: dict
     return Group(name, command, environment, lambda _: outcome.of_pytest(report))
 
 
-def rust(name: str, environment: dict[str, str]) -> Group:
-    """Start a group of Rust's tests."""
-    return Group(name, [sys.executable, "-m", "tests.leaks", *CARGO, *RUST[name]], environment, outcome.of_cargo)
+def rust(environment: dict[str, str]) -> Group:
+    """Start Rust's tests."""
+    return Group("rust", [sys.executable, "-m", "tests.leaks", *CARGO], environment, outcome.of_cargo)
 
 
 def test() -> int:
@@ -88,7 +83,7 @@ def test() -> int:
     with own_state() as (scratch, environment):
         asked = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
-        asked.parts(*(partial(rust, name, environment) for name in RUST))
+        asked.parts(partial(rust, environment))
         asked.parts(start("measuring", lists.MEASURING))  # the machine is theirs
         parts = lists.beside()
         harmless = [one for one in parts if one.name in lists.CLEANING_NOTHING]

@@ -41,8 +41,6 @@ _SHORT: dict[str, tuple[str, ...]] = {
 """Folders that share a process: one of pytest takes a second of CPU before its first test. Those of "limits" would wait for each other."""
 LIMITS = "PGDYNO_TEST_LIMITS"
 """Environment variable: the file whose lock lets one test at a time set the kernel's dirty limits (:mod:`tests.support.machine`)."""
-EXAMPLES = ("pgdyno-catalog", "pgdyno-volume")
-"""Crates with examples in their documentation: for each other one Rust's documentation would be read for nothing."""
 BENCHES = ("controls", "diagnose_cost", "dilation", "relay", "speed", "torn")
 """Folders with nothing but measurements, which `make bench` makes."""
 
