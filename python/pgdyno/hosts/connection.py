@@ -114,7 +114,7 @@ class Connection:
         key = f"pgdyno-seat-{secrets.token_hex(8)}"
         try:
             future = self._client.submit(Seat, actor=True, workers=[worker.url], key=key, pure=False)
-            return SeatThere(name, future.result(timeout=library.CONNECT_S))
+            return SeatThere(name, future.result(timeout=library.ANSWER_S))
         except Exception as error:  # noqa: BLE001 - whatever another version of pgdyno, or none, raises there
             raise lost(name, error) from None
 

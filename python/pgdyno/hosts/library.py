@@ -13,6 +13,8 @@ from pgdyno.errors import HostError
 EXTRA = "hosts"
 CONNECT_S = 10.0
 """A scheduler or a worker that gives no connection within this time is not there."""
+ANSWER_S = 6.0
+"""A seat is made, and an answer given, in a fifth of a second. With what follows, a run that cannot begin has ended within 10 s."""
 _SETTINGS = {
     # What a worker does beside a driver disturbs what the driver measures.
     "distributed.worker.profile.enabled": False,

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from pgdyno.workload.clock_offset import Offset
 
 
-ANSWER_S = 6.0
-"""An answer takes a fifth of a second at most. With what follows, a run that cannot begin has ended within 10 s."""
-
-
 class SeatThere:
     """Questions to a seat, and what it should do."""
 
@@ -36,7 +32,7 @@ class SeatThere:
     def answer(self, question: str, *arguments: Any) -> Any:
         """What the seat answers. :class:`HostError` where it does not; its own :class:`PgdynoError` as it is."""
         try:
-            return getattr(self.actor, question)(*arguments).result(timeout=ANSWER_S)
+            return getattr(self.actor, question)(*arguments).result(timeout=library.ANSWER_S)
         except PgdynoError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever Dask raises where a worker is lost
