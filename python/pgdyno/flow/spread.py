@@ -161,7 +161,8 @@ class _Spreading:
         head = frame.head
         if "step" in head:
             text = f"{one.name}: {head['step']}: {head['text']}"
-            self._listener.step(Step(f"{len(self._at_work)} hosts", text, head["share"]))
+            number = len(self._at_work)
+            self._listener.step(Step("1 host" if number == 1 else f"{number} hosts", text, head["share"]))
         elif "note" in head:
             self._listener.note(f"{one.name}: {head['note']}")
         elif "ready" in head:
