@@ -52,6 +52,7 @@ SNAPPED = (
 )
 GIVEN: dict[str, str] = {
     r"--iostat (load\.txt)": f"cp {LOADS}/iostat-12.7.txt {{}}",
+    r"--iostat '(hosts/\*\.txt)'": f"mkdir -p hosts; cp {LOADS}/iostat-12.7.txt hosts/alpha.txt; cp {LOADS}/iostat-12.7.txt hosts/beta.txt",
     r"--sar (load\.sar)": f"cp {LOADS}/sar-12.txt {{}}",
     r"--cloudwatch (answer\.json)": f"cp {LOADS}/cloudwatch.json {{}}",
     r"(?:stats|detach|nvme|serve) (gp3-1)\b": "pgdyno volume attach gp3 --no-mount --name gp3-1 >&2",
