@@ -245,3 +245,30 @@ def test_a_budget_bounds_what_is_said_to_be_left(capsys: pytest.CaptureFixture[s
 )
 def test_a_duration_is_read_with_the_units_that_people_write(text: str, seconds: float) -> None:
     assert parse_seconds(text, "--duration") == seconds
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        'kind = "tpcc"\nprofile = "hammerdb"\nwarehouses = 20\nclients = 2\nwarmup = "0s"\nduration = "60s"\n',
+        'kind = "tpch"\nprofile = "spec"\nscale_factor = 1.6\nclients = 2\nduration = "10min"\n',
+    ],
+    ids=["20 warehouses", "SF 1.6"],
+)
+def test_a_dry_run_says_what_memory_it_takes(
+    workload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data and a clone of them and the instance, which is told beside what is there; both fit into 24 GB."""
+    file = tmp_path / "trial.toml"
+    file.write_text(f'schema_version = 1\n[world]\nvolume = "gp3"\n[instance]\nmemory = "1GiB"\n[workload]\n{workload}')
+    assert pgdyno(["run", str(file), "--dry-run", "--json"]) == 0
+    needed_gib = json.loads(capsys.readouterr().out)["memory_bytes"] / 2**30
+    assert 1.0 + 2 * 1.9 < needed_gib < 22.0
+    for available_gib, refused in ((24, False), (2, True)):
+        monkeypatch.setattr("pgdyno.host.memory.memory_available_bytes", lambda gib=available_gib: gib << 30)
+        assert pgdyno(["run", str(file), "--dry-run"]) == 0
+        said = capsys.readouterr().out
+        assert (
+            f"up to {needed_gib:.1f} GiB of memory for data and a run, {available_gib}.0 GiB are available now" in said
+        )
+        assert ("filling will be refused" in said) == refused

@@ -116,7 +116,18 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, 
     planned = json.loads(pgdyno("run", path, "--dry-run", "--json", "--only", "gp3", code=0).out)
     assert [one["arm"] for one in planned["runs"]] == ["gp3", "gp3"]
     assert planned["total_s"] > sum(one["seconds"] for one in planned["runs"])
-    whole = {"name", "arms", "preparation", "events", "warnings", "runs", "runs_within_budget", "load_s", "total_s"}
+    whole = {
+        "name",
+        "arms",
+        "preparation",
+        "events",
+        "warnings",
+        "runs",
+        "runs_within_budget",
+        "memory_bytes",
+        "load_s",
+        "total_s",
+    }
     assert planned.keys() == whole
     assert (planned["events"], planned["warnings"]) == ([], [])
     assert planned["name"] == "trial"

@@ -205,6 +205,7 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
             "preparation": [step.what for step in planned.preparation],
             "runs": runs,
             "runs_within_budget": count,
+            "memory_bytes": planned.memory_bytes,
             "load_s": planned.load_s,
             "total_s": total_s,
         }
@@ -225,10 +226,21 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
             f"then more runs of the arms that scatter most, until the budget of {duration_words(budget_s)} is used"
         )
     click.echo(f"about {duration_words(total_s)} in total")
+    if planned.memory_bytes is not None:
+        click.echo(_memory_words(planned.memory_bytes))
     if count < len(planned.cells):
         click.echo(f"within the budget: {count} of these {len(planned.cells)} runs; --resume makes the rest")
     for text in planned.warnings:
         click.echo(f"warning: {text}", err=True)
+
+
+def _memory_words(needed_bytes: int) -> str:
+    """What is needed beside what is there now: more than that is refused when filling begins."""
+    from pgdyno.host.memory import memory_available_bytes
+
+    available_bytes = memory_available_bytes()
+    short = "; filling will be refused" if available_bytes < needed_bytes else ""
+    return f"up to {needed_bytes / 2**30:.1f} GiB of memory for data and a run, {available_bytes / 2**30:.1f} GiB are available now{short}"
 
 
 def _events(planned: Plan) -> list[dict[str, Any]]:

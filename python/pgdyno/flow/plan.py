@@ -59,6 +59,11 @@ class Plan:
         return self.world.preparation(self.due)
 
     @property
+    def memory_bytes(self) -> int | None:
+        """What it takes of this machine's memory, at most; None where nothing is kept there."""
+        return self.world.memory_bytes(self.due)
+
+    @property
     def warnings(self) -> list[str]:
         """What the arms can do and is rarely meant, each with the arms that it is about."""
         arms = self.experiment.arms

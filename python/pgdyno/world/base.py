@@ -122,6 +122,10 @@ class World(ABC):
     def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
         """The steps before the first run of these arms."""
 
+    def memory_bytes(self, due: Sequence[Arm]) -> int | None:
+        """What the data of these arms and one run take of this machine's memory, at most; None where they are elsewhere."""
+        return None
+
     @abstractmethod
     def prepared(
         self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]

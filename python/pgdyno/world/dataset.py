@@ -211,16 +211,21 @@ def loaded(
 
     The record of each load is written below the experiment's ``directory``, and ``note`` gets its result.
     """
-    # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
-    sizes = [_memory_bytes(key, binaries) for key, binaries in wanted.items()]
-    needed = sum(sizes) + max(sizes, default=0) + adds_bytes
-    needed += max((key.tables.filling_bytes for key in wanted), default=0)
+    needed = memory_bytes(wanted, adds_bytes)
     preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
     with contextlib.ExitStack() as stack:
         made = {}
         for key, binaries in wanted.items():
             made[key] = stack.enter_context(_loaded(key, binaries, progress(key), directory, note))
         yield made
+
+
+def memory_bytes(wanted: Mapping[DatasetKey, PgBinaries], adds_bytes: int = 0) -> int:
+    """What these data sets with a run on a clone of the largest take of this machine's memory, at most."""
+    # Loading writes the tables once and WAL beside them; each run then writes into a layer of its own.
+    sizes = [_memory_bytes(key, binaries) for key, binaries in wanted.items()]
+    filling = max((key.tables.filling_bytes for key in wanted), default=0)
+    return sum(sizes) + max(sizes, default=0) + adds_bytes + filling
 
 
 def _memory_bytes(key: DatasetKey, binaries: PgBinaries) -> int:

@@ -13,7 +13,7 @@ from pgdyno.workload.database import OwnDatabase
 from pgdyno.world import on_server, own_database
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
-from pgdyno.world.dataset import dataset_keys, loaded, unlimited
+from pgdyno.world.dataset import dataset_keys, loaded, memory_bytes, unlimited
 from pgdyno.world.elsewhere import connected
 from pgdyno.world.resolved import emulated_arms
 
@@ -81,6 +81,12 @@ class Emulated(World):
         """The data sets to load."""
         wanted = self._wanted(due)
         return [Preparation(_title(key, wanted), f"data set {key}", key.estimate_s) for key in wanted]
+
+    def memory_bytes(self, due: Sequence[Arm]) -> int:
+        """Images and a clone of the data sets, and the largest instance beside them."""
+        return memory_bytes(self._wanted(due), _adds_bytes(due)) + max(
+            (self.arms[arm.index].memory_bytes for arm in due), default=0
+        )
 
     def clean_up(self, note: Callable[[str], None]) -> None:
         """What a killed command left takes memory and CPU from the runs."""
