@@ -82,7 +82,7 @@ GIVEN: dict[str, str] = {
     r"snapshot take --instance (db)": "pgdyno volume attach null:size=1GiB --no-mount --name db-data --instance db >&2",
     r"(?: restore| delete| copy) (snap-1)\b": SNAPPED.format("snapped"),
     r" archive (snap-2)\b": SNAPPED.format("cold"),
-    r"fsr (snap-3)\b": SNAPPED.format("fast"),
+    r"fsr (snap-3)\b": SNAPPED.format("restored-often"),
     r"--volume (orders)\b": "pgdyno volume attach null:size=1GiB --no-mount --name orders >&2",
     r"volume policy (snapshots\.toml)": f"sed -n '/^```toml/,/^```$/p' {ROOT}/docs/concept/retention.md | grep -v '^```' > {{}}",
     r"--image (/dev/shm/saved)": (
