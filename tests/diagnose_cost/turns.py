@@ -33,7 +33,8 @@ QUARTET = (True, False, False, True)
 SEED = 20_261_126
 PROBES = 2
 """Sessions of a watch that last: of counters, and of what sessions wait for."""
-WARM_S = 5
+WARM_S = 20
+"""Long enough that a second told a tenth of a second late does not matter."""
 START_S = 30.0
 SETTLED_S = WATCHED_LOOKS * INTERVAL_S + 2
 """After its first looks, and two seconds of counters, a watch does in each second what it does in every other."""
