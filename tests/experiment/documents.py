@@ -26,6 +26,24 @@ duration = "2s"
 "world.volume" = ["gp3", "io2bx"]
 """
 
+FAKE = """\
+schema_version = 1
+replicates = 2
+
+[world]
+kind = "fake"
+
+[workload]
+scale = 2
+clients = 4
+warmup = "1s"
+duration = "5s"
+
+[factors]
+"world.volume" = ["gp3", "io2bx"]
+"""
+"""Needs neither root nor PostgreSQL, and takes milliseconds."""
+
 
 def experiment(**tables: Any) -> Experiment:
     """An experiment on one gp3, with the tables that matter to a test."""

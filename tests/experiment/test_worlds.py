@@ -22,6 +22,7 @@ from pgdyno.store import open_experiment
 from pgdyno.store.writer import held
 from pgdyno.world import registry, resolved
 from pgdyno.world.fake import Fake
+from tests.experiment.documents import FAKE
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
@@ -34,23 +35,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-TRIAL = """\
-schema_version = 1
-replicates = 2
-
-[world]
-kind = "fake"
-
-[workload]
-scale = 2
-clients = 4
-warmup = "1s"
-duration = "5s"
-
-[factors]
-"world.volume" = ["gp3", "io2bx"]
-"""
-
 
 def test_arms_with_the_same_programs_and_settings_ask_them_once(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
@@ -61,7 +45,7 @@ def test_arms_with_the_same_programs_and_settings_ask_them_once(trial: Path, mon
             return function(*arguments)
 
         monkeypatch.setattr(resolved, function.__name__, noted)
-    trial.write_text(TRIAL.replace("fake", "emulated") + '"workload.clients" = [4, 8]\n')
+    trial.write_text(FAKE.replace("fake", "emulated") + '"workload.clients" = [4, 8]\n')
     arms = resolved.emulated_arms(read_experiment(trial), to_run=False)
     assert len(arms) == 4
     assert sorted(asked) == ["find_binaries", "require_accepted"]
@@ -70,7 +54,7 @@ def test_arms_with_the_same_programs_and_settings_ask_them_once(trial: Path, mon
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
     path = tmp_path / "trial.toml"
-    path.write_text(TRIAL)
+    path.write_text(FAKE)
     return path
 
 
@@ -200,7 +184,7 @@ def test_a_world_is_added_by_one_class_and_its_registration(
     monkeypatch.setitem(registry.WORLDS, "toy", f"{__name__}:Toy")
     monkeypatch.setitem(world_kinds.WORLD_KINDS, "toy", world_kinds.EMULATED)
     assert __name__ in sys.modules
-    trial.write_text(TRIAL.replace('"fake"', '"toy"'))
+    trial.write_text(FAKE.replace('"fake"', '"toy"'))
     directory = execute(plan(read_experiment(trial)), root=tmp_path, command=())
     assert Toy.closed
     assert not summarise(directory).valid
@@ -210,7 +194,7 @@ def test_a_world_is_added_by_one_class_and_its_registration(
 
 
 def test_a_world_that_does_not_exist_is_refused_by_name(trial: Path, tmp_path: Path) -> None:
-    trial.write_text(TRIAL.replace('"fake"', '"dream"'))
+    trial.write_text(FAKE.replace('"fake"', '"dream"'))
     said = pgdyno("run", trial, code=2).err
     assert "there is no world `dream`; there are emulated, real" in said
     assert "fake" not in said

@@ -22,7 +22,7 @@ from pgdyno.hosts import address
 from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.spread import Spread, require_alike
 from pgdyno.store import open_experiment
-from tests.experiment.documents import experiment
+from tests.experiment.documents import FAKE, experiment
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from pgdyno.hosts.connection import DriverHost
     from pgdyno.store.record import RunRecord
 
-FAKE = """\
-schema_version = 1
-replicates = 2
-[world]
-kind = "fake"
-[workload]
-scale = 2
-clients = 4
-warmup = "1s"
-duration = "5s"
-[factors]
-"world.volume" = ["gp3", "io2bx"]
-"""
 SPREAD = Spread(address.Address("10.0.0.5", 8786), Path("keys"))
 
 
