@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FIRST = ipaddress.IPv4Address("10.213.0.0")
-"""Of 65,536 private addresses. Each process of the tests has eight, and each host four of them: tests may run side by side."""
+"""Of 65,536 private addresses. Each process of the tests has 32, and each host four of them: tests may run side by side."""
+HOSTS_MAX = 8
+"""That a process of the tests may have at a time."""
 
 _NAMESPACES = Path("/run/netns")
 """Where `ip netns add` puts them."""
@@ -50,7 +52,7 @@ class Apart:
 
     @property
     def _block(self) -> ipaddress.IPv4Address:
-        return _FIRST + os.getpid() % 8192 * 8 + (self.number - 1) * 4
+        return _FIRST + os.getpid() % 2048 * 4 * HOSTS_MAX + (self.number - 1) * 4
 
     def link(self, state: str) -> None:
         """Put the way ``up`` or ``down``."""
@@ -58,9 +60,10 @@ class Apart:
 
 
 @contextlib.contextmanager
-def apart(ahead_s: tuple[int, ...]) -> Iterator[list[Apart] | None]:
-    """A host for each clock; None where this machine does not allow it."""
-    found = [Apart(f"pgh{number}-{os.getpid()}"[:15], number, ahead) for number, ahead in enumerate(ahead_s, 1)]
+def apart(ahead_s: tuple[int, ...], first: int = 1) -> Iterator[list[Apart] | None]:
+    """A host for each clock, by numbers from ``first`` on, which no other of this process has; None where this machine does not allow it."""
+    found = [Apart(f"pgh{number}-{os.getpid()}"[:15], number, ahead) for number, ahead in enumerate(ahead_s, first)]
+    assert all(one.number <= HOSTS_MAX for one in found)
     with contextlib.ExitStack() as stack:
         try:
             for one in found:

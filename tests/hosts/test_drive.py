@@ -46,8 +46,10 @@ GONE_S = 6.0
 @pytest.fixture(scope="module")
 def server(two: there.Hosts) -> Iterator[Cluster]:
     """A server on the address that all hosts reach, with pgbench's tables at scale 2."""
-    with throwaway_cluster(tcp=two.here) as started:
+    with throwaway_cluster(settings={"shared_preload_libraries": "pg_stat_statements"}, tcp=two.here) as started:
         load(started, PgbenchTables(2))
+        with started.connect(autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION pg_stat_statements")
         yield started
 
 
@@ -140,9 +142,20 @@ def test_two_hosts_send_what_one_driver_sends(server: Cluster, connection: Conne
             drivers.begin()
             assert drivers.follow(lambda _: None).lost is None
 
-    one, shared = drawn(server, here), drawn(server, there_too)
+    one, alone = drawn(server, here), calls(server)
+    shared = drawn(server, there_too)
     assert one.total() == 10_000
     assert shared == one
+    assert alone == calls(server) == {"INSERT INTO drawn VALUES ($1, $2)": 10_000}
+
+
+def calls(server: Cluster) -> dict[str, int]:
+    """How often each statement of the scripts was executed since the last time, as the server counts it."""
+    with server.connect(autocommit=True) as connection:
+        asked = "SELECT query, sum(calls) FROM pg_stat_statements WHERE query ~ '^INSERT INTO drawn' GROUP BY query"
+        found = {str(query): int(count) for query, count in connection.execute(asked)}
+        connection.execute("SELECT pg_stat_statements_reset()")
+    return found
 
 
 def test_a_driver_that_is_killed_on_its_host_makes_the_run_invalid(

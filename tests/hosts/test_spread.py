@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import EXIT_OK, InputError
+from pgdyno.errors import EXIT_HOST, EXIT_OK, InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.flow.listener import Listener
 from pgdyno.flow.plan import plan
@@ -29,6 +32,8 @@ from tests.size import formats
 from tests.support.commands import pgdyno
 
 from . import there
+from .apart import apart
+from .conftest import DAY_S
 
 TWELVE = """\
 schema_version = 1
@@ -53,16 +58,30 @@ GONE_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[there.Hosts]:
-    """Workers ``alpha`` and ``beta``, each with a state directory of its own."""
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, there.Place]]:
+    """Where ``alpha``, ``beta`` and ``delta`` are: networks and clocks of their own where that is allowed, and each a state directory."""
+    folder, names = tmp_path_factory.mktemp("states"), ("alpha", "beta", "delta")
+    with apart((DAY_S, 0, 3_600), first=5) as made:
+        where = [one.place for one in made] if made else [there.Place(f"127.0.0.{number}") for number in (6, 7, 8)]
+        yield {name: with_state(one, folder / f"state-{name}") for name, one in zip(names, where, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def hosts(places: dict[str, there.Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[there.Hosts]:
+    """Workers ``alpha`` and ``beta``."""
     folder = tmp_path_factory.mktemp("spread")
-    places = {name: place(folder, name, number) for number, name in enumerate(("alpha", "beta"), 6)}
-    with there.hosts(folder, "127.0.0.1", places) as found:
-        yield found
+    found = ipaddress.IPv4Address(places["alpha"].listen)
+    here = "127.0.0.1" if found.is_loopback else str(found - 1)
+    with there.hosts(folder, here, {name: places[name] for name in ("alpha", "beta")}) as started:
+        yield started
 
 
-def place(folder: Path, name: str, number: int) -> there.Place:
-    return there.Place(f"127.0.0.{number}", environment={"PGDYNO_STATE_DIR": str(folder / f"state-{name}")})
+def with_state(where: there.Place, state: Path) -> there.Place:
+    return replace(where, environment={"PGDYNO_STATE_DIR": str(state)})
+
+
+def state_of(where: there.Place) -> Path:
+    return Path(where.environment["PGDYNO_STATE_DIR"])
 
 
 @pytest.fixture
@@ -112,11 +131,11 @@ def coordinate(trial: str, url: str, keys: str, results: str) -> None:
 
 
 def test_a_host_and_the_coordinator_are_killed_and_all_blocks_become_whole(
-    hosts: there.Hosts, trial: Path, tmp_path: Path
+    hosts: there.Hosts, places: dict[str, there.Place], trial: Path, tmp_path: Path
 ) -> None:
     results, experiment = tmp_path / "results", read_experiment(trial)
     words = (str(trial), hosts.scheduler.url, str(hosts.folder), str(results))
-    with hosts.worker("delta", place(hosts.folder.parent, "delta", 8)) as delta:
+    with hosts.worker("delta", places["delta"]) as delta:
         workers = [*hosts.workers.values(), delta]
         done = subprocess.run([sys.executable, "-c", COORDINATOR, *words], check=False, capture_output=True)
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -167,10 +186,10 @@ def test_a_host_and_the_coordinator_are_killed_and_all_blocks_become_whole(
     text = table(found)
     assert "beta does" in text
     assert f"replicate {broken} of delta is not whole" in text
-    of_worker = remove_scratch(hosts.folder.parent / "state-delta")
+    of_worker = remove_scratch(state_of(places["delta"]))
     assert [f"-{delta.process.pid}-" in line for line in of_worker] == [True], "its own, which it could not remove"
-    for name in ("alpha", "beta", "delta"):
-        assert leftovers(hosts.folder.parent / f"state-{name}") == []
+    for where in places.values():
+        assert leftovers(state_of(where)) == []
 
 
 def test_the_command_divides_the_replicates_and_says_the_hosts(hosts: there.Hosts, trial: Path, tmp_path: Path) -> None:
@@ -187,6 +206,30 @@ def test_the_command_divides_the_replicates_and_says_the_hosts(hosts: there.Host
     assert "over that of alpha" in (directory / "report.html").read_text()
     again = pgdyno("run", "--resume", directory, *flags(hosts), code=EXIT_OK)
     assert "run 1 of" not in again.err, "nothing is left"
+
+
+def test_hosts_that_differ_make_runs_only_if_that_is_allowed(
+    hosts: there.Hosts, places: dict[str, there.Place], trial: Path, tmp_path: Path
+) -> None:
+    """One has a core less to use; the report says what each is, and how far they are apart."""
+    if len(os.sched_getaffinity(0)) < 2 or shutil.which("taskset") is None:
+        pytest.skip("needs two cores, and taskset")
+    one_core = ("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))
+    small = with_state(replace(places["delta"], prefix=(*places["delta"].prefix, *one_core)), tmp_path / "state")
+    trial.write_text(
+        TWELVE.replace('"workload.clients"', '# "workload.clients"').replace("replicates = 3", "replicates = 6")
+    )
+    run = ("run", trial, *flags(hosts), "--results")
+    with hosts.worker("small", small):
+        refused = pgdyno(*run, tmp_path / "refused", code=EXIT_HOST).err
+        assert "hosts differ: cores of alpha" in refused and "of small: 1" in refused and "--mixed" in refused
+        assert not list(tmp_path.glob("refused/*/runs/*"))
+        ended = pgdyno(*run, tmp_path / "results", "--mixed", "--json", code=EXIT_OK)
+    of = {host["name"]: host for host in json.loads(ended.out)["hosts"]}
+    assert set(of) == {"alpha", "beta", "small"}
+    assert (of["small"]["cores"], of["alpha"]["cores"]) == (1, len(os.sched_getaffinity(0)))
+    assert of["small"]["ratio"]["low"] < of["small"]["ratio"]["high"]
+    assert all(host["replicates"] > 0 for host in of.values())
 
 
 def test_workers_size_many_files_as_this_machine_does(hosts: there.Hosts, tmp_path: Path) -> None:

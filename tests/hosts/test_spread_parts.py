@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import socket
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
 
@@ -18,18 +20,34 @@ from pgdyno.flow.blocks import Blocks
 from pgdyno.flow.brought import Brought
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
-from pgdyno.hosts import address
+from pgdyno.flow.there import serve
+from pgdyno.hosts import address, examine
+from pgdyno.hosts.connection import DriverHost
 from pgdyno.hosts.facts import HostFacts
+from pgdyno.hosts.seat import Seat
 from pgdyno.hosts.spread import Spread, require_alike
-from pgdyno.store import open_experiment
+from pgdyno.store import open_experiment, reader
+from pgdyno.store.load_record import LoadRecord
+from pgdyno.workload.clock_offset import Offset
 from tests.experiment.documents import FAKE, experiment
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.experiment import Cell
-    from pgdyno.hosts.connection import DriverHost
+    from pgdyno.hosts.connection import Connection
+    from pgdyno.hosts.seat_there import SeatThere
     from pgdyno.store.record import RunRecord
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> reader.Experiment:
+    """An experiment that was made here, on the fake world."""
+    folder = tmp_path_factory.mktemp("written")
+    trial = folder / "trial.toml"
+    trial.write_text(FAKE)
+    return open_experiment(execute(plan(experiment_of(trial)), root=folder / "results", command=()))
+
 
 SPREAD = Spread(address.Address("10.0.0.5", 8786), Path("keys"))
 
@@ -88,10 +106,7 @@ def test_hosts_that_come_and_go_make_whole_blocks_each_of_one_host(seed: int) ->
         assert len({run.world.host.label for run in runs if run.block == block}) == 1
 
 
-def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(tmp_path: Path) -> None:
-    trial = tmp_path / "trial.toml"
-    trial.write_text(FAKE)
-    written = open_experiment(execute(plan(experiment_of(trial)), root=tmp_path / "r", command=()))
+def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(written: reader.Experiment) -> None:
     host = cast("DriverHost", SimpleNamespace(name="beta", facts=None))
     brought = Brought(written.path, written.record, host, {})
     name = "07-gp3-r4"
@@ -103,6 +118,60 @@ def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(tmp_path: Path
     assert (kept / "postgres.log").read_bytes() == b"PANIC"
     assert f"the logs are kept in {kept}" in error.remedy
     assert not list((written.path / "runs").glob("*.partial"))
+
+
+def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader.Experiment) -> None:
+    filled: dict[str, tuple[str, object]] = {}
+
+    def bring(name: str, **more: object) -> None:
+        host = cast("DriverHost", SimpleNamespace(name=name, facts=None))
+        brought = Brought(written.path, written.record, host, filled)
+        record = load_record(written.record.experiment_id, **more)
+        assert brought.take(stream.Frame({"load": record.load_id})) is None
+        try:
+            brought.take(stream.Frame({"loaded": record.load_id}, record.model_dump_json().encode()))
+        finally:
+            brought.abandon()
+
+    bring("alpha")
+    bring("beta")
+    bring("gamma", tables={"pgbench": {"scale": 3}}, rows={"pgbench_accounts": 300_000})
+    names = sorted(path.name for path in (written.path / "loads").iterdir())
+    assert names == ["00-alpha-pgbench-scale-2", "01-beta-pgbench-scale-2", "02-gamma-pgbench-scale-2"]
+    for other in ({"rows": {"pgbench_accounts": 199_999}}, {"row_bytes": 4_712}):
+        with pytest.raises(HostError, match="delta has filled other rows than alpha"):
+            bring("delta", **other)
+    assert sorted(path.name for path in (written.path / "loads").iterdir()) == names
+
+
+def load_record(experiment_id: str, **more: object) -> LoadRecord:
+    """Of pgbench's tables at scale 2."""
+    asked: dict[str, object] = {
+        "load_id": "00-pgbench-scale-2",
+        "experiment_id": experiment_id,
+        "title": "pgbench, scale 2",
+        "tables": {"pgbench": {"scale": 2}},
+        "loader": "native",
+        "sessions": 2,
+        "anchor": {"unix_ns": 1, "monotonic_ns": 1},
+        "begin_ns": 1,
+        "end_ns": 2,
+        "rows": {"pgbench_accounts": 200_000},
+        "row_bytes": 4_711,
+        "postgres": {"version": "18.6", "source": "a test"},
+    }
+    return LoadRecord.model_validate(asked | more)
+
+
+@pytest.mark.parametrize("name", ["PostgreSQL", "engine", "database shop.dump"])
+def test_a_host_with_other_programs_or_another_database_makes_no_runs(written: reader.Experiment, name: str) -> None:
+    record = written.record
+    asked = record.model_copy(update={"versions": dict(record.versions) | {name: "another"}})
+    said: list[bytes] = []
+    orders = SimpleNamespace(next=lambda: {"experiment": asked.model_dump(mode="json")})
+    with pytest.raises(InputError, match=f'"version of {name}" is .*, was .another.'):
+        serve(cast("Any", orders), cast("Any", SimpleNamespace(note=said.append, frame=said.append)))
+    assert said == []
 
 
 def experiment_of(path: Path) -> Experiment:
@@ -127,6 +196,37 @@ def test_hosts_that_differ_are_refused(other: HostFacts, said: str) -> None:
     with pytest.raises(HostError, match=said) as found:
         require_alike({"alpha": ONE, "beta": other})
     assert "--mixed" in found.value.remedy
+
+
+def test_the_examination_of_hosts_finds_another_postgresql_and_a_clock_that_is_not_known() -> None:
+    seat = SimpleNamespace(
+        name="beta", facts=lambda: replace(ONE, postgres="17.5"), clock=lambda: Offset(10**12, 6_000_000)
+    )
+    found = {check.name: check for check in examine.of_host(cast("SeatThere", seat), ONE)}
+    assert found["beta PostgreSQL"].status == "fail" and found["beta PostgreSQL"].found == "17.5; here 18"
+    assert found["beta clock"].status == "fail" and "known to 6.000 ms" in found["beta clock"].found
+    assert {name for name, check in found.items() if check.status == "fail"} == {"beta PostgreSQL", "beta clock"}
+
+
+def test_a_driver_whose_host_is_lost_is_waited_for_once() -> None:
+    """Six seconds for an answer, twice in a row, would be longer than a run may take to end."""
+    asked: list[str] = []
+
+    def seat(name: str) -> NoReturn:
+        asked.append(name)
+        raise HostError("the worker beta does not answer", remedy="look at the network")
+
+    beta = DriverHost(cast("Connection", SimpleNamespace(seat=seat)), "beta")
+    beta.__dict__["facts"] = ONE
+    with pytest.raises(HostError, match="does not answer"):
+        beta.record({"host": "10.0.0.1", "port": 5432})
+    assert asked == ["beta"]
+
+
+def test_a_server_that_cannot_be_reached_has_no_round_trip() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        assert asyncio.run(Seat().round_trip_ns("127.0.0.1", taken.getsockname()[1])) is None
 
 
 def test_hosts_of_one_kind_are_not_refused_for_what_their_kernels_reserve() -> None:

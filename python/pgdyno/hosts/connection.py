@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from pgdyno import _engine
-from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.errors import HostError, InputError
 from pgdyno.hosts import engine, library
 from pgdyno.hosts.seat import RUNS, Seat
 from pgdyno.hosts.seat_there import SeatThere, lost
@@ -176,7 +176,7 @@ class DriverHost:
         return engine.RemoteProcess(self._connection.seat(self.name), self._connection.loop, log, RUNS)
 
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
-        """What it is, and its distance from a server. :class:`InputError` for a server that only this machine reaches."""
+        """What it is, and its distance from a server. :class:`InputError` for a server that only this machine reaches, :class:`HostError` where it is lost."""
         if str(server["host"]).startswith(("/", "@")):
             raise InputError(
                 f"{self.name} cannot reach the server, which is named by a socket of this machine",
@@ -192,7 +192,6 @@ class DriverHost:
         )
 
     def _rtt_ms(self, host: str, port: int) -> float | None:
-        try:
-            return int(self._connection.seat(self.name).answer("round_trip_ns", host, port)) / 1e6
-        except PgdynoError:
-            return None  # the driver says why it cannot connect
+        """None where it cannot connect: the driver says why. A worker that does not answer is waited for once, not again for its driver."""
+        round_trip_ns = self._connection.seat(self.name).answer("round_trip_ns", host, port)
+        return None if round_trip_ns is None else round_trip_ns / 1e6

@@ -30,7 +30,7 @@ def examine(path: Path) -> list[Check]:
         for name in asked.drivers:
             try:
                 seat = connection.seat(name)
-                checks += _of_host(seat, own)
+                checks += of_host(seat, own)
             except PgdynoError as error:
                 checks.append(Check(name, "fail", error.message, error.remedy))
                 continue
@@ -42,7 +42,8 @@ def examine(path: Path) -> list[Check]:
     return checks
 
 
-def _of_host(seat: SeatThere, own: HostFacts) -> Iterator[Check]:
+def of_host(seat: SeatThere, own: HostFacts) -> Iterator[Check]:
+    """The checks of one host beside this one."""
     there, clock = seat.facts(), seat.clock()
     yield _equal(f"{seat.name} engine", there.engine, own.engine)
     yield _equal(f"{seat.name} PostgreSQL", there.postgres, own.postgres)
