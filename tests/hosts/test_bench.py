@@ -20,6 +20,8 @@ from pgdyno.workload.share import shares_of
 from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.together import Drivers
 from tests.support.servers import throwaway_cluster
+from tools.hosts import page
+from tools.hosts.record import Cost, Record
 
 from . import there
 from .test_drive import reached
@@ -28,10 +30,6 @@ pytestmark = pytest.mark.bench
 
 SECONDS = 20
 RATE_PER_S = 300
-WORKER_SHARE_MAX = 0.01
-"""Of a core, beside the driver while it measures."""
-PREPARE_S_MAX = 2.0
-"""From nothing to the instant that can be given, with 200 clients."""
 
 
 def cpu_s(pid: int) -> float:
@@ -53,7 +51,7 @@ def test_what_it_costs(two: there.Hosts, tmp_path: Path, capsys: pytest.CaptureF
     names = ["alpha", "gamma"]
     pids = [two.workers[name].process.pid for name in names]
     shares = shares_of([1, 1], clients.clients, clients.threads, names)
-    settings = {"max_connections": "300"}
+    settings, cost = {"max_connections": "300"}, Cost.now()
     with (
         throwaway_cluster(settings=settings, tcp=two.here) as server,
         Connection(file.read(two.file(tmp_path, "alpha = 1\ngamma = 1"))) as connection,
@@ -70,11 +68,13 @@ def test_what_it_costs(two: there.Hosts, tmp_path: Path, capsys: pytest.CaptureF
             assert drivers.follow(lambda _: None).lost is None
             worker_share = max(cpu_s(pid) - at for pid, at in zip(pids, before, strict=True)) / SECONDS
             told = sum(wire_bytes(two.workers[name].port) for name in names) - wire
+    cost.worker_share, cost.prepared_s = round(worker_share, 5), round(prepared_s, 3)
+    cost.wire_kib_per_s = round(told / SECONDS / len(names) / 1024, 2)
+    cost.look()
+    record = Record.kept()
+    record.cost = cost
+    page.keep(record)
+    claims = page.cost(record)
     with capsys.disabled():
-        print(
-            f"\nhosts: a worker takes {100 * worker_share:.2f} % of a core beside its driver;"
-            f" 200 clients on two hosts are ready after {prepared_s:.2f} s;"
-            f" {told / SECONDS / len(names) / 1024:.1f} KiB/s from and to each host"
-        )
-    assert worker_share <= WORKER_SHARE_MAX
-    assert prepared_s <= PREPARE_S_MAX
+        print("", *claims, f"{cost.wire_kib_per_s:.1f} KiB/s from and to each host", sep="\nhosts: ")
+    assert [str(claim) for claim in claims if not claim.holds] == []

@@ -9,43 +9,36 @@ import random
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgdyno.errors import PgdynoError
-from pgdyno.experiment import read_experiment
-from pgdyno.flow.plan import plan
-from pgdyno.flow.run import execute
 from pgdyno.host import paths
-from pgdyno.host.clean import leftovers
-from pgdyno.host.scratch import remove_scratch
 from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import file, library
 from pgdyno.hosts.connection import Connection
-from pgdyno.store import open_experiment
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.watch import SECOND_NS, now_ns
 from pgdyno.world.reached import ReachedServer
 from tests.support.servers import throwaway_cluster
+from tools.hosts import page
+from tools.hosts.record import Kill, Kills, Record
 
 from . import there
 from .apart import Apart
 from .test_drive import TPCB, reached
-from .test_spread import TWELVE, flags, idle, place, succeeded
+from .test_spread import idle, with_state
 
 pytestmark = pytest.mark.bench
 
-KILLS = 60
 SEED = 20261126
 DURATION_S = 2.0
 WITHIN_S = 5.0
 """Preparing takes a second or two, then the load, then what it said is merged."""
-ENDS_S = 10.0
 GONE_S = 60.0
 
 ONCE = """
@@ -93,10 +86,14 @@ def killed(what: str, victim: there.Server, asker: subprocess.Popen[bytes], way:
     return what != "engine" or bool(drivers)
 
 
-def cleaned(state: Path) -> None:
-    """Nothing is left of a host but what Dask had in workers that could not remove it; then nothing at all."""
-    remove_scratch(state)
-    assert leftovers(state) == []
+def left(state: Path, place: there.Place, *dead: there.Server) -> list[str]:
+    """What `pgdyno doctor --clean` removes on a host, but for the directory in memory of a worker that was killed, which could not."""
+    command = [*place.prefix, sys.executable, "-m", "pgdyno", "doctor", "--clean"]
+    environment = os.environ | {"PGDYNO_STATE_DIR": str(state)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=GONE_S)
+    if done.returncode != 0:
+        return [done.stderr.strip()]
+    return [line for line in done.stdout.splitlines() if not any(f"-{one.process.pid}-" in line for one in dead)]
 
 
 def gone(pids: list[int]) -> bool:
@@ -111,104 +108,73 @@ def without_drivers(*workers: there.Server) -> bool:
 def test_whatever_is_killed_there_is_no_number_that_should_not_be(
     two: there.Hosts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    draw, became, ends = random.Random(SEED), Counter[str](), [(0.0, "", "")]
     way = two.apart[1] if two.apart else None
     where = there.Place("127.0.0.4") if way is None else way.place
     victims = ["worker", "engine", "coordinator"] + ["link"] * (way is not None)
+    record = Record.kept()
+    if record.kills is None or len(record.kills.kills) >= page.KILLS:
+        record.kills = Kills.now()
+    found = record.kills
     with throwaway_cluster(tcp=two.here) as server:
         load(server, PgbenchTables(2))
-        found = reached(server)
-        for number in range(KILLS):
-            what, name = victims[number % len(victims)], f"delta{number}"
-            folder = tmp_path / name
-            folder.mkdir()
-            hosts_file = two.file(folder, f"alpha = 1\n{name} = 1")
-            words = (str(hosts_file), found.dsn, str(found.password), str(folder), "alpha", name)
-            command = [sys.executable, "-c", ONCE, *words]
-            with two.worker(name, where) as victim, subprocess.Popen(command, stdout=subprocess.PIPE) as asker:
-                try:
-                    assert asker.stdout is not None and b"prepare" in asker.stdout.readline()
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        asker.wait(draw.uniform(0, WITHIN_S))
-                    drivers, at_ns = there.children(victim.process.pid), now_ns()
-                    was_there = killed(what, victim, asker, way)
-                    asker.wait(GONE_S)
-                    took_s = (now_ns() - at_ns) / SECOND_NS
-                    said = [json.loads(line) for line in asker.stdout.read().splitlines()]
-                    assert gone(drivers), f"{what}: a driver was left"
-                    assert without_drivers(two.workers["alpha"], victim), f"{what}: a driver was left"
-                finally:
-                    asker.kill()
-                    if way is not None:
-                        way.link("up")
-            result = judged(said, at_ns) if was_there else "nothing was there to kill"
-            became[result] += 1
-            if result in ("an error", "an invalid run"):
-                ends.append((took_s, what, str(said[0])))
-            cleaned(paths.state_dir())
+        while len(found.kills) < page.KILLS:
+            what, number = victims[found.tried % len(victims)], found.tried
+            found.tried += 1
+            one = kill_one(two, reached(server), where, way, what, number, tmp_path / f"delta{number}")
+            found.look()
+            if one is not None:
+                found.kills.append(one)
+                with capsys.disabled():
+                    print(f"hosts: kill {len(found.kills)}: {one}", flush=True)
+            page.keep(record)
+    claims = page.kills(record)
     with capsys.disabled():
-        print(f"\nhosts: {KILLS} kills: {dict(became)}; the slowest end took {max(ends)[0]:.1f} s")
-    assert became["a number"] == 0
-    assert max(ends)[0] <= ENDS_S, max(ends)
+        print("", *claims, sep="\nhosts: ")
+    assert [str(claim) for claim in claims if not claim.holds] == []
+
+
+def kill_one(
+    two: there.Hosts, server: ReachedServer, where: there.Place, way: Apart | None, what: str, number: int, folder: Path
+) -> Kill | None:
+    """One run on two hosts, of which something is killed; None where there was nothing to kill."""
+    draw, name, state = random.Random(f"{SEED} {number}"), folder.name, folder / "state"
+    folder.mkdir()
+    hosts_file = two.file(folder, f"alpha = 1\n{name} = 1")
+    words = (str(hosts_file), server.dsn, str(server.password), str(folder), "alpha", name)
+    command = [sys.executable, "-c", ONCE, *words]
+    own = with_state(where, state)
+    with two.worker(name, own) as victim, subprocess.Popen(command, stdout=subprocess.PIPE) as asker:
+        try:
+            assert asker.stdout is not None and b"prepare" in asker.stdout.readline()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                asker.wait(draw.uniform(0, WITHIN_S))
+            drivers, at_ns = there.children(victim.process.pid), now_ns()
+            was_there = killed(what, victim, asker, way)
+            asker.wait(GONE_S)
+            ended_ns = now_ns()
+            said = [json.loads(line) for line in asker.stdout.read().splitlines()]
+            assert gone(drivers), f"{what}: a driver was left"
+            assert without_drivers(two.workers["alpha"], victim), f"{what}: a driver was left"
+            took_s = ((now_ns() if what == "coordinator" else ended_ns) - at_ns) / SECOND_NS
+        finally:
+            asker.kill()
+            if way is not None:
+                way.link("up")
+        dead = [victim] if what == "worker" else []
+        found = left(paths.state_dir(), there.Place(two.here)) + left(state, where, *dead)
+    if not was_there:
+        return None
+    became = judged(said, at_ns)
+    took_s = took_s if became in (*page.ENDED, page.NOTHING) else 0.0
+    return Kill(what=what, became=became, took_s=round(took_s, 2), said=str(said[:1])[:300], left=found)
 
 
 def judged(said: list[dict[str, Any]], at_ns: int) -> str:
     """What became of a run; a number is right only where the load had ended before the kill."""
     if not said:
-        return "nothing"
+        return page.NOTHING
     if "error" in said[0]:
-        return "an error"
+        return page.ENDED[0]
     if said[0]["failed"]:
-        return "an invalid run"
-    return "a run whose load had ended" if said[0]["end_ns"] <= at_ns else "a number"
-
-
-def test_runs_that_are_spread_survive_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Workers, what they run and the coordinator are killed while one experiment is made and resumed; in the end it is that of one host."""
-    draw, names = random.Random(SEED), ("alpha", "beta", "gamma")
-    trial, results = tmp_path / "trial.toml", tmp_path / "results"
-    trial.write_text(TWELVE.replace("replicates = 3", "replicates = 30"))
-    places = {name: place(tmp_path, name, number) for number, name in enumerate(names, 11)}
-    kills, resumed = Counter[str](), list[str]()
-    with there.hosts(tmp_path, "127.0.0.1", {}) as hosts, contextlib.ExitStack() as stack:
-        for name in names:
-            hosts.workers[name] = stack.enter_context(hosts.worker(name, places[name]))
-        while True:
-            command = [sys.executable, "-m", "pgdyno", "run", str(trial), *flags(hosts), "--results", str(results)]
-            with subprocess.Popen([*command, *resumed], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-                while kills.total() < KILLS // 3:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(draw.uniform(0.5, 4))
-                    if process.poll() is not None:
-                        break
-                    what = draw.choice(["worker", "runs", "coordinator"])
-                    kills[what] += 1
-                    if what == "coordinator":
-                        process.kill()
-                        break
-                    name = draw.choice(names)
-                    worker = hosts.workers[name]
-                    if what == "worker":
-                        worker.process.kill()
-                        worker.process.wait()
-                        hosts.workers[name] = stack.enter_context(hosts.worker(name, places[name]))
-                    else:
-                        for pid in there.children(worker.process.pid):
-                            os.kill(pid, signal.SIGKILL)
-                _, err = process.communicate(timeout=300)
-            assert wait_until(lambda: all(map(idle, hosts.workers.values())), GONE_S)
-            found = sorted(path for path in results.glob("*") if (path / "experiment.json").exists())
-            resumed = ["--resume", str(found[0])] if found else []
-            if process.returncode == 0:
-                break
-            assert process.returncode in (-signal.SIGKILL, 3), err.decode()
-    directory = found[0]
-    blocks = Counter(run.record.block for run in open_experiment(directory).runs)
-    as_many = read_experiment(trial, [f"replicates={max(blocks)}"])
-    alone = execute(plan(as_many), root=tmp_path / "alone", command=())
-    assert succeeded(directory).items() <= succeeded(alone).items()
-    assert sum(runs == 12 for runs in blocks.values()) == 30
-    for name in names:
-        cleaned(tmp_path / f"state-{name}")
-    with capsys.disabled():
-        print(f"\nhosts: {kills.total()} kills of {dict(kills)}: 30 whole replicates, {len(blocks) - 30} that are not")
+        return page.ENDED[1]
+    return "a run whose load had ended" if said[0]["end_ns"] <= at_ns else page.NUMBER
