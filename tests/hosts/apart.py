@@ -43,7 +43,7 @@ class Apart:
     def place(self) -> Place:
         """Where a worker runs there."""
         clock = ("unshare", "--time", "--monotonic", str(self.ahead_s)) if self.ahead_s else ()
-        return Place(str(self._block + 2), (*self.inside, *clock))
+        return Place(str(self._block + 2), (*self.inside, *clock), here=self.here)
 
     @property
     def inside(self) -> tuple[str, ...]:

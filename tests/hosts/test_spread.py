@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import shutil
@@ -70,9 +69,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, there
 def hosts(places: dict[str, there.Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[there.Hosts]:
     """Workers ``alpha`` and ``beta``."""
     folder = tmp_path_factory.mktemp("spread")
-    found = ipaddress.IPv4Address(places["alpha"].listen)
-    here = "127.0.0.1" if found.is_loopback else str(found - 1)
-    with there.hosts(folder, here, {name: places[name] for name in ("alpha", "beta")}) as started:
+    with there.hosts(folder, places["alpha"].here, {name: places[name] for name in ("alpha", "beta")}) as started:
         yield started
 
 

@@ -72,6 +72,8 @@ class Place:
     prefix: tuple[str, ...] = ()
     """A command that runs another one there."""
     environment: dict[str, str] = field(default_factory=dict)
+    here: str = "127.0.0.1"
+    """Address of this machine that is reached from there."""
 
 
 @dataclass
