@@ -28,7 +28,8 @@ from .test_spread import ARMS, GONE_S, TWELVE, flags, idle, succeeded, with_stat
 
 pytestmark = pytest.mark.bench
 
-REPLICATES = 30
+REPLICATES = 90
+"""Enough to be at work until the last kill: a made-up run takes milliseconds."""
 NAMES = ("alpha", "beta", "gamma")
 LOOPBACK, NAMESPACES = "on loopback", "in network namespaces with clocks that are apart"
 DOWN_S = (0.5, 14.0)
