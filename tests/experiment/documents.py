@@ -44,6 +44,27 @@ duration = "5s"
 """
 """Needs neither root nor PostgreSQL, and takes milliseconds."""
 
+ONE_ARM = """\
+schema_version = 1
+replicates = 1
+
+[world]
+kind = "{kind}"
+volume = "gp3:size=10GiB"
+
+[instance]
+memory = "128MiB"
+
+[workload]
+engine = "native"
+scale = 2
+clients = 4
+warmup = "1s"
+duration = "{seconds}s"
+
+"""
+"""One run in either world; what a test is about follows."""
+
 
 def experiment(**tables: Any) -> Experiment:
     """An experiment on one gp3, with the tables that matter to a test."""

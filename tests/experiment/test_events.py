@@ -23,32 +23,13 @@ from pgdyno.store import open_experiment
 from pgdyno.store.record import Check
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.world.timeline import Timeline
-from tests.experiment.documents import experiment
+from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MODIFY = {"at": "1s", "do": "modify", "spec": "gp3:iops=6000"}
-TRIAL = """\
-schema_version = 1
-replicates = 1
-
-[world]
-kind = "{kind}"
-volume = "gp3:size=10GiB"
-
-[instance]
-memory = "128MiB"
-
-[workload]
-engine = "native"
-scale = 2
-clients = 4
-warmup = "1s"
-duration = "{seconds}s"
-
-"""
 
 
 def event(**keys: Any) -> str:
@@ -165,7 +146,7 @@ def test_a_run_that_ends_before_its_event_says_so() -> None:
 def test_events_are_printed_before_and_marked_on_every_figure_over_time_after(engine: Path, tmp_path: Path) -> None:
     file = tmp_path / "trial.toml"
     happens = event(at="30s", do="modify", spec="gp3:size=20GiB,iops=6000") + event(at="10s", do="kill")
-    file.write_text(TRIAL.format(kind="fake", seconds=60) + '[factors]\n"workload.clients" = [1, 2, 4]\n\n' + happens)
+    file.write_text(ONE_ARM.format(kind="fake", seconds=60) + '[factors]\n"workload.clients" = [1, 2, 4]\n\n' + happens)
     dry = pgdyno("run", str(file), "--dry-run").out
     first, second = (line for line in dry.splitlines() if line.startswith("in each run: "))
     assert first == "in each run: 10 s after measuring began, kill the server"
@@ -202,7 +183,7 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
 ) -> None:
     file = tmp_path / "trial.toml"
     file.write_text(
-        TRIAL.format(kind="emulated", seconds=12)
+        ONE_ARM.format(kind="emulated", seconds=12)
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=5000", optimizing="0s", rule="2023")
         + event(at="2s", do="fail", fault="latency", add="20ms", writes="50%")
         + event(at="3s", do="heal")
@@ -223,7 +204,7 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
 
     again = event(at="2s", do="modify", spec="gp3:size=10GiB,iops=5000", rule="2023")
     file.write_text(
-        TRIAL.format(kind="emulated", seconds=60)
+        ONE_ARM.format(kind="emulated", seconds=60)
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=4000", optimizing="0s", rule="2023")
         + again
     )

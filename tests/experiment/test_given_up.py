@@ -15,34 +15,14 @@ from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
 from pgdyno.store import open_experiment
-from tests.experiment.documents import experiment
+from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SAID = "Durability was given up: full_page_writes is off"
-TRIAL = """\
-schema_version = 1
-replicates = 1
-
-[world]
-kind = "{kind}"
-volume = "gp3:size=10GiB"
-
-[instance]
-memory = "128MiB"
-
-[workload]
-engine = "native"
-scale = 1
-clients = 2
-warmup = "1s"
-duration = "{seconds}s"
-
-[factors]
-"postgres.given_up" = [{levels}]
-"""
+TRIAL = ONE_ARM + '[factors]\n"postgres.given_up" = [{levels}]\n'
 
 
 def test_other_settings_cannot_be_given_up_and_an_experiment_without_it_is_as_before() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
-from pgdyno.host import snapshot, snapshot_delete, volume
+from pgdyno.host import program, snapshot, snapshot_delete, volume
 from tools.snapshot.record import Restores
 from tools.snapshot.server import FAST_MIB_PER_S
 
@@ -74,7 +74,7 @@ def _restored(one: Snapshot) -> Iterator[str]:
 
 def _fio(device: str, number: int, *options: str) -> None:
     """Write or verify the first region, whose blocks are filled with their place and this number: an older content is found, too."""
-    _run(
+    program.run(
         *("fio", "--name=checked", f"--filename={device}", f"--size={REGION_MIB}m", "--direct=1", "--bs=4k"),
         *("--ioengine=libaio", "--iodepth=16", "--rw=write", "--verify=pattern", f"--verify_pattern=%o0x{number:08x}"),
         *("--verify_fatal=1", "--verify_state_save=0", *options),
@@ -117,7 +117,7 @@ def _churn(folder: Path) -> Iterator[None]:
             file.write_bytes(bytes([number % 251]) * (number % 40 * 1024))
             file.rename(folder / f"file-{number % 50}")
             if number % 10 == 0:
-                subprocess.run(["sync", "--file-system", folder], check=True)
+                program.run("sync", "--file-system", folder)
             if number % 7 == 0:
                 (folder / f"file-{number % 50}").unlink()
 
@@ -134,13 +134,6 @@ def _checked(device: str, file_system: str, mount: Path) -> None:
     """Mounted once, so that the journal is replayed as after a power cut, and then looked at."""
     mount.mkdir(exist_ok=True)
     # Its original is mounted, and has the same name to XFS.
-    _run("mount", *(("-o", "nouuid") if file_system == "xfs" else ()), device, str(mount))
-    _run("umount", str(mount))
-    _run(*CHECKS[file_system], device)
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode != 0:
-        said = " ".join((done.stderr or done.stdout).split())[-200:]
-        raise HostError(f"{command[0]} ended with {done.returncode}: {said}", remedy="read what it says")
+    program.run("mount", *(("-o", "nouuid") if file_system == "xfs" else ()), device, mount)
+    program.run("umount", mount)
+    program.run(*CHECKS[file_system], device)

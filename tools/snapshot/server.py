@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.host import snapshot, volume
+from pgdyno.host import program, snapshot, volume
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -102,7 +101,7 @@ def server(folder: Path, file_system: FileSystem) -> Iterator[tuple[Ledger, list
             connection.execute("INSERT INTO hot SELECT i, 0 FROM generate_series(0, 99) i")
         # pgdyno's own lines in postgresql.conf are not synced: the volumes of an experiment are thrown away.
         for mount in mounts.values():
-            subprocess.run(["sync", "--file-system", mount], check=True)
+            program.run("sync", "--file-system", mount)
         yield Ledger(cluster), volumes
 
 

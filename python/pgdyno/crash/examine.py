@@ -16,6 +16,7 @@ import psycopg
 from pgdyno.crash import ledger
 from pgdyno.crash.recording import SETTINGS
 from pgdyno.errors import PgdynoError
+from pgdyno.host import program
 from pgdyno.host.journal import Journal
 from pgdyno.host.mounts import loops
 from pgdyno.host.waiting import wait_until
@@ -136,7 +137,7 @@ class Examiner:
 
     def _unmount(self, outcome: Outcome, target: Path) -> None:
         with _timed(outcome, "unmount"):
-            subprocess.run(["umount", target], check=True, capture_output=True)
+            program.run("umount", target)
             # A process that made a mount namespace of its own meanwhile keeps a copy of the mount until it ends.
             file = str(target.with_suffix(".img"))
             wait_until(lambda: all(loop.backing_file != file for loop in loops()), _LET_GO_S)
@@ -210,8 +211,7 @@ class Examiner:
 def mount(file: Path, target: Path) -> str | None:
     """Mount a content, which replays the file system's journal; what was said if that fails."""
     target.mkdir(exist_ok=True)
-    done = subprocess.run(["mount", "-o", "loop", file, target], capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else done.stderr.strip() or f"mount ended with {done.returncode}"
+    return program.failure("mount", "-o", "loop", file, target)
 
 
 def _read_ahead(target: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import threading
 import time
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pgdyno.crash import ledger
 from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
 from pgdyno.errors import InputError, PgdynoError
-from pgdyno.host import paths, preflight, volume
+from pgdyno.host import paths, preflight, program, volume
 from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -201,7 +200,7 @@ def record(asked: Asked, folder: Path) -> Recording:
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
         for mount in mounts:  # pgdyno's own lines in postgresql.conf are not synced
-            subprocess.run(["sync", "--file-system", mount], check=True)
+            program.run("sync", "--file-system", mount)
         volumes[0].mark("begin")
         begin_ns = time.monotonic_ns()
         operations = _work(cluster, found, asked.seconds)
@@ -240,15 +239,11 @@ def _mounted(asked: Asked, volumes: Sequence[AttachedVolume], below: Path) -> It
     mounts = [below / role for role in asked.roles]
     with contextlib.ExitStack() as stack:
         for attached, mount in zip(volumes, mounts, strict=True):
-            subprocess.run([*MAKERS[asked.file_system], attached.block_device], check=True, capture_output=True)
+            program.run(*MAKERS[asked.file_system], attached.block_device)
             mount.mkdir()
-            subprocess.run(["mount", attached.block_device, mount], check=True, capture_output=True)
-            stack.callback(_unmount, mount)
+            program.run("mount", attached.block_device, mount)
+            stack.callback(program.run, "umount", mount)
         yield mounts
-
-
-def _unmount(target: Path) -> None:
-    subprocess.run(["umount", target], check=True, capture_output=True)
 
 
 def _work(cluster: Cluster, found: Ledger, seconds: float) -> list[Operation]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.crash.examine import Outcome, mount
+from pgdyno.host import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +70,7 @@ def owners(files: Sequence[Path], folder: Path, requests: Sequence[dict[str, Any
         try:
             extents = _extents(target)
         finally:
-            subprocess.run(["umount", target], check=True, capture_output=True)
+            program.run("umount", target)
         for one in requests:
             if one["volume"] == volume:
                 begin, end = one["offset"] // BLOCK_BYTES, (one["offset"] + one["len"]) // BLOCK_BYTES

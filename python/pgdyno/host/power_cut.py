@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
 from pgdyno.host.mounts import mounts
+from pgdyno.host.program import failure
 from pgdyno.host.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def cut(volumes: Mapping[str, Path], end_users: Callable[[], None]) -> None:
             )
     for one in known:
         # Buffers of the device outlive its last mount.
-        said = _run("blockdev", "--flushbufs", one.device)
-        said = said or _run("mount", "-t", one.fstype, "-o", one.options, one.device, one.target)
+        said = failure("blockdev", "--flushbufs", one.device)
+        said = said or failure("mount", "-t", one.fstype, "-o", one.options, one.device, one.target)
         if said is not None:
             raise HostError(f"{one.device} cannot be mounted after the power cut: {said}", remedy="read `dmesg`")
 
@@ -82,10 +82,4 @@ def _shut_down(target: Path) -> None:
 
 
 def _unmounted(target: Path) -> bool:
-    return _run("umount", target) is None
-
-
-def _run(*command: str | Path) -> str | None:
-    """None when it worked, else what it said."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
-    return None if done.returncode == 0 else done.stderr.strip() or f"{command[0]} ended with {done.returncode}"
+    return failure("umount", target) is None

@@ -1,0 +1,40 @@
+"""Programs of the system, such as mount and mkfs: run to their end, with what they said when they failed."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from pgdyno.errors import HostError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMEOUT_S = 120.0
+_SAID_MAX = 200
+"""Characters of a message; the end has the reason."""
+
+
+def failure(*command: str | Path, timeout_s: float = TIMEOUT_S) -> str | None:
+    """Run a program; ``None`` when it ended with 0, else what it said, in one line. :class:`HostError` where it is not
+    installed or has not ended after ``timeout_s``.
+    """
+    name = str(command[0])
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=timeout_s
+        )
+    except FileNotFoundError as error:
+        raise HostError(f"{name} is not installed", remedy=f"install the package that has {name}") from error
+    except subprocess.TimeoutExpired as error:
+        raise HostError(f"{name} has not ended after {timeout_s:.0f} s", remedy="look into `dmesg`") from error
+    if done.returncode == 0:
+        return None
+    return " ".join((done.stderr or done.stdout).split())[-_SAID_MAX:] or f"{name} ended with {done.returncode}"
+
+
+def run(*command: str | Path, timeout_s: float = TIMEOUT_S) -> None:
+    """Run a program. :class:`HostError` with what it said when it fails."""
+    said = failure(*command, timeout_s=timeout_s)
+    if said is not None:
+        raise HostError(f"{command[0]} failed: {said}", remedy=f"run `{' '.join(map(str, command))}` by hand")
