@@ -7,10 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MEASURING = (
-    "tests/binding/test_real.py", "tests/binding/test_real_credit.py", "tests/bulk_load/test_verdict.py",
-    "tests/twin/test_fit_command.py",
-)  # fmt: skip
+MEASURING = ("tests/binding/test_real.py", "tests/binding/test_real_credit.py", "tests/bulk_load/test_verdict.py")
 """They judge times, and skip what a busy machine has spoilt: the machine is theirs."""
 KILLING = ("tests/compare/test_killed.py", "tests/experiment/test_sweep_command.py", "tests/host/test_instance.py")
 """A killed run leaves the machine's limits, which any clean-up finds: only folders of :data:`CLEANING_NOTHING` run beside them."""
@@ -29,7 +26,8 @@ DOCUMENTS = "tests/docs/test_execution.py"
 CLEANING_NOTHING = ("loader", "report", "analysis")
 """Folders that set no limits of the machine and clean up nothing; they take longer than what is killed."""
 _LONGEST = (
-    "host", "volumes", "limits", "experiment", "tpcc", "workload", "cli", "postgres", "diagnose", "drive", "probe", "load",
+    "host", "volumes", "limits", "experiment", "tpcc", "workload", "cli", "postgres", "judged", "diagnose", "drive", "probe",
+    "load",
 )  # fmt: skip
 """Parts that begin first of the others, so that the last to begin is a short one."""
 _SHORT: dict[str, tuple[str, ...]] = {
