@@ -75,5 +75,6 @@ def build(cluster: Cluster) -> str:
     if "SCHEMA COMPLETE" not in done.stdout or found is None:
         raise PgdynoError(f"HammerDB did not build its schema: {done.stdout[-500:]}", remedy="see what it says")
     loads.make(cluster, OURS)
-    fill(Place(cluster, OURS), TpccTables(WAREHOUSES))
+    # As HammerDB loads it: how full the pages are decides how many updates stay on their page.
+    fill(Place(cluster, OURS), TpccTables(WAREHOUSES), manner="hammerdb")
     return found[1]

@@ -97,7 +97,7 @@ def beside_hammerdb(path: Path, pairs: int, bounds: Sequence[str]) -> Record:
         record = _kept(path, "beside HammerDB", begun, hammerdb=found)
         for bound in bounds if pairs else ():
             cluster.stop()
-            cluster.start(beside.SETTINGS | nopm.BOUNDS[bound])
+            cluster.start(beside.SETTINGS | nopm.BOUNDS[bound].settings)
             there = sum(pair.bound == bound for pair in found.nopm)
             found.nopm += nopm.measure(cluster, bound, pairs, SEED + there)
             record = _kept(path, "beside HammerDB", begun, hammerdb=found)

@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import PgdynoError
+from pgdyno.errors import InputError, PgdynoError
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
 from tools.tpc.installed import OURS, THEIRS, WAREHOUSES, Place
 from tools.tpc.record import NopmPair
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pgdyno.postgres.cluster import Cluster
 
+
+@dataclass(frozen=True)
+class Bound:
+    """How one limit is made to bind."""
+
+    settings: dict[str, str]
+    """The server's."""
+    apart: bool = False
+    """The server has one CPU to itself, and who asks has the others."""
+
+
 BOUNDS = {
-    # Each commit waits 5 ms, as on a slow volume, and nothing else binds.
-    "commits": {"commit_delay": "5000", "commit_siblings": "0"},
-    "CPU": {"synchronous_commit": "off"},
+    # Each commit waits 30 ms, as on a volume that hardly answers: what a client's own process takes between two is 1 % of that at most.
+    "commits": Bound({"commit_delay": "30000", "commit_siblings": "0"}),
+    # The clients keep the server's CPU busy, so what their own processes take does not count.
+    "CPU": Bound({"synchronous_commit": "off"}, apart=True),
 }
-"""What binds -> the server's settings for it."""
+"""What binds -> how."""
+CLIENTS = WAREHOUSES
+"""Each has a warehouse of its own, so that they do not wait for each other's rows."""
 _MINUTE_S = 60.0
 
 
 def measure(cluster: Cluster, bound: str, pairs: int, seed: int) -> list[NopmPair]:
-    """Pairs of runs of a minute after a minute, one client each, in an order that the seed draws."""
-    order, found = random.Random(seed), []
+    """Pairs of runs of a minute after a minute, in an order that the seed draws. The server has been started for this bound."""
+    order, found, how = random.Random(seed), [], BOUNDS[bound]
     for number in range(pairs):
         theirs_first = order.random() < 0.5
         places = (THEIRS, OURS) if theirs_first else (OURS, THEIRS)
-        rates = {place: _new_orders_per_min(Place(cluster, place), seed + number) for place in places}
+        with _apart(cluster) if how.apart else contextlib.nullcontext():
+            rates = {place: _new_orders_per_min(Place(cluster, place), seed + number) for place in places}
         pair = NopmPair(bound=bound, theirs=rates[THEIRS], ours=rates[OURS], theirs_first=theirs_first)
         said = f"{number + 1}/{pairs} {bound}: {pair.ours:,.0f} NOPM, HammerDB {pair.theirs:,.0f}"
         print(said, file=sys.stderr, flush=True)
@@ -40,11 +60,28 @@ def measure(cluster: Cluster, bound: str, pairs: int, seed: int) -> list[NopmPai
     return found
 
 
+@contextlib.contextmanager
+def _apart(cluster: Cluster) -> Iterator[None]:
+    """The server on the first CPU, this process and what it starts on the others. :class:`InputError` where there is one alone."""
+    before = os.sched_getaffinity(0)
+    first, *others = sorted(before)
+    if not others:
+        raise InputError("a server with a CPU of its own needs two CPUs", remedy="measure with --bound commits")
+    os.sched_setaffinity(cluster.pid, {first})
+    os.sched_setaffinity(0, others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+        os.sched_setaffinity(cluster.pid, before)
+
+
 def _new_orders_per_min(place: Place, seed: int) -> float:
     asked: dict[str, Any] = {"engine": "hammerdb", "schema": "public"} if place.name == THEIRS else {"engine": "native"}
     workload = workload_of(
-        kind="tpcc", warehouses=WAREHOUSES, clients=1, warmup="1min", duration="1min", seed=seed, **asked
-    )
+        kind="tpcc", warehouses=WAREHOUSES, clients=CLIENTS, all_warehouses=True,
+        warmup="1min", duration="1min", seed=seed, **asked,
+    )  # fmt: skip
     baseline = workload.baseline(place)
     with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-") as folder:
         outcome = workload.runner()(place, RunRequest(_MINUTE_S, Path(folder), warmup_s=_MINUTE_S))
