@@ -47,7 +47,7 @@ LOADS = {
     # The arrivals follow from the seed and the threads' numbers, so both schedule the same transactions: short runs tell enough.
     page.OPEN: Load(300, 8, 1.0, 5.0),
     # Two cores are shared by all, and a run of eight seconds scatters by some per cent.
-    page.CLOSED: Load(None, 14, 1.0, 8.0),
+    page.CLOSED: Load(None, 12, 1.0, 8.0),
 }
 
 

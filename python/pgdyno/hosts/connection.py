@@ -163,7 +163,16 @@ class DriverHost:
     @cached_property
     def facts(self) -> HostFacts:
         """What it is; asked once."""
-        return self._connection.seat(self.name).facts()
+        return self._seat.facts()
+
+    @cached_property
+    def _seat(self) -> SeatThere:
+        """For questions; each program has a seat of its own."""
+        return self._connection.seat(self.name)
+
+    def clock_ns(self) -> int:
+        """What CLOCK_MONOTONIC shows there: that of the worker, whose children the drivers are. :class:`HostError` where it does not answer."""
+        return int(self._seat.answer("clock_ns"))
 
     def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
         """Start a driver there; it is not ready yet."""
@@ -193,5 +202,5 @@ class DriverHost:
 
     def _rtt_ms(self, host: str, port: int) -> float | None:
         """None where it cannot connect: the driver says why. A worker that does not answer is waited for once, not again for its driver."""
-        round_trip_ns = self._connection.seat(self.name).answer("round_trip_ns", host, port)
+        round_trip_ns = self._seat.answer("round_trip_ns", host, port)
         return None if round_trip_ns is None else round_trip_ns / 1e6

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import _engine
-from pgdyno.errors import EngineError
+from pgdyno.errors import EngineError, HostError
 from pgdyno.store.record import ClockRecord
 from pgdyno.workload import clock_offset
 from pgdyno.workload.native_record import SECOND_NS, Said
@@ -79,6 +79,7 @@ class Driving:
 
         ``document`` is its specification, ``log`` takes its standard error. One elsewhere must wait for :meth:`begin_at`.
         """
+        self._ask_clock = self._clock if elsewhere is None else elsewhere.clock_ns
         self._is_told = is_told = document.get("begin", "now") != "now"
         timeout_s = start_s(document, dilation)
         if elsewhere is None:
@@ -216,7 +217,10 @@ class Driving:
     def _look_at_clock(self) -> None:
         """Find out how far its clock is ahead, before it begins."""
         try:
-            found = clock_offset.estimate(self._clock)
+            found = clock_offset.estimate(self._ask_clock)
+        except HostError:
+            self.__exit__(None, None, None)
+            raise
         except _Silent as silent:
             self.__exit__(None, None, None)
             if silent.ended:
@@ -230,8 +234,8 @@ class Driving:
         """The same after the run; then it may end. One that was stopped does not answer any more."""
         if (before := self.said.clock) is None:
             return
-        with contextlib.suppress(_Silent):
-            after = clock_offset.estimate(self._clock)
+        with contextlib.suppress(_Silent, HostError):
+            after = clock_offset.estimate(self._ask_clock)
             self.said.clock = ClockRecord(
                 ahead_ns=before.ahead_ns,
                 uncertainty_ns=max(before.uncertainty_ns, after.uncertainty_ns),
@@ -241,7 +245,7 @@ class Driving:
             self._engine.close_stdin()
 
     def _clock(self) -> int:
-        """What its CLOCK_MONOTONIC shows."""
+        """What the CLOCK_MONOTONIC of a driver of this machine shows, which may be in a time namespace."""
         pipe, self._asked = self._engine.process.stdin, self._asked + 1
         assert pipe is not None
         try:

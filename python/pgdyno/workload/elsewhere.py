@@ -18,5 +18,8 @@ class Elsewhere(Protocol):
     def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> Spawned:
         """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
 
+    def clock_ns(self) -> int:
+        """What CLOCK_MONOTONIC shows there, for every program. :class:`~pgdyno.errors.HostError` where it does not answer."""
+
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
         """What the host is, and how far it is from the server that the driver's document names."""
