@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
 QUARTET = (True, False, False, True)
 """Whether the watch runs in each of four turns; half of the quartets, by lot, are the other way round."""
 SEED = 20_261_126
-PROBES = 2
-"""Sessions of a watch that last: of counters, and of what sessions wait for."""
+PROBES = ("counters", "looks")
+"""Sessions of a watch that ask, in the order in which they begin: of counters, and of what sessions wait for. A third one sleeps, where
+there is no pg_stat_statements."""
+GAP_S = 0.02
+"""The shortest time between turns, which counts for neither. In it a watch that runs on catches up what was due while it stood still,
+so that in its turns it asks what any watch asks. It is up to twice as long, by lot: turns do not keep step with the questions."""
 WARM_S = 20
 """Long enough that a second told a tenth of a second late does not matter."""
 START_S = 30.0
@@ -44,6 +49,7 @@ SAME_MAX = 0.02
 """Difference of the bytes of a transaction in the first seconds and over all: pgbench tells of each some milliseconds late."""
 _PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps")
 _LOOPBACK = Path("/proc/net/dev")
+_SLEPT = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -59,14 +65,8 @@ class Load:
 
     def __init__(self, progress: Path) -> None:
         self._progress = progress
-        self._before = (time.monotonic(), moved_bytes())
         self.warm = [self.told() for _ in range(WARM_S)]
         """What was said of its first seconds."""
-
-    def rate(self) -> float:
-        """Bytes a second since the last call."""
-        (then_s, then), self._before = self._before, (time.monotonic(), moved_bytes())
-        return (self._before[1] - then) / (self._before[0] - then_s)
 
     def told(self) -> Told:
         """Wait until pgbench tells of its next second."""
@@ -107,8 +107,14 @@ def loaded(cluster: Cluster, longest_s: float, folder: Path) -> Iterator[Load]:
 class Watch:
     """The command ``pgdyno diagnose`` with all that it starts, as a user runs it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], cluster: Cluster) -> None:
-        self._process, self._cluster, self._runs = process, cluster, True
+    def __init__(self, process: subprocess.Popen[bytes], sessions: list[int]) -> None:
+        self._process, self._runs = process, True
+        self._sessions = dict(zip(PROBES, sessions, strict=False))
+        self._parts = {
+            "client": [process.pid],
+            "host probe": sorted(_of_session(process.pid) - {process.pid}),
+            "server": sessions,
+        }
 
     def runs(self, on: bool) -> None:
         """Let it run on, or stand still: between two questions, as one that waits so long for an answer would ask less often."""
@@ -124,14 +130,13 @@ class Watch:
         tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
         return all("futex" in (task / "wchan").read_text() for task in tasks)
 
-    def cpu_s(self) -> dict[str, float]:
+    def cpu_ns(self) -> Counter[str]:
         """What its parts have used: ``client``, ``host probe``, and ``server`` for its sessions there."""
-        own = _of_session(self._process.pid)
-        query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
-        with self._cluster.connect() as connection:
-            sessions = [int(str(row[0])) for row in connection.execute(query, (APPLICATION_NAME,)).fetchall()]
-        parts = {"client": [self._process.pid], "host probe": own - {self._process.pid}, "server": sessions}
-        return {name: sum(map(_cpu_s, pids)) for name, pids in parts.items()}
+        return Counter({name: sum(map(_cpu_ns, pids)) for name, pids in self._parts.items()})
+
+    def asked(self) -> Counter[str]:
+        """How often each of its sessions in the server went to sleep, which each does once after a question."""
+        return Counter({name: _slept(pid) for name, pid in self._sessions.items()})
 
 
 @contextlib.contextmanager
@@ -142,30 +147,63 @@ def watching(cluster: Cluster, dsn: str) -> Iterator[Watch]:
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:
         try:
-            assert wait_until(lambda: _asking(cluster) >= PROBES, START_S)
+            assert wait_until(lambda: len(_asking(cluster)) >= len(PROBES), START_S)
             threading.Event().wait(SETTLED_S)
-            yield Watch(process, cluster)
+            yield Watch(process, _asking(cluster))
         finally:
             os.killpg(process.pid, signal.SIGCONT)
             # Not SIGINT, which a command that a shell started in the background may ignore.
             os.killpg(process.pid, signal.SIGTERM)
 
 
-def quartets(load: Load, watch: Watch, count: int, turn_s: float) -> list[float]:
-    """Log of the transactions with the watch over those without, in each of so many quartets of turns."""
+@dataclass
+class Turns:
+    """What was done in some turns together."""
+
+    seconds: float = 0.0
+    moved_bytes: int = 0
+    cpu_ns: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def add(self, watch: Watch, seconds: float) -> float:
+        """One more turn, which begins now. The load's bytes a second in it."""
+        cpu_ns, asked = watch.cpu_ns(), watch.asked()
+        then_s, then = time.monotonic(), moved_bytes()
+        threading.Event().wait(seconds)
+        now_s, now = time.monotonic(), moved_bytes()
+        self.asked += watch.asked() - asked
+        self.cpu_ns += watch.cpu_ns() - cpu_ns
+        self.seconds += now_s - then_s
+        self.moved_bytes += now - then
+        return (now - then) / (now_s - then_s)
+
+    def asked_per_s(self, probe: str) -> float:
+        """Questions of one of the :data:`PROBES`."""
+        return self.asked[probe] / self.seconds
+
+    def __str__(self) -> str:
+        """In a second: the watch's questions, and its CPU time."""
+        asked = ", ".join(f"{self.asked_per_s(name):.2f} questions for {name}" for name in PROBES)
+        used = ", ".join(f"{name} {used_ns / self.seconds / 1e6:.2f}" for name, used_ns in self.cpu_ns.items())
+        return f"{asked}; {self.cpu_ns.total() / self.seconds / 1e6:.2f} ms of CPU ({used})"
+
+
+def quartets(watch: Watch, count: int, turn_s: float) -> tuple[list[float], dict[bool, Turns]]:
+    """Log of the transactions with the watch over those without, in each of so many quartets of turns; and the turns with
+    and without it."""
     draw, found = random.Random(SEED), []
-    due_s = time.monotonic()
-    load.rate()
+    turns = {True: Turns(), False: Turns()}
     for _ in range(count):
         turned = draw.random() < 0.5
         rates = {True: 0.0, False: 0.0}
-        for on in QUARTET:
-            watch.runs(on != turned)
-            due_s += turn_s
-            threading.Event().wait(max(0.0, due_s - time.monotonic()))
-            rates[on != turned] += load.rate()
+        for first_half in QUARTET:
+            on = first_half != turned
+            watch.runs(on)
+            threading.Event().wait(GAP_S * (1 + draw.random()))
+            rates[on] += turns[on].add(watch, turn_s)
         found.append(math.log(rates[True] / rates[False]))
-    return found
+    watch.runs(True)
+    return found, turns
 
 
 def hodges_lehmann(values: list[float]) -> tuple[float, float, float]:
@@ -176,13 +214,11 @@ def hodges_lehmann(values: list[float]) -> tuple[float, float, float]:
     return means[lowest], statistics.median(means), means[-1 - lowest]
 
 
-def _asking(cluster: Cluster) -> int:
-    """Sessions of a watch that wait for their next question."""
-    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state = 'idle'"
+def _asking(cluster: Cluster) -> list[int]:
+    """Sessions of a watch that wait for their next question, the oldest first."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND state = 'idle' ORDER BY backend_start"
     with cluster.connect() as connection:
-        row = connection.execute(query, (APPLICATION_NAME,)).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+        return [int(str(row[0])) for row in connection.execute(query, (APPLICATION_NAME,)).fetchall()]
 
 
 def _of_session(leader: int) -> set[int]:
@@ -196,6 +232,12 @@ def _of_session(leader: int) -> set[int]:
     return found
 
 
-def _cpu_s(pid: int) -> float:
-    """Of all threads, in the kernel's nanoseconds (sched-stats.rst)."""
-    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+def _cpu_ns(pid: int) -> int:
+    """Of all threads, as the kernel counts (sched-stats.rst)."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def _slept(pid: int) -> int:
+    """How often a process with one thread waited for something (proc_pid_status(5))."""
+    (line,) = _SLEPT.findall(Path(f"/proc/{pid}/status").read_text())
+    return int(line)
