@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import TYPE_CHECKING
 
@@ -194,6 +195,22 @@ def test_a_lost_connection_is_a_gap_and_is_made_again(cluster: Cluster) -> None:
     assert all(gap.what.startswith("sql.") for gap in lost)
     last_gap_ns = max(gap.end_ns for gap in lost)
     assert max(samples.tables["probe/wal"]["t_end_ns"].to_pylist()) > last_gap_ns
+
+
+def test_one_counter_that_is_not_answered_does_not_take_the_others_along_for_long(cluster: Cluster) -> None:
+    probe = CounterProbe(cluster.dsn)
+    with contextlib.closing(probe._connect(60.0)) as connection:
+        probe._begin(connection)
+        assert probe._ask(connection) == []
+        right, probe._sources["wal"].query = probe._sources["wal"].query, "SELECT 1 / 0"
+        missing = [[part for part, _ in probe._ask(connection)] for _ in range(3)]
+        probe._sources["wal"].query = right
+        assert [probe._ask(connection) for _ in range(2)] == [[], []]
+    assert missing == [probe._parts(), ["sql.wal"], ["sql.wal"]], (
+        "together they are one transaction, then they are asked apart"
+    )
+    taken = {table: len(source.answers) for table, source in probe._sources.items()}
+    assert taken == {"checkpointer": 5, "database": 5, "io": 5, "wal": 3}
 
 
 def test_a_server_that_has_just_started_has_time_to_answer(timeouts_asked: list[object]) -> None:

@@ -77,7 +77,7 @@ def watch(
     if not samples.tables.keys() & {"probe/database", "probe/wait_events"}:
         why = samples.gaps[0].why if samples.gaps else "it did not answer"
         raise HostError(f"nothing was seen of the server: {why}", remedy="look at the server's log")
-    made = _Made(target, view, purchase, anchor, begin_ns, end_ns, _account(samples))
+    made = _Made(target, view, purchase, anchor, begin_ns, end_ns, _account(samples, pooler=target.pooler))
     return _written(made, samples, settings, root)
 
 
@@ -111,19 +111,18 @@ def _wait(begin_ns: int, seconds: float, tell: Callable[[float], None] | None) -
             never.wait(min(STEP_S, left_s))
 
 
-def _account(samples: Samples) -> record.Account:
-    """Transactions as the server counts them in all databases, without those of the probes."""
+def _account(samples: Samples, *, pooler: bool) -> record.Account:
+    """Transactions as the server counts them in all databases, without those of the probes: a sample of the counters is one, but the
+    first, and each through a pooler, is one for each table.
+    """
     nothing = record.Account(scheduled=0, skipped=0, succeeded=0, failed=0)
     table = samples.tables.get("probe/database")
     if table is None or table.num_rows < 2:
         return nothing
     grown = {name: table[name][-1].as_py() - table[name][0].as_py() for name in ("xact_commit", "xact_rollback")}
     counted = sum(name in samples.tables for name in ("probe/database", "probe/io", "probe/wal", "probe/checkpointer"))
-    own = sum(
-        row["samples"] * (counted if row["probe"] == "sql" else 1)
-        for row in samples.tables["probe/cost"].to_pylist()
-        if row["probe"] in ("sql", "wait_events")
-    )
+    taken = {row["probe"]: row["samples"] for row in samples.tables["probe/cost"].to_pylist()}
+    own = taken["wait_events"] + (taken["sql"] * counted if pooler else taken["sql"] - 1 + counted)
     succeeded, failed = max(0, grown["xact_commit"] - own), max(0, grown["xact_rollback"])
     return record.Account(scheduled=succeeded + failed, skipped=0, succeeded=succeeded, failed=failed)
 

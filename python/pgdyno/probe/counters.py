@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
+    from psycopg.pq.abc import PGresult
 
     from pgdyno.probe.sampler import Connection
 
@@ -30,9 +31,21 @@ class _Source:
     answers: list[tuple[int, int, list[list[bytes | None]]]] = field(default_factory=list)
     """(begin, end, rows) of each sample, values as the server writes them."""
 
+    def keep(self, begin_ns: int, answer: PGresult) -> None:
+        """One more sample, asked for at ``begin_ns`` and answered now."""
+        columns = range(answer.nfields)
+        rows = [[answer.get_value(row, column) for column in columns] for row in range(answer.ntuples)]
+        self.answers.append((begin_ns, now_ns(), rows))
+        if not self.columns:
+            self.columns = [((answer.fname(column) or b"").decode(), answer.ftype(column)) for column in columns]
+
 
 class CounterProbe(SqlSampler):
-    """Samples the views of counters. Rows are kept as they came and become tables when the run is over."""
+    """Samples the views of counters. Rows are kept as they came and become tables when the run is over.
+
+    The first sample asks for one after the other and so finds out what the server does not answer; from the next on they are asked
+    for together, until one is missing. Through a pooler they never are: each question is a transaction of its own there.
+    """
 
     name = "sql"
 
@@ -40,12 +53,32 @@ class CounterProbe(SqlSampler):
         super().__init__(dsn, interval_s, **options)
         self._watched = watched
         self._sources: dict[str, _Source] = {}
+        self._together = False
+        """Whether the last sample had all of them."""
 
     def _begin(self, connection: Connection) -> None:
         queries = choose_queries(connection.info.server_version, watched=self._watched)
         self._sources = {table: _Source(queries[table]) for table in TABLES if table in queries}
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
+        import psycopg
+
+        if not (self._together and self._is_own):
+            missing = self._asked_apart(connection)
+            self._together = not missing
+            return missing
+        sources = self._sources.values()
+        begin_ns = now_ns()
+        try:
+            answers = self._answers(connection, [source.query for source in sources])
+        except psycopg.Error as error:
+            self._together = False  # the next sample finds out which of them
+            return [(part, reason(error)) for part in self._parts()]
+        for source, answer in zip(sources, answers, strict=True):
+            source.keep(begin_ns, answer)
+        return []
+
+    def _asked_apart(self, connection: Connection) -> list[tuple[str, str]]:
         import psycopg
 
         missing: list[tuple[str, str]] = []
@@ -56,14 +89,7 @@ class CounterProbe(SqlSampler):
                 continue
             try:
                 begin_ns = now_ns()
-                answer = self._answer(connection, source.query)
-                columns = range(answer.nfields)
-                rows = [[answer.get_value(row, column) for column in columns] for row in range(answer.ntuples)]
-                source.answers.append((begin_ns, now_ns(), rows))
-                if not source.columns:
-                    source.columns = [
-                        ((answer.fname(column) or b"").decode(), answer.ftype(column)) for column in columns
-                    ]
+                source.keep(begin_ns, self._answer(connection, source.query))
             except psycopg.Error as error:
                 lost = reason(error)
                 missing.append((f"sql.{table}", lost))

@@ -15,8 +15,11 @@ from pgdyno import session
 from pgdyno.errors import PgdynoError
 from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
 from pgdyno.probe.samples import Gap, GapLedger, Samples
+from pgdyno.probe.together import ask_together, checked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import psycopg
     from psycopg.pq.abc import PGresult
 
@@ -138,12 +141,20 @@ class SqlSampler(ABC):
             answer = self._question(connection, query).pgresult
             assert answer is not None
             return answer
+        return checked(connection.pgconn.exec_prepared(self._name_of(connection, query), ()))
+
+    def _answers(self, connection: Connection, queries: Sequence[str]) -> list[PGresult]:
+        """The answers to questions that are asked many times in a session of our own, in one transaction."""
+        return ask_together(connection.pgconn, [self._name_of(connection, query) for query in queries])
+
+    def _name_of(self, connection: Connection, query: str) -> bytes:
+        """The name under which the connection has prepared a question; prepared now if it was not."""
         name = self._prepared.get(query)
         if name is None:
             name = f"pgdyno_probe_{len(self._prepared)}".encode()
-            _checked(connection.pgconn.prepare(name, query.encode()))
+            checked(connection.pgconn.prepare(name, query.encode()))
             self._prepared[query] = name
-        return _checked(connection.pgconn.exec_prepared(name, ()))
+        return name
 
     def _settings(self, read_only: str, patience_s: float | None = None) -> tuple[tuple[str, str], ...]:
         """What each question is asked with."""
@@ -291,14 +302,6 @@ class SqlSampler(ABC):
             return Samples()
         row = {"t_begin_ns": self._began_ns, "t_end_ns": self._ended_ns, "probe": self.name} | vars(self.cost)
         return Samples({"probe/cost": from_rows("probe/cost", [row])})
-
-
-def _checked(answer: PGresult) -> PGresult:
-    import psycopg
-
-    if answer.status not in (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK):
-        raise psycopg.errors.error_from_result(answer)
-    return answer
 
 
 def reason(error: Exception) -> str:
