@@ -117,10 +117,11 @@ def test_a_wrong_answer_with_confidence_breaks_the_claim_in_any_view() -> None:
 
 
 def test_a_partial_record_says_so_with_its_digest() -> None:
-    one = Measured(command.RESULTS, facts(), None)
-    other = Measured(command.RESULTS, facts(held=0.1), "requests waited for the limit in 10% of the time")
+    one = Measured(command.RESULTS / "1-5c0ffee" / "one", facts(), None)
+    other = Measured(one.folder, facts(held=0.1), "requests waited for the limit in 10% of the time")
     answers = [answer("volume_iops", view=view) for view in VIEWS] + [answer("locks", "low")]
-    text = page.render([one, other], answers, judge(answers), seed="1", rules=digest(), build_hash="5c0ffee")
+    text = page.render([one, other], answers, judge(answers), seed="1", rules=digest())
+    assert "the engine `5c0ffee`." in text
     assert "**This record is partial**" in text
     assert digest() in text
     assert "| volume IOPS | 1 (1) | 1 (0) |" in text
@@ -138,10 +139,29 @@ def test_cloudwatchs_file_has_what_the_volume_counted() -> None:
 
 def test_what_is_there_is_not_measured_again(tmp_path: Path) -> None:
     every = list(scenarios(STANDS))
-    (tmp_path / every[0][0]).mkdir()
-    assert left(tmp_path, every) == every, "a scenario without facts was interrupted"
-    (tmp_path / every[0][0] / "facts.json").write_text("{}")
-    assert left(tmp_path, every) == every[1:]
+    here, there = tmp_path / "here", tmp_path / "there"
+    (here / every[0][0]).mkdir(parents=True)
+    assert left([here], every) == every, "a scenario without facts was interrupted"
+    (here / every[0][0] / "facts.json").write_text("{}")
+    assert left([here], every) == every[1:]
+    (there / every[1][0]).mkdir(parents=True)
+    (there / every[1][0] / "facts.json").write_text("{}")
+    assert left([here, there], every) == every[2:]
+
+
+def test_a_page_says_which_engine_made_how_many_of_its_scenarios(tmp_path: Path) -> None:
+    """Those of another engine stand where this one has none."""
+    here, there = tmp_path / "1-beef", tmp_path / "1-cafe"
+    for folder, count in ((here, 1), (there, 3)):
+        for key, _, load in list(scenarios(STANDS))[:count]:
+            (folder / key).mkdir(parents=True)
+            (folder / key / "facts.json").write_text(facts(load.limit, key=key).model_dump_json())
+    found = command.measured(STANDS, [here, there])
+    assert [one.engine for one in found] == ["beef", "cafe", "cafe"]
+    text = page.render(found, [answer("volume_iops")], [], seed="1", rules=digest())
+    assert (
+        "the engines `beef` (1 judged, at the median with 80% of the machine's CPU idle) and `cafe` (2 judged, " in text
+    )
 
 
 def test_a_record_is_thinned_to_the_looks_of_a_slower_watch(tmp_path: Path) -> None:

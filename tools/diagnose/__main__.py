@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno import _engine
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import preflight
 from pgdyno.host.waiting import wait_until
 from tools.diagnose import claims, page
 from tools.diagnose.claims import said
 from tools.diagnose.measure import measure
-from tools.diagnose.record import FACTS, Facts, Measured, digest, folder_of, left
+from tools.diagnose.record import FACTS, Facts, Measured, digest, folder_of, kept, left
 from tools.diagnose.scenarios import FAMILIES, OLDER, Stand, draw, scenarios
 from tools.diagnose.stand import DataSets, running
 from tools.diagnose.thinned import thinned
@@ -52,6 +51,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="stands of each family and version [%(default)s]")
     parser.add_argument("--family", choices=list(FAMILIES), action="append", help="only these stands; repeatable")
     parser.add_argument("--seconds", type=float, help="begin no further stand after this time; the next call resumes")
+    parser.add_argument(
+        "--also",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="RECORD",
+        help="a record of the draw by another engine, whose scenarios stand where this engine has none; the page says how many; repeatable",
+    )
     parser.add_argument("--list", action="store_true", help="print the draw")
     parser.add_argument(
         "--apart",
@@ -74,21 +81,21 @@ def _run(asked: argparse.Namespace) -> int:
         return 0
     every = draw(asked.seed, asked.rounds)
     if asked.apart is not None:
-        return code(try_apart(measured(every, asked.record or folder_of(RESULTS, asked.seed)), asked.apart))
+        return code(try_apart(measured(every, [asked.record or folder_of(RESULTS, asked.seed)]), asked.apart))
     if not asked.page:
-        collect(stands, asked.seed, asked.seconds)
-    return code(write(every, asked.seed))
+        collect(stands, asked.seed, asked.seconds, asked.also)
+    return code(write(every, asked.seed, asked.also))
 
 
-def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None) -> None:
-    """Measure what is missing of some stands, until the time is over."""
+def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None, also: Sequence[Path] = ()) -> None:
+    """Measure what is missing of some stands here and in other records, until the time is over."""
     preflight.require_root("the record of diagnosis")
     preflight.require_fuse()
     preflight.require_programs("iostat")
     if not OLDER.is_dir():
         raise HostError(f"there is no PostgreSQL 15 in {OLDER}", remedy="install Debian's postgresql-15")
     folder, begin = folder_of(RESULTS, seed), time.monotonic()
-    missing = left(folder, list(scenarios(list(stands))))
+    missing = left([folder, *also], list(scenarios(list(stands))))
     print(f"rules {digest()}; {len(missing)} scenarios are missing", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as name, DataSets(Path(name)) as data_sets:
         for place, (_, group) in enumerate(groupby(missing, key=lambda one: one[1].number)):
@@ -120,7 +127,7 @@ def _stand(group: Sequence[tuple[str, Stand, Load]], data_sets: DataSets, scratc
     """The scenarios of one stand. One that breaks is said and is missing still."""
     stand = group[0][1]
     with running(stand, data_sets, scratch) as server:
-        for key, _, load in left(folder, group):
+        for key, _, load in left([folder], group):
             begin = time.monotonic()
             shutil.rmtree(folder / key, ignore_errors=True)
             try:
@@ -132,25 +139,24 @@ def _stand(group: Sequence[tuple[str, Stand, Load]], data_sets: DataSets, scratc
             print(f"{key}: {state} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
 
 
-def measured(stands: Sequence[Stand], folder: Path) -> list[Measured]:
-    """What is there of a draw; :class:`PgdynoError` where nothing is."""
+def measured(stands: Sequence[Stand], folders: Sequence[Path]) -> list[Measured]:
+    """What is there of a draw, of each scenario in the first folder that has it; :class:`PgdynoError` where nothing is."""
     found = []
     for key, _, load in scenarios(list(stands)):
-        if (path := folder / key / FACTS).is_file():
-            facts = Facts.model_validate_json(path.read_text())
-            found.append(Measured(folder / key, facts, refuted(facts, load.clients)))
+        if (folder := kept(folders, key)) is not None:
+            facts = Facts.model_validate_json((folder / FACTS).read_text())
+            found.append(Measured(folder, facts, refuted(facts, load.clients)))
     if not found:
         raise none_yet("diagnose")
     return found
 
 
-def write(stands: Sequence[Stand], seed: int) -> list[Claim]:
+def write(stands: Sequence[Stand], seed: int, also: Sequence[Path] = ()) -> list[Claim]:
     """Ask the rules about all that was measured, write the page, print the claims."""
-    found = measured(stands, folder_of(RESULTS, seed))
+    found = measured(stands, [folder_of(RESULTS, seed), *also])
     judged = _judged(found)
     verdicts = claims.judge(judged)
-    facts = {"seed": str(seed), "rules": digest(), "build_hash": _engine.facts().build_hash[:12]}
-    return published(PAGE, page.render(found, judged, verdicts, **facts), verdicts)
+    return published(PAGE, page.render(found, judged, verdicts, seed=str(seed), rules=digest()), verdicts)
 
 
 def try_apart(found: Sequence[Measured], apart_ms: float) -> list[Claim]:

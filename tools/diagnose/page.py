@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import LIMITS, TITLES
@@ -23,7 +24,7 @@ INTRODUCTION = """
 How often [`pgdyno diagnose`](../guide/diagnose.md) names the limit that binds. Each scenario is a PostgreSQL on emulated volumes under a load that is drawn
 from seed {seed}, with one limit made to bind, half of them on the embedded PostgreSQL 18 and half on Debian's 15. It is watched from outside for 6 s as a role with
 `pg_monitor`. What bound is known from the emulator's own account, the kernel's account of CPU, or a control without the limit that does 1.25 times the
-transactions; the verdict sees none of them. Rules and thresholds have the digest `{rules}`, the engine `{build_hash}`.
+transactions; the verdict sees none of them. Rules and thresholds have the digest `{rules}`, {engines}.
 
 {extent}
 
@@ -42,9 +43,10 @@ def render(found: Sequence[Measured], answers: Sequence[Answer], judged: Sequenc
     extent = f"{len(whole)} scenarios are judged, {older} of them on PostgreSQL 15."
     if len(whole) < JUDGED_MIN:
         extent += f" **This record is partial**: {JUDGED_MIN} are asked for, so the shares below are those of what was measured."
+    engines = _engines([one for one in found if one.refuted is None])
     return "\n\n".join([
         f"# Diagnosis\n\n<!-- Written by `{COMMAND}` from tools/diagnose. -->",
-        INTRODUCTION.strip().format(extent=extent, left=f"{LEFT_MAX:.0%}", **said),
+        INTRODUCTION.strip().format(extent=extent, left=f"{LEFT_MAX:.0%}", engines=engines, **said),
         claims_table(judged),
         "## Views",
         _views(answers),
@@ -54,6 +56,19 @@ def render(found: Sequence[Measured], answers: Sequence[Answer], judged: Sequenc
         *_wrong(answers),
         *_not_judged(found),
     ]) + "\n"  # fmt: skip
+
+
+def _engines(judged: Sequence[Measured]) -> str:
+    """Whose volumes they were; of several engines how many of each, and how much else the machine did."""
+    idle: dict[str, list[float]] = {}
+    for one in judged:
+        idle.setdefault(one.engine, []).append(one.facts.idle)
+    if len(idle) <= 1:
+        return f"the engine `{''.join(idle)}`"
+    return "the engines " + " and ".join(
+        f"`{engine}` ({len(shares)} judged, at the median with {statistics.median(shares):.0%} of the machine's CPU idle)"
+        for engine, shares in idle.items()
+    )
 
 
 def _views(answers: Sequence[Answer]) -> str:

@@ -105,6 +105,11 @@ class Measured:
     refuted: str | None
     """Why it was not limited by what was meant; such a scenario is not judged."""
 
+    @property
+    def engine(self) -> str:
+        """Build of the engine that emulated its volumes, by the folder of its draw."""
+        return self.folder.parent.name.rpartition("-")[2]
+
 
 def digest() -> str:
     """Of the rules' code: those of the reports, and those that are `pgdyno diagnose`'s own."""
@@ -117,6 +122,11 @@ def folder_of(results: Path, seed: int) -> Path:
     return results / f"{seed}-{_engine.facts().build_hash[:12]}"
 
 
-def left(folder: Path, wanted: Sequence[tuple[str, Stand, Load]]) -> list[tuple[str, Stand, Load]]:
+def kept(folders: Sequence[Path], key: str) -> Path | None:
+    """The first folder of a scenario that has facts."""
+    return next((folder / key for folder in folders if (folder / key / FACTS).is_file()), None)
+
+
+def left(folders: Sequence[Path], wanted: Sequence[tuple[str, Stand, Load]]) -> list[tuple[str, Stand, Load]]:
     """Those of the draw that have no facts yet."""
-    return [one for one in wanted if not (folder / one[0] / FACTS).is_file()]
+    return [one for one in wanted if kept(folders, one[0]) is None]

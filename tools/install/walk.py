@@ -84,7 +84,7 @@ class Walk:
                 self.found.verdict = Verdict(install_s=round(install_s, 1), demo_s=round(demo_s, 1), load=load)
             self.measure()
             self.ordinary()
-            self.loads()
+            self.own_server()
             self.volumes()
             with machine_held():
                 self.killed()
@@ -142,11 +142,12 @@ class Walk:
             line = f"uv run --no-project --with {self.wheel} pgdyno volume types"
             self.step("an overlay of uv run --with", line, has="io2bx")
 
-    def loads(self) -> None:
-        """A load into a server that the ordinary user has."""
+    def own_server(self) -> None:
+        """A load into a server that the ordinary user has, and what limits that server."""
         self.step("a server of the user's own", SERVER.format(python=self.python()))
         self.step("a load", LOAD, has="2 rows")
         self.step("the same load again", LOAD, has="nothing was done")
+        self.step("a diagnosis", "pgdyno diagnose 'host=/tmp dbname=postgres' --for 5s", has=r"watched +PostgreSQL \d")
         self.root.must("kill -INT $(head -1 server/postmaster.pid)", user=USER)
 
     def volumes(self) -> None:
