@@ -32,6 +32,18 @@ def test_progress_only_grows_and_ends_with_everything(database: Callable[[], Dat
     assert filled.summary["bytes"] == last["bytes"] > 10 * filled.summary["rows_all"]
 
 
+def test_the_digest_of_rows_depends_on_them_and_not_on_how_they_are_sent(database: Callable[[], Database]) -> None:
+    made = database()
+    alone, shared = (
+        fill(made, sysbench(2, 5_000, **how)).summary["digests"]
+        for how in ({"connections": 1, "split": False}, {"connections": 3, "split": True})
+    )
+    assert alone == shared
+    assert len(set(alone.values())) == len(alone) == 2, "each table has rows of its own"
+    other = fill(made, sysbench(2, 5_000, seed=2)).summary["digests"]
+    assert not set(other.values()) & set(alone.values())
+
+
 def test_steps_are_told_and_their_time_is_the_whole(database: Callable[[], Database]) -> None:
     filled = fill(database(), pgbench(1, foreign_keys=True))
     whats = [step["what"] for step in filled.steps if step["table"] == "pgbench_accounts"]

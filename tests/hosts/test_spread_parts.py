@@ -17,7 +17,7 @@ from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow import stream
 from pgdyno.flow.blocks import Blocks
-from pgdyno.flow.brought import Brought
+from pgdyno.flow.brought import Brought, Came
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
 from pgdyno.flow.there import serve
@@ -121,7 +121,7 @@ def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(written: reade
 
 
 def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader.Experiment) -> None:
-    filled: dict[str, tuple[str, object]] = {}
+    filled: dict[str, tuple[str, Came]] = {}
 
     def bring(name: str, **more: object) -> None:
         host = cast("DriverHost", SimpleNamespace(name=name, facts=None))
@@ -138,8 +138,12 @@ def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader
     bring("gamma", tables={"pgbench": {"scale": 3}}, rows={"pgbench_accounts": 300_000})
     names = sorted(path.name for path in (written.path / "loads").iterdir())
     assert names == ["00-alpha-pgbench-scale-2", "01-beta-pgbench-scale-2", "02-gamma-pgbench-scale-2"]
-    for other in ({"rows": {"pgbench_accounts": 199_999}}, {"row_bytes": 4_712}):
-        with pytest.raises(HostError, match="delta has filled other rows than alpha"):
+    for other in (
+        {"rows": {"pgbench_accounts": 199_999}},
+        {"digests": {"pgbench_accounts": "5c0ffee"}},
+        {"rows": {}},
+    ):
+        with pytest.raises(HostError, match="delta has filled other rows than alpha, in pgbench_accounts"):
             bring("delta", **other)
     assert sorted(path.name for path in (written.path / "loads").iterdir()) == names
 
@@ -157,7 +161,7 @@ def load_record(experiment_id: str, **more: object) -> LoadRecord:
         "begin_ns": 1,
         "end_ns": 2,
         "rows": {"pgbench_accounts": 200_000},
-        "row_bytes": 4_711,
+        "digests": {"pgbench_accounts": "decaf"},
         "postgres": {"version": "18.6", "source": "a test"},
     }
     return LoadRecord.model_validate(asked | more)

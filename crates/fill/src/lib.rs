@@ -9,6 +9,7 @@
 //! A table that one session writes is created in the transaction of its COPY, which may then write frozen rows: no
 //! later visitor has hint bits to set, and no vacuum has to freeze them.
 
+mod digest;
 mod plan;
 mod progress;
 mod run;

@@ -15,6 +15,7 @@ use pgdyno_measure::say;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde_json::{Value, json};
 
+use crate::digest::Sent;
 use crate::plan::{Plan, Step, What, Work, unit_weight};
 use crate::progress::Progress;
 use crate::spec::FillSpec;
@@ -33,7 +34,7 @@ struct Done {
     begin_ns: u64,
     end_ns: u64,
     /// Rows that were copied, by their table.
-    rows: BTreeMap<usize, u64>,
+    rows: BTreeMap<usize, Sent>,
 }
 
 /// What all sessions share.
@@ -148,14 +149,14 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Does a step, and returns how many rows it wrote into which table.
-    fn step(&self, session: &mut Connection, step: &Step) -> Result<BTreeMap<usize, u64>, Fault> {
+    /// Does a step, and returns the rows that it wrote into which table.
+    fn step(&self, session: &mut Connection, step: &Step) -> Result<BTreeMap<usize, Sent>, Fault> {
         let (before, freeze, after): (&[String], bool, &[String]) = match &step.work {
             Work::Statements(statements) => (statements, false, &[]),
             Work::Copy { before, freeze, after, .. } => (before, *freeze, after),
             Work::Batches { .. } | Work::First(_) => (&[], false, &[]),
         };
-        let mut rows = BTreeMap::new();
+        let mut rows = BTreeMap::<usize, Sent>::new();
         all(session, before)?;
         for batch in step.batches() {
             let table = &self.plan.tables[batch.table];
@@ -170,33 +171,40 @@ impl Shared<'_> {
         Ok(rows)
     }
 
-    /// Copies the rows of some units, and returns their number.
-    fn copy(&self, session: &mut Connection, table: &Table, mut units: Range<u64>, freeze: bool) -> Result<u64, Fault> {
+    /// Copies the rows of some units, and returns them.
+    fn copy(
+        &self,
+        session: &mut Connection,
+        table: &Table,
+        mut units: Range<u64>,
+        freeze: bool,
+    ) -> Result<Sent, Fault> {
         let columns = table.rows.columns().map(|names| format!(" ({names})")).unwrap_or_default();
         let sql = format!("COPY {}{columns} FROM STDIN{}", table.name, if freeze { " WITH (FREEZE)" } else { "" });
         let weight = unit_weight(table);
-        let mut sent = 0;
+        let mut sent = Sent::default();
         let taken = session.copy_in(&sql, |out| {
             let first = units.start;
             let rows = table.rows.write_until(MESSAGE_BYTES, &mut units, out);
             self.progress.copied((units.start - first) * weight, rows, out.len() as u64);
-            sent += rows;
+            sent += Sent::of(rows, out);
             !units.is_empty()
         })?;
-        if taken == sent && units.is_empty() { Ok(sent) } else { Err(kept_out(table, taken, sent)) }
+        if taken == sent.rows && units.is_empty() { Ok(sent) } else { Err(kept_out(table, taken, sent.rows)) }
     }
 
-    /// Inserts the rows of some units by one statement, and returns their number.
-    fn insert(&self, session: &mut Connection, table: &Table, mut units: Range<u64>) -> Result<u64, Fault> {
+    /// Inserts the rows of some units by one statement, and returns them.
+    fn insert(&self, session: &mut Connection, table: &Table, mut units: Range<u64>) -> Result<Sent, Fault> {
         let columns = table.rows.columns().map(|names| format!(" ({names})")).unwrap_or_default();
         let (count, mut text) = (units.end - units.start, Vec::new());
-        let sent = table.rows.write_until(usize::MAX, &mut units, &mut text);
+        let rows = table.rows.write_until(usize::MAX, &mut units, &mut text);
+        let sent = Sent::of(rows, &text);
         let text = String::from_utf8(text).expect("rows are text");
         let values: Vec<String> = text.lines().map(literals).collect();
         let found = session.query(&format!("INSERT INTO {}{columns} VALUES {}", table.name, values.join(", ")))?;
-        self.progress.copied(count * unit_weight(table), sent, text.len() as u64);
+        self.progress.copied(count * unit_weight(table), rows, text.len() as u64);
         let taken = found.affected().unwrap_or_default();
-        if taken == sent { Ok(sent) } else { Err(kept_out(table, taken, sent)) }
+        if taken == rows { Ok(sent) } else { Err(kept_out(table, taken, rows)) }
     }
 
     fn ring(&self) {
@@ -247,25 +255,25 @@ impl Shared<'_> {
     fn document(&self, done: &Done) -> Value {
         let table = done.table.map(|number| &self.plan.tables[number].name);
         json!({"what": done.what.name(), "table": table, "session": done.session, "begin_ns": done.begin_ns,
-            "end_ns": done.end_ns, "rows": done.rows.values().sum::<u64>()})
+            "end_ns": done.end_ns, "rows": done.rows.values().map(|sent| sent.rows).sum::<u64>()})
     }
 
     fn summary(&self, done: &[Done], sessions: usize) -> Value {
-        let of_table = |number: usize| done.iter().filter_map(|step| step.rows.get(&number)).sum();
-        let rows: BTreeMap<&str, u64> = self
-            .plan
-            .tables
-            .iter()
-            .enumerate()
-            .map(|(number, table)| (table.name.as_str(), of_table(number)))
-            .collect();
+        let mut sent = vec![Sent::default(); self.plan.tables.len()];
+        for (&table, &more) in done.iter().flat_map(|step| &step.rows) {
+            sent[table] += more;
+        }
+        let by_table = || self.plan.tables.iter().map(|table| table.name.as_str()).zip(&sent);
+        let rows: BTreeMap<&str, u64> = by_table().map(|(name, sent)| (name, sent.rows)).collect();
+        let digests: BTreeMap<&str, String> =
+            by_table().map(|(name, sent)| (name, format!("{:016x}", sent.digest))).collect();
         let spans: BTreeMap<&str, u64> = What::ALL
             .into_iter()
             .map(|what| (what.name(), covered_ns(done.iter().filter(|step| step.what == what))))
             .filter(|(_, covered)| *covered > 0)
             .collect();
         json!({"begin_ns": self.progress.begin_ns(), "end_ns": monotonic_ns(), "sessions": sessions, "rows": rows,
-            "rows_all": done.iter().flat_map(|step| step.rows.values()).sum::<u64>(), "bytes": self.progress.bytes(), "ns": spans})
+            "rows_all": sent.iter().map(|sent| sent.rows).sum::<u64>(), "digests": digests, "bytes": self.progress.bytes(), "ns": spans})
     }
 }
 

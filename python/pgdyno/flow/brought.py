@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from pgdyno.store.writer import DirectoryWriter
 
 
+Came = dict[str, tuple[int, str | None]]
+"""What came of a data set: table -> its rows, and their digest where the program that filled it reports one."""
+
+
 class Brought:
     """What one host brings, one directory after the other."""
 
     def __init__(
-        self, directory: Path, written: ExperimentRecord, host: DriverHost, data_sets: dict[str, tuple[str, object]]
+        self, directory: Path, written: ExperimentRecord, host: DriverHost, data_sets: dict[str, tuple[str, Came]]
     ) -> None:
         """``data_sets`` is shared by all hosts: the tables -> who filled them first, and what came of it."""
         self._directory, self._written, self._host, self._data_sets = directory, written, host, data_sets
@@ -82,10 +86,10 @@ class Brought:
     def _require_same(self, record: LoadRecord) -> None:
         """Refuse data sets that differ: the runs of different hosts would have answered different questions."""
         key = json.dumps(record.tables, sort_keys=True)
-        came = (record.rows, record.row_bytes)
+        came = {table: (rows, record.digests.get(table)) for table, rows in record.rows.items()}
         first, of_first = self._data_sets.setdefault(key, (self._host.name, came))
-        if of_first != came:
+        if other := sorted(table for table in came | of_first if came.get(table) != of_first.get(table)):
             raise HostError(
-                f"{record.title}: {self._host.name} has filled other rows than {first}: {came}; there {of_first}",
+                f"{record.title}: {self._host.name} has filled other rows than {first}, in {', '.join(other)}",
                 remedy="install the same pgdyno on all hosts",
             )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.experiment import Cell, Experiment
+    from pgdyno.flow.brought import Came
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.stream import Frame
     from pgdyno.hosts.connection import DriverHost
@@ -119,7 +120,7 @@ class _Spreading:
         self._blocks, self._logs = blocks, logs
         self._at_work: list[_Host] = []
         self._spare: list[DriverHost] = []
-        self._data_sets: dict[str, tuple[str, object]] = {}
+        self._data_sets: dict[str, tuple[str, Came]] = {}
         self._selector = selectors.DefaultSelector()
 
     def make(self, hosts: Sequence[DriverHost]) -> None:

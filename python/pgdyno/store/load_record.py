@@ -58,6 +58,8 @@ class LoadRecord(Record):
     """Rows of each table."""
     row_bytes: Count | None = None
     """Bytes of all rows, as sent to COPY; None if not reported."""
+    digests: dict[str, str] = Field(default_factory=dict)
+    """Table -> digest of its rows, as sent to COPY: equal rows have equal digests in any order. Empty if not reported, and in older records."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """By step, in which at least one session was at it."""
     steps: tuple[LoadedStep, ...] = ()

@@ -120,6 +120,7 @@ def _outcome(said: list[dict[str, Any]], finish: Mapping[str, float]) -> LoadOut
         loader="native",
         sessions=int(summary["sessions"]),
         row_bytes=int(summary["bytes"]),
+        digests=summary["digests"],
         steps=tuple(LoadStep(**step) for step in steps),
         moments=tuple(LoadMoment(moment["t_ns"], moment["rows"], moment["bytes"]) for moment in moments),
     )

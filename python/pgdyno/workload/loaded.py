@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class LoadOutcome:
     """Maximum number of sessions that worked at the same time."""
     row_bytes: int | None = None
     """Bytes of all rows, as sent to COPY; None if not reported."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Table -> digest of its rows, as sent to COPY, in any order; empty if not reported."""
     steps: tuple[LoadStep, ...] = ()
     moments: tuple[LoadMoment, ...] = ()
     """About one each second; none if not reported."""

@@ -252,6 +252,7 @@ def _measured(
             end_ns=end_ns,
             rows=outcome.rows,
             row_bytes=outcome.row_bytes,
+            digests=outcome.digests,
             seconds={what: round(seconds / phase.dilation, 3) for what, seconds in outcome.seconds.items()},
             steps=tuple(_step(step, clock) for step in outcome.steps),
             moments=tuple(_moment(moment, clock) for moment in outcome.moments),
