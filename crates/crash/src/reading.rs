@@ -41,12 +41,22 @@ pub enum Lie {
     FlushOvertaken,
     /// One write that was durable is not there.
     WriteLost,
+    /// A flush covers only what was answered so many milliseconds before it, or more.
+    FlushLate(u64),
+    /// Of one write that was durable only the first half of its blocks is there, of one block none.
+    WriteShort,
+    /// One write that was durable reads as zeros.
+    WriteZeros,
     /// One write that was durable is where another one should be.
     WriteMisdirected,
+    /// Two blocks that were durable have each other's content.
+    BlocksSwapped,
     /// One bit of what was durable is the other one.
     BitRot,
     /// The volumes after the first are cut so many milliseconds earlier.
     Apart(u64),
+    /// All volumes are cut so many milliseconds before what is said.
+    Behind(u64),
 }
 
 /// How a log is read.
@@ -58,9 +68,16 @@ pub struct Reading {
     pub prevention: Prevention,
     /// What is wrong with the device.
     pub lie: Lie,
+    /// The number of the only volume that it is wrong with; `None`: with all.
+    pub only: Option<u8>,
 }
 
 impl Reading {
+    /// What is wrong with a volume.
+    pub(crate) fn lie_of(&self, volume: usize) -> Lie {
+        if self.only.is_none_or(|only| usize::from(only) == volume) { self.lie } else { Lie::None }
+    }
+
     /// The ends of the parts of a write that stay or go as one, in bytes from its beginning.
     pub fn parts(&self, offset: u64, len: u64) -> Vec<u64> {
         let piece = match self.tearing {
@@ -103,15 +120,21 @@ impl fmt::Display for Reading {
             Prevention::Units => write!(f, "+units")?,
         }
         match self.lie {
-            Lie::None => Ok(()),
-            Lie::FlushIgnored(one_in) => write!(f, "+flush-ignored-{one_in}"),
-            Lie::FlushNarrow => write!(f, "+flush-narrow"),
-            Lie::FlushOvertaken => write!(f, "+flush-overtaken"),
-            Lie::WriteLost => write!(f, "+write-lost"),
-            Lie::WriteMisdirected => write!(f, "+write-misdirected"),
-            Lie::BitRot => write!(f, "+bit-rot"),
-            Lie::Apart(ms) => write!(f, "+apart-{ms}"),
+            Lie::None => {}
+            Lie::FlushIgnored(one_in) => write!(f, "+flush-ignored-{one_in}")?,
+            Lie::FlushNarrow => write!(f, "+flush-narrow")?,
+            Lie::FlushOvertaken => write!(f, "+flush-overtaken")?,
+            Lie::FlushLate(ms) => write!(f, "+flush-late-{ms}")?,
+            Lie::WriteLost => write!(f, "+write-lost")?,
+            Lie::WriteShort => write!(f, "+write-short")?,
+            Lie::WriteZeros => write!(f, "+write-zeros")?,
+            Lie::WriteMisdirected => write!(f, "+write-misdirected")?,
+            Lie::BlocksSwapped => write!(f, "+blocks-swapped")?,
+            Lie::BitRot => write!(f, "+bit-rot")?,
+            Lie::Apart(ms) => write!(f, "+apart-{ms}")?,
+            Lie::Behind(ms) => write!(f, "+behind-{ms}")?,
         }
+        self.only.map_or(Ok(()), |volume| write!(f, "+only-{volume}"))
     }
 }
 
@@ -137,11 +160,16 @@ impl FromStr for Reading {
             tearing: tearing.ok_or_else(|| format!("{text:?} does not begin with whole, prefix-N or pieces-N"))?,
             prevention: Prevention::None,
             lie: Lie::None,
+            only: None,
         };
         for word in words {
             match word {
                 "strict" => found.prevention = Prevention::Strict,
                 "units" => found.prevention = Prevention::Units,
+                _ if word.starts_with("only-") => {
+                    let number = word.trim_start_matches("only-").parse();
+                    found.only = Some(number.map_err(|_| format!("{text:?}: {word:?} names no volume"))?);
+                }
                 _ => found.lie = lie(word).ok_or_else(|| format!("{text:?}: {word:?} is not known"))?,
             }
         }
@@ -154,10 +182,15 @@ fn lie(word: &str) -> Option<Lie> {
     match (kind, number.parse().ok()) {
         ("flush-ignored", Some(one_in)) if one_in > 0 => Some(Lie::FlushIgnored(one_in)),
         ("apart", Some(ms)) => Some(Lie::Apart(ms)),
+        ("behind", Some(ms)) => Some(Lie::Behind(ms)),
+        ("flush-late", Some(ms)) => Some(Lie::FlushLate(ms)),
         ("flush", None) if number == "narrow" => Some(Lie::FlushNarrow),
         ("flush", None) if number == "overtaken" => Some(Lie::FlushOvertaken),
         ("write", None) if number == "lost" => Some(Lie::WriteLost),
+        ("write", None) if number == "short" => Some(Lie::WriteShort),
+        ("write", None) if number == "zeros" => Some(Lie::WriteZeros),
         ("write", None) if number == "misdirected" => Some(Lie::WriteMisdirected),
+        ("blocks", None) if number == "swapped" => Some(Lie::BlocksSwapped),
         ("bit", None) if number == "rot" => Some(Lie::BitRot),
         _ => None,
     }

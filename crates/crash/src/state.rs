@@ -3,7 +3,7 @@
 use crate::draw::Random;
 use crate::fate::Fate;
 use crate::history::{BLOCK_BYTES, History, Request, digest};
-use crate::reading::Lie;
+use crate::reading::{Lie, Reading};
 
 /// A request that was not durable, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl<'a> State<'a> {
         positions: &[u32],
         durable: impl Fn(u32) -> u32,
         undecided: Vec<Undecided>,
-        lie: Lie,
+        reading: &Reading,
         random: Random,
     ) -> Self {
         let fate = |request: u32| {
@@ -79,13 +79,22 @@ impl<'a> State<'a> {
             volumes.push(blocks);
         }
         let mut state = Self { volumes, undecided, spoilt: None, hash };
-        state.spoil(history, &last_writers, lie, random);
+        last_writers.retain(|(volume, _, _)| reading.lie_of(*volume) != Lie::None);
+        state.spoil(history, &last_writers, reading.lie, random);
         state
     }
 
     /// Applies what a device does to a write that was durable.
     fn spoil(&mut self, history: &'a History, durable: &[(usize, usize, u32)], lie: Lie, mut random: Random) {
-        if durable.is_empty() || !matches!(lie, Lie::WriteLost | Lie::WriteMisdirected | Lie::BitRot) {
+        let spoils = [
+            Lie::WriteLost,
+            Lie::WriteShort,
+            Lie::WriteZeros,
+            Lie::WriteMisdirected,
+            Lie::BlocksSwapped,
+            Lie::BitRot,
+        ];
+        if durable.is_empty() || !spoils.contains(&lie) {
             return;
         }
         let mut draw = |bound: usize| random.below(bound as u64) as usize;
@@ -100,8 +109,18 @@ impl<'a> State<'a> {
             *content = Content::Made(bytes);
             return;
         }
+        if lie == Lie::BlocksSwapped {
+            let here: Vec<usize> = durable.iter().filter(|one| one.0 == volume).map(|one| one.1).collect();
+            let other = here[draw(here.len())];
+            let blocks = &mut self.volumes[volume];
+            let [one, two] = [place, other].map(|at| blocks[at].1.bytes().to_vec());
+            blocks[place].1 = Content::Made(two);
+            blocks[other].1 = Content::Made(one);
+            return;
+        }
         let spoilt = &history.requests()[request as usize];
         let (first, end) = (spoilt.offset / BLOCK_BYTES, (spoilt.offset + spoilt.len) / BLOCK_BYTES);
+        let first = if lie == Lie::WriteShort { first + (end - first) / 2 } else { first };
         let blocks = &mut self.volumes[volume];
         for (block, content) in blocks.iter_mut().filter(|(block, _)| (first..end).contains(block)) {
             // What was there before it: the writer before, wherever it is durable too.
@@ -111,7 +130,8 @@ impl<'a> State<'a> {
                 .rev()
                 .skip_while(|writer| **writer >= request)
                 .map(|writer| &history.requests()[*writer as usize]);
-            let old = before.into_iter().next().and_then(|before| history.bytes(before, *block));
+            let zeros = lie == Lie::WriteZeros;
+            let old = before.into_iter().next().filter(|_| !zeros).and_then(|before| history.bytes(before, *block));
             *content = old.map_or(Content::Zeros, Content::Log);
         }
         if lie == Lie::WriteMisdirected {

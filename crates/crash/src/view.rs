@@ -26,7 +26,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Reads the log.
     pub fn new(history: &'a History, reading: Reading, seed: u64) -> Self {
-        Self { history, reading, seed, durable: durable(history, reading.lie, seed) }
+        Self { history, reading, seed, durable: durable(history, &reading, seed) }
     }
 
     /// The state at a position, which the reading's lies may set apart by volume. `instant` and `number` name the draws;
@@ -45,7 +45,7 @@ impl<'a> View<'a> {
         let undecided = undecided.into_iter().zip(drawn).map(|(request, fate)| Undecided { request, fate }).collect();
         let stays = |request: u32| self.durable[request as usize];
         let random = Random::derived(self.seed, 4, instant ^ (number << 48));
-        Some(State::compose(self.history, &positions, stays, undecided, self.reading.lie, random))
+        Some(State::compose(self.history, &positions, stays, undecided, &self.reading, random))
     }
 
     /// What had come and was not durable at a position.
@@ -64,9 +64,13 @@ impl<'a> View<'a> {
     }
 
     fn position(&self, position: u32, volume: usize) -> u32 {
-        let Lie::Apart(ms) = self.reading.lie else { return position };
+        let ms = match self.reading.lie_of(volume) {
+            Lie::Apart(ms) if volume > 0 || self.reading.only.is_some() => ms,
+            Lie::Behind(ms) => ms,
+            _ => return position,
+        };
         let events = self.history.log().events();
-        if volume == 0 || events.is_empty() {
+        if events.is_empty() {
             return position;
         }
         let at = events[(position as usize).min(events.len() - 1)].at_ns.saturating_sub(ms * 1_000_000);
@@ -75,7 +79,7 @@ impl<'a> View<'a> {
 }
 
 /// For each request the number of the event with which it became durable: it is so at every later position.
-fn durable(history: &History, lie: Lie, seed: u64) -> Vec<u32> {
+fn durable(history: &History, reading: &Reading, seed: u64) -> Vec<u32> {
     let log = history.log();
     let mut durable = vec![NEVER; history.requests().len()];
     let mut pending: Vec<Pending> = log.header().volumes.iter().map(|_| Pending::default()).collect();
@@ -93,6 +97,7 @@ fn durable(history: &History, lie: Lie, seed: u64) -> Vec<u32> {
                 }
             }
             What::Flush { volume } => {
+                let lie = reading.lie_of(usize::from(volume));
                 let ignored = match lie {
                     Lie::FlushIgnored(one_in) => Random::derived(seed, 5, u64::from(number)).below(one_in) == 0,
                     _ => false,
@@ -123,6 +128,7 @@ impl Pending {
             _ if ignored => self.answered.iter().take_while(|(_, at)| at + WRITTEN_BACK_NS < now).count(),
             Lie::FlushNarrow => self.answered.len().div_ceil(2),
             Lie::FlushOvertaken => self.overdue,
+            Lie::FlushLate(ms) => self.answered.iter().take_while(|(_, at)| at + ms * 1_000_000 <= now).count(),
             _ => self.answered.len(),
         };
         let covered = self.answered.drain(..count).map(|(request, _)| request).collect();

@@ -19,10 +19,17 @@ fn a_reading_is_written_as_it_is_read() {
         "whole+write-misdirected",
         "whole+bit-rot",
         "whole+apart-50",
+        "whole+apart-50+only-0",
+        "whole+behind-5",
+        "whole+flush-late-5",
+        "pieces-4096+flush-ignored-1+only-1",
+        "whole+write-short",
+        "whole+write-zeros+only-0",
+        "whole+blocks-swapped",
     ] {
         assert_eq!(reading(text).to_string(), text);
     }
-    for text in ["", "pieces", "pieces-100", "whole+", "whole+never", "whole+flush-ignored-0"] {
+    for text in ["", "pieces", "pieces-100", "whole+", "whole+never", "whole+flush-ignored-0", "whole+bit-rot+only-x"] {
         text.parse::<Reading>().expect_err(text);
     }
 }

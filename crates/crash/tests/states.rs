@@ -139,6 +139,51 @@ fn lies_about_flushes_leave_undecided_what_they_should_not() {
     assert_eq!([9, 12].map(|position| undecided("whole+flush-ignored-1", position)), [4, 5]);
     assert_eq!([9, 12].map(|position| undecided("whole+flush-narrow", position)), [2, 1]);
     assert_eq!([9, 12].map(|position| undecided("whole+flush-overtaken", position)), [4, 1]);
+    // Events come 1 ms apart: the first flush comes 7, 5, 3 and 1 ms after the answers, the second 9, 7, 5, 3 and 1.
+    assert_eq!([9, 12].map(|position| undecided("whole+flush-late-4", position)), [2, 1]);
+    assert_eq!([9, 12].map(|position| undecided("whole+flush-ignored-1+only-1", position)), [0, 0]);
+}
+
+#[test]
+fn a_lie_of_one_volume_leaves_the_other_as_it_is() {
+    let mut making = Making::new(&[Cache::Volatile, Cache::Volatile]);
+    for volume in [0, 1] {
+        let request = making.write(volume, 0, 1, 1);
+        making.answer(request);
+        making.flush(volume);
+    }
+    let history = making.history();
+    for (only, found) in [("", [0, 0]), ("+only-0", [0, 1]), ("+only-1", [1, 0])] {
+        let reading = format!("whole+flush-ignored-1{only}");
+        let states = all(&read(&history, &reading, 1), 6);
+        let sure = |volume: usize| states.iter().all(|state| bytes_of(state, volume)[0] == 1);
+        assert_eq!([0, 1].map(|volume| u8::from(sure(volume))), found, "{reading}");
+        let lost = format!("whole+write-lost{only}");
+        let state = read(&history, &lost, 1).state(6, 0, 0, &[]).expect("one");
+        let left = [0, 1].map(|volume| bytes_of(&state, volume)[0]);
+        assert_eq!(left.iter().sum::<u8>(), 1, "{lost}: one of two is gone");
+        if !only.is_empty() {
+            assert_eq!(left, found, "{lost}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_that_is_behind_lacks_what_was_answered_in_the_last_milliseconds() {
+    let mut making = Making::new(&[Cache::None, Cache::None]);
+    for block in 0..4 {
+        let request = making.write((block % 2) as u8, block, 1, 1);
+        making.answer(request);
+    }
+    let history = making.history();
+    let there = |reading| {
+        let state = read(&history, reading, 1).state(7, 0, 0, &[]).expect("one");
+        (0..4).map(|block| bytes_of(&state, block % 2)[block]).collect::<Vec<u8>>()
+    };
+    assert_eq!(there("whole")[..3], [1, 1, 1]);
+    assert_eq!(there("whole+behind-5")[..3], [1, 0, 0]);
+    assert_eq!(there("whole+apart-5")[..3], [1, 0, 1]);
+    assert_eq!(there("whole+apart-5+only-0")[..3], [1, 1, 0]);
 }
 
 #[test]
@@ -162,6 +207,9 @@ fn a_durable_write_is_lost_misdirected_or_rots_only_in_its_reading() {
             blocks.filter(|(a, b)| a != b).count()
         };
         assert_eq!(changed(&spoilt("whole+write-lost")), 1);
+        assert_eq!(changed(&spoilt("whole+write-zeros")), 1);
+        assert_eq!(changed(&spoilt("whole+write-short")), 1, "of one block none");
+        assert!([0, 2].contains(&changed(&spoilt("whole+blocks-swapped"))));
         assert!((1..=2).contains(&changed(&spoilt("whole+write-misdirected"))));
         let rotten = spoilt("whole+bit-rot");
         let bits: u32 = rotten.iter().zip(&honest).map(|(a, b)| (a ^ b).count_ones()).sum();
