@@ -103,6 +103,7 @@ impl<'a> State<'a> {
         self.hash = self.hash.wrapping_add((u128::from(request) << 64) | place as u128);
         if lie == Lie::BitRot {
             let bit = draw(BLOCK_BYTES as usize * 8);
+            self.hash = self.hash.wrapping_add((bit as u128) << 96);
             let (_, content) = &mut self.volumes[volume][place];
             let mut bytes = content.bytes().to_vec();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -110,8 +111,13 @@ impl<'a> State<'a> {
             return;
         }
         if lie == Lie::BlocksSwapped {
-            let here: Vec<usize> = durable.iter().filter(|one| one.0 == volume).map(|one| one.1).collect();
-            let other = here[draw(here.len())];
+            let others = durable.iter().filter(|one| one.0 == volume && one.1 != place);
+            let others: Vec<usize> = others.map(|one| one.1).collect();
+            if others.is_empty() {
+                return;
+            }
+            let other = others[draw(others.len())];
+            self.hash = self.hash.wrapping_add((other as u128) << 96);
             let blocks = &mut self.volumes[volume];
             let [one, two] = [place, other].map(|at| blocks[at].1.bytes().to_vec());
             blocks[place].1 = Content::Made(two);
@@ -141,6 +147,7 @@ impl<'a> State<'a> {
                 return;
             }
             let target = elsewhere[draw(elsewhere.len())];
+            self.hash = self.hash.wrapping_add((target as u128) << 96);
             for step in 0..(end - first) as usize {
                 let Some((_, content)) = blocks.get_mut(target + step) else { break };
                 *content = history.bytes(spoilt, first + step as u64).map_or(Content::Zeros, Content::Log);
