@@ -16,7 +16,9 @@ from pgdyno.cli.main import run
 from pgdyno.crash import campaign
 from pgdyno.crash.book import Book, Name
 from pgdyno.crash.examine import bad_line
-from pgdyno.crash.recording import load
+from pgdyno.crash.ledger import Ledger, Sent
+from pgdyno.crash.recording import STATES, load
+from pgdyno.crash.recovery import record_recovery
 from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
 from tools.crash.cells import mutants
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_fuse
 CUTS = 40
+RECOVERY_CUTS = 15
 TRIED = ("flush ignored", "WAL cut 50 ms before the data")
 """Planted bugs that need no recording of their own and are caught within a few cuts."""
 
@@ -100,6 +103,34 @@ def test_a_cut_is_made_again_byte_for_byte_by_its_name(recorded: Recording, tmp_
     assert digests(load(recorded.folder), tmp_path / "cut") == made
 
 
+def test_a_cut_during_the_recovery_of_another_loses_nothing(state: Path, recorded: Recording, tmp_path: Path) -> None:
+    with closing(Book(recorded)) as book:
+        name = Name(str(recorded.folder), "pieces-4096", 1, STATES)  # a first content, around a checkpoint
+        first = book.cut(name.reading, name.seed, name.number, [tmp_path / role for role in recorded.asked.roles])
+        assert first is not None
+        recovered = record_recovery(book, name, state.parent / "recovered")
+    assert load(recovered.folder) == recovered
+    known = list(recovered.ledger.acknowledgements())
+    assert 0 < len(known) <= len(list(recorded.ledger.acknowledgements()))
+    assert max(known) < first.cut_ns < recovered.begin_ns
+    again = campaign.make_cuts(recovered, "pieces-4096", 1, RECOVERY_CUTS)
+    assert [outcome.failures for outcome in again.failed] == []
+    assert again.tried == RECOVERY_CUTS
+    assert set(again.strata) == {"anywhere", "recovery"}
+
+
+def test_what_is_known_of_a_server_that_was_cut_ends_there() -> None:
+    sent = [Sent(1, 10, None, 20), Sent(2, 30, 40, 60), Sent(3, 70, None, 80)]
+    ledger = Ledger({1: sent})
+    assert [ledger.bounds(1, at) for at in (15, 20, 21, 35, 41, 55, 90)] == [
+        (0, 1), (0, 1), (1, 1), (1, 2), (2, 2), (2, 2), (3, 3)
+    ]  # fmt: skip
+    cut = ledger.until(50)
+    assert cut.clients[1] == [Sent(1, 10, None, 20), Sent(2, 30, 40, None)]
+    assert cut.bounds(1, 1000) == (2, 2), "what was prepared is known"
+    assert list(cut.acknowledgements()) == [20]
+
+
 def test_the_command_finds_a_lie_names_it_and_says_whose_write_was_lost(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +194,7 @@ def test_a_folder_that_the_servers_user_cannot_enter_is_refused_before_anything_
         assert f"cannot enter {closed}" in capsys.readouterr().err
 
 
-def test_shrink_and_keep_are_of_one_cut() -> None:
+def test_options_that_exclude_each_other_are_refused() -> None:
+    assert run(["crashtest", "--recovery-of", "results/x:pieces-4096:1:1", "--recording", "results"]) == EXIT_USAGE
     assert run(["crashtest", "--shrink"]) == EXIT_USAGE
     assert run(["crashtest", "--setting", "work_mem"]) == EXIT_USAGE

@@ -57,6 +57,7 @@ _SHOWN = 5
 @click.option("--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting of the server.")
 @click.option("--pg-bin", type=PathParameter(), help="Directory of PostgreSQL's programs [the embedded ones].")
 @click.option("--recording", type=PathParameter(), help="Cut in this recording again, instead of making one.")
+@click.option("--recovery-of", metavar="ID", help="Record the recovery from this cut, and cut in that.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--replay", metavar="ID", help="Make and examine the cut that an earlier crashtest printed.")
 @click.option("--shrink", is_flag=True, help="With --replay: find the fewest lost writes that still fail.")
@@ -115,11 +116,29 @@ def _test(options: dict[str, Any], as_json: bool) -> None:
 def _recording(options: dict[str, Any], bar: Any) -> Recording:
     from pgdyno.crash import recording
 
+    if options["recovery_of"] is not None:
+        return _recovery(options, bar)
     if options["recording"] is not None:
         return recording.load(options["recording"])
     asked = _asked(options)
     bar.show(0.0, f"record PostgreSQL on {asked.volume}: {asked.seconds:g} s")
     return recording.record(asked, recording.new_folder(asked, options["results"]))
+
+
+def _recovery(options: dict[str, Any], bar: Any) -> Recording:
+    from contextlib import closing
+
+    from pgdyno.crash.book import Name, open_named
+    from pgdyno.crash.recording import new_folder
+    from pgdyno.crash.recovery import record_recovery
+    from pgdyno.errors import InputError
+
+    if options["recording"] is not None:
+        raise InputError("--recovery-of names its recording itself", remedy="leave --recording out")
+    name = Name.parse(options["recovery_of"])
+    bar.show(0.0, "record the recovery")
+    with closing(open_named(name)) as book:
+        return record_recovery(book, name, new_folder(book.recording.asked, options["results"]))
 
 
 def _asked(options: dict[str, Any]) -> Asked:

@@ -50,6 +50,8 @@ class Result:
     repeated: int = 0
     """Numbers that gave a content that was examined before."""
     failed: list[Outcome] = field(default_factory=list)
+    until_failed: int | None = None
+    """Contents that were examined when the first one had failed, that one among them."""
     strata: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     wall_s: float = 0.0
@@ -70,6 +72,22 @@ class Result:
             self.seconds[step] += seconds
         if outcome.failures:
             self.failed.append(outcome)
+            self.until_failed = self.until_failed or self.tried
+
+    def join(self, other: Result) -> None:
+        """Count the cuts of another recording of the same server too."""
+        if self.until_failed is None and other.until_failed is not None:
+            self.until_failed = self.tried + other.until_failed
+        self.tried += other.tried
+        self.repeated += other.repeated
+        self.failed += other.failed
+        for stratum, cuts in other.strata.items():
+            self.strata[stratum] += cuts
+        for step, seconds in other.seconds.items():
+            self.seconds[step] += seconds
+        self.wall_s += other.wall_s
+        self.cpu_s += other.cpu_s
+        self.audit = self.audit or other.audit
 
     def to_json(self) -> dict[str, Any]:
         """As a document."""

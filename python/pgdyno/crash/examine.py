@@ -56,6 +56,8 @@ _TABLES = """
 SELECT c.relname, v.blkno, v.msg FROM pg_class c, LATERAL verify_heapam(relation => c.oid) v
 WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' AND {which}
 """
+_XFS = b"XFSB"
+"""An XFS begins with it, and is mounted once at a time by its UUID, which all contents of a recording share."""
 _LET_GO_S = 30.0
 _OURS, _ALL = "c.relnamespace = 'public'::regnamespace", "true"
 
@@ -148,7 +150,7 @@ class Examiner:
             try:
                 with _timed(outcome, "start"):
                     if len(mounts) > 1:
-                        _point(cluster, mounts[1])
+                        point(cluster, mounts[1])
                     cluster.start(SETTINGS | self._recording.asked.settings | _RECOVERY, given_up=_FSYNC_OFF)
             except (PgdynoError, OSError) as error:
                 outcome.failures["start"] = _worst(cluster) or str(error)
@@ -211,7 +213,9 @@ class Examiner:
 def mount(file: Path, target: Path) -> str | None:
     """Mount a content, which replays the file system's journal; what was said if that fails."""
     target.mkdir(exist_ok=True)
-    return program.failure("mount", "-o", "loop", file, target)
+    with file.open("rb") as opened:
+        options = "loop,nouuid" if opened.read(len(_XFS)) == _XFS else "loop"
+    return program.failure("mount", "-o", options, file, target)
 
 
 def _read_ahead(target: Path) -> None:
@@ -239,10 +243,10 @@ def check_file_system(file: Path, kind: str) -> str | None:
     return lines[0] if lines else f"{command[0]} ended with {done.returncode}"
 
 
-def _point(cluster: Cluster, wal_mount: Path) -> None:
+def point(cluster: Cluster, wal_mount: Path) -> None:
     """Let the cluster find its WAL, which is mounted elsewhere than when it was recorded."""
     link = cluster.data_dir / "pg_wal"
-    link.unlink()
+    link.unlink(missing_ok=True)  # a cut may have come between the two lines, when a recovery was recorded
     link.symlink_to(wal_mount / "pg_wal")
 
 

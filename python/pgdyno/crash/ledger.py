@@ -80,10 +80,27 @@ class Ledger:
         for sent in self.clients.values():
             yield from (one.acknowledged_ns for one in sent if one.acknowledged_ns is not None)
 
+    def until(self, cut_ns: int) -> Ledger:
+        """What is known when a server was cut at this instant: nothing was sent or acknowledged after it."""
+
+        def before(at: int | None) -> int | None:
+            return at if at is not None and at < cut_ns else None
+
+        return Ledger(
+            {
+                client: [
+                    Sent(one.number, one.sent_ns, before(one.prepared_ns), before(one.acknowledged_ns))
+                    for one in sent
+                    if one.sent_ns <= cut_ns
+                ]
+                for client, sent in self.clients.items()
+            }
+        )
+
     def bounds(self, client: int, cut_ns: int) -> tuple[int, int]:
         """The last number that must be there after a cut at this instant, and the last one that may be."""
         sent = self.clients[client]
-        known = (one.acknowledged_ns or one.prepared_ns for one in sent)
+        known = (one.prepared_ns or one.acknowledged_ns for one in sent)
         must = sum(1 for at in known if at is not None and at < cut_ns)
         may = sum(1 for one in sent if one.sent_ns <= cut_ns)
         return must, may

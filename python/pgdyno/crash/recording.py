@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.crash import ledger
 from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
@@ -80,6 +80,8 @@ class Asked:
     """Settings of the server beside :data:`SETTINGS`."""
     given_up: dict[str, str] = field(default_factory=dict)
     """Settings that give up durability; refused everywhere else."""
+    planted: dict[str, str] = field(default_factory=dict)
+    """A planted bug: what the environment of the recorded server has beside its own. The server that recovers lacks it."""
     pg_bin: str | None = None
 
     @property
@@ -189,32 +191,37 @@ def record(asked: Asked, folder: Path) -> Recording:
     with contextlib.ExitStack() as stack:
         below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}"))
         below.chmod(0o755)
-        volumes = stack.enter_context(_volumes(asked, folder.resolve() / LOG_FILE))
-        mounts = stack.enter_context(_mounted(asked, volumes, below))
+        attached = stack.enter_context(volumes(asked, folder.resolve() / LOG_FILE))
+        mounts = stack.enter_context(mounted(asked, attached, below))
         cluster = Cluster(binaries, mounts[0] / "pgdata", journal=journal)
         stack.callback(cluster.close)
         cluster.initdb(wal_dir=mounts[1] / "pg_wal" if asked.wal_apart else None, wal_segment_mib=WAL_SEGMENT_MIB)
-        cluster.start(SETTINGS | asked.settings, given_up=asked.given_up)
+        cluster.start(SETTINGS | asked.settings, given_up=asked.given_up, environment=asked.planted)
         found = Ledger({client: [] for client in range(CLIENTS + 1)})
         ledger.make(cluster, CLIENTS)
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
         for mount in mounts:  # pgdyno's own lines in postgresql.conf are not synced
             program.run("sync", "--file-system", mount)
-        volumes[0].mark("begin")
+        attached[0].mark("begin")
         begin_ns = time.monotonic_ns()
         operations = _work(cluster, found, asked.seconds)
         end_ns = time.monotonic_ns()
-        if volumes[0].mark("end")["full"]:
-            raise PgdynoError("the write log is full: it ended before the recording", remedy="use a shorter --seconds")
+        require_room(attached[0].mark("end"))
         cluster.stop("immediate")
     made = Recording(folder.resolve(), asked, binaries.version, begin_ns, end_ns, operations, found)
     made.save()
     return made
 
 
+def require_room(marked: dict[str, Any]) -> None:
+    """Refuse a recording whose log ended before it; ``marked`` is what the log said of its last mark."""
+    if marked["full"]:
+        raise PgdynoError("the write log is full: it ended before the recording", remedy="use a shorter --seconds")
+
+
 @contextlib.contextmanager
-def _volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
+def volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
     """The volumes, of one instance with one log."""
     with contextlib.ExitStack() as stack:
         instance = f"crash-{log.parent.name}"[-32:].strip("-").lower()
@@ -234,14 +241,15 @@ def _sized(spec: str) -> str:
 
 
 @contextlib.contextmanager
-def _mounted(asked: Asked, volumes: Sequence[AttachedVolume], below: Path) -> Iterator[list[Path]]:
-    """The volumes formatted and mounted below a directory."""
+def mounted(asked: Asked, attached: Sequence[AttachedVolume], below: Path, *, new: bool = True) -> Iterator[list[Path]]:
+    """The volumes mounted below a directory, and formatted before if they are ``new``."""
     mounts = [below / role for role in asked.roles]
     with contextlib.ExitStack() as stack:
-        for attached, mount in zip(volumes, mounts, strict=True):
-            program.run(*MAKERS[asked.file_system], attached.block_device)
+        for one, mount in zip(attached, mounts, strict=True):
+            if new:
+                program.run(*MAKERS[asked.file_system], one.block_device)
             mount.mkdir()
-            program.run("mount", attached.block_device, mount)
+            program.run("mount", one.block_device, mount)
             stack.callback(program.run, "umount", mount)
         yield mounts
 

@@ -178,11 +178,13 @@ class Cluster:
         instance: Instance | None = None,
         *,
         given_up: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         """Start the server, inside ``instance`` from its first instruction on, and wait until it takes connections.
 
         ``given_up`` are settings that are refused elsewhere because they give up durability; the caller records them.
+        ``environment`` is added to what the programs have.
         On failure nothing is left running, and the error shows the end of the server's log.
         """
         if self.alive:
@@ -197,7 +199,7 @@ class Cluster:
             journal=self._journal,
             name=SERVER_NAME,
             join_files=instance.join_files if instance is not None else (),
-            **self._launch_options(),
+            **self._launch_options(environment),
         )
         self._started = time.monotonic()
         self._entries = [self._server.entry_id]
@@ -331,8 +333,9 @@ class Cluster:
 
     # ---- below: how it is done ----
 
-    def _launch_options(self) -> dict[str, Any]:
-        return {"log": self.log_path, "env": self.binaries.environment, "user": self.user, "folder": self.data_dir}
+    def _launch_options(self, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        known = self.binaries.environment | dict(environment or {})
+        return {"log": self.log_path, "env": known, "user": self.user, "folder": self.data_dir}
 
     def _prepare_run_dir(self) -> None:
         socket = f"{self.socket_dir}/.s.PGSQL.{self.port}"

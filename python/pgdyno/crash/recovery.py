@@ -1,0 +1,73 @@
+"""A recording of a recovery: what a cut left is put on new volumes, and the server that recovers from it is recorded.
+
+A cut of such a recording comes during the recovery of another cut. What must be there is what was acknowledged before the first one:
+after it nobody was told anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pgdyno.crash.campaign import workplace
+from pgdyno.crash.examine import point
+from pgdyno.crash.recording import LOG_FILE, SETTINGS, Operation, Recording, mounted, require_room, volumes
+from pgdyno.errors import InputError
+from pgdyno.host import paths, program
+from pgdyno.host.journal import Journal
+from pgdyno.postgres.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.crash.book import Book, Name
+
+
+def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
+    """Record, in ``folder``, which is made, what a server writes while it recovers from a cut.
+
+    It begins before the file system is mounted, so that its journal is replayed in it, and ends when the server takes connections.
+    :class:`InputError` when the name is of no cut. A server that does not recover is an error: its cut has failed already.
+    """
+    asked = book.recording.asked
+    folder.mkdir(parents=True)
+    journal = Journal()
+    with contextlib.ExitStack() as stack:
+        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}"))
+        below.chmod(0o755)
+        place = stack.enter_context(workplace())
+        files = [place / f"{role}.img" for role in asked.roles]
+        cut = book.cut(name.reading, name.seed, name.number, files, again=True)
+        if cut is None:
+            raise InputError(f"{name} names no cut: its instant has fewer contents", remedy="name one that was printed")
+        attached = stack.enter_context(volumes(asked, folder.resolve() / LOG_FILE))
+        for one, file in zip(attached, files, strict=True):
+            _put(file, one.block_device)
+        attached[0].mark("begin")
+        begin_ns = time.monotonic_ns()
+        mounts = stack.enter_context(mounted(asked, attached, below, new=False))
+        cluster = Cluster(book.recording.binaries(), mounts[0] / "pgdata", journal=journal)
+        stack.callback(cluster.close)
+        if asked.wal_apart:
+            point(cluster, mounts[1])
+        cluster.start(SETTINGS | asked.settings, given_up=asked.given_up)
+        end_ns = time.monotonic_ns()
+        require_room(attached[0].mark("end"))
+        cluster.stop("immediate")
+    recovered = replace(
+        book.recording,
+        folder=folder.resolve(),
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        operations=[Operation("recovery", begin_ns, end_ns)],
+        ledger=book.recording.ledger.until(cut.cut_ns),
+    )
+    recovered.save()
+    return recovered
+
+
+def _put(file: Path, device: str) -> None:
+    """Write a content to a volume that is empty; what is zeros needs no write."""
+    program.run("dd", f"if={file}", f"of={device}", "bs=64K", "conv=sparse,notrunc,fsync", "status=none")
