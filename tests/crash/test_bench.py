@@ -10,7 +10,7 @@ from pgdyno.crash.examine import CHECKS
 from pgdyno.crash.verdict import excluded, in_words, shown
 from tools.crash import __main__ as command
 from tools.crash import page
-from tools.crash.cells import Cell, mutants, planted, sound, torn
+from tools.crash.cells import Cell, mutants, planted, recovering, sound, torn
 from tools.crash.record import Found, Record
 
 
@@ -18,7 +18,7 @@ def found(cell: Cell, cuts: int, failed: int, check: str = "ledger") -> Found:
     """Cuts that were not made."""
     return Found(
         name=cell.name, reading=cell.reading, wanted=cuts, cuts=cuts, failed=failed,
-        first_failure="ledger: gone" if failed else "", checks={check: failed} if failed else {},
+        until_failed=min(cuts, 3) if failed else None, first_failure="ledger: gone" if failed else "", checks={check: failed} if failed else {},
         alone={check: failed} if failed else {},
         audit={"pages": 10, "whole_in_small": 4, "whole_in_unit": 3, "across_units": 2, "across_requests": 1},
         cuts_per_minute=200.0, cpu_s_per_cut=0.3, ms_by_step={"content": 40.0, "start": 200.0},
@@ -47,20 +47,33 @@ def test_every_planted_bug_says_what_catches_it() -> None:
 
 
 def test_a_record_holds_only_with_all_cuts_no_failure_and_all_bugs_caught() -> None:
-    enough = -(-page.CUTS // len(sound()))
+    again = page.CUTS // page.IN_RECOVERY_1_IN
+    enough = -(-(page.CUTS - again) // len(sound()))
     good = [
         *(found(cell, enough, 0) for cell in sound()),
+        *(found(cell, -(-again // len(recovering())), 0) for cell in recovering()),
         *(found(cell, 9, 1, cell.caught_by[0]) for cell in planted()),
     ]
-    assert [claim.holds for claim in page.judge_crash(record(*good))] == [True, True, True]
+    assert [claim.holds for claim in page.judge_crash(record(*good))] == [True, True, True, True]
     assert not page.judge_crash(record(*good[1:]))[1].holds, "too few cuts"
     lost = [found(sound()[0], enough, 1), *good[1:]]
     assert not page.judge_crash(record(*lost))[0].holds
-    first = len(sound())
+    first = len(sound()) + len(recovering())
+    assert not page.judge_crash(record(*good[: first - 1], *good[first:]))[2].holds, "too few in recovery"
     missed = [*good[:first], found(planted()[0], 1000, 0), *good[first + 1 :]]
-    assert not page.judge_crash(record(*missed))[2].holds
+    assert not page.judge_crash(record(*missed))[3].holds
     by_luck = [*good[:first], found(planted()[0], 9, 1, "file system"), *good[first + 1 :]]
-    assert not page.judge_crash(record(*by_luck))[2].holds, "by a check that need not find it"
+    assert not page.judge_crash(record(*by_luck))[3].holds, "by a check that need not find it"
+
+
+def test_the_page_says_which_planted_bugs_only_one_check_catches() -> None:
+    one, other, *_ = [cell for cell in planted() if {"ledger", "start"} <= set(cell.caught_by)]
+    both = found(one, 9, 3)
+    both.checks, both.alone = {"ledger": 3, "structure": 2, "start": 1}, {"ledger": 1}
+    text = page.render_crash(record(both, found(other, 30, 2)), [])
+    assert f"| ledger | 5 | 3 | 1 of 2 | {other.name} |" in text
+    assert "| start | 1 | 0 | 2 of 2 |  |" in text
+    assert f"| {one.name} | {next(bug.why for bug in mutants() if bug.name == one.name)} | 3 | 9 | 3 |" in text
 
 
 def test_a_partial_record_says_so_on_its_page() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.crash import page
-from tools.crash.cells import planted, sound, torn
+from tools.crash.cells import planted, recovering, sound, torn
 from tools.crash.measure import collect
 from tools.crash.record import Record
 from tools.measured import code, ended, published
@@ -64,8 +64,14 @@ def measured(
     """Measure what the record of a bench lacks."""
     is_crash = bench == "crash"
     all_cuts = cuts or (page.CUTS if is_crash else page.TORN_CUTS)
-    by_bench: dict[Bench, int] = {"sound": -(-all_cuts // len(sound())), "mutant": mutant_cuts, "torn": all_cuts}
-    crash = planted() if planted_alone else [*sound(), *planted()]
+    in_recovery = -(-all_cuts // page.IN_RECOVERY_1_IN)
+    by_bench: dict[Bench, int] = {
+        "sound": -(-(all_cuts - in_recovery) // len(sound())),
+        "recovery": -(-in_recovery // len(recovering())),
+        "mutant": mutant_cuts,
+        "torn": all_cuts,
+    }
+    crash = planted() if planted_alone else [*sound(), *recovering(), *planted()]
     return collect(crash if is_crash else torn(), results(bench), seed, by_bench, minutes)
 
 

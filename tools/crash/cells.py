@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +20,12 @@ OTHER_BIN = Path("/usr/lib/postgresql/15/bin")
 """Debian 12's package: another major version, in the last recording of each kind."""
 OFF = {"full_page_writes": "off"}
 
-Bench = Literal["sound", "mutant", "torn"]
+RECOVERIES = 5
+"""Recoveries that are recorded of one recording, and cut."""
+UNSYNCED = "UNSYNCED"
+"""What the library of planted bugs reads (crates/unsynced)."""
+
+Bench = Literal["sound", "recovery", "mutant", "torn"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class Mutant:
     reading: str
     caught_by: tuple[str, ...]
     given_up: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    unsynced: str = ""
+    """Syncs that the server skips: a class of files and a kind of process (crates/unsynced)."""
 
 
 def mutants() -> list[Mutant]:
@@ -86,13 +94,29 @@ def sound() -> list[Cell]:
     ]
 
 
+def recovering() -> list[Cell]:
+    """The first recording of each sound server: cuts of it are recovered from, and the recovery is recorded and cut."""
+    return [
+        replace(cell, bench="recovery", name=f"{cell.name.rpartition(', ')[0]}, in recovery")
+        for cell in sound()
+        if cell.take == 1 and cell.asked.pg_bin is None
+    ]
+
+
 def planted() -> list[Cell]:
     """The planted bugs, on the recording that has most of what they need: a cache that is flushed, and WAL apart."""
     return [
         Cell(
             "mutant",
             one.name,
-            Asked(cache="volatile", wal_apart=True, seconds=SECONDS, given_up=one.given_up),
+            Asked(
+                cache="volatile",
+                wal_apart=True,
+                seconds=SECONDS,
+                settings=one.settings,
+                given_up=one.given_up,
+                planted={UNSYNCED: one.unsynced} if one.unsynced else {},
+            ),
             one.reading,
             one.caught_by,
         )

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.crash.campaign import make_cuts
-from pgdyno.crash.recording import MAKERS, record
-from pgdyno.host import preflight
+from pgdyno.crash.book import Book, Name
+from pgdyno.crash.campaign import Result, make_cuts
+from pgdyno.crash.recording import MAKERS, STATES, record
+from pgdyno.crash.recovery import record_recovery
+from pgdyno.host import paths, preflight
+from pgdyno.host.journal import Journal
 from pgdyno.postgres.binaries import find_binaries
+from tools.crash.cells import RECOVERIES
 from tools.crash.record import Found, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pgdyno.crash.recording import Asked, Recording
     from tools.crash.cells import Bench, Cell
 
-FAILURES_MAX: dict[Bench, int] = {"sound": 20, "mutant": 20, "torn": 1}
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = "libpgdyno_unsynced.so"
+FAILURES_MAX: dict[Bench, int] = {"sound": 20, "recovery": 20, "mutant": 20, "torn": 1}
 """Enough to see which checks catch a planted bug; one torn page is a verdict."""
 
 
@@ -48,8 +57,12 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
                 break
             if recording is None or made != cell.recording:
                 shutil.rmtree(Path(root) / "recording", ignore_errors=True)
-                recording, made = record(cell.asked, Path(root) / "recording"), cell.recording
-            result = make_cuts(recording, cell.reading, seed, wanted, failures_max=FAILURES_MAX[cell.bench])
+                recording, made = recorded(cell.asked, Path(root) / "recording"), cell.recording
+            failures_max = FAILURES_MAX[cell.bench]
+            if cell.bench == "recovery":
+                result = cut_recoveries(recording, cell.reading, seed, wanted, failures_max)
+            else:
+                result = make_cuts(recording, cell.reading, seed, wanted, failures_max=failures_max)
             one = Found.of(cell, wanted, result)
             found.found = [other for other in found.found if other.name != cell.name] + [one]
             found.skipped.pop(cell.name, None)
@@ -60,6 +73,43 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
     return found
 
 
+def recorded(asked: Asked, folder: Path) -> Recording:
+    """A recording, with its planted bug loaded into the server."""
+    if not asked.planted:
+        return record(asked, folder)
+    with _library() as library:
+        return record(replace(asked, planted=asked.planted | {"LD_PRELOAD": str(library)}), folder)
+
+
+@contextlib.contextmanager
+def _library() -> Iterator[Path]:
+    """The library of planted bugs, where the server's user can read it."""
+    subprocess.run(
+        ["cargo", "build", "--release", "--locked", "--quiet", "-p", "pgdyno-unsynced"], cwd=ROOT, check=True
+    )
+    with Journal().directory(paths.state_dir() / "planted") as folder:
+        folder.chmod(0o755)
+        copy = folder / LIBRARY
+        shutil.copyfile(ROOT / "target" / "release" / LIBRARY, copy)
+        copy.chmod(0o755)
+        yield copy
+
+
+def cut_recoveries(outer: Recording, reading: str, seed: int, cuts: int, failures_max: int) -> Result:
+    """Cuts during recoveries from cuts of a recording, each at another instant."""
+    total = Result(outer, reading, seed)
+    folder = outer.folder.with_name("recovery")
+    for number in range(RECOVERIES):
+        if total.tried >= cuts or len(total.failed) >= failures_max:
+            break
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.closing(Book(outer)) as book:
+            inner = record_recovery(book, Name(str(outer.folder), reading, seed, number * STATES), folder)
+        share = -(-(cuts - total.tried) // (RECOVERIES - number))
+        total.join(make_cuts(inner, reading, seed, share, failures_max=failures_max - len(total.failed)))
+    return total
+
+
 def _lacking(asked: Asked) -> str | None:
     """What this machine would need for a recording and does not have."""
     maker = MAKERS[asked.file_system][0]
@@ -67,4 +117,6 @@ def _lacking(asked: Asked) -> str | None:
         return maker
     if asked.pg_bin is not None and not Path(asked.pg_bin, "postgres").is_file():
         return f"{asked.pg_bin}/postgres"
+    if asked.planted and shutil.which("cargo") is None:
+        return "cargo"
     return None

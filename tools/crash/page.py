@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.crash import verdict
 from pgdyno.crash.examine import CHECKS
-from tools.crash.cells import mutants, planted, sound, torn
+from tools.crash.cells import RECOVERIES, mutants, planted, recovering, sound, torn
 from tools.fidelity.claim import Claim
 from tools.measured import claims_table
 from tools.reference import markdown as md
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tools.crash.record import Found, Record
 
 CUTS = 10_000
+IN_RECOVERY_1_IN = 10
+"""So many cuts to one that comes during the recovery of another."""
 MUTATION_SCORE = 0.95
 TORN_CUTS = 2_000
 MEASURED = """
@@ -31,13 +33,19 @@ def _pairs(record: Record, cells: Sequence[Cell]) -> list[tuple[Cell, Found | No
     return [(cell, by_name.get(cell.name)) for cell in cells]
 
 
+def _sound(record: Record) -> list[Found]:
+    """What is known of servers without a planted bug."""
+    return [found for _, found in _pairs(record, [*sound(), *recovering()]) if found is not None]
+
+
 def judge_crash(record: Record) -> list[Claim]:
     """The claims on a sound server and on planted bugs."""
-    made = [found for _, found in _pairs(record, sound()) if found is not None]
+    made = _sound(record)
     cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
+    again = sum(found.cuts for _, found in _pairs(record, recovering()) if found is not None)
     bugs = _pairs(record, planted())
     tried = [(cell, found) for cell, found in bugs if found is not None]
-    caught = [cell for cell, found in tried if found.failed and set(found.checks) & set(cell.caught_by)]
+    caught = [cell for cell, found in tried if _caught(cell, found)]
     missed = tuple(cell.name for cell, _ in tried if cell not in caught)
     return [
         Claim(
@@ -47,6 +55,12 @@ def judge_crash(record: Record) -> list[Claim]:
             bool(cuts) and not failed,
         ),
         Claim("the number of cuts", f"at least {CUTS:,}", f"{cuts:,}", cuts >= CUTS),
+        Claim(
+            "cuts during the recovery of another",
+            f"at least {CUTS // IN_RECOVERY_1_IN:,} of them",
+            f"{again:,}",
+            again >= CUTS // IN_RECOVERY_1_IN,
+        ),
         Claim(
             "planted bugs are caught",
             f"at least {MUTATION_SCORE:.0%} of {len(bugs)}",
@@ -73,7 +87,7 @@ def judge_torn(record: Record) -> list[Claim]:
 
 def render_crash(record: Record, judged: Sequence[Claim]) -> str:
     """The page on a sound server and on planted bugs."""
-    made = [found for _, found in _pairs(record, sound()) if found is not None]
+    made = _sound(record)
     cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
     return _joined(
         "Power cuts, measured",
@@ -82,25 +96,59 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         judged,
         f"{verdict.in_words(cuts, failed)}." if cuts else "",
         "## A server with everything on",
+        f"A row *in recovery* is of cuts that come while the server recovers from another cut: from mounting until it takes connections, in {RECOVERIES}"
+        " recoveries that are recorded.",
         md.table(
             ["recorded on", "cuts", "failed", "cuts a minute", "s of CPU a cut"],
             [
                 [cell.name, *(_row(found) if found else ["not measured", "", "", ""])]
-                for cell, found in _pairs(record, sound())
+                for cell, found in _pairs(record, [*sound(), *recovering()])
             ],
         ),
         _steps(made),
         "## Planted bugs",
-        "Cuts until 20 of them failed, or as many as were allowed. *alone* counts the cuts in which no other check found anything: without"
-        " that check they would have passed.",
+        "Cuts until the first one failed, and until 20 of them did, or as many as were allowed. *alone* counts the cuts in which no other"
+        " check found anything: without that check they would have passed.",
         md.table(
-            ["bug", "what it is", "cuts", "failed", "by check", "alone"],
+            ["bug", "what it is", "first caught by cut", "cuts", "failed", "by check", "alone"],
             [
-                [one.name, one.why, *(_bug(found) if found else ["not measured", "", "", ""])]
+                [one.name, one.why, *(_bug(found) if found else ["not measured", "", "", "", ""])]
                 for one, (_, found) in zip(mutants(), _pairs(record, planted()), strict=True)
             ],
         ),
+        *_checks(record),
     )
+
+
+def _caught(cell: Cell, found: Found, without: str = "") -> bool:
+    """Whether a planted bug is caught by a check that must catch it, when the check ``without`` is switched off."""
+    return bool(set(found.checks) & set(cell.caught_by) - {without})
+
+
+def _checks(record: Record) -> list[str]:
+    """What each check found in the cuts of planted bugs, and what the others would have missed without it."""
+    tried = [(cell, found) for cell, found in _pairs(record, planted()) if found is not None]
+    caught = [(cell, found) for cell, found in tried if _caught(cell, found)]
+    if not caught:
+        return []
+    rows = []
+    for check in CHECKS:
+        missed = [cell.name for cell, found in caught if not _caught(cell, found, check)]
+        cuts, alone = (
+            sum(one.get(check, 0) for one in counts)
+            for counts in ([found.checks for _, found in tried], [found.alone for _, found in tried])
+        )
+        rows.append(
+            [check, f"{cuts:,}", f"{alone:,}", f"{len(caught) - len(missed)} of {len(tried)}", ", ".join(missed)]
+        )
+    return [
+        "## What each check is for",
+        (
+            "Over the cuts of all planted bugs: how many a check found something in, in how many it alone did, and how many bugs are caught when it is"
+            " switched off. A state that cannot be mounted, or a server that does not start, is not asked anything more."
+        ),
+        md.table(["check", "cuts", "alone", "caught without it", "bugs that only it catches"], rows),
+    ]
 
 
 def render_torn(record: Record, judged: Sequence[Claim]) -> str:
@@ -165,7 +213,8 @@ def _bug(found: Found) -> list[str]:
     def counted(counts: dict[str, int]) -> str:
         return ", ".join(f"{check} {counts[check]}" for check in CHECKS if check in counts)
 
-    return [f"{found.cuts:,}", f"{found.failed:,}", counted(found.checks), counted(found.alone)]
+    first = "not caught" if found.until_failed is None else f"{found.until_failed:,}"
+    return [first, f"{found.cuts:,}", f"{found.failed:,}", counted(found.checks), counted(found.alone)]
 
 
 def _verdict(found: Found) -> str:

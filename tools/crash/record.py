@@ -25,6 +25,8 @@ class Found(BaseModel):
     """Cuts that were asked for, or at most for a planted bug."""
     cuts: int
     failed: int
+    until_failed: int | None = None
+    """Cuts until the first one failed, that one among them."""
     first_failure: str = ""
     """The checks of the first cut that failed, with what they said."""
     checks: dict[str, int] = Field(default_factory=dict)
@@ -56,6 +58,7 @@ class Found(BaseModel):
             wanted=wanted,
             cuts=result.tried,
             failed=len(failures),
+            until_failed=result.until_failed,
             first_failure=first[:200],
             checks=checks,
             alone=alone,

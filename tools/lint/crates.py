@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "measure": {"workload"},
     "drive": {"connection", "workload", "measure", "clock", "signals"},
     "load": {"connection", "signals"},
+    "unsynced": set(),
     "relay": {"host", "measure", "clock", "signals"},
     "replay": {"capture", "connection", "measure", "clock", "signals"},
     "dataset": {"workload"},
@@ -61,6 +62,7 @@ ALLOWED_OUTSIDE: dict[str, set[str]] = {
     "crash": {"serde", "sha2"},
     "workload": {"libm", "serde"},
     "dataset": {"serde", "tpchgen"},
+    "unsynced": {"libc"},
 }
 """Crates from elsewhere, for those crates that are limited."""
 
