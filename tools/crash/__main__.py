@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.crash import page
+from tools.crash import page, torn_page
 from tools.crash.cells import planted, recovering, sound, torn
 from tools.crash.measure import collect
 from tools.crash.record import Record
@@ -63,7 +63,7 @@ def measured(
 ) -> Record:
     """Measure what the record of a bench lacks."""
     is_crash = bench == "crash"
-    all_cuts = cuts or (page.CUTS if is_crash else page.TORN_CUTS)
+    all_cuts = cuts or (page.CUTS if is_crash else torn_page.CUTS)
     in_recovery = -(-all_cuts // page.IN_RECOVERY_1_IN)
     by_bench: dict[Bench, int] = {
         "sound": -(-(all_cuts - in_recovery) // len(sound())),
@@ -80,8 +80,8 @@ def write(bench: str, found: Record) -> list[Claim]:
     if bench == "crash":
         judged = page.judge_crash(found)
         return published(PAGES / "power-cuts.md", page.render_crash(found, judged), judged)
-    judged = page.judge_torn(found)
-    return published(PAGES / "torn-pages.md", page.render_torn(found, judged), judged)
+    judged = torn_page.judge(found)
+    return published(PAGES / "torn-pages.md", torn_page.render(found, judged), judged)
 
 
 if __name__ == "__main__":

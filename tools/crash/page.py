@@ -1,4 +1,4 @@
-"""The reference's pages on power cuts."""
+"""The reference's page on power cuts: a sound server, planted bugs, and what each check is for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.crash import verdict
 from pgdyno.crash.examine import CHECKS
-from tools.crash.cells import RECOVERIES, mutants, planted, recovering, sound, torn
+from tools.crash.cells import RECOVERIES, mutants, planted, recovering, sound
 from tools.fidelity.claim import Claim
 from tools.measured import claims_table
 from tools.reference import markdown as md
@@ -21,29 +21,31 @@ CUTS = 10_000
 IN_RECOVERY_1_IN = 10
 """So many cuts to one that comes during the recovery of another."""
 MUTATION_SCORE = 0.95
-TORN_CUTS = 2_000
+CUTS_PER_MINUTE = 200
 MEASURED = """
 Measured on {cores} cores, Linux {kernel}, with PostgreSQL {postgres}, seed {seed} and engine `{build_hash}`. [Power cuts](../concept/crash.md) says
 what a cut, a reading and a check are, and what they do not show.
 """
 
 
-def _pairs(record: Record, cells: Sequence[Cell]) -> list[tuple[Cell, Found | None]]:
+def pairs(record: Record, cells: Sequence[Cell]) -> list[tuple[Cell, Found | None]]:
+    """Cells with what is known of each."""
     by_name = {one.name: one for one in record.found}
     return [(cell, by_name.get(cell.name)) for cell in cells]
 
 
 def _sound(record: Record) -> list[Found]:
     """What is known of servers without a planted bug."""
-    return [found for _, found in _pairs(record, [*sound(), *recovering()]) if found is not None]
+    return [found for _, found in pairs(record, [*sound(), *recovering()]) if found is not None]
 
 
 def judge_crash(record: Record) -> list[Claim]:
     """The claims on a sound server and on planted bugs."""
     made = _sound(record)
     cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
-    again = sum(found.cuts for _, found in _pairs(record, recovering()) if found is not None)
-    bugs = _pairs(record, planted())
+    minutes = sum(one.cuts / one.cuts_per_minute for one in made if one.cuts_per_minute)
+    again = sum(found.cuts for _, found in pairs(record, recovering()) if found is not None)
+    bugs = pairs(record, planted())
     tried = [(cell, found) for cell, found in bugs if found is not None]
     caught = [cell for cell, found in tried if _caught(cell, found)]
     missed = tuple(cell.name for cell, _ in tried if cell not in caught)
@@ -62,6 +64,12 @@ def judge_crash(record: Record) -> list[Claim]:
             again >= CUTS // IN_RECOVERY_1_IN,
         ),
         Claim(
+            "cuts a minute",
+            f"at least {CUTS_PER_MINUTE}",
+            f"{cuts / minutes:.0f}" if minutes else "not measured",
+            bool(minutes) and cuts / minutes >= CUTS_PER_MINUTE,
+        ),
+        Claim(
             "planted bugs are caught",
             f"at least {MUTATION_SCORE:.0%} of {len(bugs)}",
             f"{len(caught)} of {len(tried)} that were tried",
@@ -71,25 +79,11 @@ def judge_crash(record: Record) -> list[Claim]:
     ]
 
 
-def judge_torn(record: Record) -> list[Claim]:
-    """The claim on the matrix of full_page_writes off."""
-    pairs = _pairs(record, torn())
-    decided = [found for _, found in pairs if found is not None and (found.failed or found.cuts >= TORN_CUTS)]
-    return [
-        Claim(
-            "each cell has its verdict",
-            f"a torn page, or {TORN_CUTS:,} cuts without one",
-            f"{len(decided)} of {len(pairs)} cells",
-            len(decided) == len(pairs),
-        )
-    ]
-
-
 def render_crash(record: Record, judged: Sequence[Claim]) -> str:
     """The page on a sound server and on planted bugs."""
     made = _sound(record)
     cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
-    return _joined(
+    return joined(
         "Power cuts, measured",
         "crash",
         record,
@@ -102,7 +96,7 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
             ["recorded on", "cuts", "failed", "cuts a minute", "s of CPU a cut"],
             [
                 [cell.name, *(_row(found) if found else ["not measured", "", "", ""])]
-                for cell, found in _pairs(record, [*sound(), *recovering()])
+                for cell, found in pairs(record, [*sound(), *recovering()])
             ],
         ),
         _steps(made),
@@ -113,7 +107,7 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
             ["bug", "what it is", "first caught by cut", "cuts", "failed", "by check", "alone"],
             [
                 [one.name, one.why, *(_bug(found) if found else ["not measured", "", "", "", ""])]
-                for one, (_, found) in zip(mutants(), _pairs(record, planted()), strict=True)
+                for one, (_, found) in zip(mutants(), pairs(record, planted()), strict=True)
             ],
         ),
         *_checks(record),
@@ -127,7 +121,7 @@ def _caught(cell: Cell, found: Found, without: str = "") -> bool:
 
 def _checks(record: Record) -> list[str]:
     """What each check found in the cuts of planted bugs, and what the others would have missed without it."""
-    tried = [(cell, found) for cell, found in _pairs(record, planted()) if found is not None]
+    tried = [(cell, found) for cell, found in pairs(record, planted()) if found is not None]
     caught = [(cell, found) for cell, found in tried if _caught(cell, found)]
     if not caught:
         return []
@@ -151,44 +145,8 @@ def _checks(record: Record) -> list[str]:
     ]
 
 
-def render_torn(record: Record, judged: Sequence[Claim]) -> str:
-    """The page on full_page_writes off."""
-    return _joined(
-        "full_page_writes off, measured",
-        "torn",
-        record,
-        judged,
-        "`full_page_writes = off`, in each way of writing data, file system and reading of what may be left of a write. A cell ends with the"
-        " first cut that fails.",
-        md.table(
-            ["cell", "verdict", "what failed first"],
-            [
-                [
-                    cell.name,
-                    _verdict(found) if found else record.skipped.get(cell.name, "not measured"),
-                    found.first_failure if found else "",
-                ]
-                for cell, found in _pairs(record, torn())
-            ],
-        ),
-        "## How pages reached the device",
-        "Of all pages of 8 KiB that the server wrote in the recording, by the request that brought them. This needs no luck: a page that"
-        " is across two units or two requests is not protected by any reading.",
-        md.table(
-            [
-                "recorded on",
-                "pages",
-                "aligned request of 8 or 16 KiB",
-                "inside an aligned 16 KiB of a larger one",
-                "across such units",
-                "two requests",
-            ],
-            _audits(record),
-        ),
-    )
-
-
-def _joined(title: str, bench: str, record: Record, judged: Sequence[Claim], *parts: str) -> str:
+def joined(title: str, bench: str, record: Record, judged: Sequence[Claim], *parts: str) -> str:
+    """A page of a bench: what it was measured on, its claims, and its parts that are not empty."""
     measured = MEASURED.strip().format(
         cores=record.cores,
         kernel=record.kernel,
@@ -217,10 +175,6 @@ def _bug(found: Found) -> list[str]:
     return [first, f"{found.cuts:,}", f"{found.failed:,}", counted(found.checks), counted(found.alone)]
 
 
-def _verdict(found: Found) -> str:
-    return f"fails after {found.cuts:,} cuts" if found.failed else f"no failure in {found.cuts:,} cuts"
-
-
 def _steps(made: Sequence[Found]) -> str:
     cuts = sum(one.cuts for one in made)
     if not cuts:
@@ -229,15 +183,3 @@ def _steps(made: Sequence[Found]) -> str:
     return "Time of a cut by step, two workers at a time:\n\n" + md.table(
         ["step", "ms"], [[step, f"{ms:.0f}"] for step, ms in steps.items()]
     )
-
-
-def _audits(record: Record) -> list[list[str]]:
-    rows: dict[str, list[str]] = {}
-    for cell, found in _pairs(record, torn()):
-        where = cell.name.rpartition(", ")[0]
-        if found is not None and where not in rows:
-            pages = found.audit
-            keys = ("whole_in_small", "whole_in_unit", "across_units", "across_requests")
-            shares = [f"{pages[key] / max(1, pages['pages']):.1%}" for key in keys]
-            rows[where] = [where, f"{pages['pages']:,}", *shares]
-    return list(rows.values())

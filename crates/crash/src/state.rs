@@ -86,14 +86,8 @@ impl<'a> State<'a> {
 
     /// Applies what a device does to a write that was durable.
     fn spoil(&mut self, history: &'a History, durable: &[(usize, usize, u32)], lie: Lie, mut random: Random) {
-        let spoils = [
-            Lie::WriteLost,
-            Lie::WriteShort,
-            Lie::WriteZeros,
-            Lie::WriteMisdirected,
-            Lie::BlocksSwapped,
-            Lie::BitRot,
-        ];
+        let spoils =
+            [Lie::WriteLost, Lie::WriteShort, Lie::WriteZeros, Lie::WriteMisdirected, Lie::BlocksSwapped, Lie::BitRot];
         if durable.is_empty() || !spoils.contains(&lie) {
             return;
         }

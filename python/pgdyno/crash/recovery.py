@@ -1,7 +1,7 @@
 """A recording of a recovery: what a cut left is put on new volumes, and the server that recovers from it is recorded.
 
 A cut of such a recording comes during the recovery of another cut. What must be there is what was acknowledged before the first one:
-after it nobody was told anything.
+after that nothing was acknowledged.
 """
 
 from __future__ import annotations
