@@ -101,7 +101,7 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         ),
         _steps(made),
         "## Planted bugs",
-        "Cuts until the first one failed, and until 20 of them did, or as many as were allowed. *alone* counts the cuts in which no other"
+        "Cuts until the first one failed, and until 10 of them did, or as many as were allowed. *alone* counts the cuts in which no other"
         " check found anything: without that check they would have passed.",
         md.table(
             ["bug", "what it is", "first caught by cut", "cuts", "failed", "by check", "alone"],
