@@ -1,4 +1,5 @@
-//! Every type and array under an instance's limits, with volumes that come and change: decided again, all is the same.
+//! Every type and array under an instance's limits, with volumes that come, change, are restored from snapshots and fail: decided again,
+//! all is the same.
 //!
 //! The log is never kept: a record is replayed, by way of its bytes, as soon as the host has written it.
 
@@ -7,7 +8,9 @@ use std::collections::VecDeque;
 use pgdyno_catalog::{InstanceType, Storage, types};
 use pgdyno_volume::log::Record;
 use pgdyno_volume::replay::{Replay, Told, replay_with};
-use pgdyno_volume::{BucketParams, Change, Event, Instance, Io, IoId, Nanos, Op, VolumeId};
+use pgdyno_volume::{
+    ALL_PPM, BucketParams, Change, Effect, Event, Extents, Instance, Io, IoId, Nanos, Op, VolumeFault, VolumeId,
+};
 
 const ARRAYS: [&str; 4] = [
     "4xgp3:iops=4000,chunk=64KiB",
@@ -15,6 +18,21 @@ const ARRAYS: [&str; 4] = [
     "2xio2bx:iops=9000,multi_az=1.5ms",
     "gp3:iops=9000,multi_az=0.7ms",
 ];
+/// Volumes that were made from a snapshot, in each way in which their blocks come.
+const RESTORED: [&str; 4] =
+    ["gp3:iops=9000,init=lazy", "io2bx:iops=9000,init=200MiB/s", "4xgp3:iops=4000,init=lazy_half", "gp3:init=fsr"];
+/// The bytes that their snapshots hold, of those that are asked for.
+const HELD: [(u64, u64); 2] = [(0, 300 << 20), (700 << 20, 200 << 20)];
+const MS: Nanos = 1_000_000;
+/// What goes wrong for 400 ms, each on a volume that is drawn.
+const FAULTS: [Effect; 4] = [
+    Effect::Pause,
+    Effect::Latency { added_ns: 30 * MS },
+    Effect::Error { begin: 0, end: 1 << 29, once: false },
+    Effect::Error { begin: 1 << 28, end: 1 << 30, once: true },
+];
+/// From this intervention on the first volume is lost.
+const LOST_AFTER: u64 = 8;
 const JOINS: &str = "8xgp3:chunk=128KiB";
 const BECOMES: [&str; 4] =
     ["gp3:size=200GiB,iops=16000,throughput=500", "io2bx:size=300GiB,iops=5000", "gp2:size=400GiB", "st1:size=2TiB"];
@@ -49,13 +67,14 @@ const WIDE: &str = "r5b.24xlarge";
 const REQUESTS_OF_A_RUN: u64 = 1_250_000;
 const DEPTH: usize = 256;
 /// Requests between two interventions: each kind comes twice in the short test.
-const INTERVENE_EVERY: u64 = 25_000;
+const INTERVENE_EVERY: u64 = 15_000;
 /// Volumes that join a run: more would make it slow, and are attached like these.
 const JOINS_AT_MOST: u64 = 4;
 
 fn specs() -> Vec<String> {
     let arrays = ARRAYS.iter().map(|spec| (*spec).to_owned());
-    types().unwrap().into_iter().map(|one| one.default_spec).chain(arrays).collect()
+    let restored = RESTORED.iter().map(|spec| (*spec).to_owned());
+    types().unwrap().into_iter().map(|one| one.default_spec).chain(arrays).chain(restored).collect()
 }
 
 fn instance(run: Run) -> (Instance, Vec<VolumeId>) {
@@ -72,6 +91,8 @@ struct Interventions {
     modified: u64,
     credits: u64,
     limits: u64,
+    faults: u64,
+    healed: u64,
 }
 
 /// A host that keeps requests outstanding, and the log that it writes, record by record.
@@ -96,20 +117,22 @@ impl Host {
         let (instance, volumes) = instance(run);
         let (events, log, done) = (Vec::new(), VecDeque::new(), Interventions::default());
         let (bits, digest) = (run.seed, 0xcbf2_9ce4_8422_2325);
-        Self {
-            run,
-            instance,
-            volumes,
-            now: 0,
-            left: requests,
-            ordinal: 0,
-            outstanding: 0,
-            bits,
-            events,
-            log,
-            done,
-            digest,
+        let (now, left, ordinal, outstanding) = (0, requests, 0, 0);
+        let mut host =
+            Self { run, instance, volumes, now, left, ordinal, outstanding, bits, events, log, done, digest };
+        let mut held = Extents::default();
+        HELD.iter().for_each(|(offset, len)| held.push(*offset, *len));
+        for volume in host.restored() {
+            host.instance.restore(0, volume, &held);
+            host.log.extend(Record::text(&held.to_string()).chain([Record::Restore { now: 0, volume }]));
         }
+        host
+    }
+
+    /// The volumes that were made from a snapshot: the last ones that were there at first.
+    fn restored(&self) -> Vec<VolumeId> {
+        let first = specs().len() - RESTORED.len();
+        self.volumes[first..first + RESTORED.len()].to_vec()
     }
 
     /// A generator of its own (xorshift64): the test is the same everywhere.
@@ -129,7 +152,7 @@ impl Host {
         self.now = self.now.max(to);
         self.instance.advance(self.now, &mut self.events);
         for event in self.events.drain(..) {
-            if let Event::Granted { id, done_at } = event {
+            if let Event::Granted { id, done_at } | Event::Failing { id, done_at } = event {
                 self.digest =
                     [id.0, done_at].iter().fold(self.digest, |hash, word| (hash ^ word).wrapping_mul(0x100_0000_01b3));
             }
@@ -158,7 +181,7 @@ impl Host {
     /// What a user does to volumes at work, each in its turn.
     fn intervene(&mut self, nth: u64) {
         let (now, volume) = (self.now, self.draw_volume());
-        match nth % 5 {
+        match nth % 7 {
             0 => self.change(Change::InstanceCredit { level_ppm: 20 }),
             1 if self.done.joined < JOINS_AT_MOST => {
                 self.volumes.push(Storage::parse(JOINS).unwrap().add_to(&mut self.instance));
@@ -171,6 +194,20 @@ impl Host {
                 let (iops_limit, throughput_limit) = (limit(7_000, 50_000_000), limit(300 << 20, 1_000_000_000));
                 self.change(Change::Limits { volume, iops_limit, throughput_limit });
             }
+            4 => {
+                let (from, until) = (now, now + 400 * MS);
+                for effect in FAULTS {
+                    let volume = self.draw_volume();
+                    let fault = VolumeFault { from, until, reads: true, writes: true, share_ppm: ALL_PPM / 2, effect };
+                    self.change(Change::Fault { volume, fault });
+                }
+                if nth >= LOST_AFTER {
+                    let (volume, share_ppm, effect) = (self.volumes[0], ALL_PPM, Effect::Lose);
+                    let fault = VolumeFault { from, until: Nanos::MAX, reads: true, writes: true, share_ppm, effect };
+                    self.change(Change::Fault { volume, fault });
+                }
+            }
+            5 => self.change(Change::Heal { volume }),
             _ => {
                 let spec = BECOMES[self.done.modified as usize % BECOMES.len()];
                 self.instance.modify(now, volume, Storage::parse(spec).unwrap().member().params());
@@ -184,10 +221,10 @@ impl Host {
         match change {
             Change::Limits { .. } => self.done.limits += 1,
             Change::Credit { .. } | Change::InstanceCredit { .. } => self.done.credits += 1,
-            // Those are held in crates/volume/tests/fault.rs.
-            Change::Fault { .. } | Change::Heal { .. } | Change::Baseline { .. } => {
-                unreachable!("this host injects no fault and takes no snapshot")
-            }
+            Change::Fault { .. } => self.done.faults += 1,
+            Change::Heal { .. } => self.done.healed += 1,
+            // It is held in crates/volume/tests/burst_credit.rs.
+            Change::Baseline { .. } => unreachable!("this host takes no snapshot"),
         }
         self.instance.change(self.now, change);
         self.log.push_back(Record::Change { now: self.now, change });
@@ -231,8 +268,14 @@ fn all_identical(run: Run, requests: u64) -> Host {
     let result = replayed(&mut host, run);
     assert_eq!(result.first_difference, None);
     assert_eq!((result.submits, result.grants, result.identical), (requests, requests, requests));
-    let Interventions { joined, modified, credits, limits } = host.done;
+    let Interventions { joined, modified, credits, limits, faults, healed } = host.done;
     assert!(joined > 0 && modified > 0 && credits > 0 && limits > 0, "{:?}", host.done);
+    assert!(faults > FAULTS.len() as u64 && healed > 0, "{:?}", host.done);
+    for (volume, spec) in host.restored().into_iter().zip(RESTORED) {
+        let counters = host.instance.counters(volume);
+        let waits = !spec.ends_with("fsr");
+        assert_eq!(counters.first_touch_blocks > 0, waits, "{spec} of {counters:?}");
+    }
     let instance = host.instance.instance_counters().unwrap();
     let bound_ns = instance.exceeded_iops_ns + instance.exceeded_throughput_ns;
     assert_eq!(bound_ns > 0, run.instance != WIDE, "whether the instance was what they waited for");
@@ -258,12 +301,12 @@ fn another_seed_decides_otherwise_and_is_caught() {
 #[expect(clippy::disallowed_macros, reason = "a measurement says its figures; `make bench ONLY=replay` reads them")]
 fn measured(run: Run) {
     let host = all_identical(run, REQUESTS_OF_A_RUN);
-    let Interventions { joined, modified, credits, limits } = host.done;
+    let Interventions { joined, modified, credits, limits, faults, healed } = host.done;
     let Run { seed, instance: name, .. } = run;
     let instance = host.instance.instance_counters().unwrap();
     println!(
         "replayed seed={seed} instance={name} volumes={} requests={REQUESTS_OF_A_RUN} joined={joined} modified={modified} \
-         credits={credits} limits={limits} virtual_s={} exceeded_iops_s={} exceeded_throughput_s={} digest={:016x}",
+         credits={credits} limits={limits} faults={faults} healed={healed} virtual_s={} exceeded_iops_s={} exceeded_throughput_s={} digest={:016x}",
         host.volumes.len(),
         host.now / 1_000_000_000,
         instance.exceeded_iops_ns / 1_000_000_000,
