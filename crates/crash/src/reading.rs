@@ -57,6 +57,8 @@ pub enum Lie {
     Apart(u64),
     /// All volumes are cut so many milliseconds before what is said.
     Behind(u64),
+    /// A volume is copied block by block while it is used, in the so many milliseconds before the cut.
+    Copied(u64),
 }
 
 /// How a log is read.
@@ -133,6 +135,7 @@ impl fmt::Display for Reading {
             Lie::BitRot => write!(f, "+bit-rot")?,
             Lie::Apart(ms) => write!(f, "+apart-{ms}")?,
             Lie::Behind(ms) => write!(f, "+behind-{ms}")?,
+            Lie::Copied(ms) => write!(f, "+copied-{ms}")?,
         }
         self.only.map_or(Ok(()), |volume| write!(f, "+only-{volume}"))
     }
@@ -183,6 +186,7 @@ fn lie(word: &str) -> Option<Lie> {
         ("flush-ignored", Some(one_in)) if one_in > 0 => Some(Lie::FlushIgnored(one_in)),
         ("apart", Some(ms)) => Some(Lie::Apart(ms)),
         ("behind", Some(ms)) => Some(Lie::Behind(ms)),
+        ("copied", Some(ms)) => Some(Lie::Copied(ms)),
         ("flush-late", Some(ms)) => Some(Lie::FlushLate(ms)),
         ("flush", None) if number == "narrow" => Some(Lie::FlushNarrow),
         ("flush", None) if number == "overtaken" => Some(Lie::FlushOvertaken),

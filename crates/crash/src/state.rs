@@ -34,10 +34,11 @@ pub struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Puts it together. `durable`: the event with which a request became durable.
+    /// Puts it together. `position`: where the block is cut that has this place among those of its volume; `durable`: the event with
+    /// which a request became durable.
     pub(crate) fn compose(
         history: &'a History,
-        positions: &[u32],
+        position: impl Fn(usize, usize) -> u32,
         durable: impl Fn(u32) -> u32,
         undecided: Vec<Undecided>,
         reading: &Reading,
@@ -50,9 +51,10 @@ impl<'a> State<'a> {
         let mut hash = 0_u128;
         let mut volumes: Vec<Vec<(u64, Content<'a>)>> = Vec::new();
         let mut last_writers = Vec::new();
-        for (volume, &position) in positions.iter().enumerate() {
+        for volume in 0..history.log().header().volumes.len() {
             let mut blocks = Vec::with_capacity(history.blocks(volume).len());
-            for (&block, writers) in history.blocks(volume) {
+            for (place, (&block, writers)) in history.blocks(volume).iter().enumerate() {
+                let position = position(volume, place);
                 let before = writers.partition_point(|request| history.requests()[*request as usize].came < position);
                 let settled = writers[..before].iter().rposition(|request| durable(*request) < position);
                 let base = settled.map(|place| writers[place]);

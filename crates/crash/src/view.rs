@@ -45,7 +45,8 @@ impl<'a> View<'a> {
         let undecided = undecided.into_iter().zip(drawn).map(|(request, fate)| Undecided { request, fate }).collect();
         let stays = |request: u32| self.durable[request as usize];
         let random = Random::derived(self.seed, 4, instant ^ (number << 48));
-        Some(State::compose(self.history, &positions, stays, undecided, &self.reading, random))
+        let cut = |volume: usize, place: usize| self.position_of_block(positions[volume], volume, place);
+        Some(State::compose(self.history, cut, stays, undecided, &self.reading, random))
     }
 
     /// What had come and was not durable at a position.
@@ -69,11 +70,24 @@ impl<'a> View<'a> {
             Lie::Behind(ms) => ms,
             _ => return position,
         };
+        self.earlier(position, ms * 1_000_000)
+    }
+
+    /// The position at which a block is cut; `place` is its own among those that were ever written.
+    fn position_of_block(&self, position: u32, volume: usize, place: usize) -> u32 {
+        let Lie::Copied(ms) = self.reading.lie_of(volume) else { return position };
+        let left = self.history.blocks(volume).len() - place;
+        let ns = ms * 1_000_000 * left as u64 / self.history.blocks(volume).len() as u64;
+        self.earlier(position, ns)
+    }
+
+    /// The position so many nanoseconds before another one.
+    fn earlier(&self, position: u32, ns: u64) -> u32 {
         let events = self.history.log().events();
         if events.is_empty() {
             return position;
         }
-        let at = events[(position as usize).min(events.len() - 1)].at_ns.saturating_sub(ms * 1_000_000);
+        let at = events[(position as usize).min(events.len() - 1)].at_ns.saturating_sub(ns);
         events.partition_point(|event| event.at_ns < at) as u32
     }
 }

@@ -21,6 +21,7 @@ fn a_reading_is_written_as_it_is_read() {
         "whole+apart-50",
         "whole+apart-50+only-0",
         "whole+behind-5",
+        "whole+copied-100+only-0",
         "whole+flush-late-5",
         "pieces-4096+flush-ignored-1+only-1",
         "whole+write-short",

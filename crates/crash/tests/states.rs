@@ -187,6 +187,26 @@ fn a_cut_that_is_behind_lacks_what_was_answered_in_the_last_milliseconds() {
 }
 
 #[test]
+fn a_volume_that_is_copied_while_it_is_used_has_blocks_of_several_instants() {
+    let mut making = Making::new(&[Cache::None]);
+    for round in 1..=4 {
+        for block in 0..4 {
+            let request = making.write(0, block, 1, round);
+            making.answer(request);
+        }
+    }
+    let history = making.history();
+    let there = |reading| {
+        let state = read(&history, reading, 1).state(32, 0, 0, &[]).expect("one");
+        let bytes = bytes_of(&state, 0);
+        (0..4).map(|block| bytes[block]).collect::<Vec<u8>>()
+    };
+    assert_eq!(there("whole"), [4, 4, 4, 4]);
+    // 32 events, 1 ms apart: the first block is read 16 ms before the cut, the last one 4 ms.
+    assert_eq!(there("whole+copied-16"), [2, 2, 3, 3]);
+}
+
+#[test]
 fn a_durable_write_is_lost_misdirected_or_rots_only_in_its_reading() {
     let mut making = Making::new(&[Cache::None]);
     for block in 0..8 {
