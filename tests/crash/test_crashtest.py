@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import closing
+import subprocess
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,16 @@ import pytest
 from pgdyno.cli.main import run
 from pgdyno.crash import campaign
 from pgdyno.crash.book import Book, Name
-from pgdyno.crash.examine import bad_line
+from pgdyno.crash.examine import bad_line, mount
 from pgdyno.crash.ledger import Ledger, Sent
 from pgdyno.crash.recording import STATES, load
 from pgdyno.crash.recovery import record_recovery
 from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
+from pgdyno.host.launch import user_prefix
+from pgdyno.host.mounts import loops
+from pgdyno.host.waiting import wait_until
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.cluster import Cluster
 from tools.crash.cells import mutants
 
 from ..host.needs import needs_fuse
@@ -208,6 +214,39 @@ def test_a_folder_that_the_servers_user_cannot_enter_is_refused_before_anything_
         named = str(recorded.folder) if again == "--recording" else f"{recorded.folder}:pieces-4096:1:1"
         assert run(["crashtest", again, named, "--cuts", "2"]) == EXIT_HOST
         assert f"cannot enter {closed}" in capsys.readouterr().err
+
+
+@pytest.mark.needs_xfs
+def test_two_contents_of_one_xfs_are_mounted_at_once(state: Path) -> None:
+    files = [state.parent / f"{name}.img" for name in "ab"]
+    with files[0].open("wb") as file:
+        file.truncate(320 << 20)
+    subprocess.run(["mkfs.xfs", "-q", files[0]], check=True, capture_output=True)
+    subprocess.run(["cp", "--sparse=always", *files], check=True)
+    with ExitStack() as stack:
+        for file in files:
+            target = file.with_suffix("")
+            assert mount(file, target) is None
+            stack.callback(subprocess.run, ["umount", target], check=True)
+    assert wait_until(lambda: not {loop.backing_file for loop in loops()} & {str(file) for file in files}, 30.0)
+
+
+@pytest.mark.bench
+def test_pg_rewind_refuses_a_server_without_full_page_writes(state: Path) -> None:
+    """What it costs besides: the second server of a pair cannot be put back by rewinding."""
+    binaries = find_binaries()
+    with closing(Cluster(binaries, state.parent / "pgdata")) as cluster:
+        cluster.initdb()
+        cluster.start(given_up={"full_page_writes": "off"})
+        command = [
+            *user_prefix(cluster.user),
+            binaries.program("pg_rewind"),
+            *("--target-pgdata", cluster.data_dir, "--source-server", cluster.dsn),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=binaries.environment)
+    assert done.returncode != 0
+    assert "full_page_writes" in done.stderr
+    assert "must be enabled" in done.stderr
 
 
 def test_options_that_exclude_each_other_are_refused() -> None:

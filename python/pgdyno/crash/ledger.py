@@ -28,6 +28,9 @@ ROLLED_BACK_EVERY = 11
 TWO_PHASE_EVERY = 7
 SCHEMA_CLIENT = 0
 """The client whose transactions make, truncate and drop tables."""
+TABLESPACE = "beside"
+TABLESPACE_SINCE = 15
+"""The first major version with tablespaces inside the data directory, which hold wherever that is mounted."""
 
 SCHEMA = f"""
 CREATE EXTENSION amcheck;
@@ -123,9 +126,11 @@ UPDATE page SET number = {number}, body = repeat(md5(client || '/' || slot || '/
 """
 
 
-def _schema_statements(number: int) -> str:
+def _schema_statements(number: int, tablespace: str) -> str:
+    """Every second table is made in ``tablespace``."""
+    where = f" TABLESPACE {tablespace}" if tablespace and number % 2 == 0 else ""
     return f"""
-CREATE TABLE part_{number} AS SELECT id, md5(id::text) AS body FROM generate_series(1, {PART_ROWS}) AS id;
+CREATE TABLE part_{number}{where} AS SELECT id, md5(id::text) AS body FROM generate_series(1, {PART_ROWS}) AS id;
 CREATE INDEX ON part_{number} (id);
 {f"TRUNCATE part_{number - 1};" if number > 1 else ""}
 {f"DROP TABLE part_{number - 2};" if number > 2 else ""}
@@ -136,9 +141,17 @@ INSERT INTO scratch VALUES ({number});
 
 
 def make(cluster: Cluster, clients: int) -> None:
-    """Make the tables in an empty database."""
+    """Make the tables in an empty database, and a tablespace."""
     with cluster.connect() as connection:
+        if tablespace(cluster):
+            connection.execute("SET allow_in_place_tablespaces = on")
+            connection.execute(f"CREATE TABLESPACE {TABLESPACE} LOCATION ''".encode())
         connection.execute((SCHEMA % {"clients": clients}).encode())
+
+
+def tablespace(cluster: Cluster) -> str:
+    """The tablespace that the cluster has beside its own; empty for a version that cannot have one."""
+    return TABLESPACE if cluster.binaries.major >= TABLESPACE_SINCE else ""
 
 
 class Client(threading.Thread):
@@ -166,10 +179,10 @@ class Client(threading.Thread):
         send(connection, self._client, number, self._sent, _statements(self._client, number))
 
 
-def send_schema_change(connection: psycopg.Connection[Any], sent: list[Sent]) -> None:
-    """The next transaction of the client that makes tables."""
+def send_schema_change(connection: psycopg.Connection[Any], sent: list[Sent], tablespace: str) -> None:
+    """The next transaction of the client that makes tables, some of them in ``tablespace``."""
     number = len(sent) + 1
-    send(connection, SCHEMA_CLIENT, number, sent, _schema_statements(number))
+    send(connection, SCHEMA_CLIENT, number, sent, _schema_statements(number, tablespace))
 
 
 def send(connection: psycopg.Connection[Any], client: int, number: int, sent: list[Sent], statements: str) -> None:

@@ -282,7 +282,7 @@ def _operations(cluster: Cluster, found: Ledger, stop: threading.Event, until: f
                 begin_ns = time.monotonic_ns()
                 match kind:
                     case "ddl":
-                        ledger.send_schema_change(connection, schema)
+                        ledger.send_schema_change(connection, schema, ledger.tablespace(cluster))
                     case "checkpoint":
                         connection.execute("CHECKPOINT")
                     case "segment":
