@@ -140,6 +140,7 @@ def _checks(record: Record) -> list[str]:
         (
             "Over the cuts of all planted bugs: how many a check found something in, in how many it alone did, and how many bugs are caught when it is"
             " switched off. A state that cannot be mounted, or a server that does not start, is not asked anything more."
+            " A check that is alone in no cut could be omitted."
         ),
         md.table(["check", "cuts", "alone", "caught without it", "bugs that only it catches"], rows),
     ]
