@@ -68,6 +68,7 @@ def test_a_torn_map_of_free_space_is_mended_and_any_other_damaged_page_is_a_fail
         'LOG:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
         'WARNING:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
         "WARNING:  invalid page in block 2 of relation base/5/2619_fsm; zeroing out page",
+        "HINT:  This probably means that some data is corrupted and you will have to use the last backup for recovery.",
     ]
     assert bad_line(mended) is None
     for line in (

@@ -38,6 +38,10 @@ _BAD_LOG = re.compile(r"PANIC|invalid page|could not (?:read|access)|corrupt")
 _FREE_SPACE = re.compile(r'invalid page in block \d+ of relation "?[^"\s]*_fsm"?; zeroing out page')
 """The map of free space is not in the WAL. A torn page of it is made empty when it is read, and filled again by vacuum
 (PostgreSQL, src/backend/storage/freespace/README); of any other file the server must not read a page that is damaged. PostgreSQL before 18 writes the name without quotation marks."""
+_INTERRUPTED = re.compile(
+    r"HINT:  This probably means that some data is corrupted and you will have to use the last backup for recovery"
+)
+"""What a server says whenever its recovery was interrupted before (src/backend/access/transam/xlog.c), as a power cut does."""
 _RECOVERY = {
     "autovacuum_naptime": "1h",
     "restart_after_crash": "off",
@@ -261,7 +265,9 @@ def _worst(cluster: Cluster) -> str | None:
 
 def bad_line(lines: Sequence[str]) -> str | None:
     """The first line of a server's log that reports damage or a panic."""
-    return next((line for line in lines if _BAD_LOG.search(line) and not _FREE_SPACE.search(line)), None)
+    harmless = (_FREE_SPACE, _INTERRUPTED)
+    bad = (line for line in lines if _BAD_LOG.search(line))
+    return next((line for line in bad if not any(one.search(line) for one in harmless)), None)
 
 
 def _first_line(error: Exception) -> str:
