@@ -11,6 +11,7 @@ from pgdyno.postgres.cluster import Cluster
 
 from .logged import logging_cluster
 from .shop import Shop, captured_shop
+from .sold import Sold, captured_sold
 
 
 @pytest.fixture(scope="session", params=[None, *sorted(Path("/usr/lib/postgresql").glob("*/bin"))], ids=str)
@@ -22,8 +23,8 @@ def logging_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def embedded_server() -> Iterator[Cluster]:
-    """The embedded PostgreSQL."""
-    with logging_cluster(None) as started:
+    """The embedded PostgreSQL, which counts its statements."""
+    with logging_cluster(None, shared_preload_libraries="pg_stat_statements") as started:
         yield started
 
 
@@ -31,3 +32,9 @@ def embedded_server() -> Iterator[Cluster]:
 def shop(embedded_server: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """An order shop on the embedded PostgreSQL, with its capture."""
     return captured_shop(embedded_server, tmp_path_factory.mktemp("replay"))
+
+
+@pytest.fixture(scope="session")
+def sold(embedded_server: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Sold:
+    """Orders with keys that the server gave, and their capture."""
+    return captured_sold(embedded_server, tmp_path_factory.mktemp("sold"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ LAST = "the last session"
 
 
 @contextlib.contextmanager
-def logging_cluster(pg_bin: Path | None) -> Iterator[Cluster]:
+def logging_cluster(pg_bin: Path | None, **settings: str) -> Iterator[Cluster]:
     """A started server that logs in all formats that it has.
 
     pgdyno sets logging itself for its own servers, so this is in the file of ALTER SYSTEM, which is read last.
@@ -52,7 +53,7 @@ def logging_cluster(pg_bin: Path | None) -> Iterator[Cluster]:
         destination = "stderr,csvlog" + (",jsonlog" if cluster.binaries.major >= 15 else "")
         with cluster.connect() as admin:
             admin.autocommit = True
-            for key, value in (LOGGED | {"log_destination": destination}).items():
+            for key, value in (LOGGED | {"log_destination": destination} | settings).items():
                 admin.execute(f"ALTER SYSTEM SET {key} = '{value}'".encode())
         cluster.stop()
         cluster.start()
@@ -114,6 +115,22 @@ def captured(folder: Path, *logs: Path, options: tuple[str, ...] = ()) -> tuple[
     output.unlink(missing_ok=True)
     ended = pgdyno("capture", "read", *logs, "--output", output, "--json", *options, code=0)
     return output, json.loads(ended.out)
+
+
+def counters(cluster: Cluster, database: str, path: Path) -> Path:
+    """What `capture stats` says of a database now, in a file."""
+    path.write_text(pgdyno("capture", "stats", cluster.dsn_of("postgres", database), code=0).out)
+    return path
+
+
+def dumped(cluster: Cluster, database: str, folder: Path) -> tuple[Path, Path]:
+    """A dump of a database, and the roles."""
+    dump, roles = folder / f"{database}.dump", folder / f"{database}.roles"
+    where = ["-h", str(cluster.socket_dir), "-p", str(cluster.port), "-U", "postgres"]
+    for name, *words in (("pg_dump", "-Fc", "-C", "-f", dump, database), ("pg_dumpall", "-g", "-f", roles)):
+        command = [cluster.binaries.program(name), *where, *words]
+        subprocess.run(command, env=cluster.binaries.environment, check=True, timeout=120)
+    return dump, roles
 
 
 def sessions(capture: Path, name: str | None = CLIENT) -> list[dict[str, Any]]:

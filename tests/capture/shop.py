@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from ..support.commands import Ended, pgdyno
-from .logged import captured, log_of, sessions
+from .logged import captured, counters, log_of, sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,7 @@ SETTER = "a session that sets something"
 FAILING = CLIENTS * SESSIONS * ROUNDS
 """Each round has one statement that violates a key."""
 SCHEMA = """
+CREATE EXTENSION pg_stat_statements;
 CREATE SCHEMA shop AUTHORIZATION app;
 SET ROLE app;
 CREATE TABLE shop.customers (id int PRIMARY KEY, visits int NOT NULL DEFAULT 0);
@@ -64,6 +65,8 @@ class Shop:
     capture: Path
     after_setting_s: float
     """Seconds since the first statement, after the role `setter` has set its search_path and before it needs it."""
+    stats: tuple[Path, Path]
+    """What the server had counted before the capture and after it."""
 
     def copy(self, name: str, *, change: str = "") -> str:
         """A copy of the database before the capture, changed as asked."""
@@ -103,8 +106,10 @@ def captured_shop(cluster: Cluster, folder: Path) -> Shop:
             list(pool.map(lambda number: client(dsn, number), range(CLIENTS)))
             setter.execute("SELECT count(*) FROM customers")
 
+    before = counters(cluster, "shop", folder / "before.json")
     logged = log_of(cluster, "shop", use)
+    after = counters(cluster, "shop", folder / "after.json")
     capture, _ = captured(folder, logged.files["csv"])
     first_us = json.loads(pgdyno("capture", "show", capture, "--json", code=0).out)["first_us"]
     (own,) = sessions(capture, SETTER)
-    return Shop(cluster, capture, (own["calls"][1]["due_us"] - first_us) / 1e6 - 0.0005)
+    return Shop(cluster, capture, (own["calls"][1]["due_us"] - first_us) / 1e6 - 0.0005, (before, after))

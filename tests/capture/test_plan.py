@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pgdyno.capture.stats import without_literals
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.cluster import Cluster
+from pgdyno.workload.replay.counted import without_literals
 
 from ..support.commands import pgdyno
 from ..support.servers import throwaway_cluster

@@ -99,5 +99,6 @@ def test_a_replay_that_loses_no_more_than_one_in_a_hundred_is_valid() -> None:
         {"left_out_s": 0.11},
         {"not_begun": 1},
         {"ended_by": "x"},
+        {"log_entries": 10_000, "log_lost": 6},
     ):
         assert len(list(reasons(RECORD.model_copy(update=change)))) == 1, change

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from pgdyno.workload.replay.running import Replaying
 from pgdyno.world.reached import ReachedServer
 
 from ..support.commands import pgdyno
+from .logged import dumped
 from .shop import FAILING, Shop
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ KEYS: dict[str, tuple[str, str, str]] = {
     "no capture": ('capture = "shop.capture"', "", 'needs capture = "FILE"'),
     "no database": ('[workload.database]\nfrom = "shop.sql"', "", "needs [workload.database]"),
     "time": ('kind = "replay"', 'kind = "replay"\nfrom = "5s"\nuntil = "5s"', "until: it is not after from"),
+    "stats": ('kind = "replay"', 'kind = "replay"\nstats = ["a.json"]', "stats"),
     "names": ('kind = "replay"', 'kind = "replay"\nusers = ["a", "a=b"]', "each name stands once"),
     "speed": ('kind = "replay"', 'kind = "replay"\nspeed = 0', "speed"),
     "connections": ('kind = "replay"', 'kind = "replay"\nload.connections = 3', "restored by database.jobs sessions"),
@@ -191,10 +192,14 @@ def test_keys_that_do_not_go_with_a_replay_are_refused(tmp_path: Path, name: str
     assert message in f"{caught.value.message}; {caught.value.remedy}"
 
 
-def test_the_capture_is_beside_the_experiment_file(tmp_path: Path) -> None:
+def test_the_capture_and_the_counters_are_beside_the_experiment_file(tmp_path: Path) -> None:
     path = tmp_path / "experiment.toml"
-    path.write_text(FILE.replace("[workload.database]", '[factors]\n"workload.speed" = [1, 2]\n[workload.database]'))
+    with_stats = FILE.replace("[workload.database]", 'stats = ["a.json", "b.json"]\n[workload.database]')
+    path.write_text(
+        with_stats.replace("[workload.database]", '[factors]\n"workload.speed" = [1, 2]\n[workload.database]')
+    )
     found = [arm.workload for arm in read_experiment(path).arms if isinstance(arm.workload, Replay)]
+    assert {one.stats for one in found} == {(str(tmp_path / "a.json"), str(tmp_path / "b.json"))}
     assert [(one.capture, one.speed) for one in found] == [(str(tmp_path / "shop.capture"), speed) for speed in (1, 2)]
 
 
@@ -203,22 +208,16 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     shop: Shop, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:
     del state_dir, image_dir
-    dump = tmp_path / "before.dump"
-    programs = shop.cluster.binaries
-    where = ["-h", str(shop.cluster.socket_dir), "-p", str(shop.cluster.port), "-U", "postgres"]
-    for name, *words in (
-        ("pg_dump", "-Fc", "-C", "-f", str(dump), "before"),
-        ("pg_dumpall", "-g", "-f", f"{dump}.roles"),
-    ):
-        command = [str(programs.program(name)), *where, *words]
-        subprocess.run(command, env=programs.environment, check=True, timeout=120)
+    dump, roles = dumped(shop.cluster, "before", tmp_path)
     asked: list[str | Path] = [
         "--restore",
         dump,
         "--globals",
-        f"{dump}.roles",
+        roles,
         "--capture",
         shop.capture,
+        "--stats",
+        *shop.stats,
         "-n",
         "1",
         "--memory",
@@ -227,6 +226,8 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     more: list[str | Path] = [
         "--set",
         'workload.users=["app"]',
+        "--set",
+        'workload.recorded_on="gp3"',
         "--results",
         tmp_path / "results",
         "--keep-invalid",
@@ -234,6 +235,7 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     ]
     ended = pgdyno("compare", "null", "gp3", *asked, *more, code=0)
     document = json.loads(ended.out)
+    assert [arm["replay"]["trust"] is not None for arm in document["arms"]] == [False, True]
     for arm in document["arms"]:
         (account,) = arm["replay"]["accounts"]
         # A busy machine may be late by itself; what is said of it is what was measured.
@@ -243,13 +245,24 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
         )
         assert (account["failed_as_recorded"], account["newly_failed"], account["left_out"]) == (FAILING, 0, {})
         assert arm["replay"]["statements"][0]["recorded_ms"] > 0
+        assert not [one for one in arm["replay"]["unlike"] if {"calls", "rows"} & one["ratios"].keys()]
     (directory,) = (found for found in (tmp_path / "results").iterdir() if (found / "experiment.json").is_file())
     page = pgdyno("report", directory, "--format", "md", code=0).out
     assert "## Replay" in page
     assert "| failed as recorded |" in page
+    assert "emulates what production has, so the other arms" in page
     runs = open_experiment(directory).runs
     assert {run.record.replay is not None and run.record.driver is not None for run in runs} == {True}
     assert all("every_statement" in {check.name for check in run.record.checks} for run in runs)
+    for run in runs:
+        assert run.record.replay is not None and run.record.replay.likeness is not None
+        each = {one.statement: one for one in run.record.replay.likeness.statements}
+        update = each["UPDATE customers SET visits = visits + ? WHERE id = ?"]
+        assert (
+            (update.here.calls, update.here.rows)
+            == (update.production.calls, update.production.rows)
+            == (FAILING, FAILING)
+        )
     # What customers sent is nowhere in what is kept: not in the server's log of errors either.
     kept = {path: texts_of(path) for path in directory.rglob("*") if path.is_file()}
     assert any("database system is ready" in text for text in kept.values()), "the server's log is kept"

@@ -70,8 +70,8 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
     if let Some(keys) = spec.keys {
         let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
-        let (calls, sessions) = (contents.account.calls, shared.sessions.len());
-        shared.keys = Some(Exchange::new(keys, &mut file, &chosen, calls, sessions).map_err(fault)?);
+        let whole = (contents.account.calls, shared.sessions.len());
+        shared.keys = Some(Exchange::new(keys, &mut file, &chosen, whole, part.from_us).map_err(fault)?);
     }
     let ahead_ns = HEAD_START_NS + HEAD_START_NS_PER_LANE * lanes.len() as u64;
     shared.begin_at(monotonic_ns() + ahead_ns, second_ns);
@@ -106,6 +106,9 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let mut summary = total.document();
     summary["keys"] = json!(shared.keys.as_ref().map(Exchange::document));
     summary["calls"] = json!(contents.account.calls);
+    let account = &contents.account;
+    summary["log_entries"] = json!(account.entries);
+    summary["log_lost"] = json!(account.missing + account.torn + account.not_text);
     summary["lanes"] = json!(lanes.len());
     summary["end_ns"] = json!(end_ns);
     summary["took_s"] = json!(end_ns.saturating_sub(shared.begin_ns) as f64 / 1e9);

@@ -77,6 +77,8 @@ pub(crate) struct Tally {
     /// Statements of before that part that set something for their session.
     pub settings: u64,
     left_out: BTreeMap<&'static str, u64>,
+    /// The same by statement.
+    left_out_shapes: BTreeMap<String, u64>,
     /// Recorded time of all statements, and of those that were left out.
     recorded_us: u64,
     left_out_us: u64,
@@ -104,6 +106,7 @@ impl Tally {
             not_asked: 0,
             settings: 0,
             left_out: BTreeMap::new(),
+            left_out_shapes: BTreeMap::new(),
             recorded_us: 0,
             left_out_us: 0,
             errors: BTreeMap::new(),
@@ -121,6 +124,10 @@ impl Tally {
     /// A statement that is not sent.
     pub(crate) fn left_out(&mut self, call: &Call, why: &'static str) {
         *self.left_out.entry(why).or_default() += 1;
+        let found = shape(&call.text);
+        if self.left_out_shapes.len() < SHAPES_MAX || self.left_out_shapes.contains_key(&found) {
+            *self.left_out_shapes.entry(found).or_default() += 1;
+        }
         let us = recorded(call).unwrap_or(0);
         (self.recorded_us, self.left_out_us) = (self.recorded_us + us, self.left_out_us + us);
     }
@@ -189,6 +196,9 @@ impl Tally {
         for (why, count) in &other.left_out {
             *self.left_out.entry(why).or_default() += count;
         }
+        for (shape, count) in &other.left_out_shapes {
+            *self.left_out_shapes.entry(shape.clone()).or_default() += count;
+        }
         for (key, count) in &other.errors {
             *self.errors.entry(key.clone()).or_default() += count;
         }
@@ -223,6 +233,7 @@ impl Tally {
             "not_asked": self.not_asked,
             "settings": self.settings,
             "left_out": self.left_out,
+            "left_out_statements": self.left_out_shapes,
             "recorded_us": self.recorded_us,
             "left_out_us": self.left_out_us,
             "sessions": self.sessions,
@@ -288,6 +299,7 @@ mod tests {
         let counts = ["executed", "failed_as_recorded", "newly_failed", "no_longer_failed", "not_begun"];
         assert_eq!(counts.map(|name| found[name].as_u64().unwrap()), [1, 1, 3, 1, 2]);
         assert_eq!((found["recorded_us"].as_u64(), found["left_out_us"].as_u64()), (Some(400), Some(100)));
+        assert_eq!(found["left_out_statements"], serde_json::json!({"SELECT ?": 1}));
         assert!(!found.to_string().contains("secret"));
     }
 }

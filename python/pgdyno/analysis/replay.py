@@ -5,19 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis import likeness
 from pgdyno.analysis.finding import Finding
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.work_record import ReplayedStatement, ReplayRecord
+    from pgdyno.store.work_record import LikenessRecord, ReplayedStatement, ReplayRecord, SequenceFit, Times
 
 SHARE_MOST = 0.01
 """Of statements or of recorded time: a replay that loses more is not the captured load (issue 21, point 10)."""
+LOST_LINES_MOST = 0.0005
+"""Of the lines of a log: a server loses none, and a file that is cut at its end lacks one. A statement has two or three."""
+MOST_SHARE = 0.9
+"""Of production's time: the statements beyond it are many, and each says little."""
+AHEAD = 32
+"""A sequence that was recovered from a crash or a base backup skips 32 values (PostgreSQL, SEQ_LOG_VALS in sequence.c)."""
 KEPT_UP_S = 1.0
 """A replay that ends at most so much after its time kept up: a second is what a user notices, and a checkpoint may cost it."""
 
@@ -37,6 +44,25 @@ def reasons(found: ReplayRecord) -> Iterator[str]:
         yield f"{share:.1%} of the statements were left out"
     if (share := found.left_out_s / recorded_s) > SHARE_MOST:
         yield f"statements with {share:.1%} of the recorded time were left out"
+    if found.log_lost > LOST_LINES_MOST * found.log_entries:
+        yield f"{found.log_lost:,} of {found.log_entries:,} lines of the log are missing or not whole"
+    for one in () if found.keys is None else found.keys.sequences:
+        if is_older(one):
+            yield f"the database is {one.missing:,} values of {one.column} older than the capture"
+        if is_newer(one):
+            yield f"the database is newer than the capture: it has {one.already:,} of {one.returned:,} keys of {one.column} already"
+    if found.likeness is not None:
+        yield from likeness.reasons(found.likeness)
+
+
+def is_older(one: SequenceFit) -> bool:
+    """Whether the database lacks rows that production had made when the capture began."""
+    return one.missing > max(AHEAD, SHARE_MOST * one.given)
+
+
+def is_newer(one: SequenceFit) -> bool:
+    """Whether the database has rows already that production made during the capture."""
+    return one.already > max(AHEAD, SHARE_MOST * one.returned)
 
 
 def kept_up(found: ReplayRecord) -> bool:
@@ -52,12 +78,25 @@ def replayed(run: RunFigures) -> Iterator[Finding]:
     wrong = list(reasons(found))
     for reason in wrong:
         yield Finding("captured load", "invalid", reason)
+    if found.likeness is not None:
+        yield _likeness(found.likeness)
     if not wrong:
         left_out = sum(found.left_out.values())
         figure = f"of {found.statements:,} statements {found.newly_failed:,} failed newly, {left_out:,} were left out"
         yield Finding(
             "captured load", "ok", f"{figure} ({percent(found.left_out_s / max(1e-6, found.recorded_s))} of the time)"
         )
+
+
+def _likeness(found: LikenessRecord) -> Finding:
+    """Statements that did other work than in production; those of which there are too many are a reason beside it."""
+    beyond, many = likeness.unlike(found), len(found.statements)
+    if not beyond:
+        return Finding("likeness", "ok", f"each of {many:,} statements did the work that it did in production")
+    named = "; ".join(one.words for one in beyond[: likeness.NAMED_MOST])
+    return Finding(
+        "likeness", "warn", f"{len(beyond):,} of {many:,} statements did other work than in production: {named}"
+    )
 
 
 @dataclass(frozen=True)
@@ -126,6 +165,87 @@ class ArmReplay:
             if pairs:
                 found[shape] = ratio_interval(pairs)
         return found
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What an arm that emulates production's own volume says of how far to trust the others: its times beside the recorded ones."""
+
+    spec: str
+    """Production's volume."""
+    arm: ArmSummary | None
+    """None where no arm has it."""
+    median: Estimate | None = None
+    """Ratio of its median service time to production's, over replicates; None where nothing was timed."""
+    p99: Estimate | None = None
+    statements: tuple[float, float] | None = None
+    """The lowest and the highest ratio of the mean times of statements, of those that together have most of production's time."""
+    counted: int = 0
+    """How many those are."""
+
+
+def trust_of(arms: Sequence[ArmSummary]) -> Trust | None:
+    """None where it is not known what production has."""
+    for arm in arms:
+        spec = arm.replicates[0].figures.record.workload.get("recorded_on")
+        if spec is None:
+            continue
+        found = next((one for one in arms if one.data.resolved.get("spec") == spec), None)
+        replay = None if found is None else replay_of(found)
+        if replay is None:
+            return Trust(spec, None)
+        ratios = [statement.service_ms / statement.recorded_ms for statement in _most(replay)]
+        return Trust(
+            spec,
+            found,
+            median=_against_production(replay, lambda times: times.p50_ms),
+            p99=_against_production(replay, lambda times: times.p99_ms),
+            statements=(min(ratios), max(ratios)) if ratios else None,
+            counted=len(ratios),
+        )
+    return None
+
+
+def _against_production(replay: ArmReplay, of: Callable[[Times], float]) -> Estimate | None:
+    pairs = [(of(run.service), of(run.recorded)) for run in replay.runs]
+    return ratio_interval(pairs) if all(min(pair) > 0 for pair in pairs) else None
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """Mean times of one shape, here and in production."""
+
+    service_ms: float
+    recorded_ms: float
+    total_ms: float
+    """In production, of all its calls."""
+
+
+def _most(replay: ArmReplay) -> list[_Timed]:
+    """The shapes that together have :data:`MOST_SHARE` of production's time, those with the most time first."""
+    found: dict[str, list[ReplayedStatement]] = {}
+    for run in replay.runs:
+        for one in run.by_statement:
+            if one.service_ms and one.recorded_ms:
+                found.setdefault(one.statement, []).append(one)
+    timed = sorted(
+        (
+            _Timed(
+                service_ms=sum(one.service_ms or 0.0 for one in each) / len(each),
+                recorded_ms=(recorded := each[0].recorded_ms or 0.0),
+                total_ms=recorded * each[0].timed,
+            )
+            for each in found.values()
+        ),
+        key=lambda one: -one.total_ms,
+    )
+    total, so_far, most = sum(one.total_ms for one in timed), 0.0, []
+    for one in timed:
+        if so_far >= MOST_SHARE * total:
+            break
+        most.append(one)
+        so_far += one.total_ms
+    return most
 
 
 def _response_ms(run: ReplayRecord) -> dict[str, float]:

@@ -11,13 +11,16 @@ from pgdyno import _engine, endpoint
 from pgdyno.analysis.replay import reasons
 from pgdyno.postgres import remote
 from pgdyno.workload.replay.asked import WAIT_MAX_S, Asked, Keys, Pace, require_known
+from pgdyno.workload.replay.counted import counted
+from pgdyno.workload.replay.likeness import compared
 from pgdyno.workload.replay.result import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pgdyno.store.work_record import ReplayRecord
+    from pgdyno.store.work_record import LikenessRecord, ReplayRecord
     from pgdyno.workload.replay.asked import Place
+    from pgdyno.workload.replay.likeness import Compared
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,13 @@ class Replay:
     summary: Mapping[str, Any]
     """As the engine says it; no value is in it."""
     speed: float
+    likeness: LikenessRecord | None = None
+    """None where production's counters were not given."""
 
     @cached_property
     def record(self) -> ReplayRecord:
         """As a run would record it."""
-        return record_of(self.summary, self.speed)
+        return record_of(self.summary, self.speed).model_copy(update={"likeness": self.likeness})
 
     def reasons(self) -> list[str]:
         """Why it was not the captured load; empty if it was."""
@@ -40,7 +45,8 @@ class Replay:
     def document(self) -> dict[str, Any]:
         """As JSON."""
         found = self.reasons()
-        return {**self.summary, "valid": not found, "reasons": found}
+        likeness = None if self.likeness is None else self.likeness.model_dump(mode="json")
+        return {**self.summary, "likeness": likeness, "valid": not found, "reasons": found}
 
 
 def replay(
@@ -53,15 +59,18 @@ def replay(
     wait_max_s: float = WAIT_MAX_S,
     users: Mapping[str, str] | None = None,
     databases: Mapping[str, str] | None = None,
+    stats: tuple[str, str] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Replay:
     """Send the statements of ``capture`` to the server of ``dsn``, as their users and in their databases.
 
-    ``users`` and ``databases`` give others in their places. :class:`InputError` or :class:`~pgdyno.errors.HostError` when one
+    ``users`` and ``databases`` give others in their places. ``stats`` are production's counters of before and after the capture: then
+    the role of ``dsn`` must be one that may read those of this server. :class:`InputError` or :class:`~pgdyno.errors.HostError` when one
     of them cannot connect; then nothing was sent.
     """
     asked = Asked(capture, speed, pace, keys=keys, wait_max_s=wait_max_s)
-    found = list(_endpoints(asked.planned().places, dsn, users or {}, databases or {}))
+    places = asked.planned().places
+    found = list(_endpoints(places, dsn, users or {}, databases or {}))
     # A database is asked by the first of its roles: what that may not see is not exchanged.
     first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
     with contextlib.ExitStack() as ending:
@@ -72,13 +81,30 @@ def replay(
         "speed": speed,
         "limit_s": asked.limit_s,
     }
+    counting: Compared | None = None
+    before: list[dict[str, Any]] = []
+    if stats is not None:
+        names = [(str(one["server"]["user"]), str(one["server"]["dbname"])) for one, _ in found]
+        counting = compared(stats, [(place, *here) for place, here in zip(places, names, strict=True)], whole=True)
+        before = _counted(dsn, counting.database)
     summary: Mapping[str, Any] = {}
     with contextlib.closing(_engine.lines(["capture", "replay"], order)) as lines:
         for line in lines:
             if "progress" in line and progress is not None:
                 progress(line["progress"]["share"], f"replay: {line['progress']['answered']:,} statements")
             summary = line.get("summary", summary)
-    return Replay(summary, speed)
+    if counting is None:
+        return Replay(summary, speed)
+    likeness = counting.with_rows(before, _counted(dsn, counting.database), summary["left_out_statements"])
+    return Replay(summary, speed, likeness)
+
+
+def _counted(dsn: str, database: str) -> list[dict[str, Any]]:
+    """What the server has counted of a database."""
+    from psycopg.conninfo import make_conninfo
+
+    with remote.connect(make_conninfo(dsn, dbname=database)) as connection:
+        return counted(connection)
 
 
 def _endpoints(

@@ -145,6 +145,12 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option(
     "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
 )
+@click.option(
+    "--stats",
+    nargs=2,
+    metavar="BEFORE AFTER",
+    help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
+)
 @_json
 def replay(
     capture: Path,
@@ -156,14 +162,17 @@ def replay(
     wait_max_s: float,
     users: tuple[str, ...],
     databases: tuple[str, ...],
+    stats: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
     """Send the statements of CAPTURE to a server at their times, and compare what comes of them.
 
     The server should have the database as it was when the capture began: a restored copy, never production. Each statement goes
     out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that
-    the server gives (sequences, uuids) are found in the capture and exchanged for those of this server. Rows of COPY and what leaves the server are left out, and counted. It ends with exit code
-    4 if more than 1 % of the statements, or of their recorded time, failed newly or was left out.
+    the server gives (sequences, uuids) are found in the capture and exchanged for those of this server. Rows of COPY and what leaves
+    the server are left out, and counted. With --stats the server must count statements (pg_stat_statements), and their calls, rows, WAL
+    and blocks are compared with production's. It ends with exit code 4 if more than 1 % of the statements, or of their recorded
+    time, failed newly, was left out or did other work, and if the database is older than the capture.
 
     \b
     Example:
@@ -192,6 +201,7 @@ def replay(
             wait_max_s=wait_max_s,
             users=_pairs(users, "--user"),
             databases=_pairs(databases, "--database"),
+            stats=stats,
             progress=bar.show,
         )
     if as_json:

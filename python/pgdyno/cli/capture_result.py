@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pgdyno.capture.plan import Plan
     from pgdyno.capture.replay import Replay
+    from pgdyno.store.work_record import LikenessRecord
 
 _SHAPE_LETTERS = 100
 _ERRORS_SHOWN = 10
@@ -95,6 +96,9 @@ def print_plan(plan: Plan, dsn: str) -> None:
     click.echo("4. Read the log:")
     prefix = "" if plan.prefix is None else f" --prefix '{plan.prefix}'"
     click.echo(f"     pgdyno capture read LOG...{prefix} --output shop.capture")
+    click.echo("5. Replay it on volumes:")
+    files = "--restore shop.dump --globals globals.sql --capture shop.capture --stats before.json after.json"
+    click.echo(f"     pgdyno compare gp3 io2bx {files}")
 
 
 def _print_changes(plan: Plan, statements: Sequence[str], values: Sequence[tuple[str, str]]) -> None:
@@ -199,11 +203,34 @@ def print_replay(replay: Replay) -> None:
             f"{keys['exchanged']:,} of {keys['learned']:,} keys exchanged; {keys['waited']:,} statements waited for the transaction"
             f" that makes their key, {keys['given_up']:,} in vain"
         )
+    if replay.likeness is not None:
+        _print_likeness(replay.likeness)
     errors = sorted(found["errors"], key=lambda one: -one["count"])
     if errors:
         click.echo()
         rows = [[f"{one['count']:,}", one["sqlstate"], _short(one["statement"])] for one in errors[:_ERRORS_SHOWN]]
         print_rows(["NEWLY FAILED", "SQLSTATE", "STATEMENT"], rows, right=["NEWLY FAILED"])
+
+
+def _print_likeness(found: LikenessRecord) -> None:
+    """How many statements did production's work, and which did other work."""
+    from pgdyno.analysis.likeness import unlike
+
+    beyond = unlike(found)
+    click.echo(
+        f"{len(found.statements) - len(beyond):,} of {len(found.statements):,} statements did the work that they did in production"
+    )
+    if beyond:
+        click.echo()
+        rows = [
+            [
+                f"{one.calls:,}",
+                ", ".join(f"{ratio:.2f} x {name}" for name, ratio in one.ratios.items()),
+                _short(one.statement),
+            ]
+            for one in beyond[:_ERRORS_SHOWN]
+        ]
+        print_rows(["CALLS", "HERE", "OTHER WORK THAN IN PRODUCTION"], rows, right=["CALLS"])
 
 
 def _print_statements(statements: Sequence[Mapping[str, Any]], limit: int) -> None:

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A capture of your application (`pgdyno capture read`), replayed on the database of --restore.",
 )
+@click.option(
+    "--stats",
+    nargs=2,
+    metavar="BEFORE AFTER",
+    help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
+)
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
@@ -161,7 +167,7 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set
             table = document
             for name in tables:
                 table = table.setdefault(name, {})
-            table[key] = options[option]
+            table[key] = list(options[option]) if option == "stats" else options[option]
             flags[path] = "--" + option.strip("_").replace("_", "-")
     document, assigned = assign(document, options["assignments"])
     flags |= assigned
@@ -200,7 +206,13 @@ _OF_PGBENCH = ("script", "scale", "fillfactor")
 """Flags about pgbench's scripts and tables."""
 _OF_CLIENTS = ("clients", "threads", "protocol", "rate", "warmup", "duration")
 """Flags about clients that a replay does not have."""
-_OF_DATABASE = {"globals_": "--globals", "prepare": "--prepare", "user": "--user", "capture": "--capture"}
+_OF_DATABASE = {
+    "globals_": "--globals",
+    "prepare": "--prepare",
+    "user": "--user",
+    "capture": "--capture",
+    "stats": "--stats",
+}
 """Flags that need --restore."""
 
 _PLACES: dict[str, tuple[str, ...]] = {
@@ -211,6 +223,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "prepare": ("workload", "database", "prepare"),
     "user": ("workload", "database", "user"),
     "capture": ("workload", "capture"),
+    "stats": ("workload", "stats"),
     "clients": ("workload", "clients"),
     "threads": ("workload", "threads"),
     "protocol": ("workload", "protocol"),

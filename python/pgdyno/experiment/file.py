@@ -132,11 +132,12 @@ def with_database(document: Mapping[str, Any], folder: Path, origin: Origin) -> 
 
 
 def with_capture(document: Mapping[str, Any], folder: Path, origin: Origin) -> dict[str, Any]:
-    """The document with the whole path of the capture that is replayed."""
+    """The document with the whole path of the capture that is replayed, and of the counters of production."""
     values: dict[tuple[str, ...], Any] = {}
     workload, levels_of = document.get("workload"), document.get("factors")
-    if isinstance(workload, dict) and "capture" in workload:
-        values["workload", "capture"] = _whole_path(workload["capture"], ("workload", "capture"), folder, origin)
+    for key, read in (("capture", _whole_path), ("stats", _whole_paths)):
+        if isinstance(workload, dict) and key in workload:
+            values["workload", key] = read(workload[key], ("workload", key), folder, origin)
     place = ("factors", "workload.capture")
     levels = levels_of.get(place[1]) if isinstance(levels_of, dict) else None
     if isinstance(levels, list):

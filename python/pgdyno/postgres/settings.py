@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pgdyno.errors import InputError
 
+PRELOAD = "shared_preload_libraries"
 _MIB = 1 << 20
 _GIB = 1 << 30
 
@@ -31,6 +32,13 @@ beyond it while a checkpoint is late, and a full volume stops the server. What i
 
 _WAL_MIB_MIN = 32
 """Two segments of 16 MiB: the server does not start with less for either of the two sizes."""
+
+
+def together(*sets: Mapping[str, str]) -> dict[str, str]:
+    """Several sets of settings as one: a later value goes first, but libraries that a server preloads are those of all."""
+    found = {name: value for one in sets for name, value in one.items()}
+    libraries = [name.strip() for one in sets for name in one.get(PRELOAD, "").split(",") if name.strip()]
+    return found | {PRELOAD: ",".join(dict.fromkeys(libraries))} if libraries else found
 
 
 @dataclass(frozen=True)

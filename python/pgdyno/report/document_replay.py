@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.replay import replay_of
+from pgdyno.analysis.likeness import unlike
+from pgdyno.analysis.replay import replay_of, trust_of
 from pgdyno.report.part import Part
 
 if TYPE_CHECKING:
@@ -40,6 +41,28 @@ class StatementOf(Part):
     """Ratio of its response time to that of the first arm, paired by replicate; null for the first."""
 
 
+class UnlikeOf(Part):
+    """A statement that did other work than in production, in the first replicate."""
+
+    statement: str
+    calls: int
+    """In production."""
+    ratios: dict[str, float]
+    """`calls`, `rows`, `WAL records` or `blocks` -> the multiple of production's, of those beyond their limit."""
+
+
+class TrustOf(Part):
+    """Service times on production's own volume (`workload.recorded_on`), as multiples of production's."""
+
+    median: Estimate | None
+    """Of all statements; null where nothing was timed, as below."""
+    p99: Estimate | None
+    statements_min: float | None
+    """The lowest mean of a statement, of those that together have 90 % of production's time."""
+    statements_max: float | None
+    """The highest."""
+
+
 class ReplayOf(Part):
     """The replays of an arm, of workload kind `replay`."""
 
@@ -51,7 +74,11 @@ class ReplayOf(Part):
     """How much longer it took."""
     behind_s_max: float
     """The latest statement of all replicates."""
+    trust: TrustOf | None
+    """How far to trust the other arms; null but for the one with production's own volume."""
     accounts: list[AccountOf]
+    unlike: list[UnlikeOf] | None
+    """Statements with other work than in production; null where production's counters were not given."""
     statements: list[StatementOf]
     """Those first that took the most time."""
 
@@ -72,6 +99,10 @@ def replay_document(arm: ArmSummary, first: ArmSummary) -> ReplayOf | None:
             AccountOf(replicate=block, **{name: getattr(run, name) for name in names})
             for (_, block), run in found.by_block.items()
         ],
+        trust=_trust(arm),
+        unlike=None
+        if (likeness := found.runs[0].likeness) is None
+        else [UnlikeOf(statement=one.statement, calls=one.calls, ratios=dict(one.ratios)) for one in unlike(likeness)],
         statements=[
             StatementOf(
                 statement=shape,
@@ -83,3 +114,11 @@ def replay_document(arm: ArmSummary, first: ArmSummary) -> ReplayOf | None:
             for shape, one in found.statements.items()
         ],
     )
+
+
+def _trust(arm: ArmSummary) -> TrustOf | None:
+    found = trust_of([arm])
+    if found is None or found.arm is None:
+        return None
+    least, most = found.statements or (None, None)
+    return TrustOf(median=found.median, p99=found.p99, statements_min=least, statements_max=most)

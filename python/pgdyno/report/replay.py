@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.replay import replay_of
-from pgdyno.report.section import Grid, Heading, Matrix, Note, Section
+from pgdyno.analysis.likeness import unlike
+from pgdyno.analysis.replay import MOST_SHARE, replay_of, trust_of
+from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import Row
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.interval import Estimate
@@ -29,6 +30,10 @@ _STATEMENTS_NOTE = (
     "Times are means in milliseconds: of production the logged duration, of each arm from when a statement was due until its answer,"
     " with the 95 % interval over replicates. Literals are shown as ?."
 )
+_LIKENESS_NOTE = (
+    "By pg_stat_statements here and in production, of the first replicate. Calls, and rows and WAL records of a call, are compared to 5 %, blocks"
+    " to 20 %: a dump loses bloat, a base backup keeps it."
+)
 
 
 def section(comparison: Comparison) -> Section | None:
@@ -39,14 +44,37 @@ def section(comparison: Comparison) -> Section | None:
         "replay",
         "Replay",
         (
+            *([Sentences(tuple(trust))] if (trust := trust_words(comparison)) else []),
             Matrix(tuple(rows(comparison))),
             Note(_NOTE),
             Heading("Statements beside production"),
             _each(comparison),
             Note(_STATEMENTS_NOTE),
+            *_other_work(comparison),
         ),
         brief=True,
     )
+
+
+def trust_words(comparison: Comparison) -> list[str]:
+    """How the arm with production's own volume did beside production: a reader's measure of how far to trust the rest."""
+    found = trust_of(comparison.arms)
+    if found is None:
+        return []
+    if found.arm is None:
+        return [
+            f"Production has {found.spec}, and no arm emulates it: how far these figures are from production's is not known."
+        ]
+    if found.median is None or found.p99 is None or found.statements is None:
+        return [f"{found.arm.label} emulates what production has; no statement was timed on both."]
+    least, most = found.statements
+    said = (
+        f"{found.arm.label} emulates what production has, so the other arms can be trusted as far as it is near: the median statement"
+        f" took {_interval(found.median)} times as long as in production, the 99th percentile {_interval(found.p99)} times;"
+        f" the means of the {found.counted:,} statements with {MOST_SHARE:.0%} of production's time are {number(least)} to"
+        f" {number(most)} times production's"
+    )
+    return [said]
 
 
 def rows(comparison: Comparison) -> list[Row]:
@@ -84,6 +112,8 @@ def rows(comparison: Comparison) -> list[Row]:
         "keys waited for in vain": lambda keys: keys.given_up,
     }
     found += [Row(title, _of(comparison, partial(_count_of_keys, of))) for title, of in of_keys.items()]
+    if any(one.runs[0].likeness is not None for arm in comparison.arms if (one := replay_of(arm)) is not None):
+        found.append(Row("statements with other work than in production", _of(comparison, _unlike_count)))
     reasons = dict.fromkeys(
         reason for arm in comparison.arms if (one := replay_of(arm)) is not None for reason in one.runs[0].left_out
     )
@@ -106,7 +136,7 @@ def _left_out(reason: str, one: ArmReplay) -> str:
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
-    found = []
+    found = trust_words(comparison)
     for arm in comparison.arms:
         one = replay_of(arm)
         if one is None:
@@ -142,6 +172,26 @@ def _each(comparison: Comparison) -> Grid:
         )
         cells.append((_short(shape), f"{first.calls:,.0f}", recorded, *times))
     return Grid(heads, tuple(cells))
+
+
+def _unlike_count(one: ArmReplay) -> str:
+    found = one.runs[0].likeness
+    return UNKNOWN if found is None else f"{len(unlike(found)):,} of {len(found.statements):,}"
+
+
+def _other_work(comparison: Comparison) -> Iterator[Heading | Grid | Note]:
+    """A row for each statement that did other work than in production, with the arm and the multiples of its figures."""
+    cells = []
+    for arm in comparison.arms:
+        one = replay_of(arm)
+        found = None if one is None else one.runs[0].likeness
+        for each in () if found is None else unlike(found):
+            multiples = ", ".join(f"{ratio:.2f} × {name}" for name, ratio in each.ratios.items())
+            cells.append((_short(each.statement), f"{each.calls:,}", arm.label, multiples))
+    if cells:
+        yield Heading("Other work than in production")
+        yield Grid(("statement", "calls in production", "arm", "here"), tuple(cells[:STATEMENTS_SHOWN]))
+        yield Note(_LIKENESS_NOTE)
 
 
 def _short(shape: str) -> str:

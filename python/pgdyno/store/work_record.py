@@ -119,6 +119,52 @@ class ReplayedError(Record):
     count: Count
 
 
+class SequenceFit(Record):
+    """How the keys of a column follow the last value that its sequence has in the database before a replay."""
+
+    column: str
+    """Table and column."""
+    missing: Count
+    """Values between that one and the first key of the capture which no statement of the capture took: rows that the database lacks."""
+    given: Count
+    """Values from the first key of the capture to the last."""
+    returned: Count = 0
+    """Statements whose answer has a key of it."""
+    already: Count = 0
+    """Of these, those behind which nothing is new but a value that the database's sequence has given already."""
+
+
+class Work(Record):
+    """What pg_stat_statements counted of a statement."""
+
+    calls: Count
+    rows: Count
+    exec_ms: Annotated[float, Field(ge=0)]
+    wal_records: Count
+    wal_images: Count
+    """Whole pages in the WAL, which follow from checkpoints."""
+    wal_bytes: Count
+    blocks: Count
+    """Blocks of tables and indexes, of shared_buffers or not."""
+
+
+class ComparedStatement(Record):
+    """A statement here and in production. A parameter, a constant and a list of them are one `?`."""
+
+    statement: str
+    production: Work
+    here: Work
+
+
+class LikenessRecord(Record):
+    """What the statements of a replay did beside what they did in production, by pg_stat_statements of both."""
+
+    whole: bool
+    """Whether all of the capture was sent, so that the numbers of calls can be compared too."""
+    statements: tuple[ComparedStatement, ...] = ()
+    """Those of production, without those that were left out; of very many the others together are the last."""
+
+
 class ReplayedKeys(Record):
     """Keys that the server gives: this run's were sent in the places of the captured ones."""
 
@@ -138,6 +184,8 @@ class ReplayedKeys(Record):
     """All of them together."""
     given_up: Count
     """Those that waited as long as is allowed, and were sent then."""
+    sequences: tuple[SequenceFit, ...] = ()
+    """Columns of which keys were learned."""
 
 
 class ReplayRecord(Record):
@@ -153,6 +201,8 @@ class ReplayRecord(Record):
     """Failed in production and not here."""
     left_out: dict[str, Count]
     """Reason -> statements that were not sent for it."""
+    left_out_statements: dict[str, Count] = Field(default_factory=dict)
+    """The same by statement, the most frequent of them."""
     not_begun: Count
     """Due when the replay was ended."""
     not_asked: Count
@@ -161,6 +211,10 @@ class ReplayRecord(Record):
     """What production recorded of the statements, added up."""
     left_out_s: Annotated[float, Field(ge=0)]
     """The same of those that were left out."""
+    log_entries: Count = 0
+    """Of the log that the capture was read from; 0 in older records."""
+    log_lost: Count = 0
+    """Lines of it that are missing by their numbers, not whole, or no text: their statements are not in the capture."""
     captured_s: Annotated[float, Field(ge=0)]
     """How long production took for this part of the capture."""
     due_s: Annotated[float, Field(ge=0)]
@@ -182,6 +236,8 @@ class ReplayRecord(Record):
     """How late statements were sent, for any reason."""
     keys: ReplayedKeys | None = None
     """None where keys were sent as captured."""
+    likeness: LikenessRecord | None = None
+    """None where production's counters were not given."""
     errors: tuple[ReplayedError, ...] = ()
     by_statement: tuple[ReplayedStatement, ...] = ()
     """Those that took the most time here or in production; the others together are the last."""

@@ -144,6 +144,12 @@ def settle(cluster: Cluster, mounts: Mapping[str, Path]) -> list[str]:
     return dropped
 
 
+def preloaded(cluster: Cluster) -> dict[str, str]:
+    """The setting with the libraries that the files of a cluster preload; empty of others."""
+    kept, _ = _preloaded(cluster)
+    return {settings_module.PRELOAD: ",".join(kept)} if kept else {}
+
+
 def ensure_superuser(cluster: Cluster, settings: Mapping[str, str]) -> None:
     """The role ``postgres`` is there and a superuser: of a cluster that was made by another user it may not be.
 

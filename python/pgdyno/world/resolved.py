@@ -211,9 +211,10 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Prog
     wal_volume_bytes = volumes.get("wal", volumes["data"]).size_bytes
     with origin.explained(arm.written(("workload", arm.workload.blamed))):
         sessions = arm.workload.sessions or SESSIONS_DEFAULT
+        own = arm.workload.server_settings
     tuned = settings.tuned(instance.memory_bytes, binaries.major, sessions, wal_volume_bytes=wal_volume_bytes)
     ours = tuned if arm.postgres.settings == "tuned" else settings.defaults()
-    chosen = ours | arm.workload.server_settings | arm.postgres.parameters
+    chosen = settings.together(ours, own, arm.postgres.parameters)
     _require_connections(experiment, arm, chosen)
     with origin.explained(arm.written(("world", "dilation"))):
         dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)

@@ -24,11 +24,13 @@ from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.host.relay import HOST, Relay, relaying
 from pgdyno.postgres import layout
 from pgdyno.postgres.cluster import SUPERUSER, Cluster
+from pgdyno.postgres.settings import together
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
 from pgdyno.store.host_record import HostRecord
 from pgdyno.workload.server import Server
+from pgdyno.world import physical
 from pgdyno.world.acts import Acts
 from pgdyno.world.reached import ReachedServer
 
@@ -161,9 +163,9 @@ def emulated(
         )
         cluster = _cluster(resolved, layout.data_dir(mounts), dataset.database, listen)
         stack.push(partial(_close, cluster, log))
-        settings = layout.settings(mounts) | resolved.settings
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
+            settings = together(physical.preloaded(cluster), layout.settings(mounts), resolved.settings)
             cluster.start(settings, instance, given_up=resolved.given_up)
         again = partial(cluster.start, settings, instance, given_up=resolved.given_up)
         acts = Acts(volumes, cluster, lambda timeout_s: again(timeout_s=timeout_s))

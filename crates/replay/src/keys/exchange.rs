@@ -96,13 +96,13 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Learns the keys of the `chosen` sessions.
+    /// Learns the keys of the `chosen` sessions, of a capture with so many calls and sessions. The database is that of `from_us`.
     pub(crate) fn new(
         spec: KeysSpec,
         file: &mut CaptureFile,
         chosen: &[usize],
-        calls: u64,
-        sessions: usize,
+        (calls, sessions): (u64, usize),
+        from_us: i64,
     ) -> Result<Self, CaptureError> {
         Ok(Self {
             links: learn(
@@ -110,6 +110,7 @@ impl Exchange {
                 chosen,
                 &Makers::new(spec.catalogue),
                 calls,
+                from_us,
             )?,
             here: RwLock::default(),
             over: (0..sessions).map(|_| AtomicU32::new(0)).collect(),
@@ -205,6 +206,7 @@ impl Exchange {
         json!({
             "learned": self.links.len(),
             "ties": self.links.ties,
+            "fits": self.links.fits,
             "exchanged": self.here.read().unwrap_or_else(PoisonError::into_inner).len(),
             "not_known": count(&self.not_known),
             "several_rows": count(&self.several_rows),

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use pgdyno_capture::{Call, Ending};
 
+use super::fit::{Beside, fit};
 use super::key::{Key, keys_of};
 use super::links::Links;
-use super::makers::{Kind, Makers, Wanted};
+use super::makers::{Cache, Kind, Makers, Wanted};
 use super::sequence::{At, Use, link_by_order};
 
 /// A key that a transaction of one statement made is looked for in so many statements of its session behind it.
@@ -16,22 +17,26 @@ const USES_PER_CALL: u64 = 16;
 const USES_BESIDE: u64 = 1_000_000;
 
 /// Learns the keys of the chosen sessions. `read` passes the calls of a session in their order; each is read three times.
+/// The database is that of `from_us`.
 pub(crate) fn learn<E>(
     mut read: impl FnMut(usize, &mut dyn FnMut(&Call)) -> Result<(), E>,
     chosen: &[usize],
     makers: &Makers,
     calls: u64,
+    from_us: i64,
 ) -> Result<Links, E> {
     let most = calls.saturating_mul(USES_PER_CALL) + USES_BESIDE;
+    // Values that sequences gave lately are looked for too: a database that is newer than the capture has its keys.
+    let lowest = makers.lowest.saturating_sub(calls);
     let mut first = HashMap::new();
     for &session in chosen {
         let mut number = 0;
         read(session, &mut |call| {
-            note_firsts(&mut first, At { due_us: call.due_us, session, call: number }, call, makers.lowest);
+            note_firsts(&mut first, At { due_us: call.due_us, session, call: number }, call, lowest);
             number += 1;
         })?;
     }
-    let mut learning = Learning { makers, first, most, links: Links::default(), uses: HashMap::new() };
+    let mut learning = Learning::new(makers, first, most, from_us);
     for &session in chosen {
         let mut one = InSession { session, ..InSession::default() };
         let mut number = 0;
@@ -41,11 +46,17 @@ pub(crate) fn learn<E>(
         })?;
         one.end(&mut learning);
     }
-    let Learning { first, mut links, uses, .. } = learning;
+    let Learning { first, mut links, uses, others, below, .. } = learning;
     for (source, uses) in uses {
-        link_by_order(&source, uses, &first, &mut links);
+        let Cache { cached, in_order } = makers.cache(&source);
+        let below = below.get(&source).map_or(&[][..], Vec::as_slice);
+        links.fits.extend(fit(&source, &uses, &Beside { others: &others, from_us, cached, below }));
+        if in_order {
+            link_by_order(&source, uses, &first, &mut links);
+        }
     }
     drop(first);
+    links.fits.sort_by(|one, other| one.column.cmp(&other.column));
     links.settle();
     for &session in chosen {
         read(session, &mut |call| links.see(call, makers.lowest, most))?;
@@ -71,6 +82,11 @@ struct Learning<'a> {
     links: Links,
     /// Uses of each sequence's column, in any session.
     uses: HashMap<String, Vec<Use>>,
+    /// When statements were due that take values of a sequence which their texts do not name.
+    others: Vec<i64>,
+    /// Of each column, by how much values that are new behind statements without a known key are below the last one.
+    below: HashMap<String, Vec<u64>>,
+    from_us: i64,
 }
 
 /// A key that a statement made and that is looked for.
@@ -80,6 +96,10 @@ struct Pending {
     /// The last statement that may need it; none while its transaction is open.
     until: Option<u32>,
     wanted: Wanted,
+    /// By how much a new value behind it is below the sequence's last one, at least.
+    below: Option<u64>,
+    /// Whether it is in the part whose beginning the database is of.
+    is_asked: bool,
 }
 
 /// New keys of one source that several statements may have made.
@@ -118,9 +138,14 @@ impl InSession {
             let made = Use { at, transaction, ended_us, key: None, after: one.after, returned };
             learning.uses.entry(one.source).or_default().push(made);
         }
+        if learning.makers.takes_unnamed(&call.text) {
+            learning.others.push(call.due_us);
+        }
         if !failed {
             let wanted = wanted.into_iter();
-            self.pending.extend(wanted.map(|wanted| Pending { call: number, transaction, until: None, wanted }));
+            let is_asked = call.due_us >= learning.from_us;
+            let pending = |wanted| Pending { call: number, transaction, until: None, wanted, below: None, is_asked };
+            self.pending.extend(wanted.map(pending));
         }
     }
 
@@ -159,7 +184,7 @@ impl InSession {
         };
         // Of several sequences the one whose last value is nearest below it.
         let fitting = self.pending.iter().map(|one| &one.wanted).filter(|one| fits(one));
-        let Some(nearest) = fitting.max_by_key(|one| one.after).cloned() else { return };
+        let Some(nearest) = fitting.max_by_key(|one| one.after).cloned() else { return self.note_below(key) };
         let mut those = (0..self.pending.len()).filter(|at| self.pending[*at].wanted.is_like(&nearest));
         match (those.next(), those.next()) {
             (Some(only), None) => {
@@ -170,6 +195,16 @@ impl InSession {
                 Some(shared) => shared.keys.push(key),
                 None => self.shared.push(Shared { kind: nearest.kind, source: nearest.source, keys: vec![key] }),
             },
+        }
+    }
+
+    /// A new value that no statement can have made: it may have been made already when the sequences were read.
+    fn note_below(&mut self, key: Key) {
+        let Key::Number(number) = key else { return };
+        for one in self.pending.iter_mut().filter(|one| one.wanted.kind == Kind::Number) {
+            if let Some(below) = one.wanted.after.checked_sub(number) {
+                one.below = Some(one.below.map_or(below, |known| known.min(below)));
+            }
         }
     }
 
@@ -195,6 +230,11 @@ impl InSession {
                 learning.link(self.session, maker, key);
             }
         }
+        for one in self.pending.iter().filter(|one| one.is_asked && over(one)) {
+            if let Some(below) = one.below {
+                learning.below.entry(one.wanted.source.clone()).or_default().push(below);
+            }
+        }
         self.pending.retain(|one| !over(one));
     }
 
@@ -215,7 +255,12 @@ impl InSession {
     }
 }
 
-impl Learning<'_> {
+impl<'a> Learning<'a> {
+    fn new(makers: &'a Makers, first: HashMap<Key, At>, most: u64, from_us: i64) -> Self {
+        let (uses, below) = (HashMap::new(), HashMap::new());
+        Self { makers, first, most, links: Links::default(), uses, others: Vec::new(), below, from_us }
+    }
+
     fn link(&mut self, session: usize, maker: Pending, key: Key) {
         let uses = self.uses.get_mut(&maker.wanted.source).into_iter().flatten();
         for one in uses.filter(|one| (one.at.session, one.at.call) == (session, maker.call)) {
@@ -269,7 +314,7 @@ mod tests {
             Ok::<_, ()>(())
         };
         let chosen: Vec<usize> = (0..sessions.len()).collect();
-        learn(read, &chosen, &makers(), 100).unwrap()
+        learn(read, &chosen, &makers(), 100, 0).unwrap()
     }
 
     fn keys(links: &Links, statement: (usize, u32)) -> Vec<Key> {
@@ -291,6 +336,21 @@ mod tests {
         let mut needed = Vec::new();
         links.needed(&session(&[(0, 1, &used)])[0], |_, key, made| needed.push((key, made.last)));
         assert_eq!(needed.iter().map(|one| one.1).collect::<Vec<_>>(), [3, 3]);
+    }
+
+    #[test]
+    fn what_an_older_database_lacks_is_counted() {
+        let links = learned(&[session(&[(10, 1, INSERT), (20, 2, "UPDATE t SET a = 1 WHERE id = 161")])]);
+        assert_eq!(links.fits.iter().map(|one| (one.missing, one.given)).collect::<Vec<_>>(), [(60, 1)]);
+        let links = learned(&[session(&[(10, 1, INSERT), (20, 2, "UPDATE t SET a = 1 WHERE id = 101")])]);
+        assert_eq!(links.fits.iter().map(|one| (one.missing, one.given)).collect::<Vec<_>>(), [(0, 1)]);
+    }
+
+    #[test]
+    fn keys_that_a_newer_database_has_already_are_counted() {
+        let used = "UPDATE t SET a = 1 WHERE id = 99";
+        let links = learned(&[session(&[(10, 1, INSERT), (20, 2, used), (30, 3, INSERT)])]);
+        assert_eq!(links.fits.iter().map(|one| (one.already, one.returned)).collect::<Vec<_>>(), [(1, 2)]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use pgdyno_capture::{Call, Protocol, shape};
 
+use super::fit::Fit;
 use super::key::{Key, Place, keys_of};
 use super::makers::Wanted;
 
@@ -46,6 +47,8 @@ pub(crate) struct Links {
     places: HashSet<PlaceOfMany>,
     /// Keys of which several statements could be the makers.
     pub ties: u64,
+    /// How keys follow the sequences of the database.
+    pub fits: Vec<Fit>,
 }
 
 impl Links {

@@ -24,6 +24,16 @@ pub(crate) struct KeyColumn {
     /// The sequence's last value; 0 of others.
     #[serde(default)]
     after: u64,
+    /// So many of the last values sessions may still have had to give when it was read: a sequence with a cache.
+    #[serde(default)]
+    cached: u64,
+    /// Whether values are given in their order: a sequence without a cache.
+    #[serde(default = "yes")]
+    in_order: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl KeyColumn {
@@ -31,9 +41,13 @@ impl KeyColumn {
         Wanted {
             column: Some(self.column.clone()),
             kind: self.kind,
-            after: self.after,
-            source: format!("{}.{}", self.table, self.column),
+            after: self.after.saturating_sub(self.cached),
+            source: self.source(),
         }
+    }
+
+    fn source(&self) -> String {
+        format!("{}.{}", self.table, self.column)
     }
 }
 
@@ -41,6 +55,8 @@ impl KeyColumn {
 struct Sequence {
     name: String,
     after: u64,
+    #[serde(default)]
+    cached: u64,
 }
 
 /// What values are.
@@ -80,6 +96,16 @@ pub(crate) struct Makers {
     functions: HashSet<String>,
     /// No key of any sequence is smaller.
     pub lowest: u64,
+    caches: HashMap<String, Cache>,
+}
+
+/// How a sequence gives its values to sessions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cache {
+    /// So many of the last values sessions may still have had to give when it was read.
+    pub cached: u64,
+    /// Whether it gives them in their order.
+    pub in_order: bool,
 }
 
 impl Makers {
@@ -88,10 +114,18 @@ impl Makers {
         for column in catalogue.columns {
             tables.entry(column.table.clone()).or_default().push(column);
         }
-        let sequences: HashMap<_, _> = catalogue.sequences.into_iter().map(|one| (one.name, one.after)).collect();
+        let cache = |one: &KeyColumn| Cache { cached: one.cached, in_order: one.in_order };
+        let caches = tables.values().flatten().map(|one| (one.source(), cache(one))).collect();
+        let before = |one: &Sequence| one.after.saturating_sub(one.cached);
+        let sequences: HashMap<_, _> = catalogue.sequences.iter().map(|one| (one.name.clone(), before(one))).collect();
         let lowest = sequences.values().copied().min().unwrap_or(0);
         let functions = catalogue.functions.into_iter().collect();
-        Self { tables, sequences, functions, lowest }
+        Self { tables, sequences, functions, lowest, caches }
+    }
+
+    /// How the sequence of a column gives its values.
+    pub(crate) fn cache(&self, source: &str) -> Cache {
+        self.caches.get(source).copied().unwrap_or(Cache { cached: 0, in_order: true })
     }
 
     /// Where new keys are in the answer to a statement; empty of those that make none.
@@ -113,6 +147,14 @@ impl Makers {
         self.of_table(&words).iter().filter(|one| one.kind == Kind::Number).map(KeyColumn::wanted).collect()
     }
 
+    /// Whether a statement may take the next value of a sequence that its text does not name: a function of the user's.
+    pub(crate) fn takes_unnamed(&self, text: &str) -> bool {
+        let words = words(text);
+        let is =
+            |place: usize, wanted: &str| words.get(place).is_some_and(|word: &&str| word.eq_ignore_ascii_case(wanted));
+        is(0, "select") && function(&words).is_some_and(|(name, _)| name == "nextval" || self.functions.contains(&name))
+    }
+
     fn inserted(&self, words: &[&str]) -> Vec<Wanted> {
         let Some(returning) = words.iter().rposition(|word| word.eq_ignore_ascii_case("returning")) else {
             return Vec::new();
@@ -131,27 +173,29 @@ impl Makers {
         table.and_then(|(_, name)| self.tables.get(&bare(name))).map_or(&[], Vec::as_slice)
     }
 
-    /// `SELECT f(…)` and `SELECT * FROM f(…)`.
     fn selected(&self, words: &[&str]) -> Vec<Wanted> {
-        let lower: Vec<String> = words.iter().take(8).map(|word| bare(word)).collect();
-        let begin = if lower.get(1).is_some_and(|word| word == "*") { 3 } else { 1 };
-        let Some(open) = lower.iter().position(|word| word == "(").filter(|open| *open > begin) else {
-            return Vec::new();
-        };
-        let function = lower[open - 1].as_str();
+        let Some((function, argument)) = function(words) else { return Vec::new() };
         let number = |after| Wanted { column: None, kind: Kind::Number, after, source: String::new() };
-        match function {
+        match function.as_str() {
             "currval" | "nextval" | "lastval" => {
-                let sequence = lower.get(open + 1).map_or("", |word| word.trim_matches('\''));
+                let sequence = argument.trim_matches('\'');
                 let name = sequence.rsplit('.').next().unwrap_or(sequence);
                 vec![number(self.sequences.get(name).copied().unwrap_or(self.lowest))]
             }
-            _ if self.functions.contains(function) => {
+            name if self.functions.contains(name) => {
                 vec![number(self.lowest), Wanted { kind: Kind::Uuid, ..number(0) }]
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// The function of `SELECT f(…)` and `SELECT * FROM f(…)`, and the word behind its bracket.
+fn function(words: &[&str]) -> Option<(String, String)> {
+    let lower: Vec<String> = words.iter().take(8).map(|word| bare(word)).collect();
+    let begin = if lower.get(1).is_some_and(|word| word == "*") { 3 } else { 1 };
+    let open = lower.iter().position(|word| word == "(").filter(|open| *open > begin)?;
+    Some((lower[open - 1].clone(), lower.get(open + 1).cloned().unwrap_or_default()))
 }
 
 /// A name as the catalogue has it: without quotes, in small letters unless it was quoted.
@@ -222,6 +266,11 @@ mod tests {
         assert_eq!(wanted("SELECT * FROM shop.place_order($1, $2)"), [(None, 7), (None, 0)]);
         assert_eq!(wanted("SELECT count(*) FROM orders"), []);
         assert_eq!(wanted("SELECT 1"), []);
+        let takes = |text| makers().takes_unnamed(text);
+        assert!(takes("SELECT * FROM shop.place_order($1, $2)") && takes("SELECT nextval('orders_id_seq')"));
+        assert!(
+            !takes("SELECT currval('orders_id_seq')") && !takes("SELECT 1") && !takes("INSERT INTO orders VALUES (1)")
+        );
         for text in ["", "INSERT", "INSERT INTO", "SELECT", "SELECT (", "INSERT INTO RETURNING"] {
             assert_eq!(wanted(text), []);
         }

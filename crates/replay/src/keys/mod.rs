@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! literals, key: values of a statement   makers: which statements make keys   learn, sequence: what they made, from the capture alone
-//!     ->  links: what was learned  ->  exchange: values are exchanged, and waited for, while statements are sent
+//!     ->  links: what was learned, fit: whether the database is that of the begin  ->  exchange: values are exchanged, and waited for, while statements are sent
 //! ```
 
 mod exchange;
+mod fit;
 mod key;
 mod learn;
 mod links;

@@ -5,27 +5,38 @@ A run ends with the capture. Nothing of it waits for completions but the session
 
 from __future__ import annotations
 
+import functools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from pgdyno.catalog import resolve
 from pgdyno.errors import InputError
 from pgdyno.quantity import duration_words
-from pgdyno.workload.database import DatabaseTable
+from pgdyno.workload.database import DIGEST_SHOWN, DatabaseTable
 from pgdyno.workload.kind.base import Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import Asked, Keys, Pace, names_of
+from pgdyno.workload.replay.likeness import Compared, compared, of_server
+from pgdyno.workload.replay.production import digest, production
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.outcome import Runner
+    from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
 
 Name = Annotated[str, Field(min_length=1)]
+
+
+@functools.cache
+def canonical(spec: str) -> str:
+    """A specification of a volume as records have it. :class:`InputError` when there is no such volume."""
+    return resolve(spec).spec
 
 
 class Replay(WithTables, Workload):
@@ -41,10 +52,14 @@ class Replay(WithTables, Workload):
     """The capture, a file of `pgdyno capture read`, beside the experiment file."""
     database: DatabaseTable | None = Field(None)
     """Your own database, as it was when the capture began."""
+    stats: tuple[Name, Name] | None = None
+    """Two files of `pgdyno capture stats`, from before the capture and after it: each statement's calls, rows, WAL and blocks are compared with production's. Default: they are not compared."""
     speed: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
     """How many captured seconds are sent in one."""
     pace: Pace = "due"
     """`due`: a statement is sent at its time, or when the one before it in its session is answered if that is later; `gaps`: as long after that answer as the application waited, so that a slow volume stretches the time."""
+    recorded_on: Name | None = None
+    """The volume that production had when it was captured, for example `gp3:iops=3000`: the arm with this volume is the measure of how far to trust the others, and is reported first."""
     databases: tuple[Name, ...] = ()
     """Databases of the capture whose sessions are sent; `NAME=HERE` sends them to another one. Default: all; those of a single one go to the restored database."""
     users: tuple[Name, ...] = ()
@@ -106,7 +121,28 @@ class Replay(WithTables, Workload):
     def versions(self) -> dict[str, str]:
         """The contents of the capture and of the database's source."""
         found = {} if self.database is None else self.database.versions()
+        if self.stats is not None:
+            found |= {f"counters {', '.join(self.stats)}": digest(self.stats)[:DIGEST_SHOWN]}
         return found | {f"capture {self.capture}": self.asked.digest()}
+
+    def compared(self, user: str, database: str) -> Compared | None:
+        """What its statements are compared with, on a server with this role and database; None where nothing is."""
+        if self.stats is None:
+            return None
+        whole = self.from_s is None and self.until_s is None
+        return compared(self.stats, self.asked.destinations(user, database), whole=whole)
+
+    def told(self, server: Server, outcome: Outcome) -> Outcome:
+        """With what its statements did beside production's."""
+        from psycopg.conninfo import conninfo_to_dict
+
+        own = conninfo_to_dict(server.dsn)
+        assert self.database is not None and outcome.replay is not None
+        asked = self.compared(self.database.user, str(own["dbname"]))
+        if asked is None:
+            return outcome
+        found = of_server(asked, server, outcome.replay.left_out_statements)
+        return replace(outcome, replay=outcome.replay.model_copy(update={"likeness": found}))
 
     def rehearse(self, server: Server) -> None:
         """Connect as every role to its database. :class:`InputError` names those that cannot."""
@@ -140,11 +176,21 @@ class Replay(WithTables, Workload):
 
     @property
     def server_settings(self) -> dict[str, str]:
-        """The server's log is kept with the results: errors and statements, which have values in them, are not written into it."""
-        return {"log_min_messages": "log", "log_min_error_statement": "panic"}
+        """The server's log is kept with the results: errors and statements, which have values in them, are not written into it.
+
+        Where its statements are compared with production's, it counts them as production did.
+        """
+        counting = {} if self.stats is None else production(self.stats).server_settings()
+        return {"log_min_messages": "log", "log_min_error_statement": "panic"} | counting
 
     def require(self) -> None:
-        """That there is such a capture, with sessions that are asked for, and that its time is not longer than a run may take."""
+        """That there is such a capture, with sessions that are asked for, and that its time is not longer than a run may take.
+
+        Production's counters are of its database, and its volume is one.
+        """
+        self.compared("", "")
+        if self.recorded_on is not None:
+            canonical(self.recorded_on)
         if (due_s := self.asked.due_s) > self.limit_s:
             raise InputError(
                 f"the capture takes {duration_words(due_s)} at speed {self.speed:g}, and a run may take"
@@ -209,4 +255,8 @@ class Replay(WithTables, Workload):
         asked = {key: value for key in keys if (value := getattr(self, key)) not in (None, ())}
         database = {} if self.database is None else {"database": self.database.record()}
         first = {"kind": self.kind, "capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()}
+        if self.recorded_on is not None:
+            first |= {"recorded_on": canonical(self.recorded_on)}
+        if self.stats is not None:
+            first |= {"stats": [one.rpartition("/")[2] for one in self.stats]}
         return first | asked | database | {"seed": self.seed, "driver_cpus": self.driver_cpus}

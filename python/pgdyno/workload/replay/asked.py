@@ -137,7 +137,8 @@ class Asked:
         """The part about keys, by what the databases say; None where they are sent as captured."""
         if self.keys == "captured":
             return None
-        found = joined([catalogue(connection) for connection in connections])
+        sessions = self.planned().lanes
+        found = joined([catalogue(connection, sessions) for connection in connections])
         return {"catalogue": found, "wait_max_ms": round(self.wait_max_s * 1000 * dilation)}
 
 

@@ -21,7 +21,8 @@ WHERE attribute.attnum > 0 AND NOT attribute.attisdropped AND space.nspname NOT 
   AND (attribute.attidentity <> '' OR def.oid IS NOT NULL)
 """
 _SEQUENCES = """
-SELECT pg_catalog.format('%I.%I', schemaname, sequencename), sequencename, coalesce(last_value, start_value - 1)
+SELECT pg_catalog.format('%I.%I', schemaname, sequencename), sequencename, coalesce(last_value, start_value - 1),
+       CASE WHEN last_value IS NULL THEN 0 ELSE cache_size - 1 END, cache_size = 1
 FROM pg_catalog.pg_sequences WHERE increment_by > 0
 """
 _FUNCTIONS = """
@@ -31,24 +32,31 @@ WHERE provolatile = 'v' AND prokind = 'f' AND nspname NOT IN ('pg_catalog', 'inf
 _NEXTVAL = re.compile(r"nextval\('([^']+)'::regclass\)")
 
 
-def catalogue(connection: psycopg.Connection[Any]) -> dict[str, Any]:
-    """The engine's input about keys. A sequence that the role may not read counts as unused."""
+def catalogue(connection: psycopg.Connection[Any], sessions: int) -> dict[str, Any]:
+    """The engine's input about keys. A sequence that the role may not read counts as unused.
+
+    Where a sequence has a cache, each of ``sessions`` may still have had values below its last one, and values are not given in their
+    order.
+    """
     sequences = connection.execute(_SEQUENCES).fetchall()
-    after = {name: max(0, int(last)) for name, _, last in sequences} | {
-        bare: max(0, int(last)) for _, bare, last in sequences
+    known = {
+        key: {"after": max(0, int(last)), "cached": int(cached) * sessions, "in_order": in_order}
+        for name, bare, last, cached, in_order in reversed(sequences)
+        for key in (bare, name)
     }
+    unused = {"after": 0, "cached": 0, "in_order": True}
     columns = []
     for _, table, column, kind, default, owned in connection.execute(_COLUMNS).fetchall():
         found = _NEXTVAL.search(default)
         sequence = owned or (found[1] if found else "")
         if sequence:
-            own = after.get(sequence, after.get(sequence.rpartition(".")[2].strip('"'), 0))
-            columns.append({"table": table, "column": column, "kind": "number", "after": own})
+            own = known.get(sequence) or known.get(sequence.rpartition(".")[2].strip('"'), unused)
+            columns.append({"table": table, "column": column, "kind": "number", **own})
         elif kind == "uuid":
             columns.append({"table": table, "column": column, "kind": "uuid"})
     return {
         "columns": columns,
-        "sequences": [{"name": bare, "after": max(0, int(last))} for _, bare, last in sequences],
+        "sequences": [{"name": bare, **known[name]} for name, bare, *_ in sequences],
         "functions": [row[0] for row in connection.execute(_FUNCTIONS).fetchall()],
     }
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.work_record import ReplayedError, ReplayedKeys, ReplayedStatement, ReplayRecord, Times
+from pgdyno.store.work_record import (
+    ComparedStatement,
+    LikenessRecord,
+    ReplayedError,
+    ReplayedKeys,
+    ReplayedStatement,
+    ReplayRecord,
+    SequenceFit,
+    Times,
+    Work,
+)
+from pgdyno.workload.replay.counted import Counts, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 STATEMENTS_MAX = 200
 """Shapes that a record has, by their time here or in production; an application has some hundred that matter, and one that writes
@@ -24,6 +37,8 @@ _COUNTS = (
     "sessions",
     "lanes",
     "connections_lost",
+    "log_entries",
+    "log_lost",
 )
 
 
@@ -32,6 +47,7 @@ def record_of(summary: Mapping[str, Any], speed: float, dilation: int = 1) -> Re
     return ReplayRecord(
         **{name: summary[name] for name in _COUNTS},
         left_out=summary["left_out"],
+        left_out_statements=dict(Counter(summary["left_out_statements"]).most_common(STATEMENTS_MAX)),
         recorded_s=summary["recorded_us"] / 1e6,
         left_out_s=summary["left_out_us"] / 1e6,
         captured_s=summary["captured_s"],
@@ -58,8 +74,9 @@ def _times(figures: Mapping[str, Any], dilation: int) -> Times:
 def _keys(said: Mapping[str, Any] | None, dilation: int) -> ReplayedKeys | None:
     if said is None:
         return None
-    counts = {name: count for name, count in said.items() if name != "waited_us"}
-    return ReplayedKeys(**counts, waited_s=said["waited_us"] / 1e6 / dilation)
+    counts = {name: count for name, count in said.items() if name not in ("waited_us", "fits")}
+    sequences = tuple(SequenceFit(**one) for one in said["fits"])
+    return ReplayedKeys(**counts, sequences=sequences, waited_s=said["waited_us"] / 1e6 / dilation)
 
 
 def _statement(one: Mapping[str, Any], dilation: int) -> ReplayedStatement:
@@ -82,3 +99,30 @@ def _most(statements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return most
     names = ("calls", "response_us", "timed", "us", "recorded_us")
     return [*most, {"statement": OTHERS} | {name: sum(one[name] for one in others) for name in names}]
+
+
+NOTHING = Counts(calls=0, rows=0, exec_ms=0.0, wal_records=0, wal_images=0, wal_bytes=0, blocks=0)
+
+
+def likeness_of(
+    production: Mapping[str, Counts], here: Mapping[str, Counts], left_out: Iterable[str], *, whole: bool
+) -> LikenessRecord:
+    """Production's statements beside this run's, both by shape, without those that were ``left_out``."""
+    not_sent = {shape_of(text) for text in left_out}
+    shapes = sorted((one for one in production if one not in not_sent), key=lambda one: -production[one].exec_ms)
+    found = [(one, production[one], here.get(one, NOTHING)) for one in shapes[:STATEMENTS_MAX]]
+    if others := shapes[STATEMENTS_MAX:]:
+        found.append(
+            (OTHERS, _sum([production[one] for one in others]), _sum([here.get(one, NOTHING) for one in others]))
+        )
+    return LikenessRecord(
+        whole=whole,
+        statements=tuple(
+            ComparedStatement(statement=shape, production=Work(**asdict(there)), here=Work(**asdict(own)))
+            for shape, there, own in found
+        ),
+    )
+
+
+def _sum(counts: Sequence[Counts]) -> Counts:
+    return Counts(**{name: sum(getattr(one, name) for one in counts) for name in asdict(NOTHING)})

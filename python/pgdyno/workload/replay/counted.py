@@ -1,0 +1,170 @@
+"""What pg_stat_statements has counted of each statement, and what of it is between two times."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+_EXTENSION = """
+SELECT pg_catalog.quote_ident(space.nspname), extension.extversion
+FROM pg_catalog.pg_extension AS extension JOIN pg_catalog.pg_namespace AS space ON space.oid = extension.extnamespace
+WHERE extension.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+"""
+_COLUMNS = (
+    "calls",
+    "rows",
+    "total_exec_time",
+    "shared_blks_hit",
+    "shared_blks_read",
+    "shared_blks_dirtied",
+    "shared_blks_written",
+    "wal_records",
+    "wal_fpi",
+    "wal_bytes",
+)
+"""Columns of pg_stat_statements 1.8 and later, which is PostgreSQL 13's."""
+_STATEMENTS = """
+SELECT role.rolname, seen.queryid, {toplevel}, seen.query, {columns}
+FROM {schema}.pg_stat_statements AS seen
+JOIN pg_catalog.pg_database AS base ON base.oid OPERATOR(pg_catalog.=) seen.dbid
+LEFT JOIN pg_catalog.pg_roles AS role ON role.oid OPERATOR(pg_catalog.=) seen.userid
+WHERE base.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+ORDER BY seen.calls DESC, seen.queryid
+"""
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_NUMBER = re.compile(r"(?<![\w$.])\d[\w.]*")
+_HIDDEN = "<insufficient privilege>"
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_PLACE = re.compile(r"\$\d+")
+_LIST = re.compile(r"\?(?:\s*,\s*\?)+")
+_SPACE = re.compile(r"\s+")
+
+
+def counted(connection: Connection) -> list[dict[str, Any]]:
+    """Every statement of the session's database, without its literals.
+
+    :class:`InputError` when pg_stat_statements is missing, not loaded, or does not show other roles' statements.
+    """
+    import psycopg
+
+    found = connection.execute(_EXTENSION).fetchone()
+    if found is None:
+        raise InputError(
+            f"the database {connection.info.dbname} has no pg_stat_statements",
+            remedy="add it to shared_preload_libraries, start the server again, and CREATE EXTENSION pg_stat_statements",
+        )
+    try:
+        return _statements(connection, str(found[0]), str(found[1]))
+    except (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InsufficientPrivilege) as error:
+        raise InputError(
+            f"pg_stat_statements cannot be read: {error.diag.message_primary}",
+            remedy="add it to shared_preload_libraries, or connect as a role that may read it",
+        ) from error
+
+
+def _statements(connection: Connection, schema: str, version: str) -> list[dict[str, Any]]:
+    toplevel = "seen.toplevel" if tuple(map(int, version.split("."))) >= (1, 9) else "true"
+    columns = ", ".join(f"seen.{column}" for column in _COLUMNS)
+    query = _STATEMENTS.format(schema=schema, toplevel=toplevel, columns=columns)
+    rows = connection.execute(query.encode()).fetchall()
+    if any(row[3] == _HIDDEN for row in rows):
+        raise InputError(
+            "this role does not see the statements of others",
+            remedy="connect as a member of pg_read_all_stats, for example after GRANT pg_read_all_stats TO your role",
+        )
+    names = ("role", "queryid", "toplevel", "query", *_COLUMNS)
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    for one in found:
+        one["query"] = without_literals(str(one["query"]))
+        one["wal_bytes"] = int(one["wal_bytes"])
+    return found
+
+
+def without_literals(text: str) -> str:
+    """A statement as pg_stat_statements has it, without the literals that those of utility commands still have until version 15.
+
+    One whose literals cannot be told apart by simple rules is reduced to its first word.
+    """
+    if "password" in text.lower() or "\\" in text or "$$" in text or re.search(r"\$\w+\$", text):
+        return f"{text.split(maxsplit=1)[0]} …" if text.split() else ""
+    return _NUMBER.sub("?", _LITERAL.sub("?", text))
+
+
+def shape_of(text: str) -> str:
+    """What statements of several servers are compared by: a parameter, a constant and a list of them are one ``?``.
+
+    PostgreSQL 18 writes a list of constants as ``$1 /*, ... */``, and others write all of them.
+    """
+    bare = _PLACE.sub("?", _COMMENT.sub(" ", text))
+    return _LIST.sub("?", _SPACE.sub(" ", bare)).replace("? )", "?)").strip().rstrip(";").rstrip()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a statement did."""
+
+    calls: int
+    rows: int
+    exec_ms: float
+    wal_records: int
+    wal_images: int
+    """Whole pages in the WAL: they follow from checkpoints and not from the statement."""
+    wal_bytes: int
+    blocks: int
+    """Blocks of tables and indexes that were asked for, whether or not they were in shared_buffers."""
+
+
+def grown(
+    before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]], roles: Collection[str]
+) -> dict[str, Counts]:
+    """Shape -> what its statements did between two readings, of some roles; of all roles if none is named.
+
+    A statement whose counters fell was evicted meanwhile: it counts from zero.
+    """
+    first = {_identity(one): one for one in before}
+    sums: dict[str, Counter[str]] = {}
+    for one in after:
+        if roles and one["role"] not in roles:
+            continue
+        earlier = first.get(_identity(one))
+        if earlier is not None and earlier["calls"] > one["calls"]:
+            earlier = None
+        of_shape = sums.setdefault(shape_of(one["query"]), Counter())
+        for name in _COLUMNS:
+            of_shape[name] += one[name] - (0 if earlier is None else earlier[name])
+    return {shape: _counts(found) for shape, found in sums.items() if found["calls"] > 0}
+
+
+def fallen(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> float:
+    """Share of the calls of the first reading whose counters are smaller in the second, or gone: 1 after a reset."""
+    last = {_identity(one): one["calls"] for one in after}
+    calls = sum(one["calls"] for one in before)
+    lost = sum(one["calls"] for one in before if last.get(_identity(one), 0) < one["calls"])
+    return lost / calls if calls else 0.0
+
+
+def _identity(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    return one["role"], one["queryid"], one["toplevel"]
+
+
+def _counts(found: Mapping[str, Any]) -> Counts:
+    return Counts(
+        calls=found["calls"],
+        rows=found["rows"],
+        exec_ms=found["total_exec_time"],
+        wal_records=found["wal_records"],
+        wal_images=found["wal_fpi"],
+        wal_bytes=found["wal_bytes"],
+        blocks=found["shared_blks_hit"] + found["shared_blks_read"],
+    )
