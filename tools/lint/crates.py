@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "load": {"connection", "signals"},
     "unsynced": set(),
     "relay": {"host", "measure", "clock", "signals"},
-    "replay": {"capture", "connection", "measure", "clock", "signals"},
+    "replay": {"capture", "connection", "workload", "measure", "clock", "signals"},
     "dataset": {"workload"},
     "fill": {"dataset", "measure", "connection", "clock", "signals"},
     "generate": {"dataset", "measure", "signals"},

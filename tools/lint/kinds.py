@@ -12,7 +12,7 @@ from tools.lint import Finding, project_files, relative
 
 WORLDS = {"emulated", "real", "simulated", "fake"}
 HOME_OF_WORLDS = ("python/pgdyno/world/", "python/pgdyno/experiment/world_kinds.py", "python/pgdyno/store/record.py")
-WORKLOADS = {"pgbench", "script", "sysbench", "tpcc", "tpch", "replay", "idle", "load"}
+WORKLOADS = {"pgbench", "script", "sysbench", "tpcc", "tpch", "replay", "sample", "idle", "load"}
 HOME_OF_WORKLOADS = ("python/pgdyno/workload/kind/",)
 ASKED_OF_WORLDS = "it for what you need (world/base.py)"
 ASKED_OF_WORKLOADS = "it for what you need (workload/kind/base.py)"

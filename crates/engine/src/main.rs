@@ -110,6 +110,8 @@ enum CaptureCommand {
         #[arg(long)]
         check: bool,
     },
+    /// Sends transactions that are drawn from a capture, by any number of clients; writes the JSON lines of `drive`.
+    Sample,
 }
 
 #[derive(Subcommand)]
@@ -331,6 +333,10 @@ fn capture(command: CaptureCommand) -> Result<Option<Value>, Failure> {
         CaptureCommand::Replay { check: true } => Ok(Some(pgdyno_replay::plan(&from_stdin("capture replay")?)?)),
         CaptureCommand::Replay { check: false } => {
             pgdyno_replay::run(from_stdin("capture replay")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
+        CaptureCommand::Sample => {
+            pgdyno_replay::sample(from_stdin("capture sample")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
         CaptureCommand::Show => Ok(Some(pgdyno_capture::show(&from_stdin("capture show")?)?)),

@@ -6,6 +6,8 @@
 //!     keys: the server's keys in the places of production's
 //!     left_out: what is not sent, and why     tally, seconds: what came of it     shared: where and when     run: all of it
 //! ```
+//!
+//! `sample` draws its transactions instead, for any number of clients.
 
 mod asked;
 mod keys;
@@ -14,9 +16,11 @@ mod lanes;
 mod left_out;
 mod link;
 mod run;
+mod sample;
 mod seconds;
 mod shared;
 mod tally;
 
 pub use asked::{AskedSpec, plan};
 pub use run::{ReplaySpec, run};
+pub use sample::{SampleSpec, sample};

@@ -48,6 +48,12 @@ impl Link {
         answer
     }
 
+    /// Sends a text that is no statement of the capture.
+    pub(crate) fn text(&mut self, text: &str, stops: &impl Fn() -> bool) -> Answer {
+        wire::query_of(&mut self.out, |out| out.extend_from_slice(text.as_bytes()));
+        self.exchange(Protocol::Text, None, stops).unwrap_or(Answer::Lost)
+    }
+
     /// Puts the messages of a statement into the buffer. Whether it is prepared under its name by them.
     fn put(&mut self, call: &Call) -> bool {
         if call.protocol == Protocol::Text {

@@ -119,7 +119,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     Ok(())
 }
 
-fn fault(error: CaptureError) -> Fault {
+pub(crate) fn fault(error: CaptureError) -> Fault {
     Fault::new(error.message, error.remedy)
 }
 
@@ -171,7 +171,7 @@ impl<W: Write> Following<'_, W> {
 }
 
 /// Whether a signal has come.
-fn is_told(signalled: &OwnedFd) -> bool {
+pub(crate) fn is_told(signalled: &OwnedFd) -> bool {
     let mut watched = [PollFd::new(signalled, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty()

@@ -79,8 +79,17 @@ impl Shared {
 
     /// Where a session's statements go; none if they go nowhere.
     pub(crate) fn server_of(&self, facts: &SessionFacts) -> Option<&Server> {
-        let found = self.endpoints.iter().find(|one| one.user == facts.user && one.database == facts.database);
-        found.map(|endpoint| &endpoint.server)
+        self.place_of(facts).map(|place| self.server_at(place))
+    }
+
+    /// The number of its endpoint; none if its statements go nowhere.
+    pub(crate) fn place_of(&self, facts: &SessionFacts) -> Option<usize> {
+        self.endpoints.iter().position(|one| one.user == facts.user && one.database == facts.database)
+    }
+
+    /// The server of an endpoint, with its role and database.
+    pub(crate) fn server_at(&self, place: usize) -> &Server {
+        &self.endpoints[place].server
     }
 
     /// When what was captured at this time is due.

@@ -254,6 +254,9 @@ def _driver_refusals(arm: Arm) -> Iterator[tuple[Path, str, str]]:
     weights, clients, key = arm.client.weights, clients_of(arm.workload), ("client", "drivers")
     if arm.client.drivers == WHOLE:
         return
+    if clients is not None and clients.command != ("drive",):
+        yield key, f'kind = "{clients.kind}" has one driver', "remove the key"
+        return
     if clients is None or clients.driver != "native":
         message = f"only pgdyno's own driver can begin at a given instant, not {arm.workload.driver}"
         yield key, message, "remove the key" if clients is None else 'use engine = "native"'

@@ -51,8 +51,11 @@ class Alarm:
 
 
 def start_s(document: Mapping[str, Any], dilation: int = 1) -> float:
-    """How long a driver takes at most until all its clients are connected; a round trip is ``dilation`` times as long as it is said to be."""
-    return _engine.TIMEOUT_S + LOGIN_S * dilation * int(document["clients"])
+    """How long a driver takes at most until all its clients are connected; a round trip is ``dilation`` times as long as it is said to be.
+
+    One that reads a capture first takes ``reading_s`` more.
+    """
+    return _engine.TIMEOUT_S + float(document.get("reading_s", 0)) + LOGIN_S * dilation * int(document["clients"])
 
 
 class _Silent(Exception):
@@ -71,6 +74,7 @@ class Driving:
         document: Mapping[str, Any],
         log: Path,
         *,
+        command: Sequence[str] = ("drive",),
         prefix: Sequence[str] = (),
         dilation: int = 1,
         elsewhere: Elsewhere | None = None,
@@ -84,7 +88,7 @@ class Driving:
         timeout_s = start_s(document, dilation)
         if elsewhere is None:
             self._engine = _engine.spawn(
-                ["drive"], document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=timeout_s, wait=False
+                command, document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=timeout_s, wait=False
             )
         else:
             self._engine = elsewhere.launch(document, log, timeout_s=timeout_s)

@@ -42,7 +42,7 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
     warmup_ms = round(1000 * clock.host_s(request.warmup_s))
     asked = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
     asked["dilation"] = clock.dilation
-    asked["server"] = server.endpoint.named("pgdyno drive")
+    asked |= spec.order(server, clock.dilation)
     shares = shares_of(request.drivers, spec.clients, spec.threads, tuple(request.hosts))
     told: Told | None = None
     if len(shares) > 1 or request.hosts:
@@ -56,7 +56,8 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
         _keep(drivers.said, out_dir / "drive.jsonl")
         said = told.said
     else:
-        with Driving(asked, out_dir / "drive.err", prefix=request.prefix, dilation=clock.dilation) as driving:
+        log, command = out_dir / "drive.err", spec.command
+        with Driving(asked, log, command=command, prefix=request.prefix, dilation=clock.dilation) as driving:
             request.on_start(driving.pid)
             span = span_of(driving.said.ready, warmup_ms, measure_ms)
             said = driving.follow(shown(span, request.progress, clock.dilation), _edges(span, request))

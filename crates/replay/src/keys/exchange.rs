@@ -29,6 +29,20 @@ pub(crate) struct KeysSpec {
     wait_max_ms: u64,
 }
 
+impl KeysSpec {
+    /// Learns the keys of the `chosen` sessions, of a capture with so many calls. The database is that of `from_us`.
+    pub(crate) fn links(
+        self,
+        file: &mut CaptureFile,
+        chosen: &[usize],
+        calls: u64,
+        from_us: i64,
+    ) -> Result<Links, CaptureError> {
+        let makers = Makers::new(self.catalogue);
+        learn(|session, each| file.calls(session, |call| each(&call)), chosen, &makers, calls, from_us)
+    }
+}
+
 /// An answer whose values are wanted.
 #[derive(Default)]
 pub(crate) struct Rows {
@@ -65,8 +79,11 @@ impl Rows {
         }
     }
 
-    /// The value that was learned to be a key.
-    fn value(&self, wanted: &Wanted) -> Option<&String> {
+    /// The value that was learned to be a key; none of several rows, of which nothing says which it is.
+    pub(crate) fn value(&self, wanted: &Wanted) -> Option<&String> {
+        if self.count != 1 {
+            return None;
+        }
         let is_one = |(name, oid): &(String, u32)| match &wanted.column {
             Some(column) => name == column,
             None if wanted.kind == Kind::Number => NUMBERS.contains(oid),
@@ -104,19 +121,14 @@ impl Exchange {
         (calls, sessions): (u64, usize),
         from_us: i64,
     ) -> Result<Self, CaptureError> {
+        let wait_max = Duration::from_millis(spec.wait_max_ms);
         Ok(Self {
-            links: learn(
-                |session, each| file.calls(session, |call| each(&call)),
-                chosen,
-                &Makers::new(spec.catalogue),
-                calls,
-                from_us,
-            )?,
+            links: spec.links(file, chosen, calls, from_us)?,
             here: RwLock::default(),
             over: (0..sessions).map(|_| AtomicU32::new(0)).collect(),
             turn: Mutex::new(()),
             turned: Condvar::new(),
-            wait_max: Duration::from_millis(spec.wait_max_ms),
+            wait_max,
             waited: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
             given_up: AtomicU64::new(0),

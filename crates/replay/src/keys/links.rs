@@ -27,7 +27,8 @@ pub(crate) struct Made {
     pub session: usize,
     /// The last statement of its transaction.
     pub last: u32,
-    transaction: u32,
+    /// Its transaction, in that session.
+    pub transaction: u32,
 }
 
 /// A place of values in all statements of one text, or of one shape.

@@ -15,3 +15,6 @@ mod makers;
 mod sequence;
 
 pub(crate) use exchange::{Exchange, KeysSpec, Needed, Rows};
+pub(crate) use key::{Key, Place};
+pub(crate) use links::Links;
+pub(crate) use makers::Wanted;

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pgdyno.workload.server import Server
+
 Engine = Literal["native", "pgbench", "hammerdb"]
 REQUESTS_PER_TRANSACTION = 3.0
 """Of TPC-B on data larger than memory: an account is read, a page of it is written back, a commit is written. It only feeds the
@@ -26,7 +28,7 @@ RUN_S_MAX = 7 * 86400.0
 
 
 class Clients(Workload):
-    """Keys of the kinds `pgbench`, `script`, `sysbench`, `tpcc` and `idle`, whose clients send transactions.
+    """Keys of the kinds `pgbench`, `script`, `sysbench`, `tpcc`, `sample` and `idle`, whose clients send transactions.
 
     Without ``rate_per_s`` the loop is closed: a client sends when its last transaction has ended and it has thought,
     so a stall of the server lowers the load, and latency is service time under that load. With it the loop is open:
@@ -36,6 +38,8 @@ class Clients(Workload):
     headline: ClassVar[str] = "tps"
     engines: ClassVar[tuple[Engine, ...]] = ("native",)
     """Drivers that can run it, the default first."""
+    command: ClassVar[tuple[str, ...]] = ("drive",)
+    """The engine's program that is pgdyno's own driver of this kind."""
     counts_queries: ClassVar[bool] = False
     """Whether statements are counted beside transactions, as sysbench does."""
     counts_types: ClassVar[bool] = False
@@ -108,6 +112,11 @@ class Clients(Workload):
     def native(self) -> str | dict[str, Any]:
         """The work in the order for pgdyno's own driver."""
         return self.kind
+
+    def order(self, server: Server, dilation: int) -> dict[str, Any]:
+        """The part of the order for pgdyno's own driver that depends on the server, in a world that is ``dilation`` times slower."""
+        del dilation
+        return {"server": server.endpoint.named("pgdyno drive")}
 
     def pgbench_words(self, folder: Path) -> list[str]:
         """The work as arguments of pgbench; files that it reads are written into ``folder``."""

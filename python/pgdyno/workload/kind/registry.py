@@ -15,6 +15,7 @@ from pgdyno.workload.kind.idle import Idle
 from pgdyno.workload.kind.load import Load
 from pgdyno.workload.kind.pgbench import Pgbench
 from pgdyno.workload.kind.replay import Replay
+from pgdyno.workload.kind.sample import Sample
 from pgdyno.workload.kind.script import Script
 from pgdyno.workload.kind.sysbench import Sysbench
 from pgdyno.workload.kind.tpcc import Tpcc
@@ -37,7 +38,7 @@ def register(kind: type[Workload]) -> None:
     KINDS[kind.model_fields["kind"].default] = kind
 
 
-for _kind in (Pgbench, Script, Sysbench, Tpcc, Tpch, Replay, Idle, Load):
+for _kind in (Pgbench, Script, Sysbench, Tpcc, Tpch, Replay, Sample, Idle, Load):
     register(_kind)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 from dataclasses import dataclass
@@ -132,6 +133,24 @@ class Asked:
     def document(self) -> dict[str, Any]:
         """The part of the engine's input that does not depend on a server."""
         return {"capture": self.capture, "pace": self.pace, "from_s": self.from_s, "until_s": self.until_s}
+
+    def keys_on(self, server: Server, dilation: int = 1) -> dict[str, Any] | None:
+        """What the databases of ``server`` say of their keys, asked by the role of its connection string."""
+        import psycopg
+        from psycopg.conninfo import make_conninfo
+
+        order = server.endpoint.order("pgdyno replay")
+        names = {name for _, _, name in self.destinations(order["user"], order["dbname"])}
+        with contextlib.ExitStack() as ending:
+            return self.keys_document(
+                (
+                    ending.enter_context(
+                        psycopg.connect(make_conninfo(server.dsn, dbname=name, password=order["password"] or ""))
+                    )
+                    for name in sorted(names)
+                ),
+                dilation,
+            )
 
     def keys_document(self, connections: Iterable[psycopg.Connection[Any]], dilation: int = 1) -> dict[str, Any] | None:
         """The part about keys, by what the databases say; None where they are sent as captured."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
@@ -54,7 +53,7 @@ class Replaying:
             "speed": self.asked.speed / clock.dilation,
             "second_ms": 1000 * clock.dilation,
             "limit_s": limit_s,
-            "keys": self._keys(server, clock.dilation),
+            "keys": self.asked.keys_on(server, clock.dilation),
         }
         engine = _engine.spawn(
             ["capture", "replay"], order, log=request.out_dir / "replay.err", timeout_s=_READY_S, prefix=request.prefix
@@ -74,24 +73,6 @@ class Replaying:
         finally:
             _end(engine.process)
         return heard.outcome(self.asked.speed, begin_ns, clock)
-
-    def _keys(self, server: Server, dilation: int) -> dict[str, Any] | None:
-        """What the databases say of their keys, asked by the role of the connection string."""
-        import psycopg
-        from psycopg.conninfo import make_conninfo
-
-        order = server.endpoint.order("pgdyno replay")
-        names = {name for _, _, name in self.asked.destinations(order["user"], order["dbname"])}
-        with contextlib.ExitStack() as ending:
-            return self.asked.keys_document(
-                (
-                    ending.enter_context(
-                        psycopg.connect(make_conninfo(server.dsn, dbname=name, password=order["password"] or ""))
-                    )
-                    for name in sorted(names)
-                ),
-                dilation,
-            )
 
 
 def _lines(engine: _engine.Spawned, patience_s: float) -> Iterator[Line]:

@@ -1,0 +1,154 @@
+//! The whole of a run: the transactions are read, clients send them, seconds are said.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pgdyno_capture::CaptureFile;
+use pgdyno_clock::monotonic_ns;
+use pgdyno_connection::Fault;
+use pgdyno_measure::{Line, Ready, say};
+use pgdyno_workload::Arrivals;
+
+use super::client::{Beside, Client, Common};
+use super::course::{Course, Sum};
+use super::given::Given;
+use super::pool::{Pool, load};
+use super::spec::{NS_PER_MS, SampleSpec};
+use crate::asked::Part;
+use crate::link::Link;
+use crate::run::{fault, is_told};
+use crate::shared::{Pace, Shared};
+
+/// How often the seconds that are over are said.
+const LOOK: Duration = Duration::from_millis(50);
+const STACK_BYTES: usize = 256 << 10;
+
+/// Drives the server with transactions of a capture until the time is over, or SIGTERM or SIGINT. Writes the JSON lines of the driver
+/// to `out`: `ready` when every client is connected, `second` for each second, `summary` at the end.
+///
+/// # Errors
+/// A capture that cannot be read or has no transaction to send, a server that cannot be reached, and a machine that gives no threads.
+pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
+    spec.check()?;
+    let signalled = pgdyno_signals::block()
+        .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    let (shared, pool) = read(&mut spec)?;
+    let (end_ns, warmup_ns) = (spec.end_ns(), spec.warmup_ms * NS_PER_MS);
+    let (given, arrivals, beside) = (Given::new(pool.kinds), Mutex::new(schedule(&spec)), Beside::default());
+    let place = most_frequent(&pool);
+    let (server, connecting_ns) = (shared.server_at(place), monotonic_ns());
+    let links = (0..spec.clients)
+        .map(|_| Link::open(server).map_err(|error| error.into_fault(server)))
+        .collect::<Result<Vec<_>, Fault>>()?;
+    let begin_ns = monotonic_ns();
+    let connect_ns = begin_ns - connecting_ns;
+    let course = Course::new(begin_ns, warmup_ns, pool.groups.texts.len());
+    let common = Common {
+        shared: &shared,
+        pool: &pool,
+        given: &given,
+        course: &course,
+        arrivals: &arrivals,
+        beside: &beside,
+        seed: spec.seed,
+        drain_ns: end_ns + spec.drain_ms * NS_PER_MS,
+    };
+    say(
+        out,
+        &Line::Ready(Ready {
+            clients: spec.clients,
+            connect_ns,
+            server_version: None,
+            begin_ns: Some(begin_ns),
+            seed: spec.seed,
+        }),
+    );
+    let mut sum = Sum::new(&course, &pool.groups, warmup_ns);
+    std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(links.len());
+        for (number, link) in (0..).zip(links) {
+            let client = Client::new(&common, number, place, link);
+            match std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || client.run()) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    shared.stop.store(true, Ordering::Relaxed);
+                    return Err(Fault::new(
+                        format!("a thread cannot be begun: {error}"),
+                        "raise the limit of processes",
+                    ));
+                }
+            }
+        }
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::sleep(LOOK);
+            stop_if_told(&signalled, &shared);
+            course.take().iter().for_each(|second| sum.second(second, out));
+        }
+        Ok(())
+    })?;
+    let (seconds, last) = course.end();
+    seconds.iter().for_each(|second| sum.second(second, out));
+    sum.add(&last);
+    let scheduled = arrivals.lock().unwrap_or_else(PoisonError::into_inner).claimed();
+    sum.finish(scheduled, connect_ns, inputs(&pool, &beside), out);
+    Ok(())
+}
+
+/// The transactions of the sessions that are asked for, and where they go.
+fn read(spec: &mut SampleSpec) -> Result<(Shared, Pool), Fault> {
+    let mut file = CaptureFile::open(&spec.capture).map_err(fault)?;
+    let contents = file.contents();
+    let part = Part::of(spec.part, &contents);
+    let shared = Shared::new(contents.sessions, std::mem::take(&mut spec.endpoints), (Pace::Due, 1.0), part);
+    let chosen: Vec<usize> =
+        (0..shared.sessions.len()).filter(|session| shared.chosen(&shared.sessions[*session])).collect();
+    let links = match spec.keys.take() {
+        Some(keys) => Some(keys.links(&mut file, &chosen, contents.account.calls, part.from_us).map_err(fault)?),
+        None => None,
+    };
+    let pool = load(&mut file, &shared, &chosen, links.as_ref(), spec.seed).map_err(fault)?;
+    if pool.transactions.is_empty() {
+        return Err(Fault::new(
+            "the capture has no transaction that can be sent",
+            "look at what it has: `pgdyno capture show`",
+        ));
+    }
+    Ok((shared, pool))
+}
+
+fn schedule(spec: &SampleSpec) -> Arrivals {
+    let arrivals = Arrivals::new(spec.pattern(), spec.seed, 0).until(spec.end_ns());
+    match spec.late_max_ms {
+        Some(late_ms) => arrivals.late_max_ns(late_ms * NS_PER_MS),
+        None => arrivals,
+    }
+}
+
+fn stop_if_told(signalled: &OwnedFd, shared: &Shared) {
+    if is_told(signalled) {
+        shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The endpoint of most transactions.
+fn most_frequent(pool: &Pool) -> usize {
+    let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+    pool.transactions.iter().for_each(|one| *counts.entry(one.place).or_default() += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).map_or(0, |(place, _)| place)
+}
+
+/// What is counted beside the account.
+fn inputs(pool: &Pool, beside: &Beside) -> BTreeMap<&'static str, u64> {
+    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    BTreeMap::from([
+        ("transactions", pool.transactions.len() as u64),
+        ("left_out", pool.left_out.values().sum()),
+        ("drawn_again", count(&beside.drawn_again)),
+        ("keys_not_given", count(&beside.keys_not_given)),
+        ("no_longer_failed", count(&beside.no_longer_failed)),
+    ])
+}

@@ -1,0 +1,74 @@
+//! What to sample, and how: one JSON document on standard input.
+
+use std::path::PathBuf;
+
+use pgdyno_connection::Fault;
+use pgdyno_workload::{Pattern, Segment, Spacing, Think};
+use serde::Deserialize;
+
+use crate::asked::PartSpec;
+use crate::keys::KeysSpec;
+use crate::shared::Endpoint;
+
+pub(crate) const NS_PER_MS: u64 = 1_000_000;
+
+/// A run of clients that send transactions of a capture.
+#[derive(Deserialize)]
+pub struct SampleSpec {
+    pub(crate) capture: PathBuf,
+    pub(crate) endpoints: Vec<Endpoint>,
+    #[serde(flatten)]
+    pub(crate) part: PartSpec,
+    #[serde(default)]
+    pub(crate) keys: Option<KeysSpec>,
+    pub(crate) clients: u32,
+    pub(crate) arrivals: ArrivalsSpec,
+    pub(crate) warmup_ms: u64,
+    pub(crate) duration_ms: u64,
+    /// Transactions that could not begin within this are skipped.
+    #[serde(default)]
+    pub(crate) late_max_ms: Option<u64>,
+    /// How long transactions that have begun may take to end.
+    pub(crate) drain_ms: u64,
+    pub(crate) seed: u64,
+}
+
+/// When transactions begin.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ArrivalsSpec {
+    /// When a client is done with the last.
+    Closed,
+    /// When a client is done with the last and has thought for so long.
+    Think { ms: f64 },
+    /// At even distances, whether a client is free or not.
+    Fixed { rate_per_s: f64 },
+    /// Independently of each other, whether a client is free or not.
+    Poisson { rate_per_s: f64 },
+}
+
+impl SampleSpec {
+    /// Refuses what cannot be run.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        if self.clients == 0 || self.duration_ms == 0 {
+            return Err(Fault::new("there must be a client, and a duration", "raise clients, or duration"));
+        }
+        Ok(())
+    }
+
+    /// When nothing is begun any more, since the beginning of the warm-up.
+    pub(crate) fn end_ns(&self) -> u64 {
+        (self.warmup_ms + self.duration_ms) * NS_PER_MS
+    }
+
+    /// The schedule of all clients.
+    pub(crate) fn pattern(&self) -> Pattern {
+        let open = |spacing, rate| Pattern::Open { spacing, segments: vec![Segment::constant(self.end_ns(), rate)] };
+        match self.arrivals {
+            ArrivalsSpec::Closed => Pattern::Closed(Think::None),
+            ArrivalsSpec::Think { ms } => Pattern::Closed(Think::Constant((ms * NS_PER_MS as f64) as u64)),
+            ArrivalsSpec::Fixed { rate_per_s } => open(Spacing::Fixed, rate_per_s),
+            ArrivalsSpec::Poisson { rate_per_s } => open(Spacing::Poisson, rate_per_s),
+        }
+    }
+}

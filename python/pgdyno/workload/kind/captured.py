@@ -1,0 +1,142 @@
+"""Kinds that send what an application asked its server, from a capture, to a copy of its database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from pgdyno.workload.database import DatabaseTable
+from pgdyno.workload.kind.base import Refusal
+from pgdyno.workload.kind.filled import WithTables
+from pgdyno.workload.quantity import Seconds
+from pgdyno.workload.replay.asked import Asked, Keys, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.workload.data_set import DataSet
+    from pgdyno.workload.server import Server
+
+Name = Annotated[str, Field(min_length=1)]
+_PART = ("databases", "users", "from_s", "until_s", "keys")
+
+
+class OfCapture(WithTables):
+    """Keys of the kinds `replay` and `sample`, which send the statements of a capture to your own database."""
+
+    blamed: ClassVar[str] = "capture"
+
+    capture: str = ""
+    """The capture, a file of `pgdyno capture read`, beside the experiment file."""
+    database: DatabaseTable | None = Field(None)
+    """Your own database, as it was when the capture began."""
+    databases: tuple[Name, ...] = ()
+    """Databases of the capture whose sessions are sent; `NAME=HERE` sends them to another one. Default: all; those of a single one go to the restored database."""
+    users: tuple[Name, ...] = ()
+    """Roles of the capture whose sessions are sent; `NAME=HERE` sends them as another one. Default: all, as themselves."""
+    from_s: Annotated[Seconds, Field(ge=0)] | None = Field(None, alias="from")
+    """Send transactions that began so long after the first statement, for example `10min`. The database must be as it was then."""
+    until_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="until")
+    """Send transactions that began before this time after the first statement."""
+    keys: Keys = "learned"
+    """`learned`: keys that the server gave in production (sequences, uuids) are found in the capture, and this run's are sent in their places; `captured`: they are sent as they were."""
+
+    @property
+    def asked(self) -> Asked:
+        """What of the capture is sent."""
+        return Asked(
+            capture=self.capture,
+            users=self.users,
+            databases=self.databases,
+            from_s=self.from_s,
+            until_s=self.until_s,
+            keys=self.keys,
+        )
+
+    @property
+    def own_database(self) -> DatabaseTable | None:
+        """See :meth:`Workload.own_database`."""
+        return self.database
+
+    def data_set(self) -> DataSet:
+        """The user's database."""
+        assert self.database is not None
+        return self.database.data_set()
+
+    @property
+    def size_key(self) -> str:
+        """See :meth:`Workload.size_key`."""
+        return "database.from"
+
+    def sized(self, memory_bytes: int) -> Self:
+        """A database of the user's has its size."""
+        del memory_bytes
+        return self
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """So much that the database is the multiple of it that ``data_to_memory`` asks for."""
+        if self.database is None or self.data_to_memory is None:
+            return None
+        return self.database.memory_bytes_for(self.data_to_memory)
+
+    def versions(self) -> dict[str, str]:
+        """The contents of the capture and of the database's source."""
+        found = {} if self.database is None else self.database.versions()
+        return found | {f"capture {self.capture}": self.asked.digest()}
+
+    def rehearse(self, server: Server) -> None:
+        """Connect as every role to its database. :class:`InputError` names those that cannot."""
+        from pgdyno.workload.replay.rehearsal import rehearse
+
+        rehearse(self.asked, server)
+
+    @property
+    def prepares(self) -> bool:
+        """As the application did."""
+        return True
+
+    @property
+    def writes(self) -> bool:
+        """That is the application's."""
+        return True
+
+    def roles(self, own: str) -> tuple[str, ...]:
+        """Those of the capture, as they are named here."""
+        return tuple(dict.fromkeys(user for _, user, _ in self.asked.destinations(own, "")))
+
+    @property
+    def server_settings(self) -> dict[str, str]:
+        """The server's log is kept with the results: errors and statements, which have values in them, are not written into it."""
+        return {"log_min_messages": "log", "log_min_error_statement": "panic"}
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """See :meth:`Workload.refusals_on_existing`."""
+        yield Refusal(
+            "kind",
+            f"each run of a {self.kind} begins with the database as it was, which an existing server cannot provide",
+            "use `pgdyno capture replay`: it sends a capture to an existing server, once",
+        )
+
+    def _of_capture(self) -> Iterator[Refusal]:
+        """What is missing, or does not go together."""
+        yield from self._of_manner()
+        if not self.capture:
+            yield Refusal("capture", f'kind = "{self.kind}" needs capture = "FILE"', "make one: `pgdyno capture read`")
+        if self.database is None:
+            why = f'kind = "{self.kind}" needs [workload.database]: the database as it was when the capture began'
+            yield Refusal("database", why, 'name its dump: database.from = "FILE"')
+        else:
+            yield from self._of_restored(self.database)
+        if self.until_s is not None and self.until_s <= (self.from_s or 0.0):
+            yield Refusal("until", "it is not after from", "use a later time")
+        for key, names in (("users", self.users), ("databases", self.databases)):
+            if len(names_of(names)) < len(names) or any(not name for name in names_of(names)):
+                yield Refusal(key, "each name stands once, as NAME or NAME=HERE")
+
+    def _record_of_capture(self) -> dict[str, Any]:
+        """As it stands in ``run.json``: no value of the capture."""
+        found = {key: value for key in _PART if (value := getattr(self, key)) not in (None, ())}
+        database = {} if self.database is None else {"database": self.database.record()}
+        return {"capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()} | found | database

@@ -1,0 +1,95 @@
+"""Kind `sample`: whole transactions of a capture, drawn with their values, for any number of clients and any rate.
+
+It says how much more a volume would carry; what it carries today is a `replay`'s.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pgdyno.store.record import Check
+from pgdyno.workload.kind.base import Refusal
+from pgdyno.workload.kind.captured import OfCapture
+from pgdyno.workload.kind.driven import Driven
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.workload.outcome import Outcome, Runner
+    from pgdyno.workload.server import Server
+
+NOT_GIVEN_MOST = 0.01
+"""Of the transactions: those that find no row because their key was not given are cheaper than production's."""
+READING_S = 600.0
+"""Until a capture's index and transactions are read: one of a day has some ten gigabytes."""
+_OF_LOOP = ("clients", "rate_per_s", "arrivals", "think_ms", "late_max_ms")
+
+
+class Sample(OfCapture, Driven):
+    """`sample`: transactions that are drawn from a capture."""
+
+    command: ClassVar[tuple[str, ...]] = ("capture", "sample")
+
+    kind: Literal["sample"] = "sample"
+    """Transactions of a capture, drawn by the seed."""
+
+    @property
+    def sessions(self) -> int:
+        """Each client has one for each role in each database, when it first needs it."""
+        return self.clients * max(1, len(self.asked.planned().places))
+
+    def order(self, server: Server, dilation: int) -> dict[str, Any]:
+        """What is drawn, where it goes, and what the databases say of their keys."""
+        return self.asked.document() | {
+            "endpoints": self.asked.endpoints(server),
+            "keys": self.asked.keys_on(server, dilation),
+            "reading_s": READING_S,
+        }
+
+    def require(self) -> None:
+        """That there is such a capture, with sessions that are asked for."""
+        self.asked.planned()
+
+    def runner(self, shared: Any = None) -> Runner:
+        """The driver's, with the engine's own program for captures, which has a thread for each client."""
+        from pgdyno.workload import native
+
+        del shared
+        return partial(native.run, spec=self.model_copy(update={"threads": self.clients}))
+
+    def refusals(self) -> Iterator[Refusal]:
+        """First about the capture."""
+        yield from self._of_capture()
+        for key, why in (
+            ("protocol", "each statement is sent as it was"),
+            ("threads", "each client has one of its own"),
+            ("tries_max", "what the application tried again is in the capture"),
+        ):
+            if key in self.model_fields_set:
+                yield Refusal(key, f"{why}; omit the key")
+        yield from Driven.refusals(self)
+
+    def proofs(
+        self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
+    ) -> tuple[Check, ...]:
+        """Transactions had keys that this run was given, not those that production was given while it was captured."""
+        del server, baseline, full
+        asked, total = outcome.inputs, outcome.account_total
+        sent = max(1, total.succeeded + total.rolled_back + total.failed)
+        not_given, again = asked.get("keys_not_given", 0), asked.get("drawn_again", 0)
+        return (
+            Check(
+                name="keys_given",
+                ok=not_given <= NOT_GIVEN_MOST * sent,
+                detail=f"{not_given:,} of {sent:,} transactions were sent with captured keys; {again:,} draws were repeated"
+                " because none had been given yet",
+            ),
+        )
+
+    def record(self) -> dict[str, Any]:
+        """As it stands in ``run.json``: no value of the capture."""
+        loop = {key: getattr(self, key) for key in _OF_LOOP}
+        first = {"kind": self.kind, "engine": self.driver, "closed": self.closed}
+        last = {"seed": self.seed, "driver_cpus": self.driver_cpus}
+        return first | self._record_of_capture() | loop | last
