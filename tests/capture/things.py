@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -96,8 +97,10 @@ def captured_things(cluster: Cluster, folder: Path) -> Things:
 
     before = counters(cluster, "things", folder / "before.json")
     logged = log_of(cluster, "things", use)
+    # The server writes on into its file while the tests use it.
+    log = folder / "production.csv"
+    shutil.copy(logged.files["csv"], log)
     after = counters(cluster, "things", folder / "after.json")
-    log = logged.files["csv"]
     return Things(cluster, log, captured(folder, log)[0], (before, after))
 
 

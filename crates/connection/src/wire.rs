@@ -86,10 +86,16 @@ pub fn query_of(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 
 /// A statement for later, or the unnamed one. Types of parameters are the server's to find.
 pub fn parse(out: &mut Vec<u8>, name: &str, sql: &str) {
+    parse_typed(out, name, sql, &[]);
+}
+
+/// The same with the types of the first parameters, by their numbers in `pg_type`.
+pub fn parse_typed(out: &mut Vec<u8>, name: &str, sql: &str, types: &[u32]) {
     message(out, b'P', |out| {
         text(out, name);
         text(out, sql);
-        out.extend_from_slice(&0_i16.to_be_bytes());
+        out.extend_from_slice(&u16::try_from(types.len()).expect("parameters are counted in 16 bits").to_be_bytes());
+        types.iter().for_each(|one| out.extend_from_slice(&one.to_be_bytes()));
     });
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Resu
         shared.wait_until(shared.opens_ns(facts));
         let mut server = server.clone();
         facts.application.clone_into(&mut server.application_name);
-        let link = Link::open(&server).ok();
+        let link = Link::open(&server).ok().map(|link| link.typed(&shared.types));
         let at = (session, 0);
         let mut driven = Session { facts, shared, link, at, last: None, transaction: None, tally: &mut tally };
         driven.tally.sessions += 1;

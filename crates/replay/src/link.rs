@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgdyno_capture::{Call, Protocol};
@@ -11,6 +12,9 @@ use crate::keys::Rows;
 
 /// How often a session that waits for an answer looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Text of a statement -> types of its parameters; those of others are the server's to find.
+pub(crate) type Types = HashMap<String, Vec<u32>>;
 
 /// What came of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,7 @@ pub(crate) struct Link {
     out: Vec<u8>,
     /// Prepared statements that the server has, with their texts.
     prepared: HashMap<String, String>,
+    types: Arc<Types>,
 }
 
 impl Link {
@@ -37,7 +42,20 @@ impl Link {
         let unusable = |error: io::Error| LoginError::Absent(format!("its socket cannot be used: {error}"));
         rustix::io::ioctl_fionbio(&stream, false).map_err(|error| unusable(error.into()))?;
         stream.set_timeout(Some(LOOK)).map_err(unusable)?;
-        Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared: HashMap::new() })
+        Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared: HashMap::new(), types: Arc::default() })
+    }
+
+    /// Prepares statements with these types of their parameters.
+    pub(crate) fn typed(mut self, types: &Arc<Types>) -> Self {
+        self.types = Arc::clone(types);
+        self
+    }
+
+    /// Prepares a text without a name, and does not execute it.
+    pub(crate) fn prepare(&mut self, text: &str, types: &[u32], stops: &impl Fn() -> bool) -> Answer {
+        wire::parse_typed(&mut self.out, "", text, types);
+        wire::sync(&mut self.out);
+        self.exchange(Protocol::Unnamed, None, stops).unwrap_or(Answer::Lost)
     }
 
     /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`. `rows` receives the answer.
@@ -65,7 +83,8 @@ impl Link {
             if self.prepared.remove(&call.name).is_some() {
                 wire::close(&mut self.out, &call.name);
             }
-            wire::parse(&mut self.out, &call.name, &call.text);
+            let types = self.types.get(&call.text).map_or(&[][..], Vec::as_slice);
+            wire::parse_typed(&mut self.out, &call.name, &call.text, types);
         }
         let values = call.values.iter().map(|value| value.as_deref().map(str::as_bytes));
         wire::execute(&mut self.out, &call.name, values);

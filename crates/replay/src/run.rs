@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use crate::lane::drive;
 use crate::lanes::lanes;
 use crate::shared::{Endpoint, Pace, Shared};
 use crate::tally::Tally;
+use crate::types;
 
 const LOOK: Duration = Duration::from_millis(100);
 /// Lanes are begun before the first statement is due: a thread takes microseconds, and a session that is open from the
@@ -68,8 +70,9 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let paced = (spec.pace, spec.speed);
     let mut shared = Shared::new(contents.sessions, spec.endpoints, paced, part);
     let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
+    let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
+    shared.types = Arc::new(types::find(&mut file, &shared, &chosen).map_err(fault)?);
     if let Some(keys) = spec.keys {
-        let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
         let whole = (contents.account.calls, shared.sessions.len());
         shared.keys = Some(Exchange::new(keys, &mut file, &chosen, whole, part.from_us).map_err(fault)?);
     }

@@ -1,7 +1,7 @@
 //! What all lanes share: where statements go, and when.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::asked::Part;
 use crate::keys::Exchange;
+use crate::link::Types;
 use crate::seconds::Seconds;
 
 /// A wait is cut into pieces of this length, so that an order to stop is heard.
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     pub stop: AtomicBool,
     /// None where keys are sent as captured.
     pub keys: Option<Exchange>,
+    /// Of parameters whose types the server cannot find.
+    pub types: Arc<Types>,
     seconds: Mutex<Seconds>,
 }
 
@@ -58,7 +61,18 @@ impl Shared {
         part: Part,
     ) -> Self {
         let seconds = Mutex::new(Seconds::new(0, 1));
-        Self { sessions, pace, endpoints, speed, begin_ns: 0, part, stop: AtomicBool::new(false), keys: None, seconds }
+        Self {
+            sessions,
+            pace,
+            endpoints,
+            speed,
+            begin_ns: 0,
+            part,
+            stop: AtomicBool::new(false),
+            keys: None,
+            types: Arc::default(),
+            seconds,
+        }
     }
 
     /// Sets when the first statement is due.

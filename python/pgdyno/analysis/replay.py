@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHARE_MOST = 0.01
 """Of statements or of recorded time: a replay that loses more is not the captured load (issue 21, point 10)."""
 LOST_LINES_MOST = 0.0005
-"""Of the lines of a log: a server loses none, and a file that is cut at its end lacks one. A statement has two or three."""
+"""A share of the log's lines: a server loses none, and a file that is cut at its end lacks one. A statement has two or three."""
 MOST_SHARE = 0.9
 """Of production's time: the statements beyond it are many, and each says little."""
 AHEAD = 32
@@ -225,9 +225,9 @@ def _most(replay: ArmReplay) -> list[_Timed]:
     """The shapes that together have :data:`MOST_SHARE` of production's time, those with the most time first."""
     found: dict[str, list[ReplayedStatement]] = {}
     for run in replay.runs:
-        for one in run.by_statement:
-            if one.service_ms and one.recorded_ms:
-                found.setdefault(one.statement, []).append(one)
+        for statement in run.by_statement:
+            if statement.service_ms and statement.recorded_ms:
+                found.setdefault(statement.statement, []).append(statement)
     timed = sorted(
         (
             _Timed(
@@ -239,7 +239,8 @@ def _most(replay: ArmReplay) -> list[_Timed]:
         ),
         key=lambda one: -one.total_ms,
     )
-    total, so_far, most = sum(one.total_ms for one in timed), 0.0, []
+    most: list[_Timed] = []
+    total, so_far = sum(one.total_ms for one in timed), 0.0
     for one in timed:
         if so_far >= MOST_SHARE * total:
             break

@@ -55,7 +55,7 @@ class TrustOf(Part):
     """Service times on production's own volume (`workload.recorded_on`), as multiples of production's."""
 
     median: Estimate | None
-    """Of all statements; null where nothing was timed, as below."""
+    """Median of all statements; null where nothing was timed, as below."""
     p99: Estimate | None
     statements_min: float | None
     """The lowest mean of a statement, of those that together have 90 % of production's time."""

@@ -212,7 +212,7 @@ class ReplayRecord(Record):
     left_out_s: Annotated[float, Field(ge=0)]
     """The same of those that were left out."""
     log_entries: Count = 0
-    """Of the log that the capture was read from; 0 in older records."""
+    """Entries of the log that the capture was read from; 0 in older records."""
     log_lost: Count = 0
     """Lines of it that are missing by their numbers, not whole, or no text: their statements are not in the capture."""
     captured_s: Annotated[float, Field(ge=0)]

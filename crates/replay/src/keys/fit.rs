@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::key::Key;
-use super::sequence::Use;
+use super::uses::Use;
 
 /// How the keys of a column follow the last value of its sequence in the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,7 +63,7 @@ fn missing(uses: &[Use], beside: &Beside) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sequence::At;
+    use super::super::uses::At;
     use super::*;
 
     fn taken(due_us: i64, key: Option<u64>) -> Use {

@@ -8,7 +8,8 @@ use super::fit::{Beside, fit};
 use super::key::{Key, keys_of};
 use super::links::Links;
 use super::makers::{Cache, Kind, Makers, Wanted};
-use super::sequence::{At, Use, link_by_order};
+use super::sequence::link_by_order;
+use super::uses::{At, Use};
 
 /// A key that a transaction of one statement made is looked for in so many statements of its session behind it.
 const WINDOW: u32 = 20;

@@ -5,28 +5,7 @@ use std::collections::HashMap;
 use super::key::Key;
 use super::links::Links;
 use super::makers::{Kind, Wanted};
-
-/// Where a key occurs first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct At {
-    pub due_us: i64,
-    pub session: usize,
-    pub call: u32,
-}
-
-/// A statement that takes the next value of a sequence.
-pub(crate) struct Use {
-    pub at: At,
-    pub transaction: u32,
-    /// When it was answered in production.
-    pub ended_us: i64,
-    /// What it took, where that is known.
-    pub key: Option<Key>,
-    /// The sequence's last value in the dump.
-    pub after: u64,
-    /// Whether its answer has the value.
-    pub returned: bool,
-}
+use super::uses::{At, Use};
 
 /// Links the uses of a sequence whose values are not known, where between two that are known there are as many as are missing.
 ///

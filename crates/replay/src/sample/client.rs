@@ -165,7 +165,7 @@ impl<'a> Client<'a> {
         while !self.links.contains_key(&one.place) {
             match Link::open(shared.server_at(one.place)) {
                 Ok(link) => {
-                    self.links.insert(one.place, (link, NO_SETTINGS));
+                    self.links.insert(one.place, (link.typed(&shared.types), NO_SETTINGS));
                 }
                 Err(_) if shared.stops() || course.now() > *drain_ns => {
                     course.lost(course.now(), course.now() - begin);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pgdyno_capture::CaptureFile;
@@ -22,6 +22,7 @@ use crate::asked::Part;
 use crate::link::Link;
 use crate::run::{fault, is_told};
 use crate::shared::{Pace, Shared};
+use crate::types;
 
 /// How often the seconds that are over are said.
 const LOOK: Duration = Duration::from_millis(50);
@@ -42,7 +43,7 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
     let place = most_frequent(&pool);
     let (server, connecting_ns) = (shared.server_at(place), monotonic_ns());
     let links = (0..spec.clients)
-        .map(|_| Link::open(server).map_err(|error| error.into_fault(server)))
+        .map(|_| Ok(Link::open(server).map_err(|error| error.into_fault(server))?.typed(&shared.types)))
         .collect::<Result<Vec<_>, Fault>>()?;
     let begin_ns = monotonic_ns();
     let connect_ns = begin_ns - connecting_ns;
@@ -103,9 +104,10 @@ fn read(spec: &mut SampleSpec) -> Result<(Shared, Pool), Fault> {
     let mut file = CaptureFile::open(&spec.capture).map_err(fault)?;
     let contents = file.contents();
     let part = Part::of(spec.part, &contents);
-    let shared = Shared::new(contents.sessions, std::mem::take(&mut spec.endpoints), (Pace::Due, 1.0), part);
+    let mut shared = Shared::new(contents.sessions, std::mem::take(&mut spec.endpoints), (Pace::Due, 1.0), part);
     let chosen: Vec<usize> =
         (0..shared.sessions.len()).filter(|session| shared.chosen(&shared.sessions[*session])).collect();
+    shared.types = Arc::new(types::find(&mut file, &shared, &chosen).map_err(fault)?);
     let links = match spec.keys.take() {
         Some(keys) => Some(keys.links(&mut file, &chosen, contents.account.calls, part.from_us).map_err(fault)?),
         None => None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 NOT_GIVEN_MOST = 0.01
-"""Of the transactions: those that find no row because their key was not given are cheaper than production's."""
+"""A share of the transactions: those that find no row because their key was not given are cheaper than production's."""
 READING_S = 600.0
 """Until a capture's index and transactions are read: one of a day has some ten gigabytes."""
 _OF_LOOP = ("clients", "rate_per_s", "arrivals", "think_ms", "late_max_ms")

@@ -26,6 +26,7 @@ STATEMENTS_MAX = 200
 """Shapes that a record has, by their time here or in production; an application has some hundred that matter, and one that writes
 values into names has thousands."""
 OTHERS = "(other statements)"
+_CATALOG = "pg_catalog."
 _COUNTS = (
     "statements",
     "executed",
@@ -107,9 +108,14 @@ NOTHING = Counts(calls=0, rows=0, exec_ms=0.0, wal_records=0, wal_images=0, wal_
 def likeness_of(
     production: Mapping[str, Counts], here: Mapping[str, Counts], left_out: Iterable[str], *, whole: bool
 ) -> LikenessRecord:
-    """Production's statements beside this run's, both by shape, without those that were ``left_out``."""
+    """Production's statements beside this run's, both by shape.
+
+    Those that were ``left_out`` are not compared, nor those of the system's catalogs, which are of each server: those of
+    ``pgdyno capture stats`` are among them.
+    """
     not_sent = {shape_of(text) for text in left_out}
-    shapes = sorted((one for one in production if one not in not_sent), key=lambda one: -production[one].exec_ms)
+    wanted = (one for one in production if one not in not_sent and _CATALOG not in one)
+    shapes = sorted(wanted, key=lambda one: -production[one].exec_ms)
     found = [(one, production[one], here.get(one, NOTHING)) for one in shapes[:STATEMENTS_MAX]]
     if others := shapes[STATEMENTS_MAX:]:
         found.append(

@@ -1,0 +1,40 @@
+"""Parameters whose types a server cannot find: a log has none, and production's client sent them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from ..support.commands import pgdyno
+from .logged import captured, connected, log_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+AMBIGUOUS = {
+    "SELECT %s + %s": [100_001, 100_002],
+    "SELECT count(*) FROM generate_series(%s, %s)": [100_001, 100_003],
+}
+"""Statements with values of which a client says that they are integers."""
+
+
+def test_statements_that_are_ambiguous_without_types_do_what_they_did(embedded_server: Cluster, tmp_path: Path) -> None:
+    def use(server: Cluster) -> None:
+        with connected(server) as session, session.transaction():
+            for text, values in AMBIGUOUS.items():
+                session.execute(text.encode(), values)
+
+    with embedded_server.connect() as admin:
+        for text in AMBIGUOUS:
+            prepared = "PREPARE bare AS " + text.replace("%s", "$1", 1).replace("%s", "$2", 1)
+            with pytest.raises(psycopg.errors.AmbiguousFunction):
+                admin.execute(prepared.encode())
+    capture, _ = captured(tmp_path, log_of(embedded_server, "ambiguous", use).files["csv"])
+    ended = pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", "--json", code=0)
+    found = json.loads(ended.out)
+    assert (found["newly_failed"], found["errors"]) == (0, [])
