@@ -85,9 +85,11 @@ def test_the_page_says_which_planted_bugs_only_one_check_catches() -> None:
 
 def test_a_partial_record_says_so_on_its_page() -> None:
     partial = record(found(sound()[0], 100, 0), found(planted()[0], 9, 1))
+    partial.skipped[sound()[2].name] = "this machine has no postgres"
     text = page.render_crash(partial, page.judge_crash(partial))
     assert "**This record is partial**" in text
-    assert "not measured" in text
+    assert f"Not measured, {len(planted()) - 1} of {len(planted())}: " in text
+    assert f"{sound()[2].name} (this machine has no postgres)" in text
     assert "fewer than 1 in 34" in text
     assert "0 of 24 cells" in torn_page.render(partial, torn_page.judge(partial))
 

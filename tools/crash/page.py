@@ -94,11 +94,9 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         " recoveries that are recorded.",
         md.table(
             ["recorded on", "cuts", "failed", "cuts a minute", "s of CPU a cut"],
-            [
-                [cell.name, *(_row(found) if found else ["not measured", "", "", ""])]
-                for cell, found in pairs(record, [*sound(), *recovering()])
-            ],
+            [[cell.name, *_row(found)] for cell, found in pairs(record, [*sound(), *recovering()]) if found],
         ),
+        _not_measured(record, [*sound(), *recovering()]),
         _steps(made),
         "## Planted bugs",
         "Cuts until the first one failed, and until 10 of them did, or as many as were allowed. *alone* counts the cuts in which no other"
@@ -106,12 +104,21 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         md.table(
             ["bug", "what it is", "first caught by cut", "cuts", "failed", "by check", "alone"],
             [
-                [one.name, one.why, *(_bug(found) if found else ["not measured", "", "", "", ""])]
+                [one.name, one.why, *_bug(found)]
                 for one, (_, found) in zip(mutants(), pairs(record, planted()), strict=True)
+                if found
             ],
         ),
+        _not_measured(record, planted()),
         *_checks(record),
     )
+
+
+def _not_measured(record: Record, cells: Sequence[Cell]) -> str:
+    """The cells that a record lacks, and why where this machine cannot measure one."""
+    lacking = [cell.name for cell, found in pairs(record, cells) if found is None]
+    why = [f"{name} ({record.skipped[name]})" if name in record.skipped else name for name in lacking]
+    return f"Not measured, {len(lacking)} of {len(cells)}: {'; '.join(why)}." if lacking else ""
 
 
 def _caught(cell: Cell, found: Found, without: str = "") -> bool:
@@ -133,7 +140,7 @@ def _checks(record: Record) -> list[str]:
             for counts in ([found.checks for _, found in tried], [found.alone for _, found in tried])
         )
         rows.append(
-            [check, f"{cuts:,}", f"{alone:,}", f"{len(caught) - len(missed)} of {len(tried)}", ", ".join(missed)]
+            [check, f"{cuts:,}", f"{alone:,}", f"{len(caught) - len(missed)} of {len(tried)}", "; ".join(missed)]
         )
     return [
         "## What each check is for",
