@@ -99,8 +99,9 @@ def beside_hammerdb(path: Path, pairs: int, bounds: Sequence[str]) -> Record:
             cluster.stop()
             cluster.start(beside.SETTINGS | nopm.BOUNDS[bound].settings)
             there = sum(pair.bound == bound for pair in found.nopm)
-            found.nopm += nopm.measure(cluster, bound, pairs, SEED + there)
-            record = _kept(path, "beside HammerDB", begun, hammerdb=found)
+            for pair in nopm.measure(cluster, bound, pairs, SEED + there):
+                found.nopm.append(pair)
+                record = _kept(path, "beside HammerDB", begun, hammerdb=found)
     return record
 
 

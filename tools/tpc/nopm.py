@@ -45,9 +45,9 @@ CLIENTS = WAREHOUSES
 _MINUTE_S = 60.0
 
 
-def measure(cluster: Cluster, bound: str, pairs: int, seed: int) -> list[NopmPair]:
+def measure(cluster: Cluster, bound: str, pairs: int, seed: int) -> Iterator[NopmPair]:
     """Pairs of runs of a minute after a minute, in an order that the seed draws. The server has been started for this bound."""
-    order, found, how = random.Random(seed), [], BOUNDS[bound]
+    order, how = random.Random(seed), BOUNDS[bound]
     for number in range(pairs):
         theirs_first = order.random() < 0.5
         places = (THEIRS, OURS) if theirs_first else (OURS, THEIRS)
@@ -56,8 +56,7 @@ def measure(cluster: Cluster, bound: str, pairs: int, seed: int) -> list[NopmPai
         pair = NopmPair(bound=bound, theirs=rates[THEIRS], ours=rates[OURS], theirs_first=theirs_first)
         said = f"{number + 1}/{pairs} {bound}: {pair.ours:,.0f} NOPM, HammerDB {pair.theirs:,.0f}"
         print(said, file=sys.stderr, flush=True)
-        found.append(pair)
-    return found
+        yield pair
 
 
 @contextlib.contextmanager
