@@ -58,7 +58,7 @@ def test_the_tables_grow_by_what_was_counted(
     assert {one.name for one in found} == {
         "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_conditions", "tpcc_mix", "tpcc_inputs",
     }  # fmt: skip
-    assert found[0].figures == {"warehouses_used": 1}
+    assert found[0].figures == {"warehouses_used": 1, "missing": 0}
     assert list(outcome.succeeded_by_type) == [name for name, _ in MIX]
     assert outcome.succeeded_by_type["new_order"] > 0
     assert outcome.account.succeeded == sum(outcome.succeeded_by_type.values())

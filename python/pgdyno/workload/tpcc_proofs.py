@@ -81,7 +81,7 @@ def _new_orders(before: Grown, after: Grown, outcome: Outcome) -> Check:
         name="tpcc_new_orders",
         ok=counted <= grown <= counted + outcome.uncounted_max,
         detail=f"the districts' next orders grew by {grown:,}, {counted:,} New-Orders succeeded",
-        figures={"warehouses_used": used},
+        figures={"warehouses_used": used, "missing": max(0, counted - grown)},
     )
 
 
@@ -91,6 +91,7 @@ def _history(before: Grown, after: Grown, outcome: Outcome) -> Check:
         name="tpcc_history",
         ok=outcome.writes_total <= grown <= outcome.writes_total + outcome.uncounted_max,
         detail=f"history grew by {grown:,} rows, {outcome.writes_total:,} payments succeeded",
+        figures={"missing": max(0, outcome.writes_total - grown)},
     )
 
 
