@@ -46,8 +46,8 @@ TURN_S = 0.1
 ASKED_MIN, ASKED_MAX = 0.87, 1.13
 """Questions in a second of the turns with a watch, over those of one that goes on. Turns meet questions by lot: of some 360 samples of
 the counters a standard deviation is 4 %."""
-STILL_MAX = 0.1
-"""Of the questions, in turns in which the watch stands still: one that was on its way is answered then."""
+STILL_MAX = 0.05
+"""Of the watch's CPU time, in turns in which it stands still."""
 STEADY_S = 30.0
 WATCH_S = 20.0
 SHORT_S = 5
@@ -202,7 +202,8 @@ def test_a_watched_server_does_as_many_transactions(crowded: Cluster, tmp_path: 
     for probe in PROBES:
         asked = turns[True].asked_per_s(probe)
         assert ASKED_MIN * after.asked_per_s(probe) <= asked <= ASKED_MAX * before.asked_per_s(probe)
-        assert turns[False].asked[probe] < STILL_MAX * turns[True].asked[probe]
+    # Questions that were on their way are counted when they are answered, a fifth of them in the turns that follow; the work is not there.
+    assert turns[False].cpu_ms_per_s() < STILL_MAX * turns[True].cpu_ms_per_s()
     assert low > RATIO_MIN
 
 

@@ -181,11 +181,15 @@ class Turns:
         """Questions of one of the :data:`PROBES`."""
         return self.asked[probe] / self.seconds
 
+    def cpu_ms_per_s(self) -> float:
+        """The watch's CPU time, the server's part of it included."""
+        return self.cpu_ns.total() / self.seconds / 1e6
+
     def __str__(self) -> str:
         """In a second: the watch's questions, and its CPU time."""
         asked = ", ".join(f"{self.asked_per_s(name):.2f} questions for {name}" for name in PROBES)
         used = ", ".join(f"{name} {used_ns / self.seconds / 1e6:.2f}" for name, used_ns in self.cpu_ns.items())
-        return f"{asked}; {self.cpu_ns.total() / self.seconds / 1e6:.2f} ms of CPU ({used})"
+        return f"{asked}; {self.cpu_ms_per_s():.2f} ms of CPU ({used})"
 
 
 def quartets(watch: Watch, count: int, turn_s: float) -> tuple[list[float], dict[bool, Turns]]:
