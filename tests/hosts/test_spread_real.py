@@ -33,11 +33,11 @@ def trial(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def alpha(tmp_path: Path) -> Iterator[there.Place]:
+def alpha(state_dir: Path) -> Iterator[there.Place]:
     """A host with a network and a clock of its own, where that is allowed."""
     with apart((DAY_S,), first=3) as made:
         where = made[0].place if made else there.Place("127.0.0.6")
-        yield with_state(where, tmp_path / "state")
+        yield with_state(where, state_dir)
 
 
 @pytest.fixture
@@ -73,11 +73,13 @@ def test_a_worker_that_is_killed_in_a_run_leaves_no_volume(
     with hosts.worker("alpha", alpha) as worker, contextlib.ExitStack() as stack:
         process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
         stack.callback(process.kill)
-        volumes = state_of(alpha) / "volumes"
-        assert wait_until(lambda: volumes.is_dir() and any(volumes.iterdir()), 2 * GONE_S), "it has a volume"
+        results, volumes = tmp_path / "results", state_of(alpha) / "volumes"
+        assert wait_until(lambda: any(results.glob("*/runs/*.partial")), 2 * GONE_S), "a run has begun"
+        assert wait_until(lambda: any(volumes.iterdir()), GONE_S), "it has a volume"
         runs = there.children(worker.process.pid)
         worker.process.kill()
-        assert process.wait(2 * GONE_S) == 3, "no host is left"
+        _, err = process.communicate(timeout=2 * GONE_S)
+        assert process.returncode == 3 and b"no host is left" in err, err.decode()
         assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in runs), 2 * GONE_S)
         assert left(state_of(alpha), alpha, worker) == []
     assert not list(tmp_path.glob("results/*/runs/*"))
