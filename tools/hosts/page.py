@@ -50,7 +50,7 @@ The hosts are network namespaces of one machine, each behind a veth, and time na
 `make bench ONLY=hosts/test_equal.py` one part; one that was interrupted goes on. The record stays as JSON in `results/hosts/`.
 
 - **Four drivers over one**: TPC-B-like at scale 16, 16 clients on four threads: on the driver of one host, and on four drivers of two hosts, one after the other in turns.
-  PostgreSQL's files are in memory, commits are not waited for, and a checkpoint is made before each run. At a rate both schedule the same transactions. It needs a machine that does nothing else.
+  PostgreSQL's files are in memory and commits are not waited for; vacuum and checkpoint are made before each run and not in it. At a rate both schedule the same transactions. It needs a machine that does nothing else.
 - **Beginnings**: 300 transactions a second by four drivers, whose clocks are 0 s, 1 h, 14 h and a day ahead. What each says of its lateness is put on the true clock. It needs
   a machine that does nothing else, too: a thread that gets no core begins late.
 - **Clocks**: what each estimate says it may be off by, beside what it is off by.
