@@ -74,7 +74,7 @@ class Asked:
 
     def planned(self) -> Planned:
         """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
-        every = _planned(self.capture, _stamp(self.capture), None, None, None)
+        every = _planned(self.capture, file_stamp(self.capture), None, None, None)
         users, databases = names_of(self.users), names_of(self.databases)
         require_known(users, {place.user for place in every.places}, "user")
         require_known(databases, {place.database for place in every.places}, "database")
@@ -83,7 +83,7 @@ class Asked:
             for place in every.places
             if (not users or place.user in users) and (not databases or place.database in databases)
         )
-        found = _planned(self.capture, _stamp(self.capture), chosen, self.from_s, self.until_s)
+        found = _planned(self.capture, file_stamp(self.capture), chosen, self.from_s, self.until_s)
         if not found.places:
             raise InputError(
                 f"{self.capture}: no session of it is asked for",
@@ -128,7 +128,7 @@ class Asked:
 
     def digest(self) -> str:
         """Digest of the capture's content."""
-        return _digest(self.capture, _stamp(self.capture))[:_DIGEST_SHOWN]
+        return _digest(self.capture, file_stamp(self.capture))[:_DIGEST_SHOWN]
 
     def document(self) -> dict[str, Any]:
         """The part of the engine's input that does not depend on a server."""
@@ -176,8 +176,8 @@ def require_known(named: Mapping[str, str], there: set[str], what: str) -> None:
             )
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    """What changes when the file is another one. A file that is not there is reported by the engine."""
+def file_stamp(path: str) -> tuple[int, int]:
+    """What changes when the file is another one. A file that is not there is reported by who reads it."""
     try:
         found = Path(path).stat()
     except OSError:

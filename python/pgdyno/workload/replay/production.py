@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
+from pgdyno.workload.replay.asked import file_stamp
 from pgdyno.workload.replay.counted import Counts, fallen, grown
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Production:
 
 def production(paths: tuple[str, str]) -> Production:
     """What two files say. :class:`InputError` when they are not two of one database in their order."""
-    before, after = (_read(path, _stamp(path)) for path in paths)
+    before, after = (_read(path, file_stamp(path)) for path in paths)
     if before["database"] != after["database"]:
         raise InputError(
             f"{paths[0]} is of the database {before['database']}, {paths[1]} of {after['database']}", remedy=_REMEDY
@@ -83,14 +84,6 @@ def _bytes(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", remedy=_REMEDY) from error
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
 
 
 @functools.lru_cache(maxsize=8)
