@@ -12,6 +12,7 @@ from pgdyno.diagnose.diagnosis import diagnose
 from pgdyno.diagnose.target import target_of
 from pgdyno.diagnose.watch import watch
 from pgdyno.diagnose.words import lines
+from pgdyno.host.waiting import wait_until
 from pgdyno.probe.statements import StatementsProbe
 from pgdyno.store import open_run
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from pgdyno.diagnose.diagnosis import Diagnosis
     from pgdyno.postgres.cluster import Cluster
+
+PROBES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +161,12 @@ def test_catalogs_that_answer_too_late_leave_the_statements_out_and_nothing_else
     assert [(gap.what, gap.why) for gap in samples.gaps] == [
         ("sql.statements", "canceling statement due to statement timeout")
     ]
+
+
+@pytest.mark.parametrize("role", ["monitor", "outside", "without the extension"])
+def test_no_session_stays_idle_between_the_first_sample_and_the_last(
+    cluster: Cluster, counting: Cluster, role: str
+) -> None:
+    server, dsn = (counting, as_role(counting, role)) if role in ("monitor", "outside") else (cluster, cluster.dsn)
+    with server.connect() as other, StatementsProbe(dsn):
+        assert wait_until(lambda: other.execute(PROBES).fetchone() == (0,), 5.0)

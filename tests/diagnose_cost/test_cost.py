@@ -43,8 +43,8 @@ TABLES = 10_000
 SESSIONS = (100, 1000)
 QUARTETS = 1500
 TURN_S = 0.1
-ASKED_MIN, ASKED_MAX = 0.87, 1.13
-"""Questions in a second of the turns with a watch, over those of one that goes on. Turns meet questions by lot: of some 360 samples of
+ASKED_MIN = 0.87
+"""Questions in a second of the turns with a watch, over those of an unbroken one. Turns meet questions by lot: of some 360 samples of
 the counters a standard deviation is 4 %."""
 STILL_MAX = 0.05
 """Of the watch's CPU time, in turns in which it stands still."""
@@ -180,8 +180,8 @@ def test_a_watched_server_does_as_many_transactions(crowded: Cluster, tmp_path: 
     for, which a turn that something else disturbed does not widen. No quartet is left out.
 
     Transactions are counted by the bytes that they move through the loopback device, as pgbench tells of whole seconds only; the
-    watch's own do not go through it. What the watch catches up after it stood still falls between the turns. That it asks in its
-    turns what a watch asks that goes on is counted, before the turns and after them.
+    watch's own do not go through it. What the watch catches up after it stood still falls between the turns. Where an unbroken
+    watch, before the turns or after them, takes more CPU time in a second than it does in its turns, the loss counts for as much more.
     """
     longest_s = QUARTETS * 4 * (TURN_S + 3 * GAP_S) + 2 * WATCH_S + 600
     with loaded(crowded, longest_s, tmp_path) as load, watching(crowded, monitor(crowded)) as watch:
@@ -192,19 +192,22 @@ def test_a_watched_server_does_as_many_transactions(crowded: Cluster, tmp_path: 
         after.add(watch, WATCH_S)
         last = load.told()
     low, middle, high = (math.exp(value) for value in hodges_lehmann(ratios))
+    more = max(
+        1.0, before.cpu_ms_per_s() / turns[True].cpu_ms_per_s(), after.cpu_ms_per_s() / turns[True].cpu_ms_per_s()
+    )
     warm, whole = _bytes_each(load.warm[0], load.warm[-1]), _bytes_each(load.warm[0], last)
     print(f"\ntransactions with a watch over those without: {middle:.4f} ({low:.4f} to {high:.4f}), {QUARTETS} quartets of turns"
           f" of {TURN_S:g} s, {math.exp(statistics.stdev(ratios)) - 1:.1%} from one to another; of all turns together"
           f" {turns[True].moved_bytes / turns[True].seconds / turns[False].moved_bytes * turns[False].seconds:.4f};"
           f" {warm:.1f} bytes of a transaction at first, {whole:.1f} over all\nin a second with the watch: {turns[True]}"
-          f"\nwithout: {turns[False]}\nin one before the turns: {before}\nand after: {after}")  # fmt: skip
+          f"\nwithout: {turns[False]}\nin one before the turns: {before}\nand after: {after}"
+          f"\nthe least ratio with all of an unbroken watch's work: {1 - (1 - low) * more:.4f}")  # fmt: skip
     assert warm == pytest.approx(whole, rel=SAME_MAX), "others used the loopback device"
     for probe in PROBES:
-        asked = turns[True].asked_per_s(probe)
-        assert ASKED_MIN * after.asked_per_s(probe) <= asked <= ASKED_MAX * before.asked_per_s(probe)
+        assert turns[True].asked_per_s(probe) >= ASKED_MIN * min(before.asked_per_s(probe), after.asked_per_s(probe))
     # Questions that were on their way are counted when they are answered, a fifth of them in the turns that follow; the work is not there.
     assert turns[False].cpu_ms_per_s() < STILL_MAX * turns[True].cpu_ms_per_s()
-    assert low > RATIO_MIN
+    assert 1 - (1 - low) * more > RATIO_MIN
 
 
 def _bytes_each(first: Told, last: Told) -> float:

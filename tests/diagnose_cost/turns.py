@@ -33,8 +33,7 @@ QUARTET = (True, False, False, True)
 """Whether the watch runs in each of four turns; half of the quartets, by lot, are the other way round."""
 SEED = 20_261_126
 PROBES = ("counters", "looks")
-"""Sessions of a watch that ask, in the order in which they begin: of counters, and of what sessions wait for. A third one sleeps, where
-there is no pg_stat_statements."""
+"""Sessions of a watch that ask, in the order in which they begin: of counters, and of what sessions wait for."""
 GAP_S = 0.02
 """The shortest time between turns, which counts for neither. In it a watch that runs on catches up what was due while it stood still,
 so that in its turns it asks what any watch asks. It is up to twice as long, by lot: turns do not keep step with the questions."""

@@ -80,18 +80,22 @@ class StatementsProbe(SqlSampler):
             self._query = _ASK.format(schema=found[0], reset=reset, text=text, shown=str(self._texts).lower())
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
+        try:
+            return [] if self._query is None else self._counted(connection, self._query)
+        finally:
+            self._disconnect()  # a session that is idle for the whole watch may be ended, and is of no use
+
+    def _counted(self, connection: Connection, query: str) -> list[tuple[str, str]]:
+        """Keep what the function answers; what is missing, with the reason."""
         import psycopg
 
-        if self._query is None:
-            return []
+        begin_ns = now_ns()
         try:
-            begin_ns = now_ns()
-            rows = self._question(connection, self._query).fetchall()
+            rows = self._question(connection, query).fetchall()
         except psycopg.Error as error:  # it is installed and not loaded, or this role may not execute it
             return [("sql.statements", reason(error))]
         at = {"t_begin_ns": begin_ns, "t_end_ns": now_ns()}
         self._rows += [{**at, **dict(zip(_NAMES, row, strict=True))} for row in rows]
-        self._disconnect()  # a session that is idle for the whole watch may be ended, and is of no use
         return []
 
     def _parts(self) -> list[str]:
