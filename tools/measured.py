@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import signal
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel
@@ -12,8 +17,7 @@ from pgdyno.errors import PgdynoError
 from tools.reference import markdown as md
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from tools.fidelity.claim import Claim
 
@@ -40,6 +44,24 @@ class Kept(BaseModel):
         if found is None:
             raise none_yet(bench)
         return found
+
+
+@contextlib.contextmanager
+def state_of_its_own() -> Iterator[Path]:
+    """A folder for mounts, with a state directory and images that nobody else's volumes are in.
+
+    All of it is in memory, as ``/run`` is: a journal that is synced for each server and each mount waits for no disk there.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="pgd-", dir="/dev/shm"))
+    folder.chmod(0o755)
+    kept = {name: os.environ.get(name) for name in ("PGDYNO_STATE_DIR", "PGDYNO_IMAGE_DIR")}
+    os.environ.update(PGDYNO_STATE_DIR=str(folder / "s"), PGDYNO_IMAGE_DIR=str(folder / "i"))
+    try:
+        yield folder
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def none_yet(bench: str) -> PgdynoError:

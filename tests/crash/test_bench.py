@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.analysis.power_cuts import excluded, in_words, shown
 from pgdyno.crash.examine import CHECKS
-from pgdyno.crash.verdict import excluded, in_words, shown
 from tools.crash import __main__ as command
 from tools.crash import page, torn_page
 from tools.crash.cells import Cell, mutants, planted, recovering, sound, torn

@@ -18,7 +18,7 @@ from pgdyno.crash import campaign
 from pgdyno.crash.book import Book, Name
 from pgdyno.crash.examine import bad_line, mount
 from pgdyno.crash.ledger import Ledger, Sent
-from pgdyno.crash.recording import STATES, load
+from pgdyno.crash.recording import STATES, Asked, load, record
 from pgdyno.crash.recovery import record_recovery
 from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
 from pgdyno.host.launch import user_prefix
@@ -233,6 +233,18 @@ def test_two_contents_of_one_xfs_are_mounted_at_once(state: Path) -> None:
 
 
 @pytest.mark.bench
+def test_a_backup_is_restored_up_to_the_cut_unless_its_wal_was_only_said_to_be_archived(state: Path) -> None:
+    whole = Asked(seconds=3, cache="volatile", wal_apart=True, archive="copied")
+    sound = campaign.make_cuts(record(whole, state.parent / "copied"), "pieces-4096", 1, 20)
+    assert [outcome.failures for outcome in sound.failed] == []
+    assert sound.tried == 20
+    recording = record(replace(whole, archive="true"), state.parent / "true")
+    gone = campaign.make_cuts(recording, "pieces-4096", 1, 20, failures_max=1)
+    assert gone.failed
+    assert set(gone.failed[0].failures) & {"start", "ledger"}
+
+
+@pytest.mark.bench
 def test_pg_rewind_refuses_a_server_without_full_page_writes(state: Path) -> None:
     """What it costs besides: the second server of a pair cannot be put back by rewinding."""
     binaries = find_binaries()
@@ -248,6 +260,17 @@ def test_pg_rewind_refuses_a_server_without_full_page_writes(state: Path) -> Non
     assert done.returncode != 0
     assert "full_page_writes" in done.stderr
     assert "must be enabled" in done.stderr
+
+
+def test_an_experiment_file_says_what_is_cut_and_options_beside_it_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text('schema_version = 1\n[world]\nvolume = "gp3"\n')
+    assert run(["crashtest", str(file), "--cuts", "5"]) == EXIT_USAGE
+    assert "--cuts: the experiment file says what is cut" in capsys.readouterr().err
+    assert run(["crashtest", str(file)]) == EXIT_USAGE
+    assert "asks for no power cuts" in capsys.readouterr().err
 
 
 def test_options_that_exclude_each_other_are_refused() -> None:

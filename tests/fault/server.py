@@ -93,7 +93,7 @@ def faulty_server(state: Path, file_system: FileSystem) -> Iterator[FaultyServer
     with contextlib.ExitStack() as stack:
         volumes = {
             role: stack.enter_context(
-                volume.attached("null:size=2GiB", mount=mount, name=role, file_system=file_system)
+                volume.attached("null:size=2GiB", mount=mount, name=role, file_system=file_system, calibrate=False)
             )
             for role, mount in mounts.items()
         }

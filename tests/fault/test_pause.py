@@ -38,7 +38,10 @@ def write_page(path: Path) -> None:
 def blocked(state: Path, end: Callable[[volume.AttachedVolume], None]) -> None:
     """Pause a volume under a write, and ``end`` it; the writer ends, with an error or without, and nothing is left."""
     mount = state.parent / "mnt"
-    with volume.attached("gp3:size=1GiB", mount=mount, name="data") as data, ThreadPoolExecutor(1) as writer:
+    with (
+        volume.attached("gp3:size=1GiB", mount=mount, name="data", calibrate=False) as data,
+        ThreadPoolExecutor(1) as writer,
+    ):
         data.fail({"kind": "pause"})
         try:
             written = writer.submit(write_page, mount / "page")

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Literal
 from pgdyno.crash.recording import Asked
 
 if TYPE_CHECKING:
+    from pgdyno.crash.archive import Archive
     from pgdyno.crash.recording import Kind
     from pgdyno.host.volume import Cache
 
 MUTANTS = Path(__file__).resolve().parents[2] / "tests" / "crash" / "mutants.toml"
 SECONDS = 10.0
+ARCHIVED_SECONDS = 2.0
+"""All WAL since the backup is replayed after each cut, so there is less of it."""
 TAKES = 3
 OTHER_BIN = Path("/usr/lib/postgresql/15/bin")
 """Debian 12's package: another major version, in the last recording of each kind."""
 OFF = {"full_page_writes": "off"}
 
+READING = "pieces-4096"
+"""Of a sound server: what the kernel sends is torn where it can be."""
 RECOVERIES = 5
 """Recoveries that are recorded of one recording, and cut."""
 UNSYNCED = "UNSYNCED"
@@ -55,6 +60,8 @@ class Mutant:
     caught_by: tuple[str, ...]
     given_up: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    archive: Archive = ""
+    """What becomes of WAL; then a cut is answered by a restore."""
     unsynced: str = ""
     """Syncs that the server skips: a class of files and a kind of process (crates/unsynced)."""
 
@@ -68,7 +75,8 @@ def mutants() -> list[Mutant]:
 def sound() -> list[Cell]:
     """A server with everything on: no cut may lose anything.
 
-    Several recordings of each, as cuts of one are not independent; one of them of another major version of PostgreSQL.
+    Several recordings of each, as cuts of one are not independent; one of them of another major version of PostgreSQL. Of one kind
+    another server is restored from its backup and its archive after each cut.
     """
     kinds: tuple[tuple[Kind, Cache, bool], ...] = (
         ("ext4", "none", False),
@@ -78,19 +86,23 @@ def sound() -> list[Cell]:
         ("xfs", "none", True),
         ("xfs", "volatile", False),
     )
+    archived = Asked(cache="volatile", wal_apart=True, seconds=ARCHIVED_SECONDS, archive="copied")
     return [
-        Cell(
-            "sound",
-            f"{kind}, cache {cache}{', WAL apart' if apart else ''}, {said}",
-            Asked(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS, pg_bin=pg_bin),
-            "pieces-4096",
-            take=take,
-        )
-        for kind, cache, apart in kinds
-        for take, said, pg_bin in (
-            *((take, f"recording {take}", None) for take in range(1, TAKES + 1)),
-            (1, f"PostgreSQL {OTHER_BIN.parent.name}", str(OTHER_BIN)),
-        )
+        Cell("sound", "ext4, cache volatile, WAL apart, restored from its archive", archived, READING),
+        *(
+            Cell(
+                "sound",
+                f"{kind}, cache {cache}{', WAL apart' if apart else ''}, {said}",
+                Asked(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS, pg_bin=pg_bin),
+                READING,
+                take=take,
+            )
+            for kind, cache, apart in kinds
+            for take, said, pg_bin in (
+                *((take, f"recording {take}", None) for take in range(1, TAKES + 1)),
+                (1, f"PostgreSQL {OTHER_BIN.parent.name}", str(OTHER_BIN)),
+            )
+        ),
     ]
 
 
@@ -99,7 +111,7 @@ def recovering() -> list[Cell]:
     return [
         replace(cell, bench="recovery", name=f"{cell.name.rpartition(', ')[0]}, in recovery")
         for cell in sound()
-        if cell.take == 1 and cell.asked.pg_bin is None
+        if cell.take == 1 and cell.asked.pg_bin is None and not cell.asked.archive
     ]
 
 
@@ -115,6 +127,7 @@ def planted() -> list[Cell]:
                 seconds=SECONDS,
                 settings=one.settings,
                 given_up=one.given_up,
+                archive=one.archive,
                 planted={UNSYNCED: one.unsynced} if one.unsynced else {},
             ),
             one.reading,

@@ -16,14 +16,14 @@ from pgdyno.crash.book import Book, Name
 from pgdyno.crash.campaign import Result, make_cuts
 from pgdyno.crash.recording import MAKERS, STATES, record
 from pgdyno.crash.recovery import record_recovery
-from pgdyno.host import paths, preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host import preflight
 from pgdyno.postgres.binaries import find_binaries
 from tools.crash.cells import RECOVERIES
 from tools.crash.record import Found, Record
+from tools.measured import state_of_its_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pgdyno.crash.recording import Asked, Recording
     from tools.crash.cells import Bench, Cell
@@ -44,9 +44,11 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
         found = kept
     until = None if minutes is None else time.monotonic() + 60 * minutes
     recording: Recording | None = None
-    with tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:
+    with state_of_its_own(), tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:
+        Path(root).chmod(0o755)  # a server has a planted bug from there
         made: tuple[str, int] | None = None
-        for cell in sorted(cells, key=lambda cell: cell.recording):
+        # A first recording of each kind before a second one of any: a record that is partial has seen all of them.
+        for cell in sorted(cells, key=lambda cell: (cell.take, *cell.recording)):
             wanted, failures_max = cuts[cell.bench], FAILURES_MAX[cell.bench]
             if any(
                 one.name == cell.name and (one.wanted >= wanted or one.failed >= failures_max) for one in found.found
@@ -78,22 +80,19 @@ def recorded(asked: Asked, folder: Path) -> Recording:
     """A recording, with its planted bug loaded into the server."""
     if not asked.planted:
         return record(asked, folder)
-    with _library() as library:
-        return record(replace(asked, planted=asked.planted | {"LD_PRELOAD": str(library)}), folder)
+    library = _library(folder.parent)
+    return record(replace(asked, planted=asked.planted | {"LD_PRELOAD": str(library)}), folder)
 
 
-@contextlib.contextmanager
-def _library() -> Iterator[Path]:
-    """The library of planted bugs, where the server's user can read it."""
+def _library(folder: Path) -> Path:
+    """The library of planted bugs in a folder where the server's user can read it."""
     subprocess.run(
         ["cargo", "build", "--release", "--locked", "--quiet", "-p", "pgdyno-unsynced"], cwd=ROOT, check=True
     )
-    with Journal().directory(paths.state_dir() / "planted") as folder:
-        folder.chmod(0o755)
-        copy = folder / LIBRARY
-        shutil.copyfile(ROOT / "target" / "release" / LIBRARY, copy)
-        copy.chmod(0o755)
-        yield copy
+    copy = folder / LIBRARY
+    shutil.copyfile(ROOT / "target" / "release" / LIBRARY, copy)
+    copy.chmod(0o755)
+    return copy
 
 
 def cut_recoveries(outer: Recording, reading: str, seed: int, cuts: int, failures_max: int) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.crash import verdict
+from pgdyno.analysis import power_cuts
 from pgdyno.crash.examine import CHECKS
 from tools.crash.cells import RECOVERIES, mutants, planted, recovering, sound
 from tools.fidelity.claim import Claim
@@ -88,7 +88,7 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         "crash",
         record,
         judged,
-        f"{verdict.in_words(cuts, failed)}." if cuts else "",
+        f"{power_cuts.in_words(cuts, failed)}." if cuts else "",
         "## A server with everything on",
         f"A row *in recovery* is of cuts that come while the server recovers from another cut: from mounting until it takes connections, in {RECOVERIES}"
         " recoveries that are recorded.",

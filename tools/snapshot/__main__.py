@@ -27,18 +27,22 @@ def main() -> int:
     parser.add_argument("--sets", type=int, default=page.SETS, help="of two volumes [%(default)s]")
     parser.add_argument("--restores", type=int, default=page.RESTORES, help="for fio and fsck [%(default)s]")
     parser.add_argument("--windows", type=int, default=page.WINDOWS, help="with a set, for the waits [%(default)s]")
+    parser.add_argument("--minutes", type=float, help="begin no further server after this time; a later call resumes")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
 
 
 def _run(asked: argparse.Namespace) -> int:
-    found = Record.require(RESULTS, "snapshot") if asked.page else measured(asked.sets, asked.restores, asked.windows)
-    return code(write(found))
+    if asked.page:
+        return code(write(Record.require(RESULTS, "snapshot")))
+    return code(write(measured(asked.sets, asked.restores, asked.windows, asked.minutes)))
 
 
-def measured(sets: int = page.SETS, restores: int = page.RESTORES, windows: int = page.WINDOWS) -> Record:
+def measured(
+    sets: int = page.SETS, restores: int = page.RESTORES, windows: int = page.WINDOWS, minutes: float | None = None
+) -> Record:
     """Measure what the record lacks."""
-    return collect(RESULTS, sets, restores, windows)
+    return collect(RESULTS, sets, restores, windows, minutes)
 
 
 def write(found: Record) -> list[Claim]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
+import math
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -17,12 +13,14 @@ from pgdyno.errors import PgdynoError
 from pgdyno.host import preflight, snapshot, snapshot_delete
 from pgdyno.postgres.binaries import find_binaries
 from tools.fidelity import fio
+from tools.measured import state_of_its_own
 from tools.snapshot import restores, waits
-from tools.snapshot.record import Record, Sets
+from tools.snapshot.record import Record, Restores, Sets
 from tools.snapshot.server import FAST_MIB_PER_S, WRITTEN_BETWEEN, lost, recovered, server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from pgdyno.host.file_system import FileSystem
     from pgdyno.host.snapshot_file import Snapshot
@@ -32,25 +30,11 @@ SETS_OF_A_SERVER = 25
 APART_S = 0.050
 
 
-@contextlib.contextmanager
-def state_of_its_own() -> Iterator[Path]:
-    """A folder for mounts and a state directory, which nobody else's snapshots are in; contents are in memory."""
-    folder = Path(tempfile.mkdtemp(prefix="pgd-")).resolve()
-    folder.chmod(0o755)
-    images = Path(tempfile.mkdtemp(prefix="pgdyno-snapshot-", dir="/dev/shm"))
-    kept = {name: os.environ.get(name) for name in ("PGDYNO_STATE_DIR", "PGDYNO_IMAGE_DIR")}
-    os.environ.update(PGDYNO_STATE_DIR=str(folder / "s"), PGDYNO_IMAGE_DIR=str(images))
-    try:
-        yield folder
-    finally:
-        for name, value in kept.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-        shutil.rmtree(images, ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)
+def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float | None = None) -> Record:
+    """Measure what the record at ``path`` lacks: so many sets, restores that others look at, and windows with a set.
 
-
-def collect(path: Path, sets: int, looked_at: int, windows: int) -> Record:
-    """Measure what the record at ``path`` lacks: so many sets, restores that others look at, and windows with a set."""
+    After ``minutes`` no further server or chain is begun; a later call goes on. The waits come last: they need a quiet machine.
+    """
     preflight.require_root("the record of snapshots")
     preflight.require_fuse()
     fio.require()
@@ -58,21 +42,23 @@ def collect(path: Path, sets: int, looked_at: int, windows: int) -> Record:
     kept = Record.load(path)
     if kept is not None and kept.goes_on(found):
         found = kept
+    until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     with state_of_its_own() as folder:
-        while (done := sum(one.sets for one in found.sets)) < sets:
+        if found.apart is None:
+            found.apart = sets_under_load(folder, "ext4", SETS_OF_A_SERVER, apart_s=APART_S)
+            _said(found, path, f"the control: {len(found.apart.failed)} of {found.apart.sets} failed")
+        while (done := sum(one.sets for one in found.sets)) < sets and time.monotonic() < until:
             file_system: FileSystem = "ext4" if len(found.sets) % 2 == 0 else "xfs"
             one = sets_under_load(folder, file_system, min(SETS_OF_A_SERVER, sets - done))
             found.sets.append(one)
             _said(found, path, f"{done + one.sets} of {sets} sets, {len(one.failed)} failed, {one.seconds:.0f} s")
-        if found.apart is None:
-            found.apart = sets_under_load(folder, "ext4", SETS_OF_A_SERVER, apart_s=APART_S)
-            _said(found, path, f"the control: {len(found.apart.failed)} of {found.apart.sets} failed")
-        if found.waits is None:
+        found.restores = found.restores or Restores()
+        while (done := found.restores.restored) < looked_at and time.monotonic() < until:
+            restores.look_at(folder, looked_at - done, found.restores)
+            _said(found, path, f"{found.restores.restored} of {looked_at} restores looked at by fio and fsck")
+        if found.waits is None and time.monotonic() < until:
             found.waits = waits.measured(folder, windows)
             _said(found, path, "the waits of fio's requests")
-        if found.restores is None or found.restores.restored < looked_at:
-            found.restores = restores.looked_at(folder, looked_at)
-            _said(found, path, f"{looked_at} restores looked at by fio and fsck")
     found.save(path)
     return found
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
 from pgdyno.host import program, snapshot, snapshot_delete, volume
-from tools.snapshot.record import Restores
 from tools.snapshot.server import FAST_MIB_PER_S
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from pgdyno.host.file_system import FileSystem
     from pgdyno.host.snapshot_file import Snapshot
+    from tools.snapshot.record import Restores
 
 REGION_MIB = 16
 """What fio writes before each set, to be verified; beside it another fio goes on writing."""
@@ -26,21 +26,25 @@ OF_A_VOLUME = 25
 CHECKS = {"ext4": ("e2fsck", "-f", "-n"), "xfs": ("xfs_repair", "-n")}
 
 
-def looked_at(folder: Path, count: int) -> Restores:
-    """Take ``count`` sets, restore each, and let fio and fsck look at it."""
-    found = Restores()
-    while found.restored < count:
-        file_system: FileSystem = "ext4" if found.restored // OF_A_VOLUME % 2 == 0 else "xfs"
-        _chain(folder, file_system, min(OF_A_VOLUME, count - found.restored), found)
-    return found
+def look_at(folder: Path, count: int, found: Restores) -> None:
+    """Take the next sets, a chain of them or ``count``, restore each, and let fio and fsck look at it."""
+    file_system: FileSystem = "ext4" if found.restored // OF_A_VOLUME % 2 == 0 else "xfs"
+    _chain(folder, file_system, min(OF_A_VOLUME, count), found)
 
 
 def _chain(folder: Path, file_system: FileSystem, count: int, found: Restores) -> None:
     with ExitStack() as stack:
-        blocks = stack.enter_context(volume.attached("null:size=1GiB", mount=None, name="blocks", instance="db"))
+        blocks = stack.enter_context(
+            volume.attached("null:size=1GiB", mount=None, name="blocks", instance="db", calibrate=False)
+        )
         files = stack.enter_context(
             volume.attached(
-                "null:size=1GiB", mount=folder / "files", name="files", instance="db", file_system=file_system
+                "null:size=1GiB",
+                mount=folder / "files",
+                name="files",
+                instance="db",
+                file_system=file_system,
+                calibrate=False,
             )
         )
         stack.enter_context(_writing(blocks.block_device))
@@ -65,7 +69,7 @@ def _chain(folder: Path, file_system: FileSystem, count: int, found: Restores) -
 
 @contextmanager
 def _restored(one: Snapshot) -> Iterator[str]:
-    attached = snapshot.restore(one, mount=None, name="restored")
+    attached = snapshot.restore(one, mount=None, name="restored", calibrate=False)
     try:
         yield attached.block_device
     finally:

@@ -24,6 +24,7 @@ use crate::fs::{Exported, FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::lane::Mode;
 use crate::log_buffer::LogBuffer;
 use crate::loop_device::LoopDevice;
+use crate::overhead::BaseOverhead;
 use crate::pipeline::Pipeline;
 use crate::spec::{InstanceFacts, ServeSpec};
 use crate::state_dir::{VolumeDir, start_ticks};
@@ -113,7 +114,8 @@ impl Attached {
         let device = self.device.insert(LoopDevice::attach(&file)?);
         let proofs = device.prove(&file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
         let path = device.path.clone();
-        let (overhead, confirmed) = calibrate(&self.pipeline, &path)?;
+        let (overhead, confirmed) =
+            if spec.calibrate { calibrate(&self.pipeline, &path)? } else { (BaseOverhead::default(), true) };
         let kind = match spec.formatted_with() {
             None => file_system::found(&path, spec.file_system)?,
             Some(kind) => Some(file_system::format(&path, kind)?),

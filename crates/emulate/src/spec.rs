@@ -55,6 +55,9 @@ pub struct ServeSpec {
     /// How many real seconds a second of the instance's volumes takes; that of the first volume counts.
     #[serde(default = "undilated")]
     pub dilation: u32,
+    /// Whether the path is measured first, so that answers are in time: not where nobody looks at the time.
+    #[serde(default = "calibrated")]
+    pub calibrate: bool,
     /// How its requests are to reach the daemon.
     #[serde(default)]
     pub transport: Transport,
@@ -62,6 +65,10 @@ pub struct ServeSpec {
 
 fn undilated() -> u32 {
     1
+}
+
+fn calibrated() -> bool {
+    true
 }
 
 /// Twenty seconds of gp3 at its largest throughput of 2026, and half as much beside.

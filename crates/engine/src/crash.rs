@@ -19,6 +19,8 @@ use crate::failure::Failure;
 
 /// Bytes written at once.
 const RUN_BYTES: usize = 1 << 20;
+/// What a block holds that was never written.
+const ZEROS: [u8; BLOCK_BYTES as usize] = [0; BLOCK_BYTES as usize];
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -178,13 +180,16 @@ impl<'a> Book<'a> {
     }
 }
 
-/// Writes a volume's content to a new sparse file.
+/// Writes a volume's content to a new sparse file: blocks of zeros are holes, which are a large part of what mkfs and discards write.
 fn put(state: &State<'_>, volume: usize, size_bytes: u64, path: &Path) -> io::Result<()> {
     let file = File::create_new(path)?;
     file.set_len(size_bytes)?;
     let mut run: Vec<u8> = Vec::with_capacity(RUN_BYTES);
     let mut begin = 0;
     state.write(volume, |offset, block| -> io::Result<()> {
+        if block == ZEROS {
+            return Ok(());
+        }
         if run.len() + BLOCK_BYTES as usize > RUN_BYTES || begin + run.len() as u64 != offset {
             file.write_all_at(&run, begin)?;
             run.clear();

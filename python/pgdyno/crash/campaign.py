@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.crash import verdict
+from pgdyno.analysis import power_cuts
 from pgdyno.crash.book import Book
 from pgdyno.crash.examine import Examiner, Outcome, mount
 from pgdyno.errors import InputError
@@ -62,7 +62,7 @@ class Result:
     @property
     def verdict(self) -> str:
         """In one line."""
-        return verdict.in_words(self.tried, len(self.failed))
+        return power_cuts.in_words(self.tried, len(self.failed))
 
     def add(self, outcome: Outcome) -> None:
         """Count a cut."""
@@ -109,7 +109,7 @@ class Result:
             "repeated": self.repeated,
             "strata": dict(sorted(self.strata.items())),
             "failed": [one.to_json() for one in self.failed],
-            "excluded_1_in": None if self.failed or not self.tried else verdict.excluded(self.tried),
+            "excluded_1_in": None if self.failed or not self.tried else power_cuts.excluded(self.tried),
             "audit": self.audit,
             "seconds_per_cut": {step: round(total / cuts, 4) for step, total in self.seconds.items()},
             "cpu_s_per_cut": round(self.cpu_s / cuts, 4),

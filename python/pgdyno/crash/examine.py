@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from pgdyno.crash import ledger
+from pgdyno.crash import archive, ledger
 from pgdyno.crash.recording import SETTINGS
 from pgdyno.errors import PgdynoError
 from pgdyno.host import program
@@ -149,13 +149,19 @@ class Examiner:
             wait_until(lambda: all(loop.backing_file != file for loop in loops()), _LET_GO_S)
 
     def _recover(self, outcome: Outcome, mounts: Sequence[Path], *, whole_catalog: bool) -> None:
-        cluster = Cluster(self._binaries, mounts[0] / "pgdata", journal=self._journal)
+        asked = self._recording.asked
+        folder = archive.BACKUP if asked.archive else "pgdata"
+        cluster = Cluster(self._binaries, mounts[0] / folder, journal=self._journal)
         with contextlib.closing(cluster):
             try:
                 with _timed(outcome, "start"):
-                    if len(mounts) > 1:
+                    restoring = {}
+                    if asked.archive:
+                        wal = mounts[1] if len(mounts) > 1 else mounts[0] / "pgdata"
+                        restoring = archive.restorable(cluster.data_dir, wal / "pg_wal")
+                    elif len(mounts) > 1:
                         point(cluster, mounts[1])
-                    cluster.start(SETTINGS | self._recording.asked.settings | _RECOVERY, given_up=_FSYNC_OFF)
+                    cluster.start(SETTINGS | asked.settings | _RECOVERY | restoring, given_up=_FSYNC_OFF)
             except (PgdynoError, OSError) as error:
                 outcome.failures["start"] = _worst(cluster) or str(error)
                 return

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno.crash import ledger
+from pgdyno.crash import archive, ledger
+from pgdyno.crash.archive import Archive
 from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host import paths, preflight, program, volume
@@ -29,7 +31,9 @@ RECORDING_FILE = "recording.json"
 LOG_FILE = "write.log"
 VERSION = 1
 SIZE = "1GiB"
-"""The smallest gp3. Only what is written takes memory."""
+"""The smallest gp3, of which only what is written takes memory."""
+SIZE_BYTES = 1 << 30
+"""Of every file system, also on a larger volume: the tables of a large one would fill the write log."""
 CLIENTS = 4
 STATES = 4
 """Contents that are tried at each instant."""
@@ -57,13 +61,11 @@ SETTINGS = {
 """Small, so that buffers are evicted, segments recycled and checkpoints frequent."""
 
 Kind = Literal["ext4", "ext4-bigalloc", "xfs"]
+_OF_EXT4 = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
 MAKERS: dict[Kind, list[str]] = {
-    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-    "ext4-bigalloc": [
-        *("mkfs.ext4", "-q", "-F", "-O", "bigalloc", "-C", "16384"),
-        *("-E", "lazy_itable_init=0,lazy_journal_init=0"),
-    ],
-    "xfs": ["mkfs.xfs", "-q", "-f"],
+    "ext4": ["mkfs.ext4", "-q", "-F", *_OF_EXT4],
+    "ext4-bigalloc": ["mkfs.ext4", "-q", "-F", "-O", "bigalloc", "-C", "16384", *_OF_EXT4],
+    "xfs": ["mkfs.xfs", "-q", "-f", "-d", f"size={SIZE_BYTES}"],
 }
 
 
@@ -75,11 +77,17 @@ class Asked:
     file_system: Kind = "ext4"
     cache: Cache = "none"
     wal_apart: bool = False
+    wal_volume: str = ""
+    """The WAL's where it is apart. Empty: one like the data's."""
+    mount_options: str = ""
+    """Of the recorded file systems; a content is mounted without."""
     seconds: float = 10.0
     settings: dict[str, str] = field(default_factory=dict)
     """Settings of the server beside :data:`SETTINGS`."""
     given_up: dict[str, str] = field(default_factory=dict)
     """Settings that give up durability; refused everywhere else."""
+    archive: Archive = ""
+    """Empty: after a cut the server recovers as it is. Else it is restored from a backup and its archive (:mod:`pgdyno.crash.archive`)."""
     planted: dict[str, str] = field(default_factory=dict)
     """A planted bug: what the environment of the recorded server has beside its own. The server that recovers lacks it."""
     pg_bin: str | None = None
@@ -184,23 +192,28 @@ def new_folder(asked: Asked, results: Path | None) -> Path:
 def record(asked: Asked, folder: Path) -> Recording:
     """Record a new server in ``folder``, which is made."""
     preflight.require_root("recording a server")
-    preflight.require_programs(MAKERS[asked.file_system][0])
+    preflight.require_programs(MAKERS[asked.file_system][0], "fstrim")
     binaries = find_binaries(Path(asked.pg_bin) if asked.pg_bin else None)
     folder.mkdir(parents=True)
     journal = Journal()
     with contextlib.ExitStack() as stack:
-        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}"))
+        # Two commands may record folders of one name.
+        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}-{os.getpid()}"))
         below.chmod(0o755)
         attached = stack.enter_context(volumes(asked, folder.resolve() / LOG_FILE))
         mounts = stack.enter_context(mounted(asked, attached, below))
         cluster = Cluster(binaries, mounts[0] / "pgdata", journal=journal)
         stack.callback(cluster.close)
         cluster.initdb(wal_dir=mounts[1] / "pg_wal" if asked.wal_apart else None, wal_segment_mib=WAL_SEGMENT_MIB)
-        cluster.start(SETTINGS | asked.settings, given_up=asked.given_up, environment=asked.planted)
+        archiving = archive.prepare(asked.archive, cluster, mounts[0])
+        cluster.start(SETTINGS | archiving | asked.settings, given_up=asked.given_up, environment=asked.planted)
+        _shrink(cluster, mounts[0])
         found = Ledger({client: [] for client in range(CLIENTS + 1)})
         ledger.make(cluster, CLIENTS)
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
+        if asked.archive:
+            archive.take_backup(cluster, mounts[0])
         for mount in mounts:  # pgdyno's own lines in postgresql.conf are not synced
             program.run("sync", "--file-system", mount)
         attached[0].mark("begin")
@@ -214,6 +227,16 @@ def record(asked: Asked, folder: Path) -> Recording:
     return made
 
 
+def _shrink(cluster: Cluster, mount: Path) -> None:
+    """Remove the databases that others are made from: two thirds of a new cluster, which each cut would write, read and check again."""
+    with cluster.connect() as connection:
+        for name in ("template1", "template0"):
+            connection.execute(f"ALTER DATABASE {name} IS_TEMPLATE false".encode())
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    program.run("sync", "--file-system", mount)  # blocks are free when the journal says so
+    program.run("fstrim", mount)
+
+
 def require_room(marked: dict[str, Any]) -> None:
     """Refuse a recording whose log ended before it; ``marked`` is what the log said of its last mark."""
     if marked["full"]:
@@ -224,12 +247,17 @@ def require_room(marked: dict[str, Any]) -> None:
 def volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
     """The volumes, of one instance with one log."""
     with contextlib.ExitStack() as stack:
-        instance = f"crash-{log.parent.name}"[-32:].strip("-").lower()
-        spec = asked.volume if "size=" in asked.volume else _sized(asked.volume)
+        instance = f"crash-{log.parent.name}-{os.getpid()}"[-32:].strip("-").lower()
+        specs = {"data": _sized(asked.volume), "wal": _sized(asked.wal_volume or asked.volume)}
         yield [
             stack.enter_context(
                 volume.attached(
-                    spec, mount=None, write_log=log if role == "data" else None, cache=asked.cache, instance=instance
+                    specs[role],
+                    mount=None,
+                    write_log=log if role == "data" else None,
+                    cache=asked.cache,
+                    instance=instance,
+                    calibrate=False,
                 )
             )
             for role in asked.roles
@@ -237,7 +265,7 @@ def volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
 
 
 def _sized(spec: str) -> str:
-    return f"{spec}{',' if ':' in spec else ':'}size={SIZE}"
+    return spec if "size=" in spec else f"{spec}{',' if ':' in spec else ':'}size={SIZE}"
 
 
 @contextlib.contextmanager
@@ -247,9 +275,11 @@ def mounted(asked: Asked, attached: Sequence[AttachedVolume], below: Path, *, ne
     with contextlib.ExitStack() as stack:
         for one, mount in zip(attached, mounts, strict=True):
             if new:
-                program.run(*MAKERS[asked.file_system], one.block_device)
+                size = [] if asked.file_system == "xfs" else [f"{SIZE_BYTES >> 10}k"]
+                program.run(*MAKERS[asked.file_system], one.block_device, *size)
             mount.mkdir()
-            program.run("mount", one.block_device, mount)
+            options = ("-o", asked.mount_options) if asked.mount_options else ()
+            program.run("mount", *options, one.block_device, mount)
             stack.callback(program.run, "umount", mount)
         yield mounts
 

@@ -7,13 +7,14 @@ after that nothing was acknowledged.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.crash.campaign import workplace
 from pgdyno.crash.examine import point
-from pgdyno.crash.recording import LOG_FILE, SETTINGS, Operation, Recording, mounted, require_room, volumes
+from pgdyno.crash.recording import LOG_FILE, SETTINGS, SIZE_BYTES, Operation, Recording, mounted, require_room, volumes
 from pgdyno.errors import InputError
 from pgdyno.host import paths, program
 from pgdyno.host.journal import Journal
@@ -35,7 +36,7 @@ def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
     folder.mkdir(parents=True)
     journal = Journal()
     with contextlib.ExitStack() as stack:
-        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}"))
+        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}-{os.getpid()}"))
         below.chmod(0o755)
         place = stack.enter_context(workplace())
         files = [place / f"{role}.img" for role in asked.roles]
@@ -70,4 +71,5 @@ def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
 
 def _put(file: Path, device: str) -> None:
     """Write a content to a volume that is empty; what is zeros needs no write."""
-    program.run("dd", f"if={file}", f"of={device}", "bs=64K", "conv=sparse,notrunc,fsync", "status=none")
+    extent = ("bs=64K", f"count={SIZE_BYTES >> 16}")
+    program.run("dd", f"if={file}", f"of={device}", *extent, "conv=sparse,notrunc,fsync", "status=none")

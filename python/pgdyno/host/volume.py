@@ -243,6 +243,7 @@ def attach(
     instance: str | None = None,
     instance_type: str | None = None,
     dilation: int = 1,
+    calibrate: bool = True,
 ) -> AttachedVolume:
     """Attach an emulated volume and wait until it can be used.
 
@@ -254,7 +255,8 @@ def attach(
     ``mount_options`` are those of mount(8). ``instance`` names the instance that it joins, or begins if it is the
     first: one daemon serves its volumes, one ``seed`` is theirs (0 unless the first says another), and they share the limits
     of ``instance_type`` (``r6g.2xlarge``; ``None``: what the instance has, or no limit). With ``dilation`` 8 a second of the volume takes eight;
-    its counters are in its own time. Raises before anything changed when the specification is illegal or the machine
+    its counters are in its own time. Calibrating takes a second or two; without it answers are late by the path, some tenths of a millisecond,
+    which matters only where time is looked at. Raises before anything changed when the specification is illegal or the machine
     lacks something.
     """
     state = (state_dir or paths.state_dir()).resolve()
@@ -291,6 +293,7 @@ def attach(
         "instance": instance,
         "instance_type": instance_type,
         "dilation": dilation,
+        "calibrate": calibrate,
         "transport": transport.asked(),
     }
     try:
